@@ -22,8 +22,9 @@ from trialogue_lab.studies.clones import statistics
 from trialogue_lab.studies.clones.config import ENCODER, PRESETS, TEXT
 from trialogue_lab.studies.clones.material import corpus_of, order_of, starts_of
 from trialogue_lab.studies.clones.statistics import saturation_step
-from trialogue_lab.studies.clones.twin import _conditional_entropy, twin_rows
+from trialogue_lab.studies.clones.twin import twin_rows
 from trialogue_lab.studies.clones_gpt.config import PRESETS as GPT_PRESETS
+from trialogue_lab.training.population import MaskedPopulation
 
 SMOKE = PRESETS["smoke"]
 STEPS = (0, 1, 10, 100, 1000)
@@ -273,7 +274,7 @@ def test_entropy_of_a_site_given_the_others_agrees_with_conditionals():
     model = ManyBody.random(4, 3, order=3, rank=5, seed=1)
     states, p = model.states(), model.probabilities()
     log_probs = model.site_log_probs(states).gather(2, states[:, :, None])[:, :, 0].mean(1)
-    assert _conditional_entropy(p.view(3, 3, 3, 3)) == pytest.approx(-float(p @ log_probs))
+    assert MaskedPopulation(p.view(3, 3, 3, 3)).entropy == pytest.approx(-float(p @ log_probs))
 
 
 def test_twin_learns_the_exact_distribution(tmp_path: Path):

@@ -48,7 +48,7 @@ HIGH_ORDERS_KEEP_IMPROVING = (
 
 
 def gibbs_claims(figure: str) -> tuple[Claim, ...]:
-    """Return the claims about losses on clones (sequences sampled from networks) that are sampled by Gibbs sampling.
+    """Return the claims about losses on clones (sampled sequences) that are sampled by Gibbs sampling.
 
     They are controls of a published figure, whose clones were sampled by another Markov chain.
 

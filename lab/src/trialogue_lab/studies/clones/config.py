@@ -1,4 +1,4 @@
-"""Settings of the study: the text, the cloned networks, the encoder that is followed, and the exact twin."""
+"""Settings of the study: the text, the networks trained on it, and the Markov chains that sample from them."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -23,27 +23,29 @@ MASKS = IndividualMasks(MASKED_SHARE)
 
 
 def factored_name(layers: int) -> str:
-    """Return the name of a factored network, for example "layers-2". Sequences sampled from it have the same name.
+    """Return the name of a network with factored attention, for example "layers-2" for two layers.
 
-    Args:
-        layers: Number of layers of the network.
+    The clone that is sampled from the network has the same name.
     """
     return f"layers-{layers}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Material(Settings):
-    """Settings of the text, of the networks trained on it, and of the clones sampled from them.
+    """Settings of the text, of the networks trained on it, and of their clones.
+
+    A clone is a set of sequences that a Markov chain samples from a trained network. Factored networks have attention
+    weights that do not depend on the tokens. The encoder is a BERT.
 
     Args:
-        seeds: Seeds of the order of the data. Factored networks are trained for each seed. Clones are sampled from the
-            networks of the first seed.
+        seeds: Seeds of the order of the training data. Factored networks are trained for each seed. Clones are sampled
+            from the networks of the first seed.
         text: File or folder in the working directory, or a corpus of the hub. Empty for synthetic sentences, for tests.
-        test_share: Share at the end of a text that is held out, if the text has no split.
-        vocab_size: Number of tokens of the vocabulary.
+        test_share: Share at the end of the text that is held out, if the text has no split of its own.
+        vocab_size: Number of tokens in the vocabulary.
         length: Length of a sequence in tokens.
         layers: Numbers of layers of the factored networks.
-        rank: Rank of the factored attention.
+        rank: Rank of the value matrices of the factored networks.
         layer_norm: Whether factored networks have layer norm.
         network_steps: Number of training steps of a factored network.
         network_batch: Batch size of a factored network.
@@ -54,8 +56,9 @@ class Material(Settings):
         encoder_steps: Number of training steps of an encoder.
         encoder_batch: Batch size of the small encoder.
         encoder_rate: Learning rate of the small encoder.
-        sequences: Number of held-out sequences from which chains start, and of sequences in a clone.
-        sweeps: Numbers of sweeps of a chain after which clones are stored.
+        sequences: Number of Markov chains, which start at held-out sequences. It is also the number of sequences in a
+            clone.
+        sweeps: Numbers of sweeps after which clones are stored. A sweep is N single-token updates of N tokens.
         scored: Number of held-out sequences on which networks are compared.
     """
 
@@ -81,7 +84,7 @@ class Material(Settings):
     scored: Count = 512
 
     def check(self) -> None:
-        """Check the fields for consistency.
+        """Check that the fields are consistent.
 
         Raises:
             InputError: If the rank exceeds the size of the vocabulary, or if the encoder cannot be configured.
@@ -92,25 +95,19 @@ class Material(Settings):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the networks from which sequences (clones) are sampled.
-
-        Factored networks come first, in the order of `layers`, and the encoder comes last.
-        """
+        """Names of the networks from which clones are sampled: factored networks by depth, then "encoder"."""
         return (*(factored_name(depth) for depth in self.layers), ENCODER)
 
     def encoder(self) -> TransformerConfig:
-        """Return the architecture of the encoder, a BERT.
-
-        It is the published one if `encoder_size` is "published", and otherwise a smaller one.
-        """
+        """Return the architecture of the encoder, a BERT of the size `encoder_size`."""
         small = {"layers": self.encoder_layers, "heads": 4, "width": self.encoder_width}
         return bert(self.vocab_size, self.length, **({} if self.encoder_size == "published" else small))
 
     def encoder_training(self, seed: int) -> TrainingConfig:
         """Return the training settings of the encoder.
 
-        They are the published ones, or AdamW with fewer steps for a small encoder. The batch size is rounded to a
-        multiple of the number of masked copies of a sequence.
+        They are the published ones for `encoder_size="published"`, and AdamW with fewer steps for a small encoder. The
+        batch size is rounded so that all masked copies of a sequence are in the same batch.
 
         Args:
             seed: Seed of the order of the training data.
@@ -131,20 +128,20 @@ class Material(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Material):
-    """Settings of a run: the text, the networks whose samples (clones) are compared, and the measured encoders.
+    """Settings of a run: the text, the clones, and the encoders whose losses on the clones are measured.
 
-    An encoder is trained on the text, and its losses on all clones are measured during the training. The experiment is
-    repeated on the twin, a small known distribution with four-body interactions, whose clones are exact.
+    The experiment is repeated on the twin. This is a small known distribution with interactions of up to four tokens.
+    Its clones are computed exactly, by removing the interactions of more than k tokens.
 
     Args:
-        looks: Number of steps at which losses on all clones are measured, logarithmically spaced.
+        looks: Number of training steps at which losses on all clones are measured, logarithmically spaced.
         twin_sites: Number of tokens in a sequence of the twin.
         twin_vocab: Size of the vocabulary of the twin.
         twin_rank: Rank of the energy of the twin.
-        twin_scale: Standard deviation of the four-body energy over uniform sequences.
+        twin_scale: Standard deviation of the energy over uniformly random sequences.
         twin_rows: Number of training sequences of the twin.
         twin_steps: Number of training steps on the twin.
-        twin_orders: Largest numbers of interacting tokens in the exact clones, which are truncations of the twin.
+        twin_orders: Numbers k of interacting tokens that are kept in the exact clones.
     """
 
     looks: Annotated[int, Ge(4)] = 16

@@ -1,4 +1,4 @@
-"""The text, the networks trained on it, and the clones sampled from them.
+"""The text, the networks trained on it, and the clones, which are sequences sampled from these networks.
 
 All tasks of a run share them. The first task that needs an object stores it in the folder of artifacts, and other
 processes wait for it.
@@ -20,7 +20,8 @@ from trialogue.models.networks.masked import MaskedNetwork
 from trialogue.models.networks.masked_transformer import MaskedTransformer
 from trialogue.models.networks.transformer import Transformer
 from trialogue.randomness import seed_of
-from trialogue.training import Recipe, masked_batches, masked_token_loss, trained
+from trialogue.training import MaskedBatches, Recipe, masked_batches, masked_token_loss, trained
+from trialogue.training.config import TrainingConfig
 from trialogue_lab.data.sentences import corpus_or_sentences
 from trialogue_lab.ledger import record_model
 from trialogue_lab.studies.clones.config import ENCODER, MASKS, TEXT, Material
@@ -30,7 +31,7 @@ INITIAL = 0
 
 
 def corpus_of(config: Material, artifacts: Path) -> Corpus:
-    """Return the tokenized text that networks are trained on, and record its files in the provenance of the run.
+    """Return the tokenized text, and record its files in the provenance of the run.
 
     Args:
         config: Settings with the text and the size of the vocabulary.
@@ -53,10 +54,6 @@ def network_of(config: Material, name: str, seed: int, artifacts: Path) -> Maske
         name: "encoder", or the name of a factored network, for example "layers-2".
         seed: Seed of the training.
         artifacts: Folder of the trained networks.
-
-    Returns:
-        The network. The encoder differs in its initial weights from the encoders whose losses are measured during
-        training.
     """
     corpus = corpus_of(config, artifacts)
     with FileLock(artifacts / f".{name}-{seed}.lock"):
@@ -67,24 +64,33 @@ def network_of(config: Material, name: str, seed: int, artifacts: Path) -> Maske
 
 
 def _encoder(config: Material, corpus: Corpus, seed: int, artifacts: Path) -> Transformer:
-    """Train an encoder like the followed encoders, with other initial weights and another order of the data."""
+    """Train the encoder that is sampled from. Its initial weights differ from those of the measured encoders."""
     shape, training = config.encoder(), config.encoder_training(seed_of(seed, "cloned encoder"))
-    batches = masked_batches(
-        corpus.train, Transformer(shape), MASKS, batch_size=training.batch_size, seed=training.seed
-    )
+    batches = encoder_batches(corpus, Transformer(shape), training)
     recipe = Recipe(Transformer, shape, batches, training, loss=masked_token_loss)
     return trained(recipe, artifacts).network
 
 
+def encoder_batches(corpus: Corpus, encoder: Transformer, training: TrainingConfig) -> MaskedBatches:
+    """Return the batches that train an encoder: sequences of the text with some tokens masked.
+
+    Args:
+        corpus: The tokenized text.
+        encoder: The encoder, which defines the mask token.
+        training: Batch size and seed.
+
+    Returns:
+        Function from a training step to a batch.
+    """
+    return masked_batches(corpus.train, encoder, MASKS, batch_size=training.batch_size, seed=training.seed)
+
+
 def starts_of(config: Material, artifacts: Path) -> Tensor:
-    """Return the held-out token sequences at which the Markov chains of all clones start.
+    """Return the held-out token sequences (sequences, length) at which all Markov chains start.
 
     Args:
         config: Settings of the text and the number of sequences.
         artifacts: Folder of the tokenized text.
-
-    Returns:
-        Token ids (sequences, length).
     """
     return held_out(corpus_of(config, artifacts), config.sequences, config.seeds[0])
 
@@ -99,8 +105,8 @@ def clone_of(config: Material, name: str, sampler: str, artifacts: Path) -> Draw
         artifacts: Folder of the trained networks and of the sampled sequences.
 
     Returns:
-        Sequences after each number of sweeps in `config.sweeps`, with the energies along the chains. A sweep consists
-        of N steps for sequences of N tokens.
+        Sequences after each number of sweeps in `config.sweeps`, and the energies along the chains. A sweep is N
+        single-token updates of a sequence of N tokens.
     """
     seed = config.seeds[0]
     network, start = network_of(config, name, seed, artifacts), starts_of(config, artifacts)
@@ -116,7 +122,7 @@ def clone_of(config: Material, name: str, sampler: str, artifacts: Path) -> Draw
 
 
 def clones_of(config: Material, samplers: tuple[str, ...], artifacts: Path) -> dict[str, Tensor]:
-    """Return the held-out text and the sequences that are sampled from every network (the clones).
+    """Return the held-out text and all clones, which are sequences sampled from the trained networks.
 
     Args:
         config: Settings of the text, the networks and the Markov chains.
@@ -125,7 +131,7 @@ def clones_of(config: Material, samplers: tuple[str, ...], artifacts: Path) -> d
 
     Returns:
         Token ids (sequences, length) by name. The names are "text" and "network/sampler/sweeps", for example
-        "layers-2/gibbs/70" after 70 sweeps of the chain.
+        "layers-2/gibbs/70" after 70 sweeps of the Markov chain.
     """
     clones = {TEXT: starts_of(config, artifacts)}
     for name, sampler in product(config.names, samplers):
@@ -135,14 +141,11 @@ def clones_of(config: Material, samplers: tuple[str, ...], artifacts: Path) -> d
 
 
 def order_of(config: Material, name: str) -> int | None:
-    """Return the highest number of tokens that interact in the energy of a network.
+    """Return the largest number of tokens that interact in a network, or None if all tokens can interact.
 
     Args:
         config: Settings of the text and of the networks.
         name: "text", "encoder", or the name of a factored network, for example "layers-2".
-
-    Returns:
-        The order, or None if all tokens of a sequence can interact.
     """
     if name in (ENCODER, TEXT):
         return None
@@ -151,7 +154,7 @@ def order_of(config: Material, name: str) -> int | None:
 
 
 def depth_of(name: str) -> int:
-    """Return the number of layers in the name of a factored network, for example 2 for "layers-2"."""
+    """Return the number of layers of a factored network from its name, for example 2 for "layers-2"."""
     return int(name.removeprefix("layers-"))
 
 

@@ -1,4 +1,4 @@
-"""Measurements: networks and their clones, an encoder followed on the clones, and the exact twin."""
+"""Tasks of a run: they train networks, sample clones from them, and measure an encoder on the clones."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -10,26 +10,10 @@ from torch import Tensor
 
 from trialogue.models.networks.masked import MaskedNetwork
 from trialogue.models.networks.transformer import Transformer
-from trialogue.training import (
-    CorpusLosses,
-    TrainingConfig,
-    corpus_score,
-    log_steps,
-    masked_batches,
-    masked_token_loss,
-    train,
-)
+from trialogue.training import CorpusLosses, TrainingConfig, corpus_score, log_steps, masked_token_loss, train
 from trialogue_lab.ledger import Part, parts_by_seed
 from trialogue_lab.studies.clones import material
-from trialogue_lab.studies.clones.config import (
-    ENCODER,
-    GIBBS,
-    MASKS,
-    PUBLISHED,
-    Config,
-    Material,
-    factored_name,
-)
+from trialogue_lab.studies.clones.config import ENCODER, GIBBS, PUBLISHED, Config, Material
 from trialogue_lab.studies.clones.twin import twin_rows
 
 SAMPLERS = (PUBLISHED, GIBBS)
@@ -39,15 +23,12 @@ CONVERGENCE = ("effective_sample_size", "r_hat", "drift", "drift_error")
 def parts(config: Config) -> list[Part]:
     """Return the tasks of a run in the order in which they must start.
 
-    The first tasks train networks on a text and sample clones, which are sets of sequences from these networks. Later
-    tasks measure the losses of encoders on the clones while the encoders are trained, train networks with further
-    seeds, and repeat the experiment on a small known distribution.
+    The first tasks train networks on a text and sample sequences (clones) from them. Later tasks train encoders and
+    measure their losses on the clones, train networks with further seeds, and repeat the experiment on a small known
+    distribution.
 
     Args:
         config: Settings of the run.
-
-    Returns:
-        The tasks.
     """
     return [
         *clone_parts(config),
@@ -58,20 +39,20 @@ def parts(config: Config) -> list[Part]:
 
 
 def clone_parts(config: Material) -> list[Part]:
-    """Return one task per network, which trains the network on the text and samples sequences from it (its clone).
+    """Return one task per network, which trains the network on the text and samples sequences (a clone) from it.
 
     Args:
         config: Settings of the text, of the networks and of the sampling.
 
     Returns:
-        The tasks. The transformer encoder, which is the most expensive network, comes first. Factored networks follow
-        in reversed order of `config.layers`.
+        The tasks. The encoder is the most expensive network and comes first. Factored networks follow from the deepest
+        to the shallowest.
     """
     return [Part(f"clone-{name}", partial(_cloned, config, name)) for name in reversed(config.names)]
 
 
 def _cloned(config: Material, name: str, artifacts: Path) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a network, of its chains, and of their samples."""
+    """Yield rows about one network, the Markov chains that sample from it, and the sampled sequences."""
     corpus, seed = material.corpus_of(config, artifacts), config.seeds[0]
     network = material.network_of(config, name, seed, artifacts)
     if name != ENCODER:
@@ -116,8 +97,8 @@ def network_row(
         artifacts: Folder of the tokenized text.
 
     Returns:
-        The row as a dictionary: "kind", "seed", "network" (its name), "order" (largest number of interacting tokens),
-        "loss" in nats per token, "error" of the loss, and "accuracy".
+        The row, with "order" (largest number of interacting tokens), "loss" in nats per token, "error" (standard error
+        of the loss) and "accuracy".
     """
     test = material.corpus_of(config, artifacts).test
     score = corpus_score(network, test[:: max(1, len(test) // config.scored)][: config.scored])
@@ -133,17 +114,15 @@ def network_row(
 
 
 def _networks(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
-    """Yield the rows of the factored networks, trained with another seed."""
-    for depth in config.layers:
-        name = factored_name(depth)
+    """Yield one row per factored network, trained with another seed."""
+    for name in config.names[:-1]:
         yield network_row(config, name, seed, material.network_of(config, name, seed, artifacts), artifacts)
 
 
 def _followed(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
-    """Yield the losses of an encoder on every clone. All encoders have the same initial weights."""
+    """Train an encoder, and yield its losses on every clone. All encoders have the same initial weights."""
     encoder, training = Transformer(config.encoder(), material.INITIAL), config.encoder_training(seed)
-    text = material.corpus_of(config, artifacts).train
-    batches = masked_batches(text, encoder, MASKS, batch_size=training.batch_size, seed=seed)
+    batches = material.encoder_batches(material.corpus_of(config, artifacts), encoder, training)
     losses = follow(config, encoder, batches, training, masked_token_loss, config.looks, artifacts)
     yield network_row(config, ENCODER, seed, encoder, artifacts)
     yield from losses
@@ -160,8 +139,7 @@ def follow(
 ) -> list[dict[str, Any]]:
     """Train a network, and measure its losses on the text and on every clone during the training.
 
-    A clone is a set of sequences that a Markov chain samples from another network trained on the text. It is stored
-    after several numbers of sweeps. A sweep consists of N single-token steps for sequences of N tokens. Clones sampled
+    A clone is a set of sequences that a Markov chain samples from another network trained on the text. Clones sampled
     by Gibbs sampling are used only after the last number of sweeps.
 
     Args:

@@ -1,4 +1,4 @@
-"""Tables and figures of the study: networks, clones, chains, the followed encoder and the exact twin."""
+"""Tables and figures of the study."""
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -10,14 +10,15 @@ from trialogue_lab.ledger import COLORS, QUIET, Cells, Rows, figure, finish, pan
 from trialogue_lab.studies.clones import statistics as stats
 from trialogue_lab.studies.clones.config import ENCODER, GIBBS, PUBLISHED, TEXT
 
+_LOSS_AXES = {"xscale": "log", "xlabel": "step", "ylabel": "loss (nats per token)"}
 _SAMPLER_NAMES = {PUBLISHED: "Metropolis, as published", GIBBS: "Gibbs"}
 
 
 def label_of(rows: Rows, name: str) -> str:
-    """Return the label of a clone in tables and figures.
+    """Return the label of a clone in tables and figures, for example "2 factored layers: order 3".
 
-    A clone is a set of sequences sampled from a network. The label names the number of layers of the network and the
-    highest number of tokens that interact in it.
+    A clone is a set of sequences sampled from a network. Its order is the largest number of tokens that interact in
+    this network.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -32,7 +33,7 @@ def label_of(rows: Rows, name: str) -> str:
 
 
 def _labelled_clones(rows: Rows) -> DataFrame:
-    """Return the rows of the sampled clones, labelled by network, sampler and sweeps."""
+    """Return the measurements of all clones, with network, Markov chain and number of sweeps as row labels."""
     table = rows["clone"]
     names = zip(table.clone, table.sampler, table.sweeps, strict=True)
     labels = [f"{label_of(rows, clone)}, {sampler}, {sweeps} sweeps" for clone, sampler, sweeps in names]
@@ -58,14 +59,14 @@ def _networks(rows: Rows) -> Cells:
     "which is below its loss on held-out text if the clone is sharper than the text; token entropy: in nats",
 )
 def chains_table(rows: Rows) -> DataFrame:
-    """Return convergence diagnostics of the Markov chains that sample sequences from the trained networks (clones).
+    """Return convergence diagnostics of the Markov chains that sample sequences (clones) from the networks.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
 
     Returns:
-        Table with one row per network, Markov chain and number of sweeps. A sweep consists of N steps for sequences of
-        N tokens.
+        Table with one row per network, Markov chain and number of sweeps. A sweep is N single-token updates of N
+        tokens.
     """
     columns = {
         "acceptance": "acceptance",
@@ -97,10 +98,10 @@ def _sequences(rows: Rows) -> DataFrame:
     "standard deviation over orders of the data, with the same initial weights",
 )
 def saturations_table(rows: Rows) -> Cells:
-    """Return the training steps at which losses have almost reached their minimum.
+    """Return the training steps at which an encoder's losses on the clones have almost stopped falling.
 
-    An encoder is trained on a text, and its loss is measured on clones, sets of sequences sampled from other networks
-    trained on the text. At the returned step, 95 % of the decrease to the smallest loss is complete.
+    The encoder is trained on a text. A clone is a set of sequences sampled from another network trained on the text. At
+    the returned step, 95 % of the decrease to the smallest loss is complete.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -120,7 +121,7 @@ TABLES = (_networks, chains_table, saturations_table, _sequences)
 
 
 def _draw_band(axes: Axes, table: DataFrame, color: str, label: str, style: str = "-") -> None:
-    """Draw the mean and standard deviation over seeds of curves by step."""
+    """Draw a curve by training step, as the mean and standard deviation over seeds."""
     steps, mean, deviation = np.maximum(table.index, 0.7), table.mean(axis=1), table.std(axis=1)
     axes.plot(steps, mean, style, color=color, label=label)
     axes.fill_between(steps, mean - deviation, mean + deviation, color=color, alpha=0.15, lw=0)
@@ -135,14 +136,10 @@ def _draw_band(axes: Axes, table: DataFrame, color: str, label: str, style: str 
 def followed_figure(rows: Rows) -> Drawing:
     """Draw the losses of an encoder during its training, with one panel per Markov chain.
 
-    The encoder is trained on a text. Its loss is measured on the text and on clones, sets of sequences that the Markov
-    chain samples from other networks trained on the text.
+    The losses are measured on the text, and on the clones, which the Markov chain samples from other networks.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-
-    Returns:
-        The figure.
     """
     drawing, axes = panels(2, width=5.0, height=4.0)
     for panel, (sampler, title) in zip(axes, _SAMPLER_NAMES.items(), strict=True):
@@ -150,8 +147,7 @@ def followed_figure(rows: Rows) -> Drawing:
             _draw_band(panel, stats.curves(rows, name, sampler), color, label_of(rows, name))
             panel.axvline(stats.saturation(name, sampler)(rows).mean(), color=color, lw=0.8, ls=":")
         _draw_band(panel, stats.curves(rows, TEXT, sampler), "black", label_of(rows, TEXT), "--")
-        panel.set(xscale="log", xlabel="step", ylabel="loss (nats per token)")
-        panel.set_title(f"Clones sampled by {title}")
+        finish(panel, f"Clones sampled by {title}", **_LOSS_AXES)
     axes[0].legend()
     return drawing
 
@@ -179,8 +175,7 @@ def _sweeps(rows: Rows) -> Drawing:
             table = stats.curves(rows, name, PUBLISHED, number)
             label = label_of(rows, name) if number == first else ""
             right.plot(np.maximum(table.index, 0.7), table.mean(axis=1), style, color=color, label=label)
-    right.set(xscale="log", xlabel="step", ylabel="loss (nats per token)")
-    right.set_title(f"Loss on clones after {first} (solid) and {last} sweeps")
+    finish(right, f"Loss on clones after {first} (solid) and {last} sweeps", **_LOSS_AXES)
     left.legend()
     return drawing
 
@@ -206,8 +201,9 @@ def _twin_figure(rows: Rows) -> Drawing:
         places = [place + 0.2 * (shift - 1.5) for place in range(len(orders))]
         spread(right, places, cells, rows, "o", color=color, label=sampler)
     right.set_xticks(range(len(orders)), [f"{order} bodies" for order in orders])
-    right.set(ylabel="total variation distance", ylim=(0, 1))
-    finish(right, "Samplers with exact conditionals", legend=True)
+    finish(
+        right, "Samplers with exact conditionals", legend=True, ylabel="total variation distance", ylim=(0, 1)
+    )
     return drawing
 
 

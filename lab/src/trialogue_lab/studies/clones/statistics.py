@@ -1,9 +1,9 @@
 """Statistics of the study about clones of a text.
 
-A clone is a set of sequences that are sampled from a network trained on the text. Its order is the highest number of
-tokens that interact in the network's energy. Factored networks with few layers give clones of low order, and a trained
-encoder gives the clone of all orders. A second encoder, the followed encoder, is trained on the text, and its
-masked-token loss is measured on every clone during this training.
+A clone is a set of sequences sampled from a network that was trained on the text. Its order is the largest number of
+tokens that interact in this network. Factored networks with few layers give clones of low order, and a transformer
+encoder gives the clone of all orders. Another transformer is trained on the text, and its loss on every clone is
+measured during this training.
 """
 
 import numpy as np
@@ -28,41 +28,28 @@ NEAR = 0.05
 
 
 def clone_names(rows: Rows) -> list[str]:
-    """Return the names of the clones, in ascending order of the interactions that they contain.
+    """Return the names of the clones, from the lowest to the highest order.
 
-    A clone is a set of sequences that are sampled from a network trained on a text. It contains interactions of few
-    tokens if the network is a factored network with few layers, and of all orders if the network is a transformer
-    encoder.
+    A clone is a set of sequences sampled from a network. Its order is the largest number of tokens that interact in
+    this network.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
 
     Returns:
-        Names of the factored networks by number of layers, for example "layers-2", followed by "encoder".
+        Names of the factored networks by number of layers, for example "layers-2", and then "encoder".
     """
     return [*map(factored_name, rows.config["layers"]), ENCODER]
-
-
-def lowest_order_clone(rows: Rows) -> str:
-    """Return the name of the clone with the lowest interaction order.
-
-    A clone is a set of sequences that are sampled from a network trained on a text. This one is sampled from the
-    factored network with the fewest layers, and contains only interactions of few tokens.
-    """
-    return clone_names(rows)[0]
 
 
 def saturation_step(curve: "Series[float]") -> float:
     """Return the training step at which a loss has almost reached its minimum.
 
-    This is the first step at which 95 % of the decrease from the initial loss to the smallest loss is complete. It is
-    linearly interpolated between recorded steps.
+    At this step, 95 % of the decrease from the initial to the smallest loss is complete. It is interpolated linearly
+    between recorded steps.
 
     Args:
         curve: Losses in nats, indexed by the training step in ascending order.
-
-    Returns:
-        The interpolated training step.
 
     Raises:
         NoRows: If the first loss is the smallest one.
@@ -77,17 +64,17 @@ def saturation_step(curve: "Series[float]") -> float:
 
 
 def curves(rows: Rows, clone: str, sampler: str, sweeps: int | None = None) -> DataFrame:
-    """Return the losses of transformers during their training, measured on one clone of the training text.
+    """Return the losses of transformers on one clone, measured during their training on a text.
 
-    A clone is a set of sequences that are sampled by a Markov chain from another network trained on the same text.
+    A clone is a set of sequences that a Markov chain samples from another network trained on the same text.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        clone: Name of the network that the clone was sampled from, for example "layers-2". "text" selects losses on the
+        clone: Name of the network that the clone was sampled from, for example "layers-2". Use "text" for losses on the
             text itself.
-        sampler: "metropolis" or "gibbs", the Markov chain that sampled the clone. It is ignored for the text.
-        sweeps: Number of sweeps before the clone was stored. A sweep consists of N single-token steps for sequences of
-            N tokens. None for the smallest recorded number.
+        sampler: Markov chain that sampled the clone, "metropolis" or "gibbs". It is ignored for the text.
+        sweeps: Number of sweeps before the clone was stored. A sweep is N single-token updates of a sequence of N
+            tokens. None for the smallest recorded number.
 
     Returns:
         Losses in nats per token, with one row per training step and one column per training seed.
@@ -134,14 +121,11 @@ def network_loss(rows: Rows, network: str) -> "Series[float]":
 def least_gain(rows: Rows) -> "Series[float]":
     """Return the smallest decrease of the held-out loss from one factored network to the next deeper one.
 
-    Factored networks with different numbers of layers are trained on the same text. Each network is compared with the
-    next deeper one, and the smallest decrease over these comparisons is selected.
-
     Args:
         rows: Measurements of a run, as one table per kind of row.
 
     Returns:
-        One decrease in nats per token for each training seed. It is negative if the loss increases once.
+        One decrease in nats per token for each training seed. It is negative if one deeper network is worse.
 
     Raises:
         NoRows: If only one depth was measured.
@@ -155,9 +139,7 @@ def least_gain(rows: Rows) -> "Series[float]":
 
 @trainings
 def encoder_gain(rows: Rows) -> "Series[float]":
-    """Return the held-out loss of the deepest factored network minus the held-out loss of the transformer encoder.
-
-    Both networks are trained on the same text with the same seed.
+    """Return by how much the encoder's held-out loss is below the loss of the deepest factored network.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -173,13 +155,13 @@ def encoder_gain(rows: Rows) -> "Series[float]":
 def saturation(rows: Rows, clone: str, sampler: str) -> "Series[float]":
     """Return the training step at which the loss on one clone has almost reached its minimum.
 
-    A transformer is trained on a text, and its loss is measured on a clone, a set of sequences sampled from another
-    network trained on the text. At the returned step, 95 % of the decrease to the smallest loss is complete.
+    A transformer is trained on a text. A clone is a set of sequences sampled from another network trained on the text.
+    At the returned step, 95 % of the decrease to the smallest loss is complete.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         clone: Name of the network that the clone was sampled from, for example "layers-2".
-        sampler: "metropolis" or "gibbs", the Markov chain that sampled the clone.
+        sampler: Markov chain that sampled the clone, "metropolis" or "gibbs".
 
     Returns:
         One step per training seed, interpolated between recorded steps.
@@ -189,53 +171,52 @@ def saturation(rows: Rows, clone: str, sampler: str) -> "Series[float]":
 
 @followed
 def lowest_saturation(rows: Rows, sampler: str) -> "Series[float]":
-    """Return the training step at which the loss on the lowest-order clone has almost reached its minimum.
+    """Return the training step at which the loss on the clone of lowest order has almost reached its minimum.
 
-    A transformer is trained on a text, and its loss is measured on sequences sampled from another network trained on
-    the text. This network is factored and has the fewest layers, so that it represents only interactions of few tokens.
-    At the returned step, 95 % of the decrease to the smallest loss is complete.
+    A transformer is trained on a text. The clone of lowest order is a set of sequences sampled from the shallowest
+    factored network, in which only few tokens interact. At the returned step, 95 % of the decrease to the smallest loss
+    is complete.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        sampler: "metropolis" or "gibbs", the Markov chain that sampled the sequences.
+        sampler: Markov chain that sampled the sequences, "metropolis" or "gibbs".
 
     Returns:
         One step per training seed.
     """
-    return curves(rows, lowest_order_clone(rows), sampler).apply(saturation_step)
+    return curves(rows, clone_names(rows)[0], sampler).apply(saturation_step)
 
 
 @followed
 def later(rows: Rows, sampler: str) -> "Series[float]":
-    """Return the ratio of the steps at which the losses on two clones almost reach their minimum.
+    """Compare the training steps at which the losses on two clones have almost reached their minimum.
 
-    A transformer is trained on a text, and its loss is measured on two clones, sets of sequences sampled from other
-    networks trained on the text. The first is sampled from a transformer encoder and has interactions of all orders.
-    The second is sampled from the shallowest factored network and has the lowest order. Each step is the one at which
-    95 % of the decrease to the smallest loss is complete.
+    A transformer is trained on a text. A clone is a set of sequences sampled from another network trained on the text.
+    One clone comes from an encoder, in which all tokens interact. The other comes from the shallowest factored network,
+    in which only few tokens interact. At each step, 95 % of the decrease to the smallest loss is complete.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        sampler: "metropolis" or "gibbs", the Markov chain that sampled the clones.
+        sampler: Markov chain that sampled the clones, "metropolis" or "gibbs".
 
     Returns:
-        One ratio per training seed: step for all orders, divided by step for the lowest order.
+        One ratio per training seed: step for the encoder's clone, divided by the step for the other one.
     """
-    high, low = (curves(rows, clone, sampler) for clone in (ENCODER, lowest_order_clone(rows)))
+    high, low = (curves(rows, clone, sampler) for clone in (ENCODER, clone_names(rows)[0]))
     return high.apply(saturation_step) / low.apply(saturation_step)
 
 
 @followed
 def in_order(rows: Rows, sampler: str) -> Counts:
-    """Count the trainings in which losses reach their minimum in the order of the interactions.
+    """Count the trainings in which losses on the clones reach their minimum in the order of the clones.
 
-    A transformer is trained on a text, and its losses are measured on clones, sets of sequences sampled from other
-    networks trained on the text. A training counts as a success if the step at which 95 % of the decrease of the loss
-    is complete increases strictly with the interaction order of the clone.
+    A transformer is trained on a text. A clone is a set of sequences sampled from another network trained on the text.
+    Its order is the largest number of tokens that interact in this network. A training is a success if the loss on each
+    clone of higher order reaches its minimum strictly later.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        sampler: "metropolis" or "gibbs", the Markov chain that sampled the clones.
+        sampler: Markov chain that sampled the clones, "metropolis" or "gibbs".
 
     Returns:
         One success or failure per training seed.
@@ -249,19 +230,19 @@ def in_order(rows: Rows, sampler: str) -> Counts:
 
 @followed
 def early_spread(rows: Rows, sampler: str) -> "Series[float]":
-    """Return the largest early difference between losses on the clones, relative to the decrease on the text.
+    """Return how much the losses on the clones differ early in the training.
 
-    A transformer is trained on a text, and its losses are measured on clones, sets of sequences sampled from other
-    networks trained on the text. At each early step, the smallest loss over clones is subtracted from the largest. The
-    maximum over steps is divided by the first loss on the text minus the last one.
+    A transformer is trained on a text. A clone is a set of sequences sampled from another network trained on the text.
+    At each early step, the smallest loss over clones is subtracted from the largest. The maximum over these steps is
+    divided by the total decrease of the loss on the text.
 
-    Early steps end at a third of the step at which the loss on the clone with the lowest interaction order has almost
+    Early steps end at a third of the step at which the loss on the clone with the fewest interacting tokens has almost
     reached its minimum. In Figure 1 of the source, this minimum is reached after 60 epochs, and the losses separate
     after 20.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        sampler: "metropolis" or "gibbs", the Markov chain that sampled the clones.
+        sampler: Markov chain that sampled the clones, "metropolis" or "gibbs".
 
     Returns:
         One ratio per training seed.
@@ -270,7 +251,7 @@ def early_spread(rows: Rows, sampler: str) -> "Series[float]":
     text = curves(rows, TEXT, sampler)
     spreads = {}
     for seed in text:
-        until = saturation_step(tables[lowest_order_clone(rows)][seed]) / 3
+        until = saturation_step(tables[clone_names(rows)[0]][seed]) / 3
         losses = DataFrame({name: table[seed] for name, table in tables.items()})
         early = losses[losses.index <= until]
         spread = (early.max(axis=1) - early.min(axis=1)).max()
@@ -279,9 +260,10 @@ def early_spread(rows: Rows, sampler: str) -> "Series[float]":
 
 
 def _late_losses(table: DataFrame, share: float) -> DataFrame:
-    """Return losses at a share of the steps, interpolated in the logarithm of steps, and at all later steps.
+    """Return the losses at a share of the training steps, and at all later steps.
 
-    If the share is before step 1, the losses of step 1 are used.
+    The first loss is interpolated in the logarithm of the step. If the share is before step 1, the losses of step 1 are
+    used.
     """
     table = table[table.index > 0]
     steps, step = table.index.to_numpy(float), share * table.index[-1]
@@ -290,31 +272,28 @@ def _late_losses(table: DataFrame, share: float) -> DataFrame:
 
 
 def _late_falls(table: DataFrame, share: float) -> "Series[float]":
-    """Return the fall of a loss from a share of the steps to its later minimum, by seed."""
+    """Return the decrease of a loss from a share of the training steps to its later minimum, by seed."""
     late = _late_losses(table, share)
     return late.iloc[0] - late.min()
 
 
 @followed
 def late_gain(rows: Rows, sampler: str) -> "Series[float]":
-    """Return how much more the loss decreases late in training on the clone of all orders than on the lowest order.
+    """Compare how much the losses on two clones still decrease late in the training.
 
-    A transformer is trained on a text, and its losses are measured on two clones, sets of sequences sampled from other
-    networks trained on the text. One has interactions of all orders, the other has the lowest order. The late decrease
-    of a loss is its value after 30 % of the training steps minus the smallest later value. Figure 4 of the source has
-    100,000 steps, so that its late part starts at step 30,000.
+    A transformer is trained on a text. A clone is a set of sequences sampled from another network trained on the text.
+    One clone comes from an encoder, in which all tokens interact. The other comes from the shallowest factored network,
+    in which only few tokens interact. The late decrease is the loss after 30 % of the steps minus the smallest later
+    loss. In Figure 4 of the source, this is the decrease after step 30,000 of 100,000.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        sampler: "metropolis" or "gibbs", the Markov chain that sampled the clones.
+        sampler: Markov chain that sampled the clones, "metropolis" or "gibbs".
 
     Returns:
-        One difference in nats per training seed: late decrease for all orders, minus late decrease for the lowest
-        order.
+        One difference in nats per training seed: late decrease for the encoder's clone, minus that for the other one.
     """
-    high, low = (
-        _late_falls(curves(rows, clone, sampler), 0.3) for clone in (ENCODER, lowest_order_clone(rows))
-    )
+    high, low = (_late_falls(curves(rows, clone, sampler), 0.3) for clone in (ENCODER, clone_names(rows)[0]))
     return high - low
 
 
@@ -322,13 +301,12 @@ def late_gain(rows: Rows, sampler: str) -> "Series[float]":
 def late_change(rows: Rows, clone: str, sampler: str) -> "Series[float]":
     """Return the loss on a clone after 30 % of the training steps minus the loss after the last step.
 
-    A transformer is trained on a text, and its loss is measured on a clone, a set of sequences sampled from another
-    network trained on the text.
+    A transformer is trained on a text. A clone is a set of sequences sampled from another network trained on the text.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         clone: Name of the network that the clone was sampled from, for example "layers-2".
-        sampler: "metropolis" or "gibbs", the Markov chain that sampled the clone.
+        sampler: Markov chain that sampled the clone, "metropolis" or "gibbs".
 
     Returns:
         One difference in nats per training seed. It is negative if the loss increases.
@@ -339,19 +317,18 @@ def late_change(rows: Rows, clone: str, sampler: str) -> "Series[float]":
 
 @followed
 def low_orders_later(rows: Rows, sampler: str) -> "Series[float]":
-    """Return how much later the loss on the all-order clone almost reaches its minimum than on low-order clones.
+    """Compare when the losses on the encoder's clone and on all clones of low order reach their minimum.
 
-    A transformer is trained on a text, and its losses are measured on clones, sets of sequences sampled from other
-    networks trained on the text. The clone of all orders is sampled from a transformer encoder. The clones of low
-    orders are sampled from all factored networks except the deepest. A step is the one at which 95 % of the decrease of
-    a loss is complete.
+    A transformer is trained on a text. A clone is a set of sequences sampled from another network trained on the text.
+    Clones of low order come from all factored networks except the deepest, in which only few tokens interact. All
+    tokens interact in the encoder. At each step, 95 % of the decrease to the smallest loss is complete.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        sampler: "metropolis" or "gibbs", the Markov chain that sampled the clones.
+        sampler: Markov chain that sampled the clones, "metropolis" or "gibbs".
 
     Returns:
-        One ratio per training seed: step for all orders, divided by the latest step for the low orders.
+        One ratio per training seed: step for the encoder's clone, divided by the latest step for clones of low order.
 
     Raises:
         NoRows: If only one depth of factored networks was measured.
@@ -366,18 +343,17 @@ def low_orders_later(rows: Rows, sampler: str) -> "Series[float]":
 def late_share(rows: Rows, sampler: str) -> "Series[float]":
     """Return the share of the decrease of a loss that happens after 10 % of the training steps.
 
-    A transformer is trained on a text, and its loss is measured on the clone with the lowest interaction order, a set
-    of sequences sampled from the shallowest factored network. The decrease after 10 % of the steps is divided by the
-    decrease since the start. Both end at the smallest loss.
+    A transformer is trained on a text. Its loss is measured on a clone, which is a set of sequences sampled from the
+    shallowest factored network. Decreases end at the smallest loss.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        sampler: "metropolis" or "gibbs", the Markov chain that sampled the clone.
+        sampler: Markov chain that sampled the clone, "metropolis" or "gibbs".
 
     Returns:
         One share per training seed.
     """
-    table = curves(rows, lowest_order_clone(rows), sampler)
+    table = curves(rows, clone_names(rows)[0], sampler)
     return _late_falls(table, 0.1) / (table.iloc[0] - table.min())
 
 
@@ -385,18 +361,17 @@ def late_share(rows: Rows, sampler: str) -> "Series[float]":
 def between_sweeps(rows: Rows, clone: str, sampler: str) -> "Series[float]":
     """Return how much the losses on a clone depend on the length of the Markov chain that sampled it.
 
-    A clone is a set of sequences that a Markov chain samples from a trained network. It is stored after several numbers
-    of sweeps. A sweep consists of N single-token steps for sequences of N tokens. Losses on the clone after the first
-    and after the last number are compared at each training step of a transformer that is trained on the text. The
-    largest absolute difference, divided by the loss after the last number, is returned.
+    A transformer is trained on a text. A clone is a set of sequences that a Markov chain samples from another network.
+    It is stored after several numbers of sweeps. A sweep is N single-token updates of a sequence of N tokens. Losses on
+    the clones after the first and after the last number of sweeps are compared at each training step.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         clone: Name of the network that the clone was sampled from, for example "layers-2".
-        sampler: "metropolis" or "gibbs", the Markov chain.
+        sampler: Markov chain that sampled the clone, "metropolis" or "gibbs".
 
     Returns:
-        One relative difference per training seed.
+        Largest absolute difference over steps, relative to the later loss, per training seed.
     """
     sweeps = rows.config["sweeps"]
     first, last = (curves(rows, clone, sampler, number) for number in (sweeps[0], sweeps[-1]))
@@ -404,14 +379,14 @@ def between_sweeps(rows: Rows, clone: str, sampler: str) -> "Series[float]":
 
 
 def twin_curves(rows: Rows, order: int) -> DataFrame:
-    """Return exact losses of an encoder that is trained on a small known distribution with four-body interactions.
+    """Return exact losses of an encoder that is trained on samples of a small known distribution.
 
-    The loss is an expectation over a truncated distribution, in which interactions of more than `order` tokens are
-    removed.
+    The known distribution has interactions of up to four tokens. Losses are expectations under a copy of the
+    distribution, from which interactions of more than `order` tokens are removed.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        order: Largest number of interacting tokens in the truncated distribution.
+        order: Largest number of interacting tokens that are kept.
 
     Returns:
         Losses in nats per token, with one row per training step and one column per seed.
@@ -421,15 +396,15 @@ def twin_curves(rows: Rows, order: int) -> DataFrame:
 
 @trainings
 def twin_saturation(rows: Rows, order: int) -> "Series[float]":
-    """Return the training step at which the exact loss on a truncated distribution has almost reached its minimum.
+    """Return the training step at which an exact loss has almost reached its minimum.
 
-    An encoder is trained on a small known distribution with four-body interactions. Its loss is an expectation over a
-    truncated distribution, in which interactions of more than `order` tokens are removed. At the returned step, 95 % of
-    the decrease to the smallest loss is complete.
+    An encoder is trained on samples of a small known distribution with interactions of up to four tokens. The loss is
+    an expectation under a copy of the distribution, from which interactions of more than `order` tokens are removed. At
+    the returned step, 95 % of the decrease to the smallest loss is complete.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        order: Largest number of interacting tokens in the truncated distribution.
+        order: Largest number of interacting tokens that are kept.
 
     Returns:
         One step per seed, interpolated between recorded steps.
@@ -439,16 +414,16 @@ def twin_saturation(rows: Rows, order: int) -> "Series[float]":
 
 @trainings
 def twin_later(rows: Rows, high: int, low: int) -> "Series[float]":
-    """Return the ratio of the steps at which exact losses on two truncated distributions almost reach minima.
+    """Compare the training steps at which two exact losses have almost reached their minimum.
 
-    An encoder is trained on a small known distribution with four-body interactions. Its losses are expectations over
-    two truncated distributions, in which interactions of more than `high` or `low` tokens are removed. A step is the
-    one at which 95 % of the decrease to the smallest loss is complete.
+    An encoder is trained on samples of a small known distribution with interactions of up to four tokens. The losses
+    are expectations under two copies of the distribution, from which interactions of more than `high` or `low` tokens
+    are removed. At each step, 95 % of the decrease to the smallest loss is complete.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        high: Largest number of interacting tokens in the distribution of higher order.
-        low: Largest number of interacting tokens in the distribution of lower order.
+        high: Number of interacting tokens that are kept in one copy.
+        low: Smaller number of interacting tokens that are kept in the other copy.
 
     Returns:
         One ratio per seed: step for `high`, divided by step for `low`.
@@ -458,14 +433,14 @@ def twin_later(rows: Rows, high: int, low: int) -> "Series[float]":
 
 @distributions
 def distance(rows: Rows, order: int, sampler: str) -> "Series[float]":
-    """Return the total variation distance from a known distribution to the stationary distribution of a chain.
+    """Return the total variation distance between a known distribution and the stationary distribution of a chain.
 
-    The Markov chain updates single tokens with their exact conditional distributions.
+    The Markov chain updates single tokens with the exact conditional probabilities of the known distribution.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         order: Largest number of interacting tokens in the known random distribution.
-        sampler: "metropolis" or "gibbs", the Markov chain.
+        sampler: Markov chain, "metropolis" or "gibbs".
 
     Returns:
         One distance per seed of the distribution.

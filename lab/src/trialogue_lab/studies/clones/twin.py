@@ -1,4 +1,4 @@
-"""The twin of the study on a known distribution, with exact clones and exact losses."""
+"""The experiment with clones on a small known distribution (the twin), without sampling error."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,27 +28,28 @@ from trialogue_lab.models.published import bert
 from trialogue_lab.studies.clones.config import Config
 from trialogue_lab.studies.clones.material import INITIAL
 from trialogue_lab.theory.order_truncation import truncate_orders
+from trialogue_lab.training.population import MaskedPopulation
 
 
 def twin_rows(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
-    """Measure the experiment with clones on a small random distribution, whose sequences can all be enumerated.
+    """Train an encoder on a small random distribution, and measure its losses on exact clones.
 
-    The distribution has interactions of up to four tokens. It is truncated to lower orders, which replaces the clones
-    that other tasks sample from trained networks.
+    The distribution has interactions of up to four tokens, and all its sequences can be enumerated. A clone is a copy
+    from which the interactions of more than k tokens are removed.
 
     Args:
         config: Settings of the run.
         seed: Seed of the distribution and of the training.
 
     Yields:
-        The conditional entropy of each truncated distribution, the total variation distance between each Markov chain's
-        stationary distribution and the true one, and the exact losses of an encoder that is trained on samples.
+        Rows with the conditional entropy of each clone, with the total variation distance between the stationary
+        distribution of each Markov chain and the true one, and with the exact losses of the encoder by step.
     """
     model = _many_body_model(config, seed, 4)
     states = model.states()
     clones = _clones(config, model)
     for order, clone in clones.items():
-        yield {"kind": "twin-law", "order": order, "entropy": _conditional_entropy(clone)}
+        yield {"kind": "twin-law", "order": order, "entropy": MaskedPopulation(clone).entropy}
     yield from _sampler_rows(config, seed)
     shape = bert(config.twin_vocab, config.twin_sites, layers=2, heads=4, width=32)
     chosen = torch.multinomial(
@@ -91,20 +92,13 @@ def _many_body_model(config: Config, seed: int, order: int) -> ManyBody:
 
 
 def _clones(config: Config, model: ManyBody) -> dict[int, Tensor]:
-    """Return the truncation of a distribution to k bodies (V, ..., V), by k. For four bodies, it is unchanged."""
+    """Return the distribution (V, ..., V) with interactions of at most k tokens, by k. For k = 4, it is unchanged."""
     full = model.probabilities().view((config.twin_vocab,) * config.twin_sites)
     return {order: full if order == 4 else truncate_orders(full, order, 1e-9) for order in config.twin_orders}
 
 
-def _conditional_entropy(probabilities: Tensor) -> float:
-    """Return the mean entropy of a site given the others, in nats, which is the smallest possible loss."""
-    logs = probabilities.log()
-    entropies = [-(probabilities * logs.log_softmax(site)).sum() for site in range(logs.ndim)]
-    return float(torch.stack(entropies).mean())
-
-
 def _sampler_rows(config: Config, seed: int) -> Iterator[dict[str, Any]]:
-    """Yield the total variation of each sampler with exact conditionals from a distribution of k bodies."""
+    """Yield how far each Markov chain's stationary distribution is from the distribution whose conditionals it uses."""
     states = whole_sequences(config.twin_vocab, config.twin_sites)
     for order in config.twin_orders:
         model = _many_body_model(config, seed, order)

@@ -3,14 +3,8 @@
 from functools import partial
 
 from trialogue_lab.ledger import Claim, cited
+from trialogue_lab.studies.clones import claims as clones
 from trialogue_lab.studies.clones import statistics as stats
-from trialogue_lab.studies.clones.claims import (
-    HIGH_ORDERS_KEEP_IMPROVING,
-    IN_ORDER,
-    LOW_ORDERS_FIRST,
-    NEAR_MINIMUM,
-    gibbs_claims,
-)
 from trialogue_lab.studies.clones.config import ENCODER, GIBBS, PUBLISHED
 
 _SOURCE = "Figure 5"
@@ -22,19 +16,21 @@ _SETTING = (
 _figure = partial(cited, _SOURCE, statement_id="clones:S1-Fig5", setting=_SETTING)
 
 CLAIMS = (
-    Claim(*LOW_ORDERS_FIRST, **_figure("low-order clones saturate, higher-order clones keep decreasing")),
+    Claim(
+        *clones.LOW_ORDERS_FIRST, **_figure("low-order clones saturate, higher-order clones keep decreasing")
+    ),
     Claim(
         "low-orders-saturate-before-all-orders",
-        f"The losses on the clones of all factored networks but the deepest are at their lowest ({NEAR_MINIMUM}) "
-        "before that on the clone of all orders (ratio of steps, the latest of them).",
+        "The losses on the clones of all factored networks but the deepest are at their lowest "
+        f"({clones.NEAR_MINIMUM}) before that on the clone of all orders (ratio of steps, the latest of them).",
         stats.low_orders_later(PUBLISHED).as_ratio() > 1,
         **_figure(
             "low-order clones saturate within the first 500 training steps, higher-order clones keep decreasing",
             setting=f"{_SETTING} Here, losses on all clones rise again after their minimum.",
         ),
     ),
-    Claim(*IN_ORDER, **_figure("'consistent with respect to different random seeds'", grade=True)),
-    Claim(*HIGH_ORDERS_KEEP_IMPROVING, **_figure("higher-order clones keep decreasing")),
+    Claim(*clones.IN_ORDER, **_figure("'consistent with respect to different random seeds'", grade=True)),
+    Claim(*clones.HIGH_ORDERS_KEEP_IMPROVING, **_figure("higher-order clones keep decreasing")),
     Claim(
         "all-orders-keep-decreasing",
         "The loss on the clone of all orders is lower after the last step than after three tenths of the steps (fall "
@@ -42,7 +38,7 @@ CLAIMS = (
         stats.late_change(ENCODER, PUBLISHED) > 0,
         **_figure("higher-order clones keep decreasing throughout the entire training period"),
     ),
-    *gibbs_claims(_SOURCE),
+    *clones.gibbs_claims(_SOURCE),
 )
 
 NUMBERS = {

@@ -1,4 +1,4 @@
-"""Settings of the study: the text and clones of the study `clones`, and the decoder that is followed on them."""
+"""Settings of the study: the text and clones of the study `clones`, and the decoder that is measured on them."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -16,7 +16,10 @@ from trialogue_lab.training.published import gpt_neo_training
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Material):
-    """Settings of a run: the text and the clones, and a decoder like GPT-Neo with one order of the data per seed.
+    """Settings of a run: the text, the clones, and decoders like GPT-Neo that are trained on the text.
+
+    A clone is a set of sequences sampled from another network trained on the text. Each seed trains one decoder, with
+    another order of the data.
 
     Args:
         decoder_size: "published" for the decoder of the source, or "small".
@@ -24,7 +27,7 @@ class Config(Material):
         decoder_steps: Number of training steps of a decoder.
         decoder_batch: Batch size of the small decoder.
         decoder_rate: Learning rate of the small decoder.
-        looks: Number of steps at which losses on all clones are measured, logarithmically spaced.
+        looks: Number of training steps at which losses on all clones are measured, logarithmically spaced.
     """
 
     decoder_size: Literal["small", "published"] = "small"
@@ -35,35 +38,28 @@ class Config(Material):
     looks: Annotated[int, Ge(4)] = 20
 
     def check(self) -> None:
-        """Check the fields for consistency.
+        """Check that the fields are consistent.
 
         Raises:
-            InputError: If fields are inconsistent, for example if they do not define a valid decoder.
+            InputError: If the decoder or another network cannot be configured.
         """
         super().check()
         self.decoder()
 
     def decoder(self) -> TransformerConfig:
-        """Return the architecture of the causal language model (decoder), a GPT-Neo.
-
-        It is the published one if `decoder_size` is "published", and otherwise a small one with the width
-        `decoder_width`.
-        """
+        """Return the architecture of the decoder, a causal language model like GPT-Neo of the size `decoder_size`."""
         if self.decoder_size == "published":
             return gpt_neo(self.vocab_size, self.length)
         return gpt_neo(self.vocab_size, self.length, heads=4, width=self.decoder_width)
 
     def decoder_training(self, seed: int) -> TrainingConfig:
-        """Return the training settings of the causal language model (decoder).
+        """Return the training settings of the decoder, with a checkpoint every 250 steps.
 
         They are the published ones except for the number of steps. A small decoder also has another batch size and
         learning rate.
 
         Args:
             seed: Seed of the order of the training data.
-
-        Returns:
-            The settings, with a checkpoint every 250 steps.
         """
         changes: dict[str, Any] = {"seed": seed, "checkpoint_every": 250}
         if self.decoder_size == "small":

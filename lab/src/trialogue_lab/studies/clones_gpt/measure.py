@@ -1,4 +1,4 @@
-"""Measurements: networks and their clones, and a decoder followed on the clones."""
+"""Tasks of a run: they train networks, sample clones from them, and measure a decoder on the clones."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,21 +20,18 @@ from trialogue_lab.studies.clones_gpt.config import Config
 def parts(config: Config) -> list[Part]:
     """Return the tasks of a run in the order in which they must start.
 
-    The first tasks train networks on a text and sample clones, which are sets of sequences from these networks. Later
-    tasks train one decoder per seed on the text, and measure its losses on the clones during this training.
+    The first tasks train networks on a text and sample sequences (clones) from them. Later tasks train one decoder per
+    seed on the text, and measure its losses on the clones during this training.
 
     Args:
         config: Settings of the run.
-
-    Returns:
-        The tasks.
     """
     return clone_parts(config) + parts_by_seed(config, config.seeds, follow=_followed)
 
 
 @dataclass(frozen=True)
 class RowBatches:
-    """Function from a training step to a batch of token sequences, sampled with replacement.
+    """Function from a training step to a batch of token sequences, which are sampled with replacement.
 
     Args:
         rows: Token ids (n, N) of the text, with one sequence of N tokens per row.
@@ -47,20 +44,13 @@ class RowBatches:
     seed: int
 
     def __call__(self, step: int) -> Tensor:
-        """Return the batch of a training step. The same step always returns the same batch.
-
-        Args:
-            step: Training step.
-
-        Returns:
-            Token ids (batch_size, N).
-        """
+        """Return the batch (batch_size, N) of a training step. The same step always returns the same batch."""
         random = generator(self.seed, "rows", step)
         return self.rows[torch.randint(0, len(self.rows), (self.batch_size,), generator=random)]
 
 
 def _followed(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
-    """Yield the losses of a decoder on every clone. All decoders have the same initial weights."""
+    """Train a decoder, and yield its losses on every clone. All decoders have the same initial weights."""
     decoder, training = Transformer(config.decoder(), INITIAL), config.decoder_training(seed)
     batches = RowBatches(corpus_of(config, artifacts).train, training.batch_size, seed)
     yield from follow(config, decoder, batches, training, packed_token_loss, config.looks, artifacts)

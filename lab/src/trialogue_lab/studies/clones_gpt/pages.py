@@ -1,4 +1,4 @@
-"""Tables and the figure of the study: the clones, and the decoder that is followed on them."""
+"""Tables and the figure of the study, which are those of the study `clones` with other captions."""
 
 from dataclasses import replace
 
