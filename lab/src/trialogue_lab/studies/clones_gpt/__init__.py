@@ -18,6 +18,5 @@ keeps falling.
 from trialogue_lab.ledger import Study
 
 STUDY = Study.of_package(
-    __name__,
-    source="A distributional simplicity bias in the learning dynamics of transformers: Figure 5",
+    __name__, source="A distributional simplicity bias in the learning dynamics of transformers: Figure 5"
 )

@@ -1,4 +1,4 @@
-"""Questions to a pretrained model, or a random table in its place for tests."""
+"""Questions to a pretrained language model, or to a small random model in tests."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,11 +19,11 @@ _LETTERS = "abcd"
 
 @dataclass(frozen=True)
 class ModelQuestion:
-    """A prompt, the language model that completes it, and the constraint on the answer.
+    """A question for a language model, with a constraint on the answer.
 
     Args:
-        oracle: The model.
-        verifier: Verifier that rejects token prefixes which violate the constraint.
+        oracle: The language model.
+        verifier: Checks token prefixes, and rejects those that violate the constraint.
         prompt: Token ids of the question.
         text: Function from the token ids of an answer to its text.
         max_new_tokens: Maximum number of tokens of an answer.
@@ -37,7 +37,7 @@ class ModelQuestion:
 
 
 def case_of(config: Config, kind: str, seed: int) -> ModelQuestion:
-    """Return a question to the language model of the config, with a constraint on the answer.
+    """Return a question for the language model of the config, with a constraint on the answer.
 
     Args:
         config: Settings with the name of the model. If the name is empty, a random model of four letters is used.
@@ -59,11 +59,11 @@ _loaded = cache(load_pretrained)
 
 
 def toy_case(config: Config, kind: str, seed: int) -> ModelQuestion:
-    """Return a random language model of four letters, with a constraint that allows a few words with common prefixes.
+    """Return a random language model of four letters, with a constraint that allows only a few words.
 
     Args:
         config: Settings with the maximum number of tokens.
-        kind: "regex" or "json-schema". It selects one of two sets of words.
+        kind: "regex" or "json-schema". Each selects another set of words.
         seed: Seed of the next-token distributions.
 
     Returns:

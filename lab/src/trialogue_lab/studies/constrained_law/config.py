@@ -13,8 +13,8 @@ from trialogue_lab.ledger import Count, Increasing, Probability, Seeds, Settings
 class Config(Settings):
     """Settings of one run.
 
-    A language model answers questions under a constraint. Masked decoding sets the probability of forbidden next tokens
-    to zero.
+    A language model answers questions under a constraint, for example a regular expression. Masked decoding samples
+    from the model and sets the probability of forbidden next tokens to zero.
 
     Args:
         model: Name of the language model. Empty for a random model of four letters, for tests.
@@ -24,8 +24,8 @@ class Config(Settings):
         simulations: Number of outputs of sequential Monte Carlo that are simulated on the enumerated answers.
         samples: Number of outputs of each sampler on the model.
         max_new_tokens: Maximum number of tokens of an answer.
-        tolerance: Share of the probability of all answers that may stay unexplored by the enumeration.
-        max_prefixes: Maximum number of explored prefixes.
+        tolerance: Share of the probability of all allowed answers that the enumeration may omit.
+        max_prefixes: Maximum number of prefixes that the enumeration visits.
         max_queries: Maximum number of model calls for one output.
     """
 

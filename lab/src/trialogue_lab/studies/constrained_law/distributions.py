@@ -34,9 +34,9 @@ def by_text(
 
 
 def sampling_error(distribution: Distribution, number: int) -> float:
-    """Return the expected total variation distance between a distribution and the shares of texts in samples from it.
+    """Estimate the total variation distance between a distribution and the frequencies in samples from it.
 
-    The shares are approximated by normal distributions.
+    The frequency of each text is approximated by a normal distribution.
 
     Args:
         distribution: Probability of each text.
@@ -49,11 +49,10 @@ def sampling_error(distribution: Distribution, number: int) -> float:
 def drawn_distance(
     distribution: Distribution, target: Distribution, number: int, seed: int, rounds: int = 2000
 ) -> float:
-    """Return the expected total variation distance between a target and the shares of texts in samples.
+    """Simulate the expected total variation distance between a target and the frequencies of sampled texts.
 
-    The expectation is estimated by simulation. Because of sampling noise, it is larger than the distance between the
-    target and the sampled distribution. If the probabilities of a distribution sum to less than 1, the rest counts as
-    one invalid text.
+    Because of sampling noise, it is larger than the distance between the target and the sampled distribution. If
+    probabilities sum to less than 1, the rest counts as one invalid text.
 
     Args:
         distribution: Probability of each text under the sampled distribution.

@@ -1,4 +1,4 @@
-"""Tasks of a run: for each question, exact distributions from the token tree and samplers on the model."""
+"""Tasks of a run, one per question: they compute exact output distributions, and run samplers on the model."""
 
 import time
 from collections import Counter
@@ -10,17 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from trialogue import samplers
 from trialogue.randomness import seed_of
-from trialogue.samplers import (
-    Ancestral,
-    Backtracking,
-    MaskedDecoding,
-    Samples,
-    SequentialMonteCarlo,
-    ValueGuided,
-    WeightedRejection,
-    generate,
-)
 from trialogue.samplers.prefix.contract.sampler import Sampler
 from trialogue_lab.ledger import Part
 from trialogue_lab.studies.constrained_law import distributions
@@ -38,10 +29,9 @@ class MeasuredSampler(NamedTuple):
 
     Args:
         sampler: The sampler.
-        weighted: Whether outputs have importance weights that correct them to the model's distribution given the
-            constraint.
+        weighted: Whether its outputs have importance weights.
         timed: If given, the sampler is run only to count its model calls, because its output distribution is computed
-            exactly. It then generates `samples / timed` outputs.
+            without the model. It then generates `samples / timed` outputs.
     """
 
     sampler: Sampler[Any]
@@ -50,12 +40,12 @@ class MeasuredSampler(NamedTuple):
 
 
 METHODS = {
-    "no rule": MeasuredSampler(Ancestral(), weighted=True),
-    "masked": MeasuredSampler(MaskedDecoding(), weighted=True),
-    "weighted rejection": MeasuredSampler(WeightedRejection(), weighted=True),
-    "backtracking": MeasuredSampler(Backtracking(4, 4)),
-    "smc": MeasuredSampler(SequentialMonteCarlo(16, proposal="mask"), timed=8),
-    "value-guided": MeasuredSampler(ValueGuided(), timed=8),
+    "no rule": MeasuredSampler(samplers.Ancestral(), weighted=True),
+    "masked": MeasuredSampler(samplers.MaskedDecoding(), weighted=True),
+    "weighted rejection": MeasuredSampler(samplers.WeightedRejection(), weighted=True),
+    "backtracking": MeasuredSampler(samplers.Backtracking(4, 4)),
+    "smc": MeasuredSampler(samplers.SequentialMonteCarlo(16, proposal="mask"), timed=8),
+    "value-guided": MeasuredSampler(samplers.ValueGuided(), timed=8),
 }
 
 
@@ -66,9 +56,6 @@ def parts(config: Config) -> list[Part]:
 
     Args:
         config: Settings of the run.
-
-    Returns:
-        The tasks.
     """
     return [
         Part(f"{kind}-{seed}", partial(_measure, config, kind, seed), columns={"seed": seed, "kind": kind})
@@ -84,8 +71,8 @@ def _measure(config: Config, kind: str, seed: int, _: Path) -> Rows:
 def measure(case: ModelQuestion, config: Config, seed: int) -> Rows:
     """Measure every decoding method on one question.
 
-    The answers that satisfy the constraint are enumerated, which gives the exact target, the model's distribution given
-    the constraint.
+    All answers that satisfy the constraint are enumerated. This gives the target of the methods, which is the model's
+    distribution given the constraint.
 
     Args:
         case: The question, with the model and the constraint.
@@ -93,10 +80,9 @@ def measure(case: ModelQuestion, config: Config, seed: int) -> Rows:
         seed: Seed of the samples.
 
     Yields:
-        Rows with the column "measure". It is "tree" for the size of the enumeration and "answer" for the probability of
-        one answer under the target and under every method. The other rows describe one decoding method each, by
-        computation on the enumerated answers ("exact"), by simulation on them ("simulated"), or by samples from the
-        model ("run").
+        Rows with the column "measure". It is "tree" for the size of the enumeration, and "answer" for the probability
+        of one answer under every method. For rows about one method, it is "exact" if the numbers are computed,
+        "simulated" if they are simulated on the enumerated answers, and "run" if they are measured on the model.
     """
     began = time.process_time()
     tree = explore(
@@ -107,21 +93,18 @@ def measure(case: ModelQuestion, config: Config, seed: int) -> Rows:
         tolerance=config.tolerance,
         max_prefixes=config.max_prefixes,
     )
-    target, masked = (
-        distributions.by_text(tree.restricted, case.text),
-        distributions.by_text(tree.masked, case.text),
-    )
+    exact = {"restricted": tree.restricted, "masked": tree.masked}
+    answers = {name: distributions.by_text(output, case.text) for name, output in exact.items()}
     yield {
         "measure": "tree",
         "accepted_mass": tree.accepted_mass,
         "prefixes": len(tree.nodes),
         "sequences": len(tree.leaves),
-        "texts": len(target),
+        "texts": len(answers["restricted"]),
         "unexplored_p": tree.left_p / tree.accepted_mass,
         "unexplored_q": tree.left_q,
         "cpu_seconds": time.process_time() - began,
     }
-    answers = {"restricted": target, "masked": masked}
     yield from _on_tree(case, tree, config, seed, answers)
     yield from _on_model(case, config, seed, answers)
     for text in sorted({text for distribution in answers.values() for text in distribution}):
@@ -136,7 +119,7 @@ def _on_tree(
     seed: int,
     answers: dict[str, distributions.Distribution],
 ) -> Rows:
-    """Yield exact and simulated measurements on the tree, and add the distributions of texts to `answers`."""
+    """Yield measurements on the enumerated answers, and add the output distributions of the methods to `answers`."""
     target, restricted, masked = answers["restricted"], tree.restricted, tree.masked
     proposal = np.array([masked[x] for x in restricted])
     weights = np.array([restricted[x] / masked[x] for x in restricted])
@@ -162,8 +145,8 @@ def _on_tree(
     yield {"measure": "exact", **row}
     lumped = Lumped(tree, case.oracle.eos)
     for number in config.particles:
-        sampler = SequentialMonteCarlo(number, proposal="mask")
-        samples = generate(
+        sampler = samplers.SequentialMonteCarlo(number, proposal="mask")
+        samples = samplers.generate(
             lumped, sampler=sampler, verifier=lumped, num_samples=config.simulations, seed=seed
         )
         texts = _shares(samples, lambda name: case.text(lumped.leaves[name]))
@@ -178,7 +161,7 @@ def _on_tree(
         answers[f"smc, {number}"] = texts
 
 
-def _shares(samples: Samples, text: Callable[[tuple[int, ...]], str]) -> distributions.Distribution:
+def _shares(samples: samplers.Samples, text: Callable[[tuple[int, ...]], str]) -> distributions.Distribution:
     """Return the share of each text among all samples. Rejected samples have no text."""
     accepted = zip(samples.completions(), samples.accepted.tolist(), strict=True)
     counts = Counter(text(completion) for completion, is_accepted in accepted if is_accepted)
@@ -188,11 +171,11 @@ def _shares(samples: Samples, text: Callable[[tuple[int, ...]], str]) -> distrib
 def _on_model(
     case: ModelQuestion, config: Config, seed: int, answers: dict[str, distributions.Distribution]
 ) -> Rows:
-    """Yield measurements of samplers on the model, and add the shares of texts to `answers`."""
+    """Yield measurements of samplers on the model, and add the shares of sampled texts to `answers`."""
     for name, (sampler, weighted, timed) in METHODS.items():
         number = max(1, config.samples // (timed or 1))
         began = time.process_time()
-        samples = generate(
+        samples = samplers.generate(
             case.oracle,
             [case.prompt],
             sampler=sampler,

@@ -49,7 +49,7 @@ def _methods_table(rows: Rows) -> ledger.Cells:
 
 
 def _answers(rows: Rows, methods: list[str]) -> DataFrame:
-    """Return the probabilities of the most probable answers to the first question about a capital, and of the rest."""
+    """Return the probabilities of answers to one question, by method: the most probable answers, and invalid ones."""
     answers = rows.where("answer", kind="regex", seed=rows["answer"].seed.min())
     shown = answers.sort_values("restricted", ascending=False).set_index("text")[methods].fillna(0.0)
     invalid = (1.0 - shown.sum()).clip(lower=0.0).to_frame("invalid").T

@@ -1,7 +1,7 @@
-"""Statistics of the study, which compares samplers of a language model under a constraint on single questions.
+"""Statistics of the study, which compares decoding methods of a language model under a constraint.
 
-The target is the model's distribution of answers given that they satisfy the constraint. Each seed selects one question
-per kind of constraint, a regular expression and a JSON schema.
+The target is the model's distribution of answers, given that they satisfy the constraint. Each seed selects one
+question per kind of constraint, a regular expression and a JSON schema.
 """
 
 import math
@@ -17,17 +17,16 @@ prompt_sets = Replication("prompt set", "seeds", objects="the model of the run")
 def decoded(rows: Rows, measure: str, /, rule: str, column: str = "tv", **values: object) -> "Series[float]":
     """Return the mean of a measured quantity over questions, for one decoding method.
 
-    A language model answers questions under a constraint, a regular expression or a JSON schema. The target is the
-    model's distribution of answers, given that they satisfy the constraint. Each seed selects one question per kind of
-    constraint.
+    A language model answers questions under a constraint. Each seed selects its own questions.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        measure: "exact" for numbers computed on the enumerated answers, "simulated" for samples from them, or "run" for
+        measure: "exact" for numbers computed on all allowed answers, "simulated" for samples from them, or "run" for
             samples from the model.
-        rule: Name of the decoding method, for example "masked" (tokens that violate the constraint are masked) or "smc"
-            (sequential Monte Carlo).
-        column: Name of the quantity. The default "tv" is the total variation distance from the target.
+        rule: Name of the decoding method, for example "masked" (forbidden tokens are masked) or "smc" (sequential Monte
+            Carlo).
+        column: Name of the quantity. The default "tv" is the total variation distance between the output distribution
+            and the model's distribution given the constraint.
         **values: Values of other columns that select the rows, for example `size=16`.
 
     Returns:
@@ -37,47 +36,44 @@ def decoded(rows: Rows, measure: str, /, rule: str, column: str = "tv", **values
 
 
 def as_run(rule: str, column: str = "tv") -> Statistic:
-    """Return a statistic of outputs that a sampler generated with the language model under a constraint.
-
-    The statistic is the mean of a measured quantity over the questions of each seed.
+    """Return the statistic `decoded` for samples that a decoding method generated with the language model.
 
     Args:
-        rule: Name of the sampler, for example "masked" (tokens that violate the constraint are masked).
-        column: Name of the quantity. The default "tv" is the total variation distance from the target, the model's
-            distribution of answers given the constraint.
+        rule: Name of the decoding method, for example "masked" (forbidden tokens are masked).
+        column: Name of the averaged quantity. The default "tv" is the total variation distance between the output
+            distribution and the model's distribution given the constraint.
 
     Returns:
-        A statistic with one mean per seed.
+        A statistic with one mean over questions per seed.
     """
     return decoded("run", rule, column)
 
 
 def weighted(size: int, column: str = "tv", **values: object) -> Statistic:
-    """Return a statistic of weighted masked decoding, computed exactly on the enumerated answers.
+    """Return the statistic `decoded` for weighted masked decoding, which is computed without sampling.
 
-    Masked decoding samples from a language model and masks tokens that violate the constraint. Of `size` masked
-    outputs, one is selected with a probability proportional to its importance weight. The statistic is a mean over the
-    questions of each seed.
+    Masked decoding samples from a language model and masks tokens that the constraint forbids. Of `size` masked
+    outputs, one is selected with a probability proportional to its importance weight.
 
     Args:
         size: Number of masked outputs. With 1, the method is masked decoding.
-        column: Quantity to average. The default "tv" is the total variation distance from the target, the model's
-            distribution of answers given the constraint.
+        column: Name of the averaged quantity. The default "tv" is the total variation distance between the output
+            distribution and the model's distribution given the constraint.
         **values: Values of other columns that select the rows.
 
     Returns:
-        A statistic with one mean per seed.
+        A statistic with one mean over questions per seed.
     """
     return decoded("exact", "masked, weighted", column, size=size, **values)
 
 
 @prompt_sets
 def best_weighted(rows: Rows) -> "Series[float]":
-    """Return the total variation distance between the target and the output distribution of weighted masked decoding.
+    """Return the total variation distance from the target, for the most expensive weighted masked decoding.
 
     The target is a language model's distribution of answers given a constraint. Weighted masked decoding samples
-    several outputs in which tokens that violate the constraint are masked, and selects one by its importance weight.
-    The largest measured number of outputs is used.
+    several outputs, in which forbidden tokens are masked, and selects one by its importance weight. The largest
+    measured number of outputs is used.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -90,12 +86,11 @@ def best_weighted(rows: Rows) -> "Series[float]":
 
 @prompt_sets
 def gain_of_resampling_on_the_way(rows: Rows) -> "Series[float]":
-    """Return how much resampling during generation changes the distance from the target distribution.
+    """Compare two decoding methods: one resamples partial outputs, the other selects one of several complete outputs.
 
-    The target is a language model's distribution of answers given a constraint. Sequential Monte Carlo resamples
-    partial outputs (particles) during generation. The other method selects one of equally many complete masked outputs
-    by its importance weight. A distance is the expected total variation between the target and the shares of answers in
-    equally many samples. Both methods use the largest measured number of particles.
+    The first method is sequential Monte Carlo. The second selects one of equally many masked outputs by its importance
+    weight. Both are compared by the total variation distance between sampled answers and the target, which is a
+    language model's distribution of answers given a constraint. The largest measured number of particles is used.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -108,7 +103,7 @@ def gain_of_resampling_on_the_way(rows: Rows) -> "Series[float]":
 
 
 def _rejection(rows: Rows) -> DataFrame:
-    """Return the expected model calls per output of rejection, by question."""
+    """Return the expected number of model calls per accepted output of rejection sampling, by question."""
     questions = ["seed", "kind"]
     table = rows["tree"].set_index(questions)[["accepted_mass"]]
     table["length"] = rows.where("run", rule="no rule").set_index(questions).queries
@@ -119,8 +114,8 @@ def _rejection(rows: Rows) -> DataFrame:
 def rejection_queries(rows: Rows) -> float:
     """Return the expected number of model calls until rejection sampling accepts an output.
 
-    Rejection sampling generates answers without a constraint until one satisfies it. For one question, the expectation
-    is the mean length of an unconstrained answer divided by the probability that it satisfies the constraint. The
+    Rejection sampling generates answers without the constraint until one satisfies it. For one question, the
+    expectation is the mean length of an answer divided by the probability that it satisfies the constraint. The
     geometric mean over all questions is returned.
     """
     return math.exp(_rejection(rows).queries.map(math.log).mean())
@@ -128,11 +123,10 @@ def rejection_queries(rows: Rows) -> float:
 
 @prompt_sets
 def gain_over_rejection(rows: Rows) -> "Series[float]":
-    """Return the log ratio of effective samples per model call, weighted masked decoding over rejection sampling.
+    """Compare the efficiency of weighted masked decoding and rejection sampling, in effective samples per model call.
 
-    Masked decoding masks tokens that violate the constraint, and corrects its outputs by importance weights. The
-    effective sample size accounts for unequal weights. Rejection sampling generates answers without the constraint
-    until one satisfies it.
+    Masked decoding masks forbidden tokens, and corrects its outputs by importance weights. The effective sample size
+    accounts for unequal weights. Rejection sampling generates answers without the constraint until one satisfies it.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -150,18 +144,15 @@ def gain_over_rejection(rows: Rows) -> "Series[float]":
 def samples_over_rejection(rows: Rows) -> float:
     """Return the ratio of effective samples per model call, weighted masked decoding divided by rejection sampling.
 
-    Masked decoding masks tokens that violate the constraint, and corrects its outputs by importance weights. The
-    effective sample size accounts for unequal weights. Rejection sampling generates answers without the constraint
-    until one satisfies it. The geometric mean over all questions is returned.
+    It is the geometric mean over all questions. See `gain_over_rejection` for both methods.
     """
     return float(10 ** gain_over_rejection()(rows).mean())
 
 
 @exact
 def unexplored(rows: Rows) -> float:
-    """Return the largest probability of the answers that the enumeration did not reach, over all questions.
+    """Return the largest probability of allowed answers that the enumeration did not reach, over all questions.
 
-    Answers that satisfy the constraint are enumerated until almost all probability is covered. The missing probability
-    is computed under the model given the constraint and under masked decoding, and the larger one counts.
+    It is computed under the model given the constraint and under masked decoding, and the larger one counts.
     """
     return float(rows["tree"][["unexplored_p", "unexplored_q"]].max().max())

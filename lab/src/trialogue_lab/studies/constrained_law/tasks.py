@@ -15,7 +15,7 @@ STARS = (1, 5)
 
 @dataclass(frozen=True)
 class Question:
-    """A question to a language model and the constraint on its answer.
+    """A question for a language model, and the constraint on its answer.
 
     Args:
         question: Text of the question.
@@ -27,7 +27,7 @@ class Question:
 
 
 def capital(seed: int) -> Question:
-    """Return a multiple-choice question about the capital of a country, with a constraint on the answer.
+    """Return a multiple-choice question about the capital of a country.
 
     Args:
         seed: Seed that selects the country and the five cities.
@@ -46,10 +46,10 @@ def capital(seed: int) -> Question:
 
 
 def review(seed: int) -> Question:
-    """Return a question about the stars and the tone of a product review, with a constraint on the answer.
+    """Return a question about the stars and the tone of a product review.
 
     Args:
-        seed: Seed that selects the remarks, the number of stars and the possible tones.
+        seed: Seed that selects the remarks of the review, the number of stars and the possible tones.
 
     Returns:
         The question with an example answer, and a JSON schema for the answer.

@@ -1,7 +1,7 @@
-"""The tree of token sequences that a constraint allows, scored by the model, and exact output distributions from it.
+"""The tree of all token sequences that a constraint allows, with their probabilities under the model.
 
-A constraint with few strings still has many token sequences, because a string can be tokenised in many ways. The tree
-is explored from the root, most probable prefixes first, until the unexplored part is negligible.
+A string can be tokenized in many ways. A constraint that allows few strings therefore allows many token sequences. The
+tree is explored from the root, most probable prefixes first, until the rest has a negligible probability.
 """
 
 import heapq
@@ -48,8 +48,7 @@ class Node:
         """Yield the allowed extensions of the prefix by one token.
 
         Yields:
-            A tuple of the token and two log-probabilities of the extended prefix, under the model and under masked
-            decoding.
+            The token, and two log-probabilities of the extended prefix, under the model and under masked decoding.
         """
         accepted = float(np.logaddexp.reduce(self.log_probs)) if len(self.children) else 0.0
         for token, log_prob in zip(self.children.tolist(), self.log_probs.tolist(), strict=True):
@@ -58,14 +57,14 @@ class Node:
 
 @dataclass(frozen=True)
 class TokenTree:
-    """The enumerated part of the token sequences that a constraint allows, as a tree of prefixes.
+    """Token sequences that a constraint allows, enumerated as a tree of prefixes.
 
     Args:
         nodes: Node of every explored prefix, by its tokens.
         leaves: Log-probabilities of every complete allowed sequence, under the model and under masked decoding.
-        left_p: Probability under the model that a sequence starts with an allowed prefix that was not explored. It
-            bounds the probability of the allowed sequences that are missing in `leaves`.
-        left_q: The same probability under masked decoding.
+        left_p: Probability under the model of all allowed prefixes that were not explored. Allowed sequences that are
+            missing in `leaves` have at most this probability.
+        left_q: The same probability under masked decoding, which sets the probability of forbidden next tokens to zero.
     """
 
     nodes: Mapping[tuple[int, ...], Node]
@@ -80,13 +79,13 @@ class TokenTree:
 
     @property
     def restricted(self) -> dict[tuple[int, ...], float]:
-        """Model's distribution given the constraint, as the probability of each enumerated token sequence."""
+        """Probability of each enumerated token sequence under the model, given that the output is one of them."""
         total = self.accepted_mass
         return {tokens: math.exp(log_p) / total for tokens, (log_p, _) in self.leaves.items()}
 
     @property
     def masked(self) -> dict[tuple[int, ...], float]:
-        """Distribution of masked decoding, as the probability of each enumerated token sequence.
+        """Probability of each enumerated token sequence under masked decoding.
 
         Masked decoding sets the probability of forbidden next tokens to zero. The probabilities sum to 1 - `left_q`.
         """
@@ -105,22 +104,21 @@ def explore(
 ) -> TokenTree:
     """Enumerate the completions of a prompt that a constraint allows, most probable prefixes first.
 
-    Masked decoding samples from the model and sets the probability of forbidden next tokens to zero.
-
     Args:
-        oracle: The model.
-        verifier: Verifier that rejects prefixes which violate the constraint.
+        oracle: The language model.
+        verifier: Checks token prefixes, and rejects those that violate the constraint.
         prompt: Token ids of the prompt.
         max_new_tokens: Maximum number of tokens of a completion.
-        tolerance: The search stops if the unexplored share is at most `tolerance`, both for the model's distribution
-            given the constraint and for masked decoding.
+        tolerance: Stop when the completions that are not yet enumerated have at most this share of the allowed
+            probability. This must hold under the model and under masked decoding, which sets the probability of
+            forbidden next tokens to zero.
         max_prefixes: Maximum number of explored prefixes.
 
     Returns:
-        The explored prefixes and complete sequences with their probabilities.
+        The explored prefixes and the complete sequences, with their probabilities.
 
     Raises:
-        InputError: If `max_prefixes` is too small for the tolerance, or no completion is allowed.
+        InputError: If `max_prefixes` is too small for the tolerance, or if no completion is allowed.
     """
     capacity = len(prompt) + max_new_tokens
     batch = Batch(oracle, _ROWS, capacity, layers=tuple(verifier.layers))
@@ -167,16 +165,15 @@ def explore(
 
 
 def first_leaf(tree: TokenTree) -> tuple[dict[tuple[int, ...], float], float]:
-    """Return the exact output distribution of a value-guided random walk that stops at the first complete sequence.
+    """Return the exact output distribution of a random walk on the tree that stops at the first complete sequence.
 
-    The walk moves up and down the tree of prefixes by one token per step. The value of a prefix, which guides the walk,
-    is 1 if it was explored and 0 otherwise.
+    In each step, the walk adds the next token or removes the last one. It never leaves the explored tree.
 
     Args:
         tree: The explored tree of allowed prefixes.
 
     Returns:
-        A tuple of the probability of each complete sequence, and the expected number of model calls without a cache.
+        The probability of each complete sequence, and the expected number of model calls without a cache.
     """
     order = sorted([*tree.nodes, *tree.leaves], key=len)
     place = {prefix: index for index, prefix in enumerate(order)}
@@ -200,18 +197,18 @@ def _placed(rows: list[tuple[int, ...]], prefixes: Iterable[tuple[int, ...]]) ->
 
 
 class Lumped(PrefixOracle, Verifier):
-    """A small-vocabulary version of a model and its verifier, in which one token represents all rejected tokens.
+    """Small copy of a model and its verifier, in which one token stands for all tokens that are not in the tree.
 
-    A sampler that never continues a rejected token has the same output distribution as on the original model. Token 0
+    A sampler that never continues a rejected prefix has the same output distribution as on the original model. Token 0
     ends a sequence. Tokens 1, 2, ... are the other allowed next tokens, most probable first. The last token,
-    `elsewhere`, represents all tokens that are not allowed or were not explored.
+    `elsewhere`, stands for all tokens that are not allowed or were not explored.
 
     Args:
         tree: The explored tree of allowed prefixes.
         eos: End-of-sequence token of the original model.
 
     Attributes:
-        leaves: Maps each complete sequence to the corresponding token sequence of the original model.
+        leaves: The token sequence of the original model for each complete sequence.
     """
 
     scope: Literal["sequence", "completion"] = "sequence"
@@ -247,14 +244,11 @@ class Lumped(PrefixOracle, Verifier):
         self._rejected[self.elsewhere] = 0.0
 
     def next_log_probs(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """Return next-token log-probabilities after prefixes.
+        """Return next-token log-probabilities (n, vocab) float64 after prefixes.
 
         Args:
             tokens: Token ids (n, capacity).
             lengths: Lengths (n,) of the prefixes.
-
-        Returns:
-            Log-probabilities (n, vocab) float64.
         """
         rows = zip(tokens.tolist(), lengths.tolist(), strict=True)
         return torch.stack(
@@ -262,7 +256,7 @@ class Lumped(PrefixOracle, Verifier):
         )
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Return 1 for each selected sequence without the token `elsewhere`, and 0 for the others.
+        """Return 1 for each selected sequence that the constraint allows, and 0 for the others.
 
         Args:
             decoding: The sequences being generated.
@@ -276,14 +270,14 @@ class Lumped(PrefixOracle, Verifier):
         return (~(within & (tokens == self.elsewhere)).any(1)).double()
 
     def children(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Return the value of each selected sequence extended by each token of the vocabulary.
+        """Return the value, 0 or 1, of each selected sequence extended by each token of the vocabulary.
 
         Args:
             decoding: The sequences being generated.
             rows: Indices (n,) of the selected sequences.
 
         Returns:
-            Values (n, vocab) float64, which are 0 or 1.
+            Values (n, vocab) float64.
         """
         allowed = self.values(decoding, rows)[:, None].repeat(1, self.vocab_size)
         allowed[:, self.elsewhere] = 0.0

@@ -25,6 +25,5 @@ and excluded from all means.
 from trialogue_lab.ledger import Study
 
 STUDY = Study.of_package(
-    __name__,
-    source="ours; decoding rules of thesis Definitions 3.1.4 and 3.1.5 and Algorithms 1 and 2",
+    __name__, source="ours; decoding rules of thesis Definitions 3.1.4 and 3.1.5 and Algorithms 1 and 2"
 )

@@ -1,4 +1,4 @@
-"""Settings of the study: the random models, the families of constraints and the numbers of candidates."""
+"""Settings of the study: the random models, the constraints, and the numbers of samples of some decoding methods."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -21,13 +21,13 @@ class Config(Settings):
     forbidden next tokens to zero.
 
     Args:
-        seeds: Seeds of the random models. Each seed selects one model for every constraint and maximum length.
+        seeds: Seeds of the random models. Each seed gives one model for every constraint and maximum length.
         families: Names of the constraints.
         concentration: Concentration of the Dirichlet distribution from which next-token distributions are sampled.
         candidates: Numbers n of outputs for best-of-n sampling.
         drawn_among: Numbers of masked outputs of which one is selected by its importance weight.
-        error: Relative error of the noisy values. They differ from the exact ones by a factor of 1 + `error`, up or
-            down.
+        error: Relative error of noisy values, which guide some methods. Noisy values are exact values that are
+            multiplied or divided by 1 + `error`.
     """
 
     seeds: Seeds = tuple(range(1, 11))

@@ -1,9 +1,8 @@
-"""Measures of how difficult a task is: how the value of a prefix changes along the valid strings.
+"""Measures of how difficult a constraint is for a language model.
 
-V*(y) is the probability that the model continues the prefix y to a valid string. Along a valid string it rises from the
-probability of the constraint to 1. The mean of log V*(ya) / V*(y) over the restricted distribution is the KL divergence
-of the token a between the restricted distribution and the model: the nats by which the constraint changes the model
-there.
+The value V*(y) is the probability that the model continues the prefix y to a valid string. Along a valid string, it
+increases from the probability of a valid output to 1. Consider the distribution of the next token a, under the model
+and under the model given the constraint. Their KL divergence is the mean of log V*(ya) / V*(y), under the latter.
 """
 
 import math
@@ -18,7 +17,7 @@ from trialogue_lab.studies.decoding_laws.tasks import ConstraintTask
 
 
 class Difficulty(NamedTuple):
-    """Difficulty measures of a task, which depend on the model and the constraint only.
+    """Measures of how difficult a constraint is for a language model.
 
     The value V*(y) of a prefix y is the probability that the model continues it to a valid string. Means over valid
     strings are weighted by the model's distribution given the constraint.
@@ -33,7 +32,8 @@ class Difficulty(NamedTuple):
         spread: Mean over valid strings of the sum over prefixes y of the coefficient of variation of V*(ya). The token
             a is sampled from the model, restricted to allowed tokens. It is zero exactly if masked decoding samples
             from the model given the constraint.
-        unseen: Kullback-Leibler divergence in nats from the model given the constraint to masked decoding.
+        unseen: Kullback-Leibler divergence in nats from the model given the constraint to masked decoding, which sets
+            the probability of forbidden next tokens to zero.
     """
 
     mass: float
@@ -45,7 +45,7 @@ class Difficulty(NamedTuple):
 
 
 def difficulty(oracle: Autoregressive, task: ConstraintTask) -> Difficulty:
-    """Compute all measures of how difficult a constraint is for a language model, by enumeration of the strings.
+    """Compute how difficult a constraint is for a language model, by enumeration of all strings.
 
     Args:
         oracle: The model.

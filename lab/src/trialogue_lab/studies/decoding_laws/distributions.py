@@ -1,4 +1,4 @@
-"""Distributions that users expect, and output distributions in closed form."""
+"""Distributions that users of decoding methods expect, and output distributions with a formula."""
 
 import math
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ def normalised(weights: Probabilities) -> dict[Prefix, float]:
         weights: Weight of each string.
 
     Returns:
-        Probability of each string. It is empty if the sum of the weights is zero.
+        Probability of each string. It is empty if all weights are zero.
     """
     total = math.fsum(weights.values())
     return {x: weight / total for x, weight in weights.items()} if total > 0 else {}
@@ -33,7 +33,7 @@ def expected_distribution(
     tempered: Probabilities,
     output: Probabilities,
 ) -> Probabilities:
-    """Return the distribution that users expect from a decoding method.
+    """Return the distribution of outputs that users expect from a decoding method.
 
     Args:
         believed: Name of the distribution, one of the constants of `methods`, for example `methods.KEPT`.
@@ -41,8 +41,7 @@ def expected_distribution(
         restricted: Probability of every valid string under the model given the constraint.
         tempered: Probability of every valid string under the model with temperature `methods.TEMPERATURE`, given the
             constraint.
-        output: Output distribution of the method. For methods with top-p or top-k truncation, the strings with positive
-            probability are those that survive the truncation.
+        output: Output distribution of the method. It shows which strings top-p or top-k truncation can produce.
 
     Returns:
         The probability of every string.
@@ -61,7 +60,7 @@ def expected_distribution(
 
 
 def best_of_distribution(free: Probabilities, restricted: Probabilities, number: int) -> dict[Prefix, float]:
-    """Return the output distribution of best-of-n sampling with a verifier of the constraint.
+    """Return the output distribution of best-of-n sampling under a constraint.
 
     The method samples `number` outputs from the model. It returns the first valid one, or the first one if none is
     valid.

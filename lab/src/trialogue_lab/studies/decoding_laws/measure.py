@@ -1,4 +1,4 @@
-"""Tasks of a run: the output distributions of all decoding methods on all constraints, for each random model."""
+"""Tasks of a run: they compute the output distributions of all decoding methods under all constraints."""
 
 import math
 from collections.abc import Iterator
@@ -12,39 +12,26 @@ from trialogue.samplers.exact import exact_distribution, exact_values, target_di
 from trialogue.verifiers import NoisyValues
 from trialogue.verifiers.functions.function import VerifierLike
 from trialogue_lab.ledger import Part, parts_by_seed
-from trialogue_lab.studies.decoding_laws import distributions
+from trialogue_lab.studies.decoding_laws import distributions, tasks
 from trialogue_lab.studies.decoding_laws.config import Config
 from trialogue_lab.studies.decoding_laws.difficulty import difficulty
 from trialogue_lab.studies.decoding_laws.methods import EXACT, MASK, METHODS, NOISY, TEMPERATURE, VERDICTS
-from trialogue_lab.studies.decoding_laws.tasks import (
-    HIDDEN,
-    LADDER,
-    ConstraintTask,
-    random_model,
-    uniform_model,
-)
 
 Rows = Iterator[dict[str, Any]]
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run.
-
-    There is one task per seed of the random language models, and one for models whose next-token distributions are
-    uniform.
+    """Return the tasks of a run: one per seed of the random language models, and one for uniform models.
 
     Args:
         config: Settings of the run.
-
-    Returns:
-        The tasks.
     """
     return [*parts_by_seed(config, config.seeds, oracle=_random), Part("uniform", partial(_uniform, config))]
 
 
-def _tasks(config: Config) -> Iterator[tuple[ConstraintTask, dict[str, Any]]]:
-    """Yield the tasks with the columns that identify them."""
-    for family in LADDER:
+def _tasks(config: Config) -> Iterator[tuple[tasks.ConstraintTask, dict[str, Any]]]:
+    """Yield every constraint with each maximum length, and the columns that identify them in rows."""
+    for family in tasks.LADDER:
         if family.name in config.families:
             for task in family.tasks():
                 yield task, {"family": family.name, "length": task.length}
@@ -52,32 +39,32 @@ def _tasks(config: Config) -> Iterator[tuple[ConstraintTask, dict[str, Any]]]:
 
 def _random(config: Config, seed: int, _: Path) -> Rows:
     for task, columns in _tasks(config):
-        oracle = random_model(task, seed, config.concentration)
+        oracle = tasks.random_model(task, seed, config.concentration)
         for row in measure_task(config, task, oracle, seed):
             yield {**row, **columns}
 
 
 def _uniform(config: Config, _: Path) -> Rows:
-    """Yield the distance of masked decoding of uniform models."""
+    """Yield the distance of masked decoding from its target, for models with uniform next-token distributions."""
     for task, columns in _tasks(config):
-        if task.family.name != HIDDEN:
-            oracle = uniform_model(task)
+        if task.family.name != tasks.HIDDEN:
+            oracle = tasks.uniform_model(task)
             masked = exact_distribution(METHODS[MASK].sampler, oracle, task).probabilities
             variation = total_variation(masked, target_distribution(oracle, task))
             yield {"kind": "uniform", "variation": variation, **columns}
 
 
-def measure_task(config: Config, task: ConstraintTask, oracle: Autoregressive, seed: int) -> Rows:
-    """Compute the output distribution of every decoding method on one constraint.
+def measure_task(config: Config, task: tasks.ConstraintTask, oracle: Autoregressive, seed: int) -> Rows:
+    """Compute the output distribution of every decoding method under one constraint.
 
     Args:
         config: Settings of the run.
         task: The constraint and the maximum length.
-        oracle: The model.
+        oracle: The language model.
         seed: Seed of the noisy values that guide some methods.
 
     Yields:
-        One row with the difficulty measures of the task, and one row per decoding method with its distances and its
+        One row with the difficulty of the constraint, and one row per decoding method with its distances and its
         expected number of model calls.
     """
     yield {"kind": "task", **difficulty(oracle, task)._asdict()}
@@ -116,12 +103,20 @@ def _row(
     none: float = 0.0,
     weights: distributions.Probabilities | None = None,
 ) -> dict[str, Any]:
-    """Return the numbers of one decoding method.
+    """Return the measurements of one decoding method.
 
-    `variation` is the total variation to the expected distribution, None if a truncation leaves no valid output.
-    `weighted` is that of outputs drawn by weight among infinitely many, None without weights. `restricted` is the total
-    variation to the model conditioned on the constraint. `invalid` is the probability of an invalid output and `none`
-    of no output. `queries` is the expected number of model calls of a run, None if infinite.
+    Args:
+        rule: Name of the method.
+        output: Probability of each output.
+        expected: Probabilities that users expect. Empty if a truncation leaves no valid output.
+        restricted: Probabilities under the model given the constraint.
+        queries: Expected number of model calls, which can be infinite.
+        none: Probability of no output.
+        weights: Importance weight of each output, if the method has weights.
+
+    Returns:
+        The row, with total variation distances from `expected` and from `restricted`, and with the probability of an
+        invalid output. "weighted" is the distance of outputs that are selected by their weight among infinitely many.
     """
     return {
         "kind": "rule",

@@ -1,4 +1,4 @@
-"""Decoding methods, and the distribution that their users expect."""
+"""Decoding methods, and the distributions that their users expect."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -44,7 +44,7 @@ class DecodingMethod:
             `EXACT` with random errors.
         cut: Keyword arguments that truncate the model's next-token distributions, for example `{"top_p": 0.8}`.
         exact: Whether the method provably samples from the expected distribution.
-        weighs: Whether its weighted outputs provably represent the expected distribution.
+        weighs: Whether outputs that are selected by their importance weight provably have the expected distribution.
     """
 
     sampler: Sampler[Any]

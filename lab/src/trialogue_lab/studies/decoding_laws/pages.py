@@ -1,4 +1,4 @@
-"""Tables and figures of the study: distances and model calls of decoding methods, and the difficulty of tasks."""
+"""Tables and figures of the study."""
 
 from typing import Any
 
@@ -15,12 +15,7 @@ _WEIGHTED, _BEST, _PARTICLES = "drawn by weight, ", "best of ", "particles, "
 _MARKERS = "osv^DPX<>*"
 _EXACT = 3e-3
 """Height at which exact methods are drawn on the logarithmic axis."""
-_ON_THE_RIGHT = (
-    "block best of 2",
-    "tokenwise rejection",
-    "first leaf, verdicts",
-    "rejection",
-)
+_ON_THE_RIGHT = ("block best of 2", "tokenwise rejection", "first leaf, verdicts", "rejection")
 _ON_THE_LEFT = (
     "no rule",
     "backtracking",
@@ -41,7 +36,7 @@ def _names(rows: Rows, prefix: str) -> list[str]:
 
 
 def _point(rows: Rows, method: str) -> tuple[float, float]:
-    """Return relative model calls and distance of a method."""
+    """Return the relative number of model calls of a method, and its distance from the expected distribution."""
     return float(np.exp(np.log(stats.price(method)(rows)).mean())), float(stats.decoded(method)(rows).mean())
 
 
@@ -89,7 +84,7 @@ def _costs_figure(rows: Rows) -> Drawing:
 def _annotate(
     axes: Axes, label: str, point: tuple[float, float], offset: tuple[int, int], color: str
 ) -> None:
-    """Write a label at an offset in points."""
+    """Write a label next to a point, at an offset in points."""
     align = "left" if offset[0] > 0 else "right"
     axes.annotate(label, point, offset, textcoords="offset points", fontsize=8, color=color, ha=align)
 

@@ -1,8 +1,8 @@
-"""Statistics of the study about output distributions of decoding methods on small constraints.
+"""Statistics of the study about output distributions of decoding methods under small constraints.
 
-A task is a constraint on strings with a maximum length. Every seed draws a random model per task, and each statistic
-averages over the tasks of a seed. The task "hidden string" is excluded from averages, because its model is built for
-the constraint and not random.
+A task is a constraint on strings with a maximum length. Every seed gives one random language model per task, and each
+statistic averages over the tasks of a seed. The task "hidden string" is excluded from averages, because its model is
+built for the constraint and not random.
 """
 
 import math
@@ -39,8 +39,8 @@ def decoded(rows: Rows, rule: str, column: str = "variation") -> "Series[float]"
         rows: Measurements of a run, as one table per kind of row.
         rule: Name of the decoding method, for example "rejection" or "mask" (masked decoding).
         column: Name of the quantity. The default "variation" is the total variation distance between the output
-            distribution and the distribution that users of the method expect. For most methods, this is the model's
-            distribution given the constraint.
+            distribution and the distribution that users expect, which is the model's distribution given the constraint
+            for most methods.
 
     Returns:
         One mean per seed. Distances below rounding error count as zero.
@@ -53,8 +53,8 @@ def decoded(rows: Rows, rule: str, column: str = "variation") -> "Series[float]"
 def at_varying_lengths(rows: Rows, rule: str) -> "Series[float]":
     """Return the mean distance of a decoding method over constraints whose valid strings differ in length.
 
-    The distance is the total variation between the exact output distribution and the distribution that users of the
-    method expect. For most methods, this is the model's distribution given the constraint.
+    The distance is the total variation between the output distribution and the distribution that users expect. For most
+    methods, this is the model's distribution given the constraint.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -72,8 +72,8 @@ def at_varying_lengths(rows: Rows, rule: str) -> "Series[float]":
 def on_task(rows: Rows, rule: str, family: str, length: int) -> "Series[float]":
     """Return the distance of a decoding method for one constraint on strings.
 
-    The distance is the total variation between the exact output distribution and the distribution that users of the
-    method expect. For most methods, this is the model's distribution given the constraint.
+    The distance is the total variation between the output distribution and the distribution that users expect. For most
+    methods, this is the model's distribution given the constraint.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -92,24 +92,21 @@ def resolved(numbers: "Series[float]") -> "Series[float]":
     """Set numbers below rounding error to zero.
 
     Args:
-        numbers: Distances that are computed in floating point.
-
-    Returns:
-        The numbers, with zeros below the constant `RESOLVED`.
+        numbers: Numbers that were computed in floating point, for example distances.
     """
     return numbers.mask(numbers < RESOLVED, 0.0)
 
 
 @oracles
 def queries(rows: Rows, rule: str) -> "Series[float]":
-    """Return the expected model calls of a decoding method, divided by the calls of sampling without a constraint.
+    """Return the expected model calls of a decoding method, relative to sampling without a constraint.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         rule: Name of the decoding method, for example "rejection" or "mask" (masked decoding).
 
     Returns:
-        One geometric mean of the ratios over constraints per seed of the random language models. It is empty if the
+        One geometric mean of the ratios over constraints, per seed of the random language models. It is empty if the
         method was not measured.
     """
     table = _random_models(rows, "rule").set_index(["seed", *TASK])[["rule", "queries"]]
@@ -121,16 +118,13 @@ def queries(rows: Rows, rule: str) -> "Series[float]":
 
 
 def price(rule: str) -> Statistic:
-    """Return the statistic that compares the model calls of a decoding method with sampling without a constraint.
+    """Return the statistic `queries`, averaged geometrically over seeds.
 
-    It is the expected number of model calls, divided by the number without a constraint. Constraints for which the
-    expectation is infinite are omitted.
+    It is the expected number of model calls of a decoding method, relative to sampling without a constraint.
+    Constraints with an infinite expectation are omitted.
 
     Args:
         rule: Name of the decoding method, for example "rejection" or "mask" (masked decoding).
-
-    Returns:
-        A statistic with one ratio per seed of the random language models, which is averaged geometrically over seeds.
     """
     return queries(rule).as_ratio()
 
@@ -139,16 +133,16 @@ def price(rule: str) -> Statistic:
 def growth(rows: Rows, rule: str) -> "Series[float]":
     """Return how much the distance of a decoding method increases from short strings to long strings.
 
-    Every constraint is measured at two maximum lengths. The distance is the total variation between the exact output
-    distribution and the distribution that users of the method expect. For most methods, this is the model's
-    distribution given the constraint.
+    Every constraint is measured at two maximum lengths. The distance is the total variation between the output
+    distribution and the distribution that users expect. For most methods, this is the model's distribution given the
+    constraint.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         rule: Name of the decoding method, for example "rejection" or "mask" (masked decoding).
 
     Returns:
-        One mean increase over constraints per seed of the random language models.
+        One mean increase over constraints, per seed of the random language models.
     """
     table = _random_models(rows, "rule", rule=rule).sort_values("length")
     by_length = table.groupby(["seed", "family"]).variation
@@ -160,7 +154,7 @@ def order(rows: Rows, column: str) -> "Series[float]":
     """Return the Spearman correlation between the difficulty of constraints and the distance of masked decoding.
 
     The distance is the total variation between the output distribution of masked decoding and the model's distribution
-    given the constraint. Each constraint and maximum length contributes one pair of numbers.
+    given the constraint. Each constraint and maximum length is one data point.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -203,8 +197,7 @@ def task_difficulties(rows: Rows, hidden: bool = True) -> list[TaskDifficulty]:
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        hidden: Whether to append the constraint "hidden string", whose model is built for the constraint and not
-            random.
+        hidden: Whether to include the constraint "hidden string", whose model is built for it and not random.
 
     Returns:
         Difficulties in ascending order of the measure `spread`, followed by the hidden string.

@@ -1,4 +1,7 @@
-"""Tasks: small constraints that are decided early or late in the string, and the models they are applied to."""
+"""Small constraints on strings, and the language models to which they are applied.
+
+Some constraints are decided by the first token, others only by the last one.
+"""
 
 import itertools
 import re
@@ -40,7 +43,7 @@ class ConstraintFamily:
 
 @dataclass(frozen=True, eq=False)
 class ConstraintTask:
-    """A constraint on strings with a maximum length. The object is callable and verifies prefixes.
+    """A constraint on strings with a maximum length, as a function that verifies prefixes.
 
     Args:
         family: The constraint.
@@ -113,8 +116,8 @@ VARYING = [family.name for family in LADDER if family.ends]
 def random_model(task: ConstraintTask, seed: int, concentration: float) -> Autoregressive:
     """Return a random language model for the strings of a constraint.
 
-    It is a Markov chain of order 1, except for the constraint "hidden string". For this constraint, it is the model of
-    Theorem 3.1.1, under which only one valid string can occur.
+    It is a Markov chain of order 1. The exception is the constraint "hidden string", whose model is the one of Theorem
+    3.1.1, under which only one valid string can occur.
 
     Args:
         task: The constraint and the maximum length.

@@ -13,6 +13,5 @@ There are 8 networks of each kind with two layers, and 6 of each kind in Table 2
 from trialogue_lab.ledger import Study
 
 STUDY = Study.of_package(
-    __name__,
-    source="Thesis section 2.2.3: Figures 2.11 to 2.18, Table 2.6; Theorem 2.2.2, Corollary 2.2.2",
+    __name__, source="Thesis section 2.2.3: Figures 2.11 to 2.18, Table 2.6; Theorem 2.2.2, Corollary 2.2.2"
 )

@@ -139,10 +139,7 @@ TABLES = (
             )
             for (quota, stride), numbers in GRID.items()
         }
-        | {
-            "no verifier, nucleus 0.9": {"accuracy": NUCLEUS},
-            "no verifier, greedy": {"accuracy": _GREEDY},
-        },
+        | {"no verifier, nucleus 0.9": {"accuracy": NUCLEUS}, "no verifier, greedy": {"accuracy": _GREEDY}},
         note=f"{_SPREAD} As printed, a second backtrack erases all but the first redone token and redoes the others "
         "greedily again. It extends the same greedy path by one token. Same as at Q = 1: share of completions that do "
         "not change with the quota. At backtracks: accuracy of completing the rejected prefixes without a verifier.",

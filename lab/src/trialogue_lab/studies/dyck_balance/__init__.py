@@ -12,7 +12,4 @@ tokens. LN_C has C = 1e-5.
 
 from trialogue_lab.ledger import Study
 
-STUDY = Study.of_package(
-    __name__,
-    source="Thesis section 2.2.3.3: Figure 2.13",
-)
+STUDY = Study.of_package(__name__, source="Thesis section 2.2.3.3: Figure 2.13")

@@ -13,6 +13,5 @@ constants of Theorem 2.2.2 and Lemma 2.2.1 are corrected.
 from trialogue_lab.ledger import Study
 
 STUDY = Study.of_package(
-    __name__,
-    source="Thesis section 2.2.2: Theorems 2.2.1 and 2.2.2, Corollary 2.2.1, Lemma 2.2.1",
+    __name__, source="Thesis section 2.2.2: Theorems 2.2.1 and 2.2.2, Corollary 2.2.1, Lemma 2.2.1"
 )

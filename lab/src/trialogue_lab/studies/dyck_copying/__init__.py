@@ -10,7 +10,4 @@ Deviations: Training takes 200 updates on fresh prefixes of 28 brackets.
 
 from trialogue_lab.ledger import Study
 
-STUDY = Study.of_package(
-    __name__,
-    source="Thesis section 2.2.4.1: Figures 2.19 to 2.21",
-)
+STUDY = Study.of_package(__name__, source="Thesis section 2.2.4.1: Figures 2.19 to 2.21")

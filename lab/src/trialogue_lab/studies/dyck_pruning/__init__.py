@@ -12,6 +12,5 @@ enough. The error eps is measured instead of prescribed. Targets have width 2, w
 from trialogue_lab.ledger import Study
 
 STUDY = Study.of_package(
-    __name__,
-    source="Thesis section 2.2.4: Theorem 2.2.3, Corollary 2.2.3, Lemmas 2.2.2, 2.2.5 to 2.2.7",
+    __name__, source="Thesis section 2.2.4: Theorem 2.2.3, Corollary 2.2.3, Lemmas 2.2.2, 2.2.5 to 2.2.7"
 )

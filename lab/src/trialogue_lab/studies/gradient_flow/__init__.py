@@ -15,7 +15,4 @@ definite. The first layer still grows if the entries of the last layer have both
 
 from trialogue_lab.ledger import Study
 
-STUDY = Study.of_package(
-    __name__,
-    source="Distributional simplicity bias: equations 7 to 13, appendix B",
-)
+STUDY = Study.of_package(__name__, source="Distributional simplicity bias: equations 7 to 13, appendix B")

@@ -19,6 +19,5 @@ the squares diverge otherwise.
 from trialogue_lab.ledger import Study
 
 STUDY = Study.of_package(
-    __name__,
-    source="Distributional simplicity bias: section 2, equations 1 to 6, Figure 2",
+    __name__, source="Distributional simplicity bias: section 2, equations 1 to 6, Figure 2"
 )

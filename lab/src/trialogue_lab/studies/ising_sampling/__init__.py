@@ -18,7 +18,4 @@ is larger than 50, the sum of all fields. The study `parallel-gap` has settings 
 
 from trialogue_lab.ledger import Study
 
-STUDY = Study.of_package(
-    __name__,
-    source="Thesis section 4.2.1.2: Figure 4.3; Definitions 4.1.10 and 4.1.11",
-)
+STUDY = Study.of_package(__name__, source="Thesis section 4.2.1.2: Figure 4.3; Definitions 4.1.10 and 4.1.11")
