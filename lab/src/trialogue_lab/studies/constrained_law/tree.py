@@ -256,7 +256,7 @@ class Lumped(PrefixOracle, Verifier):
         )
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Return 1 for each selected sequence that the constraint allows, and 0 for the others.
+        """Return 1 for each selected sequence without the token `elsewhere`, and 0 for the others.
 
         Args:
             decoding: The sequences being generated.

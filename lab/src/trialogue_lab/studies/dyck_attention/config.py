@@ -10,23 +10,24 @@ from trialogue_lab.ledger import ADDED, Count, Natural, Positive, Seeds, Setting
 class Config(Settings):
     """Settings of one run. The defaults are the preset `default`.
 
-    Networks are trained on bracket strings by several methods, for example with weight decay. A minimal network has a
-    fixed embedding of brackets as its first layer. A standard network has two transformer layers that read tokens.
+    Networks are trained to predict closing brackets in strings of matched brackets. A minimal network has a fixed
+    embedding of brackets as its first layer. A standard network has two transformer layers that read tokens. Both are
+    trained in several ways, for example with weight decay.
 
     Args:
-        seeds: Seeds of the minimal networks, for each training method.
-        standard_seeds: Seeds of the standard networks, for each training method.
-        grid_seeds: Seeds of the networks of each setting of Table 2.6. Either empty or at least two.
-        types: Number of bracket types.
-        depth: Largest number of open brackets.
+        seeds: Seeds of the minimal networks, for each way of training.
+        standard_seeds: Seeds of the standard networks, for each variant.
+        grid_seeds: Seeds of the networks of each row of Table 2.6. Either empty or at least two.
+        types: Number of bracket types, for example 2 for round and square brackets.
+        depth: Largest number of brackets that are open at the same time.
         steps: Number of updates of a minimal network. Each update takes a batch of 100 strings.
         learning_rate: Learning rate of a minimal network.
         standard_steps: Number of updates of a standard network.
         grid_steps: Number of updates of a network of Table 2.6.
         standard_learning_rate: Learning rate of a standard network.
         grid_learning_rate: Learning rate of a network of Table 2.6.
-        contrast_weight: Weight of the contrastive regularizer, for the methods with this regularizer.
-        decay: Weight decay lambda of equation 2.41, for the method with weight decay.
+        contrast_weight: Weight of the contrastive regularizer, where it is used.
+        decay: Weight decay lambda of equation 2.41, where it is used.
     """
 
     seeds: Seeds = tuple(range(101, 105))

@@ -29,9 +29,6 @@ def parts(config: Config) -> list[Part]:
 
     Args:
         config: Settings of the run.
-
-    Returns:
-        The tasks.
     """
     network_tasks = [
         arm_task(name, seed, partial(_measure_network, config, name, seed))
@@ -55,15 +52,12 @@ def parts(config: Config) -> list[Part]:
 
 
 def arm_task(arm: str, seed: int, measure: Callable[[Path], Iterator[dict[str, Any]]]) -> Part:
-    """Return the task of a run that measures one network.
+    """Return a task that measures one network, with the columns "arm" and "seed".
 
     Args:
-        arm: Name of the training method, for example "words". It becomes a column of the rows.
-        seed: Seed of the training, which also becomes a column.
+        arm: Name of the architecture and way of training, for example "words" (trained on complete strings).
+        seed: Seed of the training.
         measure: Function from the folder of artifacts to the measured rows.
-
-    Returns:
-        The task.
     """
     name = arm.replace(", ", "-").replace(" ", "-")
     return Part(f"{name}-{seed}", measure, columns={"arm": arm, "seed": seed})
@@ -71,10 +65,8 @@ def arm_task(arm: str, seed: int, measure: Callable[[Path], Iterator[dict[str, A
 
 def _measure_network(config: Config, name: str, seed: int, _: Path) -> Iterator[dict[str, Any]]:
     is_standard = name in networks.STANDARD_ARMS
-    arm, steps = (
-        (networks.MINIMAL_ARMS | networks.STANDARD_ARMS)[name],
-        config.standard_steps if is_standard else config.steps,
-    )
+    arm = (networks.MINIMAL_ARMS | networks.STANDARD_ARMS)[name]
+    steps = config.standard_steps if is_standard else config.steps
     network, loss = networks.train_network(config, arm, seed, config.types, config.depth, steps)
     inside, outside = networks.evaluate_accuracies(network, config.types, config.depth, seed)
     prefixes = networks.sample_prefixes(config.types, config.depth, seed)
@@ -110,7 +102,7 @@ def _measure_network(config: Config, name: str, seed: int, _: Path) -> Iterator[
 
 
 def _measure_setting(config: Config, setting: networks.Setting, _: Path) -> Iterator[dict[str, Any]]:
-    """Measure all networks of a row of Table 2.6, and the variation between each two of them by layer."""
+    """Measure all networks of a row of Table 2.6, and how much the attention of each two of them differs, by layer."""
     types, depth = setting.types, setting.depth
     config = replace(config, standard_learning_rate=config.grid_learning_rate)
     patterns_by_seed: dict[int, list[Tensor]] = {}

@@ -1,4 +1,4 @@
-"""Networks of the study, their training, and the strings on which they are evaluated."""
+"""Networks of the study, their training, and the bracket strings on which they are evaluated."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -30,11 +30,11 @@ _STANDARD = DyckTransformerConfig(
 
 
 class Arm(NamedTuple):
-    """Architecture and training method of networks that are trained on bracket strings.
+    """Architecture and way of training of networks that predict closing brackets.
 
     Attributes:
         shape: Architecture of the network.
-        strings: "words" to train on complete strings, or "prefixes" to train on prefixes.
+        strings: "words" to train on complete strings of matched brackets, or "prefixes" to train on prefixes.
         contrast: Contrastive regularizer: "none", "nested" for the published one, or "released" for the one in the
             released program.
         decays: Whether the loss has weight decay.
@@ -64,11 +64,11 @@ STANDARD_ARMS = {
 
 
 class Setting(NamedTuple):
-    """Combination of hyperparameters in one row of Table 2.6 of the thesis.
+    """Hyperparameters of one row of Table 2.6 of the thesis.
 
     Attributes:
         types: Number of bracket types.
-        depth: Largest number of open brackets in a string.
+        depth: Largest number of brackets that are open at the same time.
         layers: Number of layers of the networks.
     """
 
@@ -78,7 +78,7 @@ class Setting(NamedTuple):
 
     @property
     def arm(self) -> Arm:
-        """Architecture and training method of the networks with this setting.
+        """Architecture and way of training of the networks in this row.
 
         The residual is added after the norm, as in equation 2.42.
         """
@@ -94,14 +94,14 @@ SETTINGS = tuple(Setting(types, depth, layers) for types in (2, 3) for depth in 
 def train_network(
     config: Config, arm: Arm, seed: int, types: int, depth: int, steps: int
 ) -> tuple[DyckTransformer, float]:
-    """Train a network on bracket strings.
+    """Train a network to predict the closing brackets of bracket strings.
 
     Args:
         config: Learning rates and weights of the regularizers.
-        arm: Shape of the network, kind of strings and regularizers.
+        arm: Architecture of the network, kind of strings and regularizers.
         seed: Seed of the initial weights and of the batches.
         types: Number of bracket types.
-        depth: Largest number of open brackets.
+        depth: Largest number of brackets that are open at the same time.
         steps: Number of updates.
 
     Returns:
@@ -124,11 +124,11 @@ def train_network(
 
 
 def pattern_rows(network: DyckTransformer, prefix: tuple[int, ...]) -> Iterator[dict[str, Any]]:
-    """Yield the attention weights of a network on a bracket prefix, one row per layer.
+    """Yield the attention weights of a network on one prefix of a bracket string, one row per layer.
 
     Args:
         network: The network.
-        prefix: Token ids of the prefix.
+        prefix: Token ids of the prefix. Brackets of type k open with 2k and close with 2k + 1.
 
     Yields:
         Rows of kind "pattern" with the layer, and the weights (T, T) as JSON.
@@ -146,11 +146,11 @@ def evaluate_accuracies(
     Args:
         network: The network.
         types: Number of bracket types.
-        depth: Largest number of open brackets.
+        depth: Largest number of brackets that are open at the same time.
         seed: Seed of the prefixes.
 
     Returns:
-        A tuple of two accuracies, for prefixes of the trained length and for prefixes of the lengths `LONG_LENGTHS`.
+        Two accuracies, for prefixes of the trained length and for prefixes of 400 to 500 brackets.
     """
     shortest, longest = LONG_LENGTHS
     outside = closing_accuracy(network, sample_prefixes(types, depth, seed, longest), shortest)
@@ -158,11 +158,11 @@ def evaluate_accuracies(
 
 
 def sample_prefixes(types: int, depth: int, seed: int, length: int = TRAINED_LENGTH) -> Tensor:
-    """Sample 40 prefixes of bracket strings with equally likely types.
+    """Sample 40 prefixes of bracket strings. All bracket types are equally likely.
 
     Args:
         types: Number of bracket types.
-        depth: Largest number of open brackets.
+        depth: Largest number of brackets that are open at the same time.
         seed: Seed of the prefixes.
         length: Length of the prefixes (default: the trained length).
 
@@ -178,7 +178,7 @@ def sample_words(types: int, depth: int, seed: int) -> list[Tensor]:
 
     Args:
         types: Number of bracket types.
-        depth: Largest number of open brackets.
+        depth: Largest number of brackets that are open at the same time.
         seed: Seed of the strings.
 
     Returns:
@@ -189,14 +189,11 @@ def sample_words(types: int, depth: int, seed: int) -> list[Tensor]:
 
 
 def sample_sentences(types: int, depth: int, length: int) -> Tensor:
-    """Sample 40 complete bracket strings of one length. They are the same at every call.
+    """Sample 40 complete bracket strings (40, length) of one length. They are the same at every call.
 
     Args:
         types: Number of bracket types.
-        depth: Largest number of open brackets.
+        depth: Largest number of brackets that are open at the same time.
         length: Length of the strings.
-
-    Returns:
-        Token ids (40, length).
     """
     return Dyck(length, (1 / types,) * types, 0.5, depth).sample(_EVALUATED, 0)

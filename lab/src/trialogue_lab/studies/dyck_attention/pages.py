@@ -34,7 +34,7 @@ def _attention_figure(rows: Rows) -> Drawing:
 
 
 def draw_pattern(axes: Axes, row: "Series[str]", prefix: tuple[int, ...], title: str) -> None:
-    """Draw the attention weights of a network on a bracket prefix as an image.
+    """Draw the attention weights of a network on a prefix of a bracket string as an image.
 
     Args:
         axes: The axes to draw on.

@@ -1,7 +1,8 @@
-"""Statistics of the study about attention of transformers trained on bracket strings.
+"""Statistics of the study about the attention of transformers that predict closing brackets.
 
-An arm is a way to train networks, for example with weight decay. Most statistics have one number per trained network.
-Statistics of pairs of networks, and of all networks together, have one jackknife pseudo-value per network.
+An arm is an architecture with a way of training, for example with weight decay. Most statistics have one number per
+trained network. Statistics of pairs of networks, and of all networks together, have one jackknife pseudo-value per
+network.
 """
 
 import json
@@ -39,11 +40,11 @@ def _closed(rows: Rows, arm: str) -> Counts:
 def minimal(rows: Rows, arm: str, column: str) -> "Series[float]":
     """Return a measured value of networks whose first layer is a fixed embedding of brackets.
 
-    The networks are trained on bracket strings.
+    The networks are trained to predict closing brackets.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        arm: Name of the training method, for example "words" (complete strings) or "words, decay" (with weight decay).
+        arm: Way of training, for example "words" (on complete strings) or "words, decay" (with weight decay).
         column: Name of the value, for example "inside", the accuracy on closing brackets in prefixes of the trained
             length.
 
@@ -55,11 +56,11 @@ def minimal(rows: Rows, arm: str, column: str) -> "Series[float]":
 
 @standard_trainings
 def standard(rows: Rows, arm: str, column: str) -> "Series[float]":
-    """Return a measured value of networks with two transformer layers, which are trained on bracket strings.
+    """Return a measured value of networks with two transformer layers, which are trained to predict closing brackets.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        arm: Name of the variant, for example "standard", or "standard, uniform" (uniform attention weights).
+        arm: Variant of the network, for example "standard", or "standard, uniform" (uniform attention weights).
         column: Name of the value, for example "inside", the accuracy on closing brackets in prefixes of the trained
             length.
 
@@ -71,13 +72,11 @@ def standard(rows: Rows, arm: str, column: str) -> "Series[float]":
 
 @grid_trainings
 def setting_closed(rows: Rows, setting: Setting) -> "Series[float]":
-    """Return the accuracy on closing brackets for one setting of Table 2.6 of the thesis.
-
-    The networks are evaluated on complete bracket strings.
+    """Return the accuracy of networks on the closing brackets of complete strings, for one row of Table 2.6.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        setting: Row of the table: numbers of bracket types, of nesting levels and of layers.
+        setting: Row of the table: number of bracket types, largest number of open brackets, and number of layers.
 
     Returns:
         One accuracy per training seed.
@@ -89,8 +88,7 @@ def setting_closed(rows: Rows, setting: Setting) -> "Series[float]":
 def learned_share(rows: Rows) -> float:
     """Return the smallest share of networks that predict more than 97 % of closing brackets correctly.
 
-    Each row of Table 2.6 of the thesis is a combination of bracket types, nesting levels and layers. The share is
-    computed for every row, and the minimum over rows is returned.
+    The share is computed for every row of Table 2.6, and the minimum over rows is returned.
     """
     return min(float((setting_closed(setting)(rows) > LEARNED).mean()) for setting in SETTINGS)
 
@@ -99,11 +97,11 @@ def learned_share(rows: Rows) -> float:
 def closed(rows: Rows, arm: str) -> Counts:
     """Count the correctly predicted closing brackets in prefixes of the trained length.
 
-    The networks have a fixed embedding of brackets as their first layer.
+    The first layer of the networks is a fixed embedding of brackets.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        arm: Name of the training method, for example "words" (complete strings) or "words, decay" (with weight decay).
+        arm: Way of training, for example "words" (on complete strings) or "words, decay" (with weight decay).
 
     Returns:
         Number of correct predictions and number of all closing brackets, per training seed.
@@ -119,7 +117,7 @@ def standard_closed(rows: Rows, arm: str) -> Counts:
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        arm: Name of the variant, for example "standard", or "standard, uniform" (uniform attention weights).
+        arm: Variant of the network, for example "standard", or "standard, uniform" (uniform attention weights).
 
     Returns:
         Number of correct predictions and number of all closing brackets, per training seed.
@@ -129,15 +127,15 @@ def standard_closed(rows: Rows, arm: str) -> Counts:
 
 @trainings
 def variation(rows: Rows, arm: str) -> "Series[float]":
-    """Return how much attention weights differ between networks that are trained with different seeds.
+    """Return how much the attention weights of two networks with different seeds differ, on average over pairs.
 
-    The networks have a fixed embedding of brackets as their first layer. Two networks are compared by the squared
-    distance between their attention weights on one nested bracket prefix (the constant `NESTED`), divided by the
-    expected distance between random causal attention weights. Distances are averaged over pairs of networks.
+    The first layer of the networks is a fixed embedding of brackets. The difference is the squared distance between the
+    attention weights of the second layer on one prefix, divided by the expected squared distance between random causal
+    attention weights.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        arm: Name of the training method, for example "words" (complete strings) or "words, decay" (with weight decay).
+        arm: Way of training, for example "words" (on complete strings) or "words, decay" (with weight decay).
 
     Returns:
         One jackknife pseudo-value of the mean per training seed.
@@ -147,15 +145,14 @@ def variation(rows: Rows, arm: str) -> "Series[float]":
 
 @standard_trainings
 def standard_variation(rows: Rows, arm: str, layer: int) -> "Series[float]":
-    """Return how much attention weights differ between networks that are trained with different seeds.
+    """Return how much the attention weights of two networks with different seeds differ, on average over pairs.
 
-    The networks have two transformer layers. Two networks are compared by the squared distance between their attention
-    weights on one nested bracket prefix, divided by the expected distance between random causal attention weights.
-    Distances are averaged over pairs of networks.
+    The networks have two transformer layers. The difference is the squared distance between their attention weights on
+    one prefix, divided by the expected squared distance between random causal attention weights.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        arm: Name of the variant, for example "standard", or "standard, uniform" (uniform attention weights).
+        arm: Variant of the network, for example "standard", or "standard, uniform" (uniform attention weights).
         layer: Layer whose attention weights are compared, 1 or 2.
 
     Returns:
@@ -166,15 +163,14 @@ def standard_variation(rows: Rows, arm: str, layer: int) -> "Series[float]":
 
 @grid_trainings
 def setting_variation(rows: Rows, setting: Setting, layer: int) -> "Series[float]":
-    """Return how much attention weights differ between training seeds, for one setting of Table 2.6 of the thesis.
+    """Return how much the attention weights of two networks with different seeds differ, for one row of Table 2.6.
 
-    Two networks are compared by the squared distance between their attention weights, averaged over complete bracket
-    strings and divided by the expected distance between random causal attention weights. Distances are averaged over
-    pairs of networks.
+    The difference is the mean squared distance between their attention weights on complete bracket strings, divided by
+    the expected squared distance between random causal attention weights. It is averaged over pairs of networks.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        setting: Row of the table: numbers of bracket types, of nesting levels and of layers.
+        setting: Row of the table: number of bracket types, largest number of open brackets, and number of layers.
         layer: Layer whose attention weights are compared, from 1.
 
     Returns:
@@ -185,19 +181,17 @@ def setting_variation(rows: Rows, setting: Setting, layer: int) -> "Series[float
 
 @grid_trainings
 def table_variation(rows: Rows, layer: int, least_layers: int = 2) -> "Series[float]":
-    """Return how much attention weights differ between training seeds, averaged over the settings of Table 2.6.
+    """Return the mean of `setting_variation` over the rows of Table 2.6.
 
-    A setting is a combination of bracket types, nesting levels and layers. Two networks of a setting are compared by
-    the squared distance between their attention weights, divided by the expected distance between random causal
-    attention weights.
+    It measures how much the attention weights of two networks with different seeds differ.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         layer: Layer whose attention weights are compared, from 1.
-        least_layers: Smallest number of layers of the networks. Settings with fewer layers are omitted.
+        least_layers: Smallest number of layers of the networks. Rows with fewer layers are omitted.
 
     Returns:
-        One mean of jackknife pseudo-values over settings per training seed.
+        One mean of jackknife pseudo-values per training seed.
     """
     found = [_setting_variation(rows, each, layer) for each in SETTINGS if each.layers >= least_layers]
     means: Series[float] = concat(found, axis=1).mean(axis=1)
@@ -208,14 +202,15 @@ def table_variation(rows: Rows, layer: int, least_layers: int = 2) -> "Series[fl
 def rank_correlation(
     rows: Rows, arm: str, accuracy: str = "outside", violation: str = "balance"
 ) -> "Series[float]":
-    """Return the Spearman correlation between the balance violation of networks and their error at lengths 400 to 500.
+    """Return the Spearman correlation between the balance violation of networks and their error on long prefixes.
 
-    The balance violation is zero if matched bracket pairs cancel in the attention sums, as Theorem 2.2.1 requires. The
-    error is the share of closing brackets that a network predicts incorrectly.
+    The balance violation measures how far an opening bracket and its matching closing bracket are from canceling in the
+    attention sums. It is zero in Theorem 2.2.1. The error is the share of closing brackets that a network predicts
+    incorrectly in prefixes of 400 to 500 brackets.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        arm: Name of the training method, for example "words" (complete strings) or "words, decay" (with weight decay).
+        arm: Way of training, for example "words" (on complete strings) or "words, decay" (with weight decay).
         accuracy: Column of the accuracy: "outside" for the definition in the text, "outside_confident" for the
             definition of the released program.
         violation: Column of the violation: "balance" for the definition in the text, "balance_released" for the
@@ -240,33 +235,30 @@ def rank_correlation(
 
 @exact
 def positive_share(rows: Rows) -> float:
-    """Return the share of trained networks for which Theorem 2.2.2 gives a nontrivial bound.
+    """Return the share of trained networks to which the bound of Theorem 2.2.2 applies.
 
-    The theorem states that matched bracket pairs nearly cancel in the attention sums of a network with small errors on
-    long bracket strings. Its bound is nontrivial if the first inequality requires a positive distance between the
-    representations of two prefixes in at least one case.
+    The theorem states that matched brackets nearly cancel in the attention sums of a network with small errors. If the
+    errors are too large, its first inequality is trivial, because it requires no positive distance between the
+    representations of two prefixes.
     """
     return float((rows["network"].positive.dropna() > 0).mean())
 
 
 @exact
 def inequalities_failed(rows: Rows) -> float:
-    """Return the number of cases in which an inequality of Theorem 2.2.2 is violated, over all trained networks.
+    """Return how often an inequality in the proof of Theorem 2.2.2 is violated, over all trained networks.
 
-    The theorem states that matched bracket pairs nearly cancel in the attention sums of a network with small errors on
-    long bracket strings. Its proof is a chain of inequalities, which are evaluated for several prefixes per network.
+    The theorem states that matched brackets nearly cancel in the attention sums of a network with small errors. The
+    inequalities are evaluated for several prefixes per network.
     """
     return float(rows["network"].violations.sum())
 
 
 def pattern(row: "Series[str]") -> np.ndarray:
-    """Return the attention weights that are stored as JSON in a measured row.
+    """Return the attention weights (T, T) that are stored in a measured row.
 
     Args:
-        row: Row with the JSON string in the column "weights".
-
-    Returns:
-        Attention weights (T, T) of a prefix of T tokens.
+        row: Row with the weights as JSON in the column "weights".
     """
     return np.array(json.loads(row["weights"]))
 

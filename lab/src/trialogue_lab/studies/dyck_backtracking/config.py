@@ -15,7 +15,6 @@ from trialogue_lab.ledger import Count, Natural, Positive, Probability, Seeds, S
 
 STRIDES_FORCED = (1, 2, 4, 8)
 QUOTAS, STRIDES = (1, 2, 4), (2, 4, 6)
-TOP_PS = (0.9, 1.0)
 CLUSTERS = (2, 8)
 BATCHES = {1: 40, 32: 320, 1024: 1024}
 """Batch sizes of the measurements of time, with the number of completed prompts."""

@@ -30,7 +30,7 @@ _SUMMARIES: tuple[tuple[str, str, Callable[[float], Criterion], str, str], ...] 
     (
         "summary-queries-until-correct",
         "asks fewer queries until a completion is correct at top-p {:g} (as a ratio).",
-        lambda top_p: stats.queries_ratio_until_correct(top_p) < 1,
+        lambda top_p: stats.queries_ratio(top_p, "queries_until_correct") < 1,
         "reduces query complexity, tokens generated to satisfactorily complete the task (3.4.1)",
         "thesis:V-SUM.queries",
     ),

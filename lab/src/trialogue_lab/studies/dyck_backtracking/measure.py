@@ -20,16 +20,11 @@ from trialogue.training.probes.grid import ProbeConfig, train_probe
 from trialogue.verifiers.functions.function import Threshold
 from trialogue_lab.ledger import Part
 from trialogue_lab.studies.dyck_backtracking import models
-from trialogue_lab.studies.dyck_backtracking.config import (
-    CLUSTERS,
-    QUOTAS,
-    STRIDES,
-    STRIDES_FORCED,
-    TOP_PS,
-    Config,
-)
+from trialogue_lab.studies.dyck_backtracking.config import CLUSTERS, QUOTAS, STRIDES, STRIDES_FORCED, Config
 from trialogue_lab.studies.dyck_backtracking.speed import measure_speed
 from trialogue_lab.studies.dyck_backtracking.traces import rejected_prefixes, remaining_errors
+
+_TOP_PS = (0.9, 1.0)
 
 
 def parts(config: Config) -> list[Part]:
@@ -191,7 +186,7 @@ def measure_unseen(config: Config, seed: int, artifacts: Path) -> Iterator[dict[
     model = models.train_or_load(config, seed, artifacts).network
     prompts = config.sample_prompts(config.unseen_prompts, seed, "unseen")
     decodings = models.make_decodings(config, seed, models.make_probe_verifier(config, seed, artifacts))
-    for repetition, top_p in itertools.product(range(config.draws), TOP_PS):
+    for repetition, top_p in itertools.product(range(config.draws), _TOP_PS):
         complete = _completion(seed, f"unseen {repetition}")
         for name, (sampler, verifier) in decodings.items():
             samples = complete(truncated(model, top_p=top_p), prompts, sampler=sampler, verifier=verifier)
@@ -225,10 +220,8 @@ def measure_diversity(config: Config, seed: int, artifacts: Path) -> Iterator[di
     """
     model = models.train_or_load(config, seed, artifacts).network
     decodings = models.make_decodings(config, seed, models.make_probe_verifier(config, seed, artifacts))
-    prompts, completions = (
-        config.sample_prompts(config.diversity_prompts, seed, "diversity"),
-        config.completions,
-    )
+    prompts = config.sample_prompts(config.diversity_prompts, seed, "diversity")
+    completions = config.completions
     for name, oracle, decoding in (
         ("Q=4, B=4, top-p 1.0", model, "trained"),
         ("Q=4, B=4, top-p 1.0, low threshold", model, "trained, low threshold"),

@@ -156,22 +156,6 @@ def queries_ratio(top_p: float, column: str = "queries") -> Statistic:
     return unseen("trained", top_p, column) / unseen("none", top_p, column)
 
 
-def queries_ratio_until_correct(top_p: float) -> Statistic:
-    """Return the statistic that compares the model calls of backtracking and plain sampling until a correct completion.
-
-    For each method, the number of calls per completion is divided by the accuracy. This is the expected number of calls
-    if prompts are completed again after every error. Backtracking erases the last tokens if a verifier rejects a
-    prefix. The verifier is a trained probe, a classifier of hidden states.
-
-    Args:
-        top_p: Top-p truncation of the model.
-
-    Returns:
-        A statistic with one ratio per training seed, backtracking divided by plain sampling.
-    """
-    return queries_ratio(top_p, "queries_until_correct")
-
-
 def gain(top_p: float) -> Statistic:
     """Return the statistic that subtracts the accuracy of plain sampling from the accuracy of backtracking.
 
@@ -208,22 +192,6 @@ def speed(rows: Rows, decoding: str, batch: int, column: str = "seconds") -> "Se
         milliseconds=1e3 * table.seconds, microseconds_per_query=1e6 * table.seconds / table.queries
     )
     return table.groupby("seed")[column].mean()
-
-
-def removed(top_p: float) -> Statistic:
-    """Return the statistic that measures by which factor backtracking reduces the number of errors on new prompts.
-
-    It is the logarithm of the errors of plain sampling divided by the errors of backtracking, and is positive if
-    backtracking removes errors. Backtracking erases the last tokens if a verifier rejects a prefix. The verifier is a
-    trained probe, a classifier of hidden states.
-
-    Args:
-        top_p: Top-p truncation of the model.
-
-    Returns:
-        A statistic with one log ratio per training seed.
-    """
-    return errors_ratio("none", "trained", top_p).log()
 
 
 def remaining(rows: Rows) -> DataFrame:

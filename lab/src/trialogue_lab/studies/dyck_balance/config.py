@@ -9,13 +9,13 @@ from trialogue_lab.ledger import Count, Positive, Seeds, Settings
 class Config(Settings):
     """Settings of one run. The defaults are the preset `default`.
 
-    The networks have a fixed embedding of brackets as their first layer, and are trained on complete bracket strings
-    without a regularizer, like the networks "words" of the study `dyck-attention`.
+    Networks whose first layer is a fixed embedding of brackets are trained on complete strings of matched brackets.
+    They are the networks "words" of the study `dyck-attention`.
 
     Args:
         seeds: Seeds of the networks.
         types: Number of bracket types.
-        depth: Largest number of open brackets.
+        depth: Largest number of brackets that are open at the same time.
         steps: Number of updates per network. Each update takes a batch of 100 strings.
         learning_rate: Learning rate.
     """

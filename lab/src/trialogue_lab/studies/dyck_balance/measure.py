@@ -18,14 +18,11 @@ ARM = "words"
 def parts(config: Config) -> list[Part]:
     """Return one task per network, which trains the network on bracket strings and measures it.
 
-    Each task measures the accuracies on closing brackets and the balance violation, a measure of how far matched
-    bracket pairs are from canceling in the network's attention sums.
+    Each task measures the accuracy on closing brackets, and the balance violation. The violation is zero if matched
+    brackets cancel in the network's attention sums.
 
     Args:
         config: Settings of the run.
-
-    Returns:
-        The tasks.
     """
     return [
         Part(f"network-{seed}", partial(_measure, config, seed), columns={"arm": ARM, "seed": seed})

@@ -1,4 +1,4 @@
-"""Tasks of a run: exactness of both constructions, balance with noise, and the steps of Theorem 2.2.2."""
+"""Tasks of a run: they test constructed networks without and with noise, and the inequalities of Theorem 2.2.2."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -11,12 +11,7 @@ from torch import Tensor
 from trialogue.data import Dyck
 from trialogue.randomness import generator
 from trialogue_lab.ledger import Part, parts_by_seed
-from trialogue_lab.models.dyck_transformer import (
-    DyckTransformer,
-    DyckTransformerConfig,
-    balanced_transformer,
-    uniform_attention_transformer,
-)
+from trialogue_lab.models import dyck_transformer as models
 from trialogue_lab.studies.dyck_construction.config import Config
 from trialogue_lab.theory.balance import balance_violation, inequality_chain, pumped_distances
 
@@ -36,14 +31,11 @@ _ROUNDING = 1e-9
 def parts(config: Config) -> list[Part]:
     """Return the tasks of a run.
 
-    There is one task per constructed network that recognizes bracket strings, one task per group of networks for the
+    There is one task per constructed network that predicts brackets, one task per group of networks for the
     inequalities of Theorem 2.2.2, and one for Lemma 2.2.1.
 
     Args:
         config: Settings of the run.
-
-    Returns:
-        The tasks.
     """
     starts = range(0, len(config.chain_seeds), _CHAINS_PER_TASK)
     chains = [config.chain_seeds[start : start + _CHAINS_PER_TASK] for start in starts]
@@ -65,8 +57,8 @@ def _measure_exact(config: Config, seed: int, _: Path) -> MeasuredRows:
     tokens, lengths = language.sample_prompts(config.prefixes, (0, config.longest), seed)
     exact = language.next_log_probs(tokens, lengths).exp()
     for name, network in (
-        ("balance", balanced_transformer(config.types, config.depth, config.logits_std, seed)),
-        ("uniform", uniform_attention_transformer(config.types, config.depth, seed)),
+        ("balance", models.balanced_transformer(config.types, config.depth, config.logits_std, seed)),
+        ("uniform", models.uniform_attention_transformer(config.types, config.depth, seed)),
     ):
         distance = (network.next_log_probs(tokens, lengths).exp() - exact).abs().sum(1) / 2
         yield {
@@ -84,7 +76,7 @@ def _measure_exact(config: Config, seed: int, _: Path) -> MeasuredRows:
 def _measure_disturbed(config: Config, seed: int, _: Path) -> MeasuredRows:
     closings = {longest: _sample_closings(config, seed, shortest, longest) for shortest, longest in LENGTHS}
     for disturbance in (0.0, *config.disturbances):
-        network = balanced_transformer(config.types, config.depth, config.logits_std, seed)
+        network = models.balanced_transformer(config.types, config.depth, config.logits_std, seed)
         _add_noise(network, disturbance, seed)
         row = {"kind": "disturbed", "disturbance": disturbance, "violation": balance_violation(network)}
         for longest, (tokens, lengths, innermost) in closings.items():
@@ -95,7 +87,7 @@ def _measure_disturbed(config: Config, seed: int, _: Path) -> MeasuredRows:
             yield {"kind": "pumped", "disturbance": disturbance, "pairs": pairs, "distance": distance}
 
 
-def _add_noise(network: DyckTransformer, std: float, seed: int) -> None:
+def _add_noise(network: models.DyckTransformer, std: float, seed: int) -> None:
     """Add normal noise to the query weights, and thereby to the attention scores."""
     weight = network.attention.query.weight
     noise = torch.empty(weight.shape, dtype=weight.dtype).normal_(generator=generator(seed, "disturbance"))
@@ -104,10 +96,10 @@ def _add_noise(network: DyckTransformer, std: float, seed: int) -> None:
 
 
 def _sample_closings(config: Config, seed: int, shortest: int, longest: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Sample prefixes that end with a closing bracket and leave a bracket open.
+    """Sample prefixes of bracket strings that end with a closing bracket and leave a bracket open.
 
     Returns:
-        Tokens (n, width), lengths (n,), and the types (n,) of the innermost open brackets.
+        Token ids (n, width), lengths (n,), and the types (n,) of the innermost open brackets.
     """
     language = _language(config, longest)
     tokens, lengths = language.sample_prompts(8 * config.disturbed_prefixes, (shortest, longest), seed)
@@ -123,11 +115,11 @@ def _measure_chains(seeds: tuple[int, ...], _: Path) -> MeasuredRows:
     for seed in seeds:
         has_noise = seed % 10 < 3
         if has_noise:
-            network = balanced_transformer(_CHAIN_TYPES, _CHAIN_DEPTH, 1.0, seed)
+            network = models.balanced_transformer(_CHAIN_TYPES, _CHAIN_DEPTH, 1.0, seed)
             _add_noise(network, 10.0 ** -(seed % 3 + 1), seed)
         else:
             residual = seed % 2 == 0
-            config = DyckTransformerConfig(
+            config = models.DyckTransformerConfig(
                 types=_CHAIN_TYPES,
                 depth=_CHAIN_DEPTH,
                 embedding=("pairs", "sums", "angles")[seed % 3],
@@ -136,7 +128,7 @@ def _measure_chains(seeds: tuple[int, ...], _: Path) -> MeasuredRows:
                 initial_scale=(0.1, 0.5, 2.0)[seed // 10 % 3],
                 double=True,
             )
-            network = DyckTransformer(config, seed).eval()
+            network = models.DyckTransformer(config, seed).eval()
         chain = inequality_chain(network, _CHAIN_LENGTHS)
         slack = (chain.pair_bound / chain.pair).log10()
         yield {
@@ -154,7 +146,7 @@ def _measure_chains(seeds: tuple[int, ...], _: Path) -> MeasuredRows:
 
 
 def _measure_lemma(_: Path) -> MeasuredRows:
-    """Measure Lemma 2.2.1 on random vectors: the largest distance of normalized sums, divided by its bound eps."""
+    """Test Lemma 2.2.1 on random vectors: yield the largest distance of normalized sums, divided by its bound eps."""
     random = generator(0, "lemma 2.2.1")
     far, *near = (torch.empty(2000, 5, dtype=torch.float64).normal_(generator=random) for _ in range(3))
     far = far / far.norm(dim=1, keepdim=True)

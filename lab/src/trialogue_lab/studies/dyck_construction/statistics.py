@@ -1,8 +1,9 @@
-"""Statistics of the study about transformers that are constructed to recognize bracket strings.
+"""Statistics of the study about transformers that are constructed to predict the next bracket.
 
-A network in perfect balance predicts exact next-bracket probabilities at all lengths. Normal noise in its attention
-scores, with standard deviation `disturbance`, violates the balance. Statistics of networks with noise have one number
-per network. Statistics of the inequalities of Theorem 2.2.2 have one number for the run.
+A transformer is balanced if an opening bracket and its matching closing bracket cancel in the attention sums. It then
+predicts exact probabilities. Normal noise in the attention scores, with standard deviation `disturbance`, violates the
+balance. Statistics of networks with noise have one number per network. Statistics of the inequalities of Theorem 2.2.2
+have one number for the run.
 """
 
 import numpy as np
@@ -15,15 +16,14 @@ networks = Replication("draw", "seeds")
 
 @networks
 def accuracy(rows: Rows, disturbance: float, longest: int) -> "Series[float]":
-    """Return how often a constructed transformer with noise predicts the correct type of the next closing bracket.
+    """Return how often a transformer with noise predicts the correct type of the next closing bracket.
 
-    The transformer is constructed to recognize bracket strings of all lengths. Normal noise is added to its attention
-    scores.
+    Without noise, the transformer predicts exact probabilities. Normal noise is added to its attention scores.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         disturbance: Standard deviation of the noise.
-        longest: Largest length of the prefixes of bracket strings, which selects one of the ranges `LENGTHS`.
+        longest: Largest length of the prefixes, which selects one of the ranges `LENGTHS`.
 
     Returns:
         One share of prefixes per seed of the noise.
@@ -34,11 +34,11 @@ def accuracy(rows: Rows, disturbance: float, longest: int) -> "Series[float]":
 
 @networks
 def violation(rows: Rows, disturbance: float) -> "Series[float]":
-    """Return the balance violation of a constructed transformer with noise in its attention scores.
+    """Return the balance violation of a transformer with normal noise in its attention scores.
 
-    The transformer is constructed to recognize bracket strings. It is balanced if every matched bracket pair adds zero
-    to the attention sums. The violation is the mean norm of the vectors that pairs add, relative to the norm for a
-    short prefix.
+    The transformer predicts brackets. It is balanced if an opening bracket and its matching closing bracket cancel in
+    the attention sums. The violation is the mean norm of the vectors that such pairs add, relative to the norm of the
+    sum for a short prefix.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -52,30 +52,29 @@ def violation(rows: Rows, disturbance: float) -> "Series[float]":
 
 @networks
 def distance(rows: Rows, disturbance: float, pairs: int) -> "Series[float]":
-    """Return how differently a transformer represents two prefixes that both follow many matched bracket pairs.
+    """Return the distance between a transformer's representations of two prefixes after many bracket pairs.
 
-    The transformer is constructed to recognize bracket strings, and normal noise is added to its attention scores. The
-    representations are the sums in the attention layer after normalization. If matched pairs do not cancel in these
-    sums, the distance decreases as 1 / `pairs` (equation 2.49).
+    Both prefixes follow the same pairs of an opening and a closing bracket. The representations are normalized sums in
+    the attention layer. Normal noise is added to the attention scores. If the pairs do not cancel in the sums, the
+    distance decreases as 1 / `pairs` (equation 2.49).
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         disturbance: Standard deviation of the noise.
-        pairs: Number of matched bracket pairs before the prefixes.
+        pairs: Number of bracket pairs before the prefixes.
 
     Returns:
-        One median distance over pairs of prefixes per seed of the noise.
+        One median distance over cases per seed of the noise.
     """
     return rows.where("pumped", disturbance=disturbance, pairs=pairs).groupby("seed").distance.mean()
 
 
 @networks
 def slope(rows: Rows, disturbance: float) -> "Series[float]":
-    """Return how fast the distance between representations decreases with the number of preceding bracket pairs.
+    """Return how fast a transformer's representations of two prefixes become similar after more bracket pairs.
 
-    A transformer is constructed to recognize bracket strings, and normal noise is added to its attention scores. It
-    reads two different prefixes, which both follow the same number of matched bracket pairs. The distance is measured
-    between the normalized sums in its attention layer.
+    Both prefixes follow the same pairs of an opening and a closing bracket. The representations are normalized sums in
+    the attention layer. Normal noise is added to the attention scores.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -90,10 +89,10 @@ def slope(rows: Rows, disturbance: float) -> "Series[float]":
 
 @exact
 def failed(rows: Rows, step: str) -> float:
-    """Return the number of cases in which an inequality of Theorem 2.2.2 is violated, over all networks.
+    """Return how often an inequality in the proof of Theorem 2.2.2 is violated, over all networks.
 
-    The theorem states that matched bracket pairs nearly cancel in the attention sums of a network with small errors on
-    long bracket strings. Its proof is a chain of three inequalities.
+    The theorem states that matched brackets nearly cancel in the attention sums of a network with small errors. Its
+    proof is a chain of three inequalities.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -106,7 +105,7 @@ def failed(rows: Rows, step: str) -> float:
 def positive(rows: Rows, network: str) -> float:
     """Return the number of networks for which the first inequality of Theorem 2.2.2 is not trivial.
 
-    It is not trivial if it requires a positive distance between the representations of two prefixes of bracket strings.
+    It is not trivial if it requires a positive distance between the representations of two prefixes.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -118,10 +117,9 @@ def positive(rows: Rows, network: str) -> float:
 
 @exact
 def slack(rows: Rows, network: str) -> float:
-    """Return how far the last inequality of Theorem 2.2.2 is from equality, as the median over networks.
+    """Return the slack of the last inequality of Theorem 2.2.2, as the median over networks.
 
-    The slack is the decimal logarithm of the upper bound divided by the bounded quantity |S|. It is zero for an
-    equality.
+    The slack is the decimal logarithm of the upper bound divided by the bounded number. It is zero for an equality.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.

@@ -9,9 +9,11 @@ from trialogue_lab.ledger import Count, Positive, Seeds, Settings
 class Config(Settings):
     """Settings of one run. The defaults are the preset `default`.
 
+    Networks are trained to predict the bracket at each position from the input that contains it.
+
     Args:
-        seeds: Seeds of the networks, for each arm.
-        steps: Number of updates. Each update takes a batch of 100 prefixes.
+        seeds: Seeds of the networks, for each architecture.
+        steps: Number of updates. Each update takes a batch of 100 prefixes of bracket strings.
         learning_rate: Learning rate.
         length: Number of brackets in a prefix.
     """

@@ -1,4 +1,4 @@
-"""Tasks of a run. Each task trains one network to copy, and measures its accuracy and the attention of its layers."""
+"""Tasks of a run. Each task trains one network to copy brackets, and measures its accuracy and attention weights."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -35,13 +35,10 @@ ARMS = {
 
 
 def parts(config: Config) -> list[Part]:
-    """Return one task per network, which trains it to copy bracket strings and measures its accuracy and attention.
+    """Return one task per network, which trains it to copy bracket strings and measures it.
 
     Args:
         config: Settings of the run.
-
-    Returns:
-        The tasks.
     """
     return [
         arm_task(name, seed, partial(_measure, config, name, seed)) for seed in config.seeds for name in ARMS
@@ -74,7 +71,7 @@ def _copy_accuracy(network: DyckTransformer, tokens: Tensor) -> float:
 
 
 def _summarize_attention(pattern: Tensor, tokens: Tensor) -> dict[str, float]:
-    """Return the distance of attention weights from uniform, and the mean weight on some positions."""
+    """Return the distance of attention weights (n, T, T) from uniform weights, and the mean weight on some positions."""
     length = pattern.shape[-1]
     uniform = torch.ones(length, length).tril()
     uniform = (uniform / uniform.sum(1, keepdim=True)).expand_as(pattern)

@@ -1,4 +1,4 @@
-"""Statistics of the study, with one number per trained network."""
+"""Statistics of the study about networks that copy brackets, with one number per trained network."""
 
 from pandas import Series
 
@@ -41,14 +41,14 @@ def lost(rows: Rows, arm: str) -> Counts:
 
 @trainings
 def last_layer(rows: Rows, arm: str, column: str) -> "Series[float]":
-    """Return a measured value of the attention weights in the last layer of a network trained to copy bracket strings.
+    """Return a property of the attention weights in the last layer of a network that copies bracket strings.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         arm: Name of the architecture, for example "4 layers" or "1 layer, no residual".
-        column: "from_uniform" for the distance from uniform weights, relative to the expected distance between random
-            weights. "on_itself" for the mean weight of a position on itself. "on_closing" for the mean total weight on
-            closing brackets, or "on_closing_uniform" for this weight if attention is uniform.
+        column: Name of the property. "from_uniform" is the distance from uniform weights, relative to the expected
+            distance between random weights. "on_itself" is the mean weight of a position on itself. "on_closing" is the
+            mean total weight on closing brackets, and "on_closing_uniform" is this weight if attention is uniform.
 
     Returns:
         One value per training seed.
@@ -58,10 +58,10 @@ def last_layer(rows: Rows, arm: str, column: str) -> "Series[float]":
 
 @trainings
 def sharpest(rows: Rows, arm: str) -> "Series[float]":
-    """Return the largest distance of a layer's attention weights from uniform attention.
+    """Return the largest distance between the attention weights of a layer and uniform attention.
 
-    The network is trained to copy bracket strings. The distance is divided by the expected distance between two random
-    attention patterns, and the maximum over layers is returned.
+    The network is trained to copy bracket strings. The distance is relative to the expected distance between random
+    attention weights, and the maximum over layers is returned.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.

@@ -12,9 +12,13 @@ from trialogue_lab.ledger import Count, Increasing, Seeds, Settings
 class Config(Settings):
     """Settings of one run. The defaults are the preset `default`.
 
+    Random networks are pruned, so that they approximate a target. Pruning sets some weights to zero and leaves the
+    others unchanged.
+
     Args:
         seeds: Seeds of the random networks and targets.
-        counts: Numbers of products of two random weights. A subset of the products approximates one number.
+        counts: Numbers of products of two random weights. The sum over a subset of the products approximates one
+            number.
         targets: Number of target numbers per count. The largest error is reported.
         sizes: Numbers of rows and columns of the target matrices.
         units: Average numbers of hidden units per input and sign.

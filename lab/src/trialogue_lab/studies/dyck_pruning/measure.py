@@ -1,4 +1,4 @@
-"""Tasks of a run. They prune random weights to numbers, matrices, scores, two layers, and whole transformers."""
+"""Tasks of a run. They prune random networks to numbers, matrices, attention scores, two layers, and transformers."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,17 +10,9 @@ from torch import Tensor
 from trialogue_lab.ledger import Part, parts_by_seed
 from trialogue_lab.studies.dyck_pruning.config import Config
 from trialogue_lab.theory import pruning
+from trialogue_lab.theory import transformer_pruning as theory
 from trialogue_lab.theory.pruning import uniform_weights
-from trialogue_lab.theory.transformer_pruning import (
-    LAYERS_FOR_EACH,
-    LargeSize,
-    LayerWeights,
-    Weights,
-    prune_transformer,
-    random_target,
-    random_transformer,
-    transformer,
-)
+from trialogue_lab.theory.transformer_pruning import LargeSize, LayerWeights, Weights, transformer
 
 _SMALL_SIZE = 2
 """Number of rows and columns of the matrices to which scores and two-layer networks are pruned."""
@@ -40,9 +32,6 @@ def parts(config: Config) -> list[Part]:
 
     Args:
         config: Settings of the run.
-
-    Returns:
-        The tasks.
     """
     return parts_by_seed(config, config.seeds, draw=_measure_lemmas, transformer=_measure_transformers)
 
@@ -90,13 +79,13 @@ def _largest_error(differences: Tensor, inputs: Tensor) -> float:
 
 def _measure_transformers(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
     for layers in config.layers:
-        targets = [random_target(layers, _TARGET, seed, name) for name in ("one", "other")]
+        targets = [theory.random_target(layers, _TARGET, seed, name) for name in ("one", "other")]
         for hidden in config.hidden:
             size = LargeSize(_STREAM_WIDTH, hidden, hidden)
-            large = random_transformer(LAYERS_FOR_EACH * layers, size, 4, seed, f"{layers} ")
+            large = theory.random_transformer(theory.LAYERS_FOR_EACH * layers, size, 4, seed, f"{layers} ")
             # The position of the target's layers does not change the error. For one layer, both positions are tried.
             for first in (0, 2) if layers == 1 else (0,):
-                pruned = [prune_transformer(target, large, first) for target in targets]
+                pruned = [theory.prune_transformer(target, large, first) for target in targets]
                 errors = [_distance(*pair, seed) for pair in zip(targets, pruned, strict=True)]
                 # The layers that the targets do not use are the identity for both.
                 shared = range(2 * layers) if first else range(2 * layers, len(large))
@@ -115,7 +104,7 @@ def _measure_transformers(config: Config, seed: int, _: Path) -> Iterator[dict[s
 
 @torch.no_grad()
 def _distance(target: Weights, other: Weights, seed: int) -> float:
-    """Return the largest distance of two transformers' outputs, relative to the largest input vector: |.|_{1,2}."""
+    """Return the largest distance between the outputs of two transformers, relative to the largest input vector."""
     inputs = uniform_weights(_SEQUENCES * _POSITIONS, len(target[0].value), seed, "sequences")
     inputs = inputs.reshape(_SEQUENCES, _POSITIONS, -1) / inputs.norm(dim=1).max()
     padded = torch.nn.functional.pad(inputs, (0, len(other[0].value) - inputs.shape[2]))

@@ -1,7 +1,7 @@
 """Statistics of the study about random networks that are pruned to approximate a target.
 
-Pruning sets some random weights to zero and leaves the others unchanged. All statistics except the counts of
-differences have one number per seed.
+Pruning sets some random weights to zero and leaves the others unchanged. Counts of differences have one number for the
+run. All other statistics have one number per seed.
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ def _fits(table: DataFrame, column: str) -> DataFrame:
 
 @draws
 def error(rows: Rows, /, kind: str, **values: object) -> "Series[float]":
-    """Return the error with which pruned random weights approximate a target.
+    """Return the error with which a pruned random network approximates a target.
 
     Pruning sets some random weights to zero and leaves the others unchanged.
 
@@ -41,8 +41,8 @@ def error(rows: Rows, /, kind: str, **values: object) -> "Series[float]":
 def numbers_fall(rows: Rows) -> "Series[float]":
     """Return how fast the error of approximating a number decreases with more random products.
 
-    The number is approximated by the sum of a subset of products of two random weights. The error is the largest one
-    over several random numbers.
+    The number is approximated by the sum over a subset of products of two random weights. The error is the largest one
+    over several target numbers.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -71,7 +71,7 @@ def matrices_fall(rows: Rows, size: int) -> "Series[float]":
 
 @draws
 def straightness(rows: Rows, size: int) -> "Series[float]":
-    """Return how well an exponential function describes the error of approximating a matrix.
+    """Return how well the error of approximating a matrix is described by an exponential function of the width.
 
     The matrix is approximated by a random network with two layers, some of whose weights are set to zero. The logarithm
     of the error is fitted by a linear function of the number of hidden units.
@@ -106,7 +106,7 @@ def falls(rows: Rows, kind: str) -> "Series[float]":
 def transformers_fall(rows: Rows, layers: int) -> "Series[float]":
     """Return how fast the error of approximating a transformer decreases with the width of a random transformer.
 
-    Some weights of the random transformer are set to zero, and the others are unchanged.
+    The target is approximated by a random transformer, some of whose weights are set to zero.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -120,10 +120,10 @@ def transformers_fall(rows: Rows, layers: int) -> "Series[float]":
 
 @draws
 def both_transformers_within(rows: Rows, layers: int, hidden: int, eps: float) -> Counts:
-    """Count the random transformers from which two different target transformers can be pruned with small errors.
+    """Count the random transformers that approximate both of two target transformers after pruning.
 
-    Pruning sets some random weights to zero and leaves the others unchanged. For targets with one layer, both errors
-    must be small for every position of the pruned layers in the random transformer.
+    Pruning sets some weights to zero and leaves the others unchanged. For targets with one layer, several positions of
+    this layer in the random transformer are tried, and both errors must be small for all of them.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -150,9 +150,9 @@ def different_shared_layers(rows: Rows) -> float:
 
 @draws
 def both_within(rows: Rows, size: int, units: int, eps: float) -> Counts:
-    """Count the random networks from which two different target matrices can be pruned with small errors.
+    """Count the random networks that approximate both of two target matrices after pruning.
 
-    Pruning sets some random weights to zero and leaves the others unchanged.
+    Pruning sets some weights to zero and leaves the others unchanged.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
