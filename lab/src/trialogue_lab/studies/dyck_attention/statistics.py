@@ -129,9 +129,9 @@ def standard_closed(rows: Rows, arm: str) -> Counts:
 def variation(rows: Rows, arm: str) -> "Series[float]":
     """Return how much the attention weights of two networks with different seeds differ, on average over pairs.
 
-    The first layer of the networks is a fixed embedding of brackets. The difference is the squared distance between the
-    attention weights of the second layer on one prefix, divided by the expected squared distance between random causal
-    attention weights.
+    The first layer of the networks is a fixed embedding of brackets. The difference is the squared distance between
+    their attention weights on one prefix, divided by the expected squared distance between random causal attention
+    weights.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.

@@ -25,8 +25,9 @@ CANDIDATES = 4
 class Config(Settings):
     """Settings of one run. The defaults are the preset `default`.
 
-    A model is trained per seed on bracket strings with square and round brackets. The probe is a classifier of its
-    hidden states into correct and erroneous prefixes.
+    For each seed, a language model is trained on strings of square and round brackets. The probe is a classifier of its
+    hidden states into correct and erroneous prefixes. It is the verifier of backtracking, which erases the last tokens
+    of rejected prefixes.
 
     Args:
         seeds: Seeds of the trainings.
@@ -48,13 +49,13 @@ class Config(Settings):
         schedule: Learning rate schedule.
         ema: Average of the weights. The thesis uses "power".
         probe_errors: Number of errors, and of correct prefixes, on which the probe is trained.
-        inducing_errors: Number of further errors, for the tables on error-inducing prompts.
+        inducing_errors: Number of further errors. The prefixes before them are completed again, for several tables.
         max_prompts: Largest number of prompts that are searched for errors.
-        probe_repetitions: Number of random splits on which the probe is trained.
+        probe_repetitions: Number of random splits of the examples on which the probe is trained.
         threshold: A prefix is rejected if its probability of being correct is below this value, according to the probe.
         low_threshold: A second, lower value of `threshold`.
         unseen_prompts: Number of new prompts that every decoding method completes.
-        draws: Number of completions of each unseen prompt per decoding.
+        draws: Number of completions of each new prompt per decoding method.
         diversity_prompts: Number of prompts for which distinct completions are counted.
         completions: Number of completions of each of these prompts.
     """
@@ -105,7 +106,7 @@ class Config(Settings):
         self.training(0)
 
     def model(self) -> TransformerConfig:
-        """Return the architecture of the language models, which read and predict bracket strings."""
+        """Return the architecture of the language models, which predict the next bracket."""
         return TransformerConfig(vocab_size=4, max_length=self.length, **self.shared(TransformerConfig))
 
     def training(self, seed: int) -> TrainingConfig:
@@ -125,14 +126,14 @@ class Config(Settings):
         return Dyck(self.length, (self.p, 1 - self.p), self.q)
 
     def prompt_distribution(self) -> Dyck:
-        """Return the distribution of out-of-distribution prompts.
+        """Return the distribution of prompts, which differs from the training distribution.
 
         Opening brackets are square with probability `ood_p` and round otherwise.
         """
         return Dyck(self.length, (self.ood_p, 1 - self.ood_p), self.q)
 
     def sample_prompts(self, n: int, seed: int, stream: str) -> tuple[Tensor, Tensor]:
-        """Sample out-of-distribution prompts, which are prefixes of bracket strings (Definition 3.2.2).
+        """Sample prompts from `prompt_distribution`. They are prefixes of bracket strings (Definition 3.2.2).
 
         Args:
             n: Number of prompts.

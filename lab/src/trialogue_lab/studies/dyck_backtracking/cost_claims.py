@@ -1,4 +1,4 @@
-"""Claims about the chapter's summaries, and about queries and time.
+"""Claims about the costs of backtracking in model calls and time, and about the summaries of the chapter.
 
 The summaries contain three sentences. The claim `diversity-kept` is about the third one, on diversity.
 """

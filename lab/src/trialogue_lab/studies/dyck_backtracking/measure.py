@@ -1,4 +1,4 @@
-"""Tasks of a run. Each task measures one training for one group of tables, and yields rows of that kind."""
+"""Tasks of a run. Each task measures one trained model for one group of tables."""
 
 import itertools
 import math
@@ -35,9 +35,6 @@ def parts(config: Config) -> list[Part]:
 
     Args:
         config: Settings of the run.
-
-    Returns:
-        The tasks.
     """
     return [
         Part(f"{stage}-{seed}", partial(measure, config, seed), str(seed), {"seed": seed, "table": stage})
@@ -47,7 +44,7 @@ def parts(config: Config) -> list[Part]:
 
 
 def measure_training(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
-    """Train a model, and measure its loss and accuracy on held-out strings of both distributions.
+    """Train a model, and measure its loss and accuracy on strings of the training and the prompt distribution.
 
     Args:
         config: Settings of the run.
@@ -55,7 +52,7 @@ def measure_training(config: Config, seed: int, artifacts: Path) -> Iterator[dic
         artifacts: Folder of the trained models.
 
     Yields:
-        One row for strings of the training distribution, and one for strings of the distribution of prompts.
+        One row per distribution.
     """
     model, losses, _ = models.train_or_load(config, seed, artifacts)
     for name, distribution in (
@@ -72,7 +69,7 @@ def measure_training(config: Config, seed: int, artifacts: Path) -> Iterator[dic
 
 
 def measure_probe(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
-    """Train probes, classifiers of a model's hidden states into correct and erroneous prefixes (Figure 3.1).
+    """Train probes, which classify a model's hidden states into correct and erroneous prefixes (Figure 3.1).
 
     Args:
         config: Settings of the run.
@@ -122,9 +119,10 @@ def measure_clusters(config: Config, seed: int, artifacts: Path) -> Iterator[dic
 
 
 def measure_inducing(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
-    """Complete prefixes at which the model made errors, with several decoding methods (Tables 3.1, 3.2 and 3.4).
+    """Complete prefixes after which the model made an error, with several decoding methods (Tables 3.1, 3.2 and 3.4).
 
-    Algorithm 1, backtracking, erases the last B tokens (the stride) of a rejected string, at most Q times (the quota).
+    One method is backtracking (Algorithm 1). If a verifier rejects a token, it erases the last B tokens (the stride),
+    at most Q times per string (the quota).
 
     Args:
         config: Settings of the run.
@@ -172,16 +170,14 @@ def measure_inducing(config: Config, seed: int, artifacts: Path) -> Iterator[dic
 def measure_unseen(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
     """Complete new prompts with every decoding method (Tables 3.3 and 3.16).
 
-    Algorithm 1, backtracking, erases the last tokens of strings that a verifier rejects.
-
     Args:
         config: Settings of the run.
         seed: Seed of the model's training.
         artifacts: Folder of the trained models.
 
     Yields:
-        One row per method, top-p and repetition with the errors and the model calls, and one row per error that remains
-        with Algorithm 1 (section 3.2.1.8).
+        One row per method, top-p and repetition with the number of errors and of model calls. One row per error that
+        remains with backtracking (section 3.2.1.8).
     """
     model = models.train_or_load(config, seed, artifacts).network
     prompts = config.sample_prompts(config.unseen_prompts, seed, "unseen")
@@ -256,7 +252,7 @@ def _completion(seed: int, stream: str) -> Callable[..., Samples]:
 
 
 def _score(config: Config, samples: Samples) -> dict[str, float]:
-    """Return the accuracy (Definition 3.2.2) and the number of errors."""
+    """Return the share of completions that are valid bracket strings (Definition 3.2.2), and the number of others."""
     distribution = config.training_distribution()
     valid = distribution.is_member(samples.tokens, samples.lengths, distribution.vocab_size)
     return {"accuracy": float(valid.double().mean()), "errors": int((~valid).sum()), "n": len(valid)}

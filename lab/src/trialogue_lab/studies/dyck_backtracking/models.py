@@ -1,4 +1,4 @@
-"""Models, their errors, and probes. All tasks of a training share them."""
+"""Trained models, the errors that they make, and probes of their hidden states. All tasks of a training share them."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -65,7 +65,7 @@ class Strings(NamedTuple):
     Attributes:
         length: Length of the strings.
         p: Probability that an opening bracket is square.
-        q: Probability of an opening bracket at positions where both an opening and a closing bracket are allowed.
+        q: Probability that a bracket opens if it can also close.
     """
 
     length: int
@@ -128,9 +128,6 @@ def evaluate_predictions(model: Transformer, strings: Tensor) -> Prediction:
     Args:
         model: The model.
         strings: Token ids (n, length). Opening brackets are even and closing brackets are odd.
-
-    Returns:
-        The mean loss in nats per token, and the share of correctly predicted closing brackets.
     """
     with torch.inference_mode():
         inputs = torch.cat((torch.full((len(strings), 1), model.bos), strings), 1)
@@ -177,9 +174,6 @@ def collect_errors(config: Config, seed: int, artifacts: Path) -> Errors:
         seed: Seed of the model's training.
         artifacts: Folder of the trained models.
 
-    Returns:
-        The strings and their lengths.
-
     Raises:
         InputError: If `max_prompts` prompts yield too few errors.
     """
@@ -216,7 +210,7 @@ def collect_errors(config: Config, seed: int, artifacts: Path) -> Errors:
 
 
 def probe_examples(config: Config, seed: int, artifacts: Path) -> tuple[Tensor, Tensor]:
-    """Return the training examples of the probe, a classifier of hidden states into correct and erroneous prefixes.
+    """Return the training examples of the probe, which classifies hidden states into correct and erroneous prefixes.
 
     Args:
         config: Settings of the run.
@@ -235,7 +229,7 @@ def probe_examples(config: Config, seed: int, artifacts: Path) -> tuple[Tensor, 
 
 
 def make_probe_verifier(config: Config, seed: int, artifacts: Path) -> ProbeVerifier:
-    """Return a verifier of prefixes that is a trained probe, a classifier of the model's hidden states.
+    """Return a verifier that rates prefixes by a trained probe, a classifier of the model's hidden states.
 
     The probe is trained on the first random split of its examples into training and validation sets.
 
@@ -249,9 +243,9 @@ def make_probe_verifier(config: Config, seed: int, artifacts: Path) -> ProbeVeri
 
 
 def make_decodings(config: Config, seed: int, probe: Verifier) -> Decodings:
-    """Return the decoding methods for new prompts.
+    """Return the decoding methods for new prompts: plain sampling, and backtracking with several verifiers.
 
-    They are Algorithm 1 (backtracking) with several verifiers, its variants, and plain sampling.
+    Backtracking (Algorithm 1) erases the last tokens of a prefix that its verifier rejects.
 
     Args:
         config: Settings with the thresholds of the verifiers. A prefix with a lower value is rejected.

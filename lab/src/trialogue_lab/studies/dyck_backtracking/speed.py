@@ -1,4 +1,4 @@
-"""Measurement of queries and processor time, by decoding and batch size (section 3.4.1)."""
+"""Measurement of model calls and processor time of decoding methods, by batch size (section 3.4.1)."""
 
 import time
 from collections.abc import Iterator
@@ -19,9 +19,9 @@ _ROUNDS = 3
 def measure_speed(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
     """Measure model calls and processor time of decoding methods at several batch sizes.
 
-    With a batch size of 1, prompts are completed one after the other, and the candidates of best-of-n run together.
     Decoding methods alternate, so that a slowdown of the machine affects all of them. The fastest of three rounds
-    counts.
+    counts. With a batch size of 1, prompts are completed one after the other, but the candidates of best-of-n run
+    together.
 
     Args:
         config: Settings of the run.

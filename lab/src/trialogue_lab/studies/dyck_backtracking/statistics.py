@@ -1,9 +1,8 @@
 """Statistics of the study about backtracking (Algorithm 1) on bracket strings, with one number per training.
 
 If the verifier rejects a sampled token, backtracking erases the last B tokens (the stride) and appends B tokens
-greedily. It does so at most Q times per string (the quota). The trained probe, a classifier of the model's hidden
-states, is the verifier. Prompts are out of distribution: they have other probabilities of bracket types than the
-training strings.
+greedily. It does so at most Q times per string (the quota). The verifier is a trained probe, a classifier of the
+model's hidden states. Prompts have other probabilities of bracket types than the training strings.
 """
 
 import numpy as np
@@ -37,9 +36,9 @@ def learned(rows: Rows, column: str, data: str) -> "Series[float]":
 
 @trainings
 def prepared(rows: Rows) -> Counts:
-    """Count the trained models that predict more than 99.9 % of in-distribution closing brackets correctly.
+    """Count the trained models that predict more than 99.9 % of the closing brackets correctly.
 
-    The experiments of the source require this accuracy.
+    The held-out strings are from the training distribution. The experiments of the source require this accuracy.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -52,9 +51,10 @@ def prepared(rows: Rows) -> Counts:
 
 @trainings
 def clustered(rows: Rows, clusters: int, column: str = "purity") -> "Series[float]":
-    """Return how well k-means clusters of hidden states separate correct from erroneous prefixes of bracket strings.
+    """Return how well clusters of a model's hidden states separate correct from erroneous prefixes.
 
-    The purity is the share of prefixes whose label, correct or erroneous, is the more frequent one in their cluster.
+    Clusters are found by k-means. The purity is the share of prefixes whose label, correct or erroneous, is the more
+    frequent one in their cluster.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -69,7 +69,7 @@ def clustered(rows: Rows, clusters: int, column: str = "purity") -> "Series[floa
 
 @trainings
 def probe(rows: Rows, over_splits: str = "mean") -> "Series[float]":
-    """Return the validation accuracy of the probe, a classifier of hidden states into correct and erroneous prefixes.
+    """Return the validation accuracy of the probe, which classifies hidden states into correct and erroneous prefixes.
 
     A probe is trained for each of several random splits of the examples into training and validation sets.
 
@@ -85,7 +85,7 @@ def probe(rows: Rows, over_splits: str = "mean") -> "Series[float]":
 
 @trainings
 def inducing(rows: Rows, /, walk: str, column: str = "accuracy", **values: object) -> "Series[float]":
-    """Return the mean of a measured quantity over completions of prompts at which the model is known to make an error.
+    """Return the mean of a measured quantity over completions of prefixes after which the model made an error.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -102,7 +102,7 @@ def inducing(rows: Rows, /, walk: str, column: str = "accuracy", **values: objec
 
 @trainings
 def unseen(rows: Rows, verifier: str, top_p: float, column: str = "errors") -> "Series[float]":
-    """Return the mean of a measured quantity over repeated completions of new out-of-distribution prompts.
+    """Return the mean of a measured quantity over repeated completions of new prompts.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -125,7 +125,7 @@ def unseen(rows: Rows, verifier: str, top_p: float, column: str = "errors") -> "
 def errors_ratio(first: str, second: str, top_p: float) -> Statistic:
     """Return the statistic that divides the number of errors of one decoding method by the number of another.
 
-    Both methods complete the same kind of new prompts. One half is added to both numbers, because they can be zero.
+    One half is added to both numbers, because they can be zero.
 
     Args:
         first: Name of the decoding method in the numerator, for example "none" for plain sampling, or "trained" for
@@ -143,12 +143,12 @@ def errors_ratio(first: str, second: str, top_p: float) -> Statistic:
 def queries_ratio(top_p: float, column: str = "queries") -> Statistic:
     """Return the statistic that divides the model calls of backtracking by the model calls of plain sampling.
 
-    Backtracking erases the last tokens if a verifier rejects a prefix. The verifier is a trained probe, a classifier of
-    hidden states.
+    Backtracking erases the last tokens if a trained probe, a classifier of hidden states, rejects a prefix.
 
     Args:
         top_p: Top-p truncation of the model.
-        column: "queries" for calls per completion, or "queries_until_correct" for calls divided by the accuracy.
+        column: "queries" for calls per completion. "queries_until_correct" for the expected number of calls until a
+            completion is correct, which is the number of calls divided by the accuracy.
 
     Returns:
         A statistic with one ratio per training seed.
@@ -159,8 +159,7 @@ def queries_ratio(top_p: float, column: str = "queries") -> Statistic:
 def gain(top_p: float) -> Statistic:
     """Return the statistic that subtracts the accuracy of plain sampling from the accuracy of backtracking.
 
-    Both methods complete new prompts. Backtracking erases the last tokens if a verifier rejects a prefix. The verifier
-    is a trained probe, a classifier of hidden states.
+    Backtracking erases the last tokens if a trained probe, a classifier of hidden states, rejects a prefix.
 
     Args:
         top_p: Top-p truncation of the model.
@@ -173,14 +172,14 @@ def gain(top_p: float) -> Statistic:
 
 @trainings
 def speed(rows: Rows, decoding: str, batch: int, column: str = "seconds") -> "Series[float]":
-    """Return the mean of a measured cost of decoding per prompt.
+    """Return the mean of a measured cost of decoding.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         decoding: Name of the decoding method, for example "none" for plain sampling, "trained" for backtracking with a
             trained probe, or "best of n".
         batch: Batch size.
-        column: Quantity to average. "seconds" (default) and "milliseconds" are processor time per prompt, "queries" and
+        column: Cost to average. "seconds" (default) and "milliseconds" are processor time per prompt, "queries" and
             "verifier_calls" are calls of the model and of the verifier per prompt. "microseconds_per_query" is time per
             model call, and "rank_correlation" is the correlation of model calls and wall time.
 
@@ -197,8 +196,8 @@ def speed(rows: Rows, decoding: str, batch: int, column: str = "seconds") -> "Se
 def remaining(rows: Rows) -> DataFrame:
     """Return the errors on new prompts that remain with backtracking.
 
-    Backtracking erases the last tokens if a verifier rejects a prefix, up to a maximum number of times (the quota). The
-    verifier is a trained probe, a classifier of hidden states.
+    Backtracking erases the last tokens if a trained probe, a classifier of hidden states, rejects a prefix. It does so
+    up to a maximum number of times per string (the quota).
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -214,13 +213,13 @@ def remaining(rows: Rows) -> DataFrame:
 
 @trainings
 def share_of_remaining(rows: Rows, column: str, value: object) -> Counts:
-    """Count the errors on new prompts that remain with backtracking and have a given property.
+    """Count the errors that remain with backtracking and have a given property.
 
     Backtracking erases the last tokens if a trained probe, a classifier of hidden states, rejects a prefix.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        column: Column of the table of errors, for example "error" for the kind of error or "quota_left" for the unused
+        column: Column of the table of errors, for example "error" for the kind of error, "quota_left" for the unused
             number of backtracks, or "most_probable", which is true if the wrong token was the most probable one.
         value: Value of the column for errors that count.
 
@@ -233,9 +232,9 @@ def share_of_remaining(rows: Rows, column: str, value: object) -> Counts:
 
 @trainings
 def gain_at_backtracks(rows: Rows) -> "Series[float]":
-    """Return how much accuracy backtracking adds, compared with completing the rejected prefixes without backtracking.
+    """Return how much accuracy backtracking adds, compared with completing the rejected prefixes without it.
 
-    Prompts are prefixes at which the model is known to make an error. Differences are averaged over combinations of the
+    The prompts are prefixes after which the model made an error. Differences are averaged over combinations of the
     quota (largest number of backtracks) and the stride (number of erased tokens). Combinations without any backtrack
     are omitted.
 

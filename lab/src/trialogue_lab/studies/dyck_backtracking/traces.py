@@ -1,4 +1,4 @@
-"""Analysis of the trace of a run: rejected prefixes, and the errors that remain."""
+"""Analysis of the recorded steps (trace) of a sampler: rejected prefixes, and the errors that remain."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -17,10 +17,8 @@ BRACKETS = "[]()"
 def rejected_prefixes(samples: Samples, tokens: Tensor) -> tuple[Tensor, Tensor]:
     """Return every prefix at which a sampler with backtracking erased tokens.
 
-    The prefixes are reconstructed by replaying the recorded steps (trace) of the sampler.
-
     Args:
-        samples: Samples with their trace.
+        samples: Samples with their trace, the recorded steps of the sampler.
         tokens: Token ids (samples, width) of the prompts.
 
     Returns:
