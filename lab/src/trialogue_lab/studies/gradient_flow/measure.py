@@ -13,14 +13,8 @@ from torch import Tensor
 from trialogue.randomness import generator
 from trialogue_lab.ledger import Part, parts_by_seed
 from trialogue_lab.studies.gradient_flow.config import Config
-from trialogue_lab.theory.gradient_flow import (
-    GaussianFlow,
-    SampleFlow,
-    Weights,
-    growth_rate,
-    integrate,
-    printed_stability,
-)
+from trialogue_lab.theory import gradient_flow as theory
+from trialogue_lab.theory.gradient_flow import GaussianFlow, SampleFlow, Weights, growth_rate
 
 MAX_NORM = 1e-3
 """Largest norm of the first layer while its growth rate is fitted."""
@@ -194,7 +188,7 @@ def two_body_row(config: Config, covariance: Tensor, weights: Weights) -> dict[s
     flow, size = GaussianFlow(covariance), config.size
     times = torch.linspace(0, config.time, _POINTS)
     start = Weights(weights.last, torch.zeros(size, size, dtype=torch.float64))
-    ends = integrate(flow, start, times, tolerance=_TOLERANCE)
+    ends = theory.integrate(flow, start, times, tolerance=_TOLERANCE)
     solved = [flow.two_body_solution(weights.last, float(time)) for time in times]
     errors = [(end.last - last).abs().max() for end, last in zip(ends, solved, strict=True)]
     precision = torch.linalg.inv(covariance)
@@ -249,7 +243,7 @@ def decay_rows(config: Config, covariance: Tensor, weights: Weights) -> Iterator
     flow = GaussianFlow(covariance)
     times = torch.linspace(0, config.time, _POINTS)
     for decay in (config.decay, 0.0):
-        ends = integrate(flow, weights, times, decay, _TOLERANCE)
+        ends = theory.integrate(flow, weights, times, decay, _TOLERANCE)
         sizes = [float(end.first.norm()) for end in ends]
         settings = {"decay": decay, "decays": decay > 0}
         yield {
@@ -282,10 +276,15 @@ def growth_rows(flow: SampleFlow, last: Tensor) -> Iterator[dict[str, Any]]:
     times = torch.linspace(0, FOLDS / abs(rate), _POINTS)
     small = MAX_NORM * (math.exp(-FOLDS) if rate > 0 else 1.0)
     first = torch.eye(size, dtype=torch.float64)
-    moved, printed = flow(Weights(last, small * first)).first / small, printed_stability(last, stability)
+    moved, printed = (
+        flow(Weights(last, small * first)).first / small,
+        theory.printed_stability(last, stability),
+    )
     logarithms = [0.0]
     for _ in range(ROUNDS):
-        ends = integrate(flow, Weights(last, small * first / first.norm()), times, tolerance=_TOLERANCE)
+        ends = theory.integrate(
+            flow, Weights(last, small * first / first.norm()), times, tolerance=_TOLERANCE
+        )
         logarithms += [logarithms[-1] + math.log(float(end.first.norm()) / small) for end in ends[1:]]
         first = ends[-1].first
     fitted = (logarithms[-1] - logarithms[-_POINTS]) / float(times[-1])
@@ -328,7 +327,7 @@ def example_rows(config: Config, seed: int) -> Iterator[dict[str, Any]]:
             "positive": positive,
             "both_signs": both,
             "rate": growth_rate(last, stability),
-            "printed_rate": _greatest_eigenvalue(printed_stability(last, stability)),
+            "printed_rate": _greatest_eigenvalue(theory.printed_stability(last, stability)),
         }
 
 

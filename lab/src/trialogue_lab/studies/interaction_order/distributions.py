@@ -39,6 +39,11 @@ class Staircase:
         """Lowest loss of any predictor in nats, which is the conditional entropy of a token given the others."""
         return self.population.entropy
 
+    @property
+    def bounds(self) -> dict[str, float]:
+        """The lowest losses in nats with interactions of at most "two", "three" and "four" tokens."""
+        return {"two": self.two, "three": self.three, "four": self.four}
+
 
 def population_of(model: ManyBody) -> MaskedPopulation:
     """Return all sequences of a small distribution with one masked token, and their probabilities.
@@ -81,18 +86,3 @@ def staircase(config: Config, seed: int) -> Staircase:
         if min(two - three, three - population.entropy) > config.gap:
             return Staircase(model, population, two, three, draw + 1)
     raise AssertionError
-
-
-def pair_distribution(config: Config, seed: int) -> ManyBody:
-    """Return a random distribution with interactions of two tokens, which a single attention layer can represent.
-
-    Args:
-        config: Size of the distribution.
-        seed: Seed of the distribution.
-
-    Returns:
-        The distribution, whose energies have the rank `config.rank`.
-    """
-    stream = seed_of(seed, "interaction-order", "pairs")
-    shape = config.sites, config.vocab_size
-    return ManyBody.random(*shape, order=2, rank=config.rank, scale=config.scale, seed=stream)

@@ -9,17 +9,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from trialogue.data import ManyBody
 from trialogue.models.networks.factored import FactoredAttention, FactoredAttentionConfig
 from trialogue.randomness import seed_of
 from trialogue.training import Displacement, TrainingConfig, log_steps, train
 from trialogue_lab.models.self_attention import SelfAttention, SelfAttentionConfig
 from trialogue_lab.studies.interaction_order.config import DEPTHS, Config
-from trialogue_lab.studies.interaction_order.distributions import (
-    Staircase,
-    pair_distribution,
-    population_of,
-    staircase,
-)
+from trialogue_lab.studies.interaction_order.distributions import Staircase, population_of, staircase
 from trialogue_lab.studies.interaction_order.logit_spectrum import logit_spectrum
 from trialogue_lab.training.population import population_loss
 
@@ -48,25 +44,13 @@ def measure_small(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]
         networks, and about the effect of exchanging two layers.
     """
     stairs = staircase(config, seed)
-    yield {"kind": "law", "draws": stairs.draws, **bounds(stairs)} | {
+    yield {"kind": "law", "draws": stairs.draws, **stairs.bounds} | {
         f"share_{order}": float(share) for order, share in enumerate(stairs.model.variance_by_order())
     }
     yield from staircase_rows(config, stairs, seed)
     yield from pair_rows(config, seed)
     yield from spectrum_rows(config, seed)
     yield from exchange_rows(config, stairs, seed)
-
-
-def bounds(stairs: Staircase) -> dict[str, float]:
-    """Return the lowest possible losses of predictors with interactions of at most two, three and four tokens.
-
-    Args:
-        stairs: A random distribution with these losses.
-
-    Returns:
-        Losses in nats with the keys "two", "three" and "four".
-    """
-    return {"two": stairs.two, "three": stairs.three, "four": stairs.four}
 
 
 def network(config: Config, layers: int, seed: int, scale: float | None = None) -> FactoredAttention:
@@ -104,7 +88,7 @@ def staircase_rows(config: Config, stairs: Staircase, seed: int) -> Iterator[dic
     for layers in DEPTHS:
         losses, steps, moved = train_network(config, stairs, layers, seed)
         finals[layers] = float(losses[-1])
-        row = {"kind": "training", "layers": layers, "loss": finals[layers], **bounds(stairs)}
+        row = {"kind": "training", "layers": layers, "loss": finals[layers], **stairs.bounds}
         onsets = {f"onset_{layer + 1}": steps[onset(moved[:, layer])] for layer in range(layers)}
         ratios = plateau_ratios(losses, [finals[below] for below in range(1, layers)])
         yield row | onsets | {f"stay_{below}": ratio for below, ratio in enumerate(ratios, 1)}
@@ -191,7 +175,9 @@ def pair_rows(config: Config, seed: int) -> Iterator[dict[str, Any]]:
         One row with both final losses, and the correlations of the learned matrices with the true couplings between
         sites and the true similarities between tokens.
     """
-    model = pair_distribution(config, seed)
+    random: dict[str, Any] = {"order": 2, "rank": config.rank, "scale": config.scale}
+    stream = seed_of(seed, "interaction-order", "pairs")
+    model = ManyBody.random(config.sites, config.vocab_size, **random, seed=stream)
     population = population_of(model)
     stream = seed_of(seed, "interaction-order", "pairs", "weights")
     shape: dict[str, Any] = {"vocab_size": model.vocab_size, "sites": model.sites}

@@ -20,6 +20,12 @@ def _trainings_with(rows: Rows, layers: int) -> DataFrame:
     return rows.where("training", layers=layers).set_index("seed")
 
 
+def _count_in_order(rows: Rows, *layers: int) -> Counts:
+    """Count the networks with three layers in which the given layers begin to learn in the given order."""
+    onsets = _trainings_with(rows, 3)[[f"onset_{layer}" for layer in layers]]
+    return counts_from_shares((onsets.diff(axis=1).iloc[:, 1:] > 0).all(axis=1), trials=1)
+
+
 @trainings
 def loss(rows: Rows, layers: int) -> "Series[float]":
     """Return the final loss of a factored network on a random four-body distribution, in nats per token.
@@ -102,10 +108,7 @@ def in_order(rows: Rows) -> Counts:
     Returns:
         One success or failure per seed.
     """
-    table = _trainings_with(rows, 3)
-    return counts_from_shares(
-        ((table.onset_3 < table.onset_2) & (table.onset_2 < table.onset_1)).astype(float), 1
-    )
+    return _count_in_order(rows, 3, 2, 1)
 
 
 @trainings
@@ -140,8 +143,7 @@ def middle_before_first(rows: Rows) -> Counts:
     Returns:
         One success or failure per seed.
     """
-    table = _trainings_with(rows, 3)
-    return counts_from_shares((table.onset_2 < table.onset_1).astype(float), 1)
+    return _count_in_order(rows, 2, 1)
 
 
 @trainings

@@ -90,9 +90,6 @@ CLAIMS = (
         "Theorem 4.1.2 (of which it is a consequence)",
         "not below 0",
     ),
-)
-
-CLAIMS += (
     ours(
         "masking-more-is-better-with-ordered-pairs",
         "With the pairs of eq. (4.6) read as ordered, which doubles J, Tr Gamma falls with every further masked site "
