@@ -24,7 +24,13 @@ _corrected = partial(ours, source=_CORRECTED)
 
 
 def _example(identity: str, *, positive: bool, both_signs: bool) -> Claim:
-    """Return the claim that the first layer of the published example grows or dies, given by the end of `identity`."""
+    """Return a claim about whether the first layer of the published example grows or vanishes.
+
+    Args:
+        identity: End of the claim's id. Its last word is "grows" or "dies".
+        positive: Whether the third moments of the tokens are positive.
+        both_signs: Whether the entries of the last layer have both signs.
+    """
     rate = statistics.example(positive=positive, both_signs=both_signs)
     moments, signs = "above 0" if positive else "below 0", "both signs" if both_signs else "one sign"
     does = identity.rpartition("-")[2]

@@ -1,4 +1,4 @@
-"""Settings of the study: the size of the random distributions, and the duration of the flows."""
+"""Settings of the study: the size of the random distributions, and the duration of the gradient flows."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -12,8 +12,11 @@ from trialogue_lab.ledger import Positive, Seeds, Settings
 class Config(Settings):
     """Settings of one run.
 
+    A network with two layers predicts the token x_0 from the other tokens. Its weights follow the gradient flow of the
+    squared error.
+
     Args:
-        seeds: Seeds of the random distributions and the initial weights.
+        seeds: Seeds of the random distributions of the tokens and of the initial weights.
         size: Number of tokens besides x_0. Gaussian moments are computed on a grid of 4^(size + 1) points.
         samples: Number of samples that define a distribution with three-body interactions.
         draws: Number of Monte Carlo samples that the Gaussian moments are compared with.

@@ -1,4 +1,4 @@
-"""Tasks of a run: the flows on each random distribution, and the quantities that are measured on them."""
+"""Tasks of a run: they integrate gradient flows on random distributions, and compare them with published formulas."""
 
 import itertools
 import math
@@ -32,9 +32,6 @@ def parts(config: Config) -> list[Part]:
 
     Args:
         config: Settings of the run.
-
-    Returns:
-        The tasks.
     """
     return parts_by_seed(config, config.seeds, law=_measure)
 
@@ -53,15 +50,14 @@ def _measure(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
 def gaussian(size: int, seed: int) -> tuple[Tensor, Weights]:
     """Sample a Gaussian distribution of the tokens, and initial weights of a network with two layers.
 
-    The network predicts token x_0 from the other tokens.
+    The network predicts token x_0 from the L other tokens.
 
     Args:
-        size: Number L of tokens besides x_0.
+        size: Number L of other tokens.
         seed: Seed of the distribution and the weights.
 
     Returns:
-        A tuple of the covariance (L + 1, L + 1), x_0 first, with eigenvalues above 0.3, and weights with standard
-        deviation 0.5.
+        The covariance (L + 1, L + 1) with x_0 first and eigenvalues above 0.3, and weights with standard deviation 0.5.
     """
     root = _normal(size + 1, size + 1, seed=seed, name="covariance")
     covariance = root @ root.T / (size + 1) + 0.3 * torch.eye(size + 1, dtype=torch.float64)
@@ -72,15 +68,15 @@ def gaussian(size: int, seed: int) -> tuple[Tensor, Weights]:
 def three_bodies(config: Config, seed: int) -> tuple[SampleFlow, Tensor]:
     """Sample tokens with three-body interactions, and return the gradient flow of a network on the samples.
 
-    The network predicts x_0 = w.x + x.Q x / 2 + noise, where x contains the L other tokens, and w and Q are random.
+    The network predicts x_0. The samples have x_0 = w.x + x.Q x / 2 + noise. Here x contains the L other tokens, and w
+    and Q are random.
 
     Args:
         config: Number of tokens and of samples.
         seed: Seed of the samples.
 
     Returns:
-        A tuple of the gradient flow, and the last layer (L,) of the network that minimizes the loss if its first layer
-        is zero.
+        The gradient flow, and the last layer (L,) that minimizes the loss of a network whose first layer is zero.
     """
     others = _normal(config.samples, config.size, seed=seed, name="others")
     coupling = _normal(config.size, config.size, seed=seed, name="coupling")
@@ -91,7 +87,7 @@ def three_bodies(config: Config, seed: int) -> tuple[SampleFlow, Tensor]:
 
 
 def gradient_row(config: Config, covariance: Tensor, weights: Weights, seed: int) -> dict[str, float]:
-    """Compare the published gradients (equations 8 to 11) of the network's loss with automatic differentiation.
+    """Compare the published gradients of the network's loss (equations 8 to 11) with automatic differentiation.
 
     Args:
         config: Number of Monte Carlo samples.
@@ -100,9 +96,8 @@ def gradient_row(config: Config, covariance: Tensor, weights: Weights, seed: int
         seed: Seed of the samples.
 
     Returns:
-        A dictionary with the largest absolute differences of gradients on samples ("sample_error") and on the Gaussian
-        distribution ("gaussian_error"). "z" is the largest deviation of the Monte Carlo mean from the closed form, in
-        standard errors.
+        Largest absolute differences of gradients on samples ("sample_error") and on the Gaussian distribution
+        ("gaussian_error"). "z" is the largest deviation of the Monte Carlo mean from the formula, in standard errors.
     """
     points, mass = quadrature(covariance)
     closed, exact = GaussianFlow(covariance)(weights), derivative(weights, points, mass)
@@ -155,10 +150,10 @@ def quadrature(covariance: Tensor, nodes: int = 4) -> tuple[Tensor, Tensor]:
 
 
 def largest_z(closed: Weights, weights: Weights, samples: Tensor) -> float:
-    """Return the largest deviation of Monte Carlo gradients from closed-form gradients, in standard errors.
+    """Return the largest deviation of Monte Carlo gradients from the formula, in standard errors.
 
     Args:
-        closed: Gradients by equations 8 and 9.
+        closed: Gradients by the formula.
         weights: Weights of the two layers at which gradients are computed.
         samples: Values of all tokens (n, L + 1), predicted token x_0 first.
     """
@@ -173,7 +168,7 @@ def largest_z(closed: Weights, weights: Weights, samples: Tensor) -> float:
 
 
 def two_body_row(config: Config, covariance: Tensor, weights: Weights) -> dict[str, float]:
-    """Integrate a gradient flow whose first layer starts at zero, and compare it with its closed form.
+    """Integrate a gradient flow whose first layer starts at zero, and compare it with its exact solution.
 
     Args:
         config: Number of tokens and duration of the flow.
@@ -181,9 +176,9 @@ def two_body_row(config: Config, covariance: Tensor, weights: Weights) -> dict[s
         weights: Initial weights, of which only the last layer is used.
 
     Returns:
-        A dictionary with `first_most` (largest absolute entry of the first layer), `last_moved` (distance between the
-        initial and the final last layer), `closed_error` (largest difference of the last layer from the closed form)
-        and `mean_error` (largest difference of the fixed point from the coefficients of the conditional mean of x_0).
+        `first_most` is the largest absolute entry of the first layer, and `last_moved` the distance between the initial
+        and the final last layer. `closed_error` is the largest difference of the last layer from the exact solution,
+        and `mean_error` that of its limit from the coefficients of the conditional mean of x_0.
     """
     flow, size = GaussianFlow(covariance), config.size
     times = torch.linspace(0, config.time, _POINTS)
@@ -208,9 +203,9 @@ def bound_row(covariance: Tensor, weights: Weights) -> dict[str, float]:
         weights: Weights of the two layers.
 
     Returns:
-        A dictionary with `added` (exact number), `excess` (formula with A1 C A1^T, where A1 is the first layer and C
-        the covariance of the other tokens), `printed` (published formula), and the relative errors `error` and
-        `printed_error` of both formulas.
+        `added` is the exact error. `excess` is the formula with A1 C A1^T, where A1 is the first layer and C the
+        covariance of the other tokens. `printed` is the published formula, with A1 C A1. `error` and `printed_error`
+        are the relative errors of both formulas.
     """
     flow, (points, mass) = GaussianFlow(covariance), quadrature(covariance)
     without = weights._replace(first=torch.zeros_like(weights.first))
@@ -233,7 +228,7 @@ def decay_rows(config: Config, covariance: Tensor, weights: Weights) -> Iterator
 
     Args:
         config: Weight decay and duration of the flows.
-        covariance: Covariance (L + 1, L + 1) of the tokens, x_0 first.
+        covariance: Covariance (L + 1, L + 1) of the tokens, predicted token x_0 first.
         weights: Initial weights.
 
     Yields:
@@ -306,7 +301,7 @@ def example_rows(config: Config, seed: int) -> Iterator[dict[str, Any]]:
     """Compute the growth rate of the first layer in the published example of independent skewed tokens.
 
     The tokens are centered exponential variables or their negatives, so that their third moments are 2 or -2. They are
-    independent of x_0.
+    independent of the predicted token x_0.
 
     Args:
         config: Number of tokens and of samples.

@@ -1,7 +1,7 @@
 """Statistics of the study about gradient flow of a two-layer network that predicts token x_0 from the other tokens.
 
-The first layer A1 represents three-body interactions, and the last layer A2 represents two-body interactions. Each
-statistic has one number per random distribution of the tokens.
+The last layer A2 learns interactions of x_0 with one other token, and the first layer A1 those with two other tokens.
+Each statistic has one number per random distribution of the tokens.
 """
 
 from pandas import Series
@@ -15,8 +15,8 @@ distributions = Replication("draw", "seeds")
 def kept(rows: Rows, decays: bool = False) -> "Series[float]":
     """Return the ratio of the final to the initial norm of a network's first layer under gradient flow.
 
-    The network has two layers and predicts one token from the others. Tokens are Gaussian, so that they have no
-    three-body interactions for the first layer to learn.
+    The network has two layers and predicts one token from the others. The tokens are Gaussian, so that the first layer
+    has nothing to learn.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.

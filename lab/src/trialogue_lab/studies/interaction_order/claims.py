@@ -1,4 +1,4 @@
-"""Claims of the study: Figure 2, one layer on two bodies, and interaction orders of architectures."""
+"""Claims of the study: Figure 2, one layer on two-body distributions, and interaction orders of architectures."""
 
 from functools import partial
 

@@ -17,22 +17,23 @@ DEPTHS = (1, 2, 3)
 class Config(Settings):
     """Settings of one run.
 
-    Every seed gives one distribution with interactions of four tokens, on which networks with one, two and three layers
-    are trained, and one distribution with interactions of two tokens. Networks are trained on full distributions,
-    without samples. Further networks are trained on samples of distributions of the published size.
+    Every seed gives one distribution with interactions of up to four tokens, on which networks with one, two and three
+    layers are trained, and one distribution with interactions of two tokens. Networks are trained on full
+    distributions, without samples. Further networks are trained on samples of distributions of the published size.
 
     Args:
         seeds: Seeds of the distributions.
         sites: Number of tokens of a sequence.
         vocab_size: Number of values of a token.
         rank: Rank of the energies.
-        scale: Standard deviation of energies over uniform sequences.
-        gap: Smallest difference in nats between the lowest losses with interactions of two, three and four tokens.
-        starts: Numbers of random starts from which the two-body and three-body bounds are minimized.
+        scale: Standard deviation of energies over uniformly random sequences.
+        gap: Smallest difference in nats between the lowest possible losses with interactions of two, three and four
+            tokens.
+        starts: Numbers of random starts of the minimizations that compute these losses for two and three tokens.
         steps: Training steps with one, two and three layers.
         learning_rate: Learning rate.
         momentum: Momentum.
-        clip: Maximum norm of the gradient. Without it, the squares diverge.
+        clip: Maximum norm of the gradient. Without it, trainings diverge.
         initial_scale: Initial scale of the weights.
         pair_steps: Training steps of one layer on a two-body distribution.
         spectrum_sites: Number of tokens of a sequence when interaction orders of random networks are computed.

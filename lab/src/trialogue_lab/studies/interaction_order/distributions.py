@@ -1,4 +1,4 @@
-"""The distributions that networks are trained on, and the loss bounds of conditionals with fewer bodies."""
+"""The distributions that networks are trained on, and the lowest losses with interactions of few tokens."""
 
 from dataclasses import dataclass
 from itertools import count
@@ -22,7 +22,7 @@ class Staircase:
 
     Args:
         model: The distribution.
-        population: All its sequences with one masked token.
+        population: All its sequences with one masked token, and their probabilities.
         two: Lowest loss of two-body predictors, in nats.
         three: Lowest loss of three-body predictors, in nats.
         draws: Number of distributions that were sampled until the losses were far enough apart.
@@ -55,9 +55,9 @@ def population_of(model: ManyBody) -> MaskedPopulation:
 
 
 def staircase(config: Config, seed: int) -> Staircase:
-    """Return a random distribution with interactions of up to four tokens, for which interactions of each order matter.
+    """Return a random distribution for which interactions of two, three and four tokens all matter.
 
-    Distributions are sampled until the lowest losses with interactions of two, three and four tokens differ by at least
+    Distributions are sampled until the lowest losses with interactions of at most two, three and four tokens differ by
     `config.gap`. No trained network affects the choice.
 
     Args:

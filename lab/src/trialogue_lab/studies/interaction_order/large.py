@@ -1,4 +1,4 @@
-"""Measurements of distributions of the document's size: masked tokens of samples in mini-batches."""
+"""Measurements on a distribution of the published size, which is too large to be enumerated and is sampled."""
 
 import math
 from collections.abc import Iterator
@@ -33,15 +33,15 @@ _CURVE_POINTS = 40
 
 
 def measure_large(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
-    """Measure networks on samples of one random distribution of the published size.
+    """Train networks on samples of one random distribution of the published size.
 
     Args:
         config: Settings of the run.
         seed: Seed of the distribution and the networks.
 
     Yields:
-        One row with the held-out losses of the distribution and of predictors that are products of functions of two or
-        three tokens. One row per network and recorded step.
+        One row with the held-out losses of the distribution itself, and of predictors that are products of functions of
+        two or three tokens. One row per network and recorded step.
     """
     stream = seed_of(seed, "interaction-order", "large")
     shape = config.large_sites, config.large_vocab_size
@@ -97,7 +97,7 @@ def _network_rows(
 
 
 def _form_loss(config: Config, order: int, sequences: Tensor, test_sequences: Tensor, seed: int) -> float:
-    """Return the test loss of a product form that is trained to convergence by AdamW."""
+    """Return the held-out loss of a predictor that is a product of functions of `order` tokens, trained by AdamW."""
     shape = ProductFormConfig(
         vocab_size=config.large_vocab_size, sites=config.large_sites, order=order, initial_scale=0.1
     )

@@ -1,4 +1,4 @@
-"""Interaction orders of a masked model, from the expansion of its logits over all contexts.
+"""Interaction orders of a masked language model, from its logits in all contexts.
 
 A function of tokens is a sum of terms. Each term depends on a subset of the tokens and averages to zero over each of
 them. For two token values, the coefficients are the Walsh-Hadamard coefficients.
@@ -18,14 +18,14 @@ CONTEXTS = 2**20
 
 
 def logit_spectrum(model: Masked, sites: int, site: int = 0) -> Tensor:
-    """Return how strongly interactions of each order affect the predictions of a masked model.
+    """Return how strongly interactions of each order affect the predictions of a masked language model.
 
     The logits of the masked token are expanded into terms that depend on subsets of the other tokens. Logits are
-    log-probabilities minus their mean over values, so that a constant added to all logits has no effect. A model with
-    interactions of at most k tokens, including the masked one, has zeros from entry k on.
+    log-probabilities minus their mean over values, so that a constant added to all logits has no effect. A model in
+    which at most k tokens interact, including the masked one, has zeros from entry k on.
 
     Args:
-        model: The masked model.
+        model: The masked language model.
         sites: Length of the sequences.
         site: Position of the masked token (default: 0).
 

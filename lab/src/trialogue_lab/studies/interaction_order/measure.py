@@ -14,9 +14,6 @@ def parts(config: Config) -> list[Part]:
 
     Args:
         config: Settings of the run.
-
-    Returns:
-        The tasks.
     """
     small = parts_by_seed(config, config.seeds, small=measure_small)
     return small + parts_by_seed(config, config.large_seeds, large=measure_large)

@@ -1,4 +1,4 @@
-"""Measurements of small distributions: the staircase, one layer on two bodies, and interaction orders."""
+"""Measurements on small distributions, whose sequences are all enumerated."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -32,11 +32,11 @@ Losses = NDArray[np.float64]
 
 
 def measure_small(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
-    """Measure networks on one random distribution that is small enough to be enumerated.
+    """Train and measure networks on random distributions that are small enough to be enumerated.
 
     Args:
         config: Settings of the run.
-        seed: Seed of the distribution and the networks.
+        seed: Seed of the distributions and the networks.
 
     Yields:
         Rows about the distribution, about the training of factored networks with one to three layers, about single
@@ -54,7 +54,7 @@ def measure_small(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]
 
 
 def network(config: Config, layers: int, seed: int, scale: float | None = None) -> FactoredAttention:
-    """Return an untrained factored attention network for a small distribution.
+    """Return an untrained network for a small distribution, whose attention weights do not depend on the tokens.
 
     Args:
         config: Number of tokens per sequence, and size of the vocabulary.
@@ -82,7 +82,7 @@ def staircase_rows(config: Config, stairs: Staircase, seed: int) -> Iterator[dic
     Yields:
         One row per network with its final loss. `onset_k` is the step at which layer k begins to learn. `stay_k` is the
         number of steps at which the loss stays near the final loss of the network with k layers, divided by the number
-        of steps of the preceding descent. Further rows have the loss by step.
+        of steps of the preceding decrease. Further rows have the loss by step.
     """
     finals: dict[int, float] = {}
     for layers in DEPTHS:
@@ -101,7 +101,7 @@ def staircase_rows(config: Config, stairs: Staircase, seed: int) -> Iterator[dic
 def train_network(
     config: Config, stairs: Staircase, layers: int, seed: int
 ) -> tuple[Losses, list[int], Losses]:
-    """Train a factored network on all sequences of a small distribution, without sampling error.
+    """Train a network on all sequences of a small distribution, without sampling error.
 
     Args:
         config: Settings of the training.
@@ -110,8 +110,8 @@ def train_network(
         seed: Seed of the initial weights.
 
     Returns:
-        A tuple of three results: the losses (steps + 1,) in nats before each step and after the last one, the recorded
-        steps, and the distances (recorded steps, layers) of each layer's weights from their initial values.
+        The losses (steps + 1,) in nats before each step and after the last one, the recorded steps, and the distances
+        (recorded steps, layers) of each layer's weights from their initial values.
     """
     net, population = network(config, layers, seed), stairs.population
     training = config.training(layers, len(population), seed)
@@ -139,7 +139,7 @@ def onset(moved: Losses) -> int:
 def plateau_ratios(losses: Losses, levels: Sequence[float]) -> list[float]:
     """Return how long a loss stays at each level, relative to the time that it takes to get there.
 
-    A plateau consists of the steps within 0.01 nats of a level. A descent begins where the previous plateau ends. Each
+    A plateau consists of the steps within 0.01 nats of a level. A decrease begins where the previous plateau ends. Each
     has at least one step. A plateau that does not end is counted up to the last step. A level that is not reached has a
     plateau of one step.
 
@@ -148,7 +148,7 @@ def plateau_ratios(losses: Losses, levels: Sequence[float]) -> list[float]:
         levels: Levels in nats, in descending order.
 
     Returns:
-        For each level, the number of steps of the plateau divided by the number of steps of the descent.
+        For each level, the number of steps of the plateau divided by the number of steps of the decrease.
     """
     found, before = [], 0
     for level in levels:
@@ -165,15 +165,17 @@ def plateau_ratios(losses: Losses, levels: Sequence[float]) -> list[float]:
 
 
 def pair_rows(config: Config, seed: int) -> Iterator[dict[str, Any]]:
-    """Train one factored and one standard attention layer on a random distribution with interactions of two tokens.
+    """Train single attention layers on a random distribution in which only pairs of tokens interact.
+
+    One layer has factored attention, whose weights do not depend on the tokens. The other has standard attention.
 
     Args:
         config: Settings of the training.
         seed: Seed of the distribution and the initial weights.
 
     Yields:
-        One row with both final losses, and the correlations of the learned matrices with the true couplings between
-        sites and the true similarities between tokens.
+        One row with both final losses. `couplings` and `similarities` are the correlations of the learned matrices with
+        the true interactions between positions and the true similarities between token values.
     """
     random: dict[str, Any] = {"order": 2, "rank": config.rank, "scale": config.scale}
     stream = seed_of(seed, "interaction-order", "pairs")
@@ -228,9 +230,9 @@ def spectrum_rows(config: Config, seed: int) -> Iterator[dict[str, Any]]:
         seed: Seed of the weights.
 
     Yields:
-        One row per network. `bodies` is the highest number of interacting tokens. `top` and `beyond` are the
-        coefficients of interactions of 2^(layers - 1) + 1 tokens and of more tokens, divided by the largest
-        coefficient.
+        One row per network. `bodies` is the largest number of tokens that interact. `top` is the strength of
+        interactions of 2^(layers - 1) + 1 tokens, and `beyond` that of more tokens, relative to the strongest
+        interaction.
     """
     for layers in (1, 2, 3, 4):
         for norm in (False, True):
@@ -256,9 +258,6 @@ def spectrum_rows(config: Config, seed: int) -> Iterator[dict[str, Any]]:
 
 def exchange_rows(config: Config, stairs: Staircase, seed: int) -> Iterator[dict[str, Any]]:
     """Measure how much the logits of a three-layer network change if its first two layers are exchanged.
-
-    Both layers add squares of linear functions of the tokens. The effect of one layer on the other is of higher order
-    in the initial scale of the weights.
 
     Args:
         config: Settings of the networks.

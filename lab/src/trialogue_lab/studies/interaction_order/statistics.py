@@ -1,7 +1,7 @@
 """Statistics of the study about the order in which networks learn interactions.
 
-Networks of one to three layers predict single masked tokens of random distributions. A k-body conditional distribution
-depends on interactions of at most k tokens. Statistics have one number per distribution and its trainings.
+Networks of one to three layers predict single masked tokens of random distributions, in which up to four tokens
+interact. Statistics have one number per distribution and its trainings.
 """
 
 import numpy as np
@@ -28,9 +28,9 @@ def _count_in_order(rows: Rows, *layers: int) -> Counts:
 
 @trainings
 def loss(rows: Rows, layers: int) -> "Series[float]":
-    """Return the final loss of a factored network on a random four-body distribution, in nats per token.
+    """Return the final loss of a network on a random distribution, in nats per token.
 
-    The network is trained to predict single masked tokens from the others.
+    The network is trained to predict single masked tokens of the distribution, in which up to four tokens interact.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -44,14 +44,15 @@ def loss(rows: Rows, layers: int) -> "Series[float]":
 
 @trainings
 def bound(rows: Rows, form: str) -> "Series[float]":
-    """Return the lowest loss of a predictor that uses only interactions of few tokens, in nats per token.
+    """Return the lowest possible loss with interactions of few tokens, in nats per token.
 
-    The predicted tokens are single masked tokens of a random four-body distribution.
+    The loss is the negative log-probability of single masked tokens of a random distribution, in which up to four
+    tokens interact.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        form: "two" or "three" for the best product of functions of at most two or three tokens, or "four" for the
-            conditional entropy of a token, which no predictor can improve.
+        form: "two" or "three" for the best predictor that is a product of functions of at most two or three tokens.
+            "four" for the conditional entropy of a token, which is the lowest loss of any predictor.
 
     Returns:
         One loss per seed of the distribution.
@@ -61,11 +62,11 @@ def bound(rows: Rows, form: str) -> "Series[float]":
 
 @trainings
 def excess(rows: Rows, layers: int) -> "Series[float]":
-    """Return the final loss of a factored network minus the loss that the source predicts for its number of layers.
+    """Return the final loss of a network minus the loss that the source predicts for its number of layers.
 
-    Networks predict single masked tokens of a random four-body distribution. The predicted loss is the lowest one that
-    is possible with interactions of two tokens for one layer, three tokens for two layers, and four tokens for three
-    layers.
+    Networks predict single masked tokens of a random distribution, in which up to four tokens interact. The predicted
+    loss is the lowest one that is possible with interactions of two tokens for one layer, three tokens for two layers,
+    and four tokens for three layers.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -82,8 +83,8 @@ def excess(rows: Rows, layers: int) -> "Series[float]":
 def standing(rows: Rows, level: int) -> "Series[float]":
     """Return how long the loss of a network with three layers stays at the final loss of a shallower network.
 
-    The loss falls in steps with plateaus between them. The number of training steps on the plateau at this loss is
-    divided by the number of training steps of the preceding fall.
+    The loss decreases in steps with plateaus between them. The number of training steps on this plateau is divided by
+    the number of training steps of the preceding decrease.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -99,8 +100,8 @@ def standing(rows: Rows, level: int) -> "Series[float]":
 def in_order(rows: Rows) -> Counts:
     """Count the networks with three layers in which the last layer learns first and the first layer learns last.
 
-    A layer begins to learn at the first step at which its weights have moved from their initial values by more than a
-    tenth of the final distance.
+    A layer begins to learn when its weights have moved by more than a tenth of their final distance from the initial
+    values.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -115,8 +116,8 @@ def in_order(rows: Rows) -> Counts:
 def last_first(rows: Rows, layers: int = 3) -> Counts:
     """Count the networks in which the last layer begins to learn before all other layers.
 
-    A layer begins to learn at the first step at which its weights have moved from their initial values by more than a
-    tenth of the final distance.
+    A layer begins to learn when its weights have moved by more than a tenth of their final distance from the initial
+    values.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -134,8 +135,8 @@ def last_first(rows: Rows, layers: int = 3) -> Counts:
 def middle_before_first(rows: Rows) -> Counts:
     """Count the networks with three layers in which the middle layer begins to learn before the first layer.
 
-    A layer begins to learn at the first step at which its weights have moved from their initial values by more than a
-    tenth of the final distance.
+    A layer begins to learn when its weights have moved by more than a tenth of their final distance from the initial
+    values.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -148,16 +149,17 @@ def middle_before_first(rows: Rows) -> Counts:
 
 @trainings
 def pairs(rows: Rows, column: str) -> "Series[float]":
-    """Return a measured value of networks with one attention layer, trained on random two-body distributions.
+    """Return a measured value of single attention layers, trained on distributions in which only pairs of tokens
+    interact.
 
-    One network has factored attention, whose weights do not depend on the tokens. The other has standard attention.
-    Both predict single masked tokens.
+    One layer has factored attention, whose weights do not depend on the tokens. The other has standard attention. Both
+    predict single masked tokens.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        column: "factored" or "standard" for the final loss of this network in nats, "entropy" for the lowest possible
-            loss, or "couplings" or "similarities" for the correlation between learned and true matrices (couplings
-            between sites, or similarities between tokens).
+        column: "factored" or "standard" for the final loss of this layer in nats, or "entropy" for the lowest possible
+            loss. "couplings" or "similarities" for the correlation between learned and true matrices, between positions
+            or between token values.
 
     Returns:
         One value per seed of the distribution.
@@ -169,12 +171,12 @@ def pairs(rows: Rows, column: str) -> "Series[float]":
 def pair_excess(rows: Rows, network: str) -> "Series[float]":
     """Return the loss of a single attention layer minus the lowest possible loss, in nats.
 
-    The layer is trained to predict single masked tokens of a random two-body distribution. The lowest possible loss is
-    the conditional entropy of a token.
+    The layer is trained to predict single masked tokens of a distribution in which only pairs of tokens interact. The
+    lowest possible loss is the conditional entropy of a token.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        network: "factored" for factored attention, or "standard" for softmax attention.
+        network: "factored" for attention weights that do not depend on the tokens, or "standard" for softmax attention.
 
     Returns:
         One difference per seed of the distribution.
@@ -202,9 +204,9 @@ def large_loss(rows: Rows, layers: int) -> "Series[float]":
 
 @large_trainings
 def large_bound(rows: Rows, form: str) -> "Series[float]":
-    """Return the held-out loss of a predictor that uses only interactions of few tokens, in nats per token.
+    """Return the held-out loss of a predictor with interactions of few tokens, in nats per token.
 
-    The predicted tokens are single masked tokens of a random distribution of the published size.
+    It predicts single masked tokens of a random distribution of the published size.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
