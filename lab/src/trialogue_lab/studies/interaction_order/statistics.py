@@ -149,8 +149,7 @@ def middle_before_first(rows: Rows) -> Counts:
 
 @trainings
 def pairs(rows: Rows, column: str) -> "Series[float]":
-    """Return a measured value of single attention layers, trained on distributions in which only pairs of tokens
-    interact.
+    """Return a measured value of attention layers that learn a distribution in which only pairs of tokens interact.
 
     One layer has factored attention, whose weights do not depend on the tokens. The other has standard attention. Both
     predict single masked tokens.

@@ -1,4 +1,4 @@
-"""Settings of the study: the models, and the numbers and sizes of training sets."""
+"""Settings of the study: the Ising models, and the numbers and sizes of training sets."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -14,12 +14,14 @@ from trialogue_lab.ledger import Count, Different, Finite, Increasing, Seeds, Se
 class Config(Settings):
     """Settings of a run.
 
+    Ising models are fitted to samples by predicting masked spins from the others.
+
     Args:
         sites: Number of spins, which are all coupled with each other. All states and masks are enumerated.
-        couplings: Couplings J of the models.
-        field: Field of every spin.
+        couplings: Couplings J between the spins of the true models.
+        field: External field of every spin.
         sizes: Numbers of samples in the training sets.
-        data_sets: Number of training sets per cell of a figure.
+        data_sets: Number of training sets per coupling, size and number of masked spins.
         seeds: One seed per repetition of the figures.
     """
 

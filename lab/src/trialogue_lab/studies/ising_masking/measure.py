@@ -1,4 +1,4 @@
-"""Measurements: exact traces, and errors of models fitted to sampled training sets."""
+"""Tasks of a run: they compute exact asymptotic errors, and the errors of models that are fitted to samples."""
 
 import math
 from collections.abc import Iterator
@@ -25,9 +25,6 @@ def parts(config: Config) -> list[Part]:
 
     Args:
         config: Settings of the run.
-
-    Returns:
-        The tasks.
     """
     repetitions = [Part(f"repetition-{seed}", partial(_repetition, config, seed)) for seed in config.seeds]
     return [Part("exact", lambda _: exact_rows(config)), *repetitions]
@@ -40,15 +37,18 @@ def _repetition(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
 
 
 def exact_rows(config: Config) -> Iterator[dict[str, Any]]:
-    """Compute exact properties of estimators that fit an Ising model by predicting masked spins from the others.
+    """Compute the asymptotic error of estimators that fit an Ising model by predicting masked spins from the others.
+
+    For many samples n, the squared error of the parameters is about Tr Gamma / n, where Gamma is the asymptotic
+    covariance.
 
     Args:
         config: Settings of the run.
 
     Yields:
-        One row per coupling, number of masked spins and kind of estimator, with the traces of the asymptotic covariance
-        and the Poincaré constant of the Markov chain that resamples the same number of spins. The column `pairs` is
-        "unordered" if the energy counts each pair of spins once, and "ordered" if it counts each pair twice.
+        One row per coupling, number of masked spins and kind of estimator, with Tr Gamma ("trace") and the Poincaré
+        constant of the Markov chain that resamples the same number of spins. The column `pairs` is "unordered" if the
+        energy counts each pair of spins once, and "ordered" if it counts each pair twice.
     """
     for coupling in config.couplings:
         model = config.model(coupling)
@@ -118,7 +118,7 @@ def every_mask(samples: Tensor, size: int) -> tuple[Tensor, Tensor]:
         size: Number of masked spins.
 
     Returns:
-        A tuple of the repeated samples and their boolean masks, both (n * masks, N).
+        The repeated samples and their boolean masks, both (n * masks, N).
     """
     chosen = torch.combinations(torch.arange(samples.shape[1]), size)
     masks = torch.zeros(len(chosen), samples.shape[1], dtype=torch.bool).scatter(1, chosen, value=True)

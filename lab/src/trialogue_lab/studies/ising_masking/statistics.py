@@ -1,7 +1,8 @@
-"""Statistics of the study about the number of masked sites when Ising models are fitted by pseudolikelihood.
+"""Statistics of the study about fitting Ising models by predicting masked spins.
 
-An estimator masks k sites of each of n samples and fits the model's parameters to the conditional distribution of the
-masked sites. Gamma is its asymptotic covariance: the squared error, summed over parameters, is about Tr Gamma / n.
+An estimator masks k spins of each of n samples, and fits the model's parameters to the conditional distribution of the
+masked spins given the others. Its squared error, summed over parameters, is about Tr Gamma / n for many samples. Gamma
+is the asymptotic covariance of the estimated parameters.
 """
 
 from typing import Any
@@ -20,8 +21,7 @@ draws = Replication("draw", "seeds")
 def exact_rows(rows: Rows, coupling: float, masks: str = "one", pairs: str = "unordered") -> DataFrame:
     """Return exact properties of the estimators of one Ising model.
 
-    An estimator masks k spins of each sample and fits the model's parameters to the conditional distribution of the
-    masked spins given the others.
+    An estimator masks k spins of each sample, and fits the model's parameters by predicting them from the others.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -99,9 +99,9 @@ def limit(
 ) -> float:
     """Return the exact asymptotic error of an estimator of an Ising model's parameters.
 
-    The estimator masks some spins of each sample and fits the parameters to the conditional distribution of the masked
-    spins given the others. For many samples n, its squared error summed over parameters is about Tr Gamma / n, where
-    Gamma is the asymptotic covariance. The trace Tr Gamma is returned.
+    The estimator masks some spins of each sample, and fits the parameters by predicting them from the others. For many
+    samples n, its squared error is about Tr Gamma / n, where Gamma is the asymptotic covariance. The trace Tr Gamma is
+    returned.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -109,7 +109,7 @@ def limit(
         size: Number of masked spins.
         masks: "one" for one random mask per sample, or "all" for all masks of `size` spins.
         column: "trace" (default) for all parameters, "trace_couplings" for the couplings, or "trace_fields" for the
-            fields.
+            external fields.
         pairs: "unordered" if the energy counts each pair of spins once, or "ordered" if it counts each pair twice.
     """
     return float(exact_rows(rows, coupling, masks, pairs)[column].loc[size])
@@ -119,8 +119,8 @@ def limit(
 def scaled_error(rows: Rows, coupling: float, size: int) -> "Series[float]":
     """Return the mean squared error of fitted Ising models, multiplied by the number of samples n.
 
-    The fit masks some spins of each sample and predicts them from the others. The squared error is summed over
-    parameters, multiplied by n, and averaged over training sets with n >= 1,000.
+    The fit masks some spins of each sample and predicts them from the others. The error is summed over parameters, and
+    averaged over training sets with n >= 1,000.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -160,13 +160,13 @@ def error_at(
 def gain(rows: Rows, coupling: float, fewer: int) -> "Series[float]":
     """Return how much the squared error of fitted Ising models decreases if one more spin is masked.
 
-    The fit masks some spins of each sample and predicts them from the others. The squared error is summed over
-    parameters, multiplied by the number of samples n, and averaged over training sets with n >= 1,000.
+    The fit masks some spins of each sample and predicts them from the others. The error is summed over parameters,
+    multiplied by the number of samples n, and averaged over training sets with n >= 1,000.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         coupling: Coupling J between the spins of the true model.
-        fewer: Number of masked spins that is compared with `fewer` + 1.
+        fewer: Number of masked spins, which is compared with `fewer` + 1.
 
     Returns:
         One decrease per seed.
@@ -179,10 +179,9 @@ def gain(rows: Rows, coupling: float, fewer: int) -> "Series[float]":
 def smallest_gain(rows: Rows, coupling: float) -> "Series[float]":
     """Return the smallest decrease of the squared error if four spins are masked instead of one.
 
-    The fit masks some spins of each sample and predicts them from the others. The squared error is summed over
-    parameters and multiplied by the number of samples n. The minimum of the decrease is taken over all n. If the mean
-    over seeds is positive, the expected error decreases at every n, because the mean of minima is at most the minimum
-    of means.
+    Ising models are fitted to n samples by predicting masked spins from the others. The error is summed over parameters
+    and multiplied by n. The minimum of the decrease is taken over all n. If its mean over seeds is positive, the
+    expected error decreases at every n, because the mean of minima is at most the minimum of means.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -217,12 +216,12 @@ def error_over_limit(rows: Rows, coupling: float, size: int) -> "Series[float]":
 
 @draws
 def gain_of_all_masks(rows: Rows, coupling: float) -> "Series[float]":
-    """Return the relative decrease of the squared error from one masked spin to four, if all masks of a size are used.
+    """Return the relative decrease of the squared error from one masked spin to four, if all masks are used.
 
-    Ising models are fitted by predicting masked spins from the others, with every possible mask of one or of four
-    spins. The decrease is divided by the asymptotic error Tr Gamma / n with one random mask of four spins per sample,
-    where Gamma is the asymptotic covariance of the estimated parameters. It is averaged over training sets with n >=
-    1,000 samples.
+    Ising models are fitted to n samples by predicting masked spins from the others, with every possible mask of one or
+    of four spins. The decrease is divided by the asymptotic error Tr Gamma / n with one random mask of four spins per
+    sample. Gamma is the asymptotic covariance of the estimated parameters. The result is averaged over training sets
+    with n >= 1,000.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -254,7 +253,7 @@ def within_trace(rows: Rows, coupling: float) -> "Series[float]":
 
 
 def _by_model(rows: Rows, column: str, pairs: str = "unordered") -> DataFrame:
-    """Return an exact column of the estimator with one mask per sample, by coupling and number of masked sites."""
+    """Return an exact property of the estimator with one mask per sample, by coupling and number of masked spins."""
     table = rows.where("exact", masks="one", pairs=pairs)
     return table.pivot(index="coupling", columns="block_size", values=column)
 
@@ -264,8 +263,7 @@ def last_gain_of_couplings(rows: Rows) -> float:
     """Return how much the asymptotic error of the couplings decreases if all N spins are masked instead of N - 1.
 
     Ising models are fitted by predicting masked spins from the others, with one random mask per sample. The asymptotic
-    error is the trace of the estimator's asymptotic covariance, restricted to the couplings. The largest decrease over
-    all models is returned.
+    error is the sum of the asymptotic variances of the couplings. The largest decrease over all models is returned.
     """
     traces = _by_model(rows, "trace_couplings")
     return float((traces.iloc[:, -2] - traces.iloc[:, -1]).max())

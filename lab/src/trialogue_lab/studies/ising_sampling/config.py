@@ -1,4 +1,4 @@
-"""Settings of the study: models, samplers and repetitions of Figure 4.3."""
+"""Settings of the study: the Ising models, the samplers and the numbers of chains."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -13,10 +13,10 @@ PARALLEL = "independent parallel"
 
 
 def block_label(size: int) -> str:
-    """Return the name of a sampler in the rows, for example "k = 2".
+    """Return the name of a sampler that resamples k random spins per step, for example "k = 2".
 
     Args:
-        size: Number k of random spins that the sampler resamples per step.
+        size: Number k of spins.
     """
     return f"k = {size}"
 
@@ -25,15 +25,15 @@ def block_label(size: int) -> str:
 class Config(Settings):
     """Settings of a run.
 
-    The sampled Ising models have a clique, a set of spins that are all coupled with each other. The sampler k-Gibbs
-    resamples k random spins per step.
+    The sampled Ising models have a clique, which is a set of spins that are all coupled with each other. The sampler
+    k-Gibbs resamples k random spins per step.
 
     Args:
         sites: Number of spins N.
         clique: Number of spins in the clique.
-        field: Field h of every spin.
+        field: External field h of every spin.
         couplings: Couplings J between the spins of the clique.
-        block_sizes: Numbers k of k-Gibbs.
+        block_sizes: Numbers k of spins that k-Gibbs resamples per step.
         budget: Largest number of steps of a chain.
         chains: Number of chains for each sampler, coupling and seed.
         seeds: One seed per repetition of the figure.

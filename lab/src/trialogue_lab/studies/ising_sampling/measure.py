@@ -1,4 +1,4 @@
-"""Measurements: exact and simulated hitting times."""
+"""Tasks of a run: they compute and simulate the number of steps until all coupled spins of an Ising model point up."""
 
 import math
 from collections.abc import Iterator
@@ -23,9 +23,6 @@ def parts(config: Config) -> list[Part]:
 
     Args:
         config: Settings of the run.
-
-    Returns:
-        The tasks.
     """
     return [
         Part(f"coupling-{place}", partial(_measured, config, coupling))
@@ -57,7 +54,7 @@ def _measured(config: Config, coupling: float, _: Path) -> Iterator[dict[str, An
 
 
 def exact_row(log_matrix: NDArray[np.float64], budget: int) -> dict[str, float]:
-    """Compute exact properties of the number of steps T until all spins of a clique point up, starting with none.
+    """Compute properties of the number of steps T until all spins of a clique point up, starting with none.
 
     A clique is a set of spins that are all coupled with each other.
 
@@ -66,8 +63,8 @@ def exact_row(log_matrix: NDArray[np.float64], budget: int) -> dict[str, float]:
         budget: Largest number of steps.
 
     Returns:
-        A dictionary with `log_expected` (logarithm of the expectation of T), `mean` and `deviation` (standard
-        deviation) of min(T, budget), and `reached` (probability that T <= budget).
+        `log_expected` is the logarithm of the expectation of T. `mean` and `deviation` are the mean and the standard
+        deviation of min(T, budget), and `reached` is the probability that T <= budget.
     """
     waiting = np.exp(log_matrix)[:-1, :-1]
     alive = np.zeros(len(waiting))
@@ -90,9 +87,11 @@ def simulated_rows(
 ) -> Iterator[dict[str, float | int]]:
     """Simulate chains from all spins down until all spins of the clique point up, or until the budget of steps is used.
 
+    A clique is a set of spins that are all coupled with each other.
+
     Args:
         config: Settings of the run.
-        coupling: Coupling J between the spins of the clique, which are all coupled with each other.
+        coupling: Coupling J between the spins of the clique.
         name: Name of the sampler, which selects the random numbers.
         chain: The sampler.
 

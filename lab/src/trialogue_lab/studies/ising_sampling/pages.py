@@ -1,4 +1,4 @@
-"""Table and figure of the study: Figure 4.3, and expected steps without its budget."""
+"""Table and figure of the study."""
 
 import math
 

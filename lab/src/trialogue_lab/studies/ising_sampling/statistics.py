@@ -1,7 +1,8 @@
-"""Statistics of the study about the time that samplers of an Ising model need to switch between its modes.
+"""Statistics of the study about the time that samplers of an Ising model need to reach its larger mode.
 
-k-Gibbs resamples k random spins per step, and the sampler "independent parallel" resamples all spins independently. T
-is the number of steps of a chain until all spins of the clique point up, starting with all of them down.
+The clique is a set of spins that are all coupled with each other. All spins point down at the start, and T is the
+number of steps until all spins of the clique point up. k-Gibbs resamples k random spins per step, and the sampler
+"independent parallel" resamples all spins independently.
 """
 
 import math
@@ -21,6 +22,9 @@ def chains(rows: Rows) -> list[str]:
 
     They are the k-Gibbs samplers in ascending order of k, which resample k random spins per step, and then "independent
     parallel", which resamples all spins independently.
+
+    Args:
+        rows: Measurements of a run, as one table per kind of row.
     """
     return rows["exact"].chain.unique().tolist()
 
@@ -52,7 +56,7 @@ def expected(rows: Rows, column: str) -> DataFrame:
     Args:
         rows: Measurements of a run, as one table per kind of row.
         column: Name of the property, for example "log_expected", the logarithm of the expected number of steps until
-            all spins point up.
+            all coupled spins point up.
 
     Returns:
         One row per coupling J between the spins, and one column per sampler.
@@ -65,7 +69,7 @@ def simulated(rows: Rows, column: str, names: Sequence[str], most: float = math.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        column: Name of the property, for example "mean", the mean number of steps until all spins point up.
+        column: Name of the property, for example "mean", the mean number of steps until all coupled spins point up.
         names: Names of the samplers.
         most: Largest coupling J between the spins.
 
@@ -79,14 +83,14 @@ def simulated(rows: Rows, column: str, names: Sequence[str], most: float = math.
 
 @draws
 def steps(rows: Rows, coupling: float, chain: str, column: str = "mean") -> "Series[float]":
-    """Return the simulated number of steps T that a sampler needs until all spins of an Ising model point up.
+    """Return the simulated number of steps T until all coupled spins of an Ising model point up.
 
     All spins point down at the start. Chains stop after a fixed number of steps, the budget.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         coupling: Coupling J between the spins.
-        chain: Name of the sampler, for example a k-Gibbs sampler, which resamples k random spins per step.
+        chain: Name of the sampler, for example "k = 2", which resamples two random spins per step.
         column: "mean" (default) or "deviation" (standard deviation) of min(T, budget) over chains, or "reached" for the
             share of chains with T <= budget.
 
@@ -98,7 +102,7 @@ def steps(rows: Rows, coupling: float, chain: str, column: str = "mean") -> "Ser
 
 @draws
 def log_steps_ratio(rows: Rows, first: str, second: str, most: float = math.inf) -> "Series[float]":
-    """Return the log ratio of the numbers of steps that two samplers need until all spins point up.
+    """Return the log ratio of the numbers of steps that two samplers need until all coupled spins point up.
 
     All spins of an Ising model point down at the start. Numbers of steps are averaged over simulated chains, and log
     ratios over couplings.
@@ -118,10 +122,10 @@ def log_steps_ratio(rows: Rows, first: str, second: str, most: float = math.inf)
 
 @draws
 def slowdown(rows: Rows, first: float, second: float, below_all: int = 0) -> "Series[float]":
-    """Return the log ratio of the numbers of steps that a sampler needs at two couplings.
+    """Return the log ratio of the numbers of steps that samplers need at two couplings.
 
-    The sampler k-Gibbs resamples k random spins of an Ising model per step, until all spins point up. Simulated chains
-    start with all spins down. Log ratios are averaged over the numbers k.
+    The sampler k-Gibbs resamples k random spins of an Ising model per step, until all coupled spins point up. Simulated
+    chains start with all spins down. Log ratios are averaged over the numbers k.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -138,7 +142,7 @@ def slowdown(rows: Rows, first: float, second: float, below_all: int = 0) -> "Se
 
 @draws
 def steps_over_exact(rows: Rows, least: int) -> "Series[float]":
-    """Return the ratio of simulated to exact mean numbers of steps until all spins of an Ising model point up.
+    """Return the ratio of simulated to exact mean numbers of steps until all coupled spins of an Ising model point up.
 
     The sampler k-Gibbs resamples k random spins per step and starts with all spins down. Ratios are averaged over
     couplings and numbers k.
@@ -156,7 +160,7 @@ def steps_over_exact(rows: Rows, least: int) -> "Series[float]":
 
 @draws
 def arrivals_above_exact(rows: Rows) -> "Series[float]":
-    """Return the share of simulated chains that reach the state with all spins up, minus the exact probability.
+    """Return the share of simulated chains in which all coupled spins point up in time, minus the exact probability.
 
     Chains start with all spins down and stop after a fixed number of steps.
 
@@ -179,10 +183,9 @@ def _simulated_and_exact(rows: Rows, column: str, names: Sequence[str]) -> tuple
 
 @exact
 def exact_number(rows: Rows, coupling: float, chain: str, column: str = "mean") -> float:
-    """Return an exact property of the number of steps until all spins of an Ising model point up.
+    """Return an exact property of the number of steps T until all coupled spins of an Ising model point up.
 
-    The sampler starts with all spins down and needs T steps. The budget is the number of steps after which simulated
-    chains stop.
+    The sampler starts with all spins down. The budget is the number of steps after which simulated chains stop.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -198,9 +201,8 @@ def exact_number(rows: Rows, coupling: float, chain: str, column: str = "mean") 
 def largest_increase_with_blocks(rows: Rows) -> float:
     """Return the largest increase of the log expected number of steps when a sampler resamples more spins per step.
 
-    The sampler k-Gibbs resamples k random spins of an Ising model per step, until all spins point up. Each k is
-    compared with the next larger one. The maximum is taken over k and couplings. It is negative if a larger k is always
-    faster.
+    The sampler k-Gibbs resamples k random spins of an Ising model per step, until all coupled spins point up. Each k is
+    compared with the next larger one, at each coupling. The result is negative if a larger k is always faster.
     """
     return float(expected(rows, "log_expected")[blocks(rows)].diff(axis=1).max(axis=None))
 
@@ -209,18 +211,18 @@ def largest_increase_with_blocks(rows: Rows) -> float:
 def smallest_increase_with_coupling(rows: Rows) -> float:
     """Return the smallest increase of the log expected number of steps from one coupling J to the next larger one.
 
-    The sampler k-Gibbs resamples k random spins of an Ising model per step, until all spins point up. The minimum is
-    taken over couplings and numbers k. It is positive if stronger couplings always slow the sampler down.
+    The sampler k-Gibbs resamples k random spins of an Ising model per step, until all coupled spins point up. The
+    minimum is taken over couplings and numbers k. It is positive if stronger couplings always slow the sampler down.
     """
     return float(expected(rows, "log_expected")[blocks(rows)].diff().min(axis=None))
 
 
 @exact
 def smallest_slowdown(rows: Rows, first: float, second: float) -> float:
-    """Return the smallest log ratio of the expected numbers of steps that a sampler needs at two couplings.
+    """Return the smallest log ratio of the expected numbers of steps that samplers need at two couplings.
 
-    The sampler k-Gibbs resamples k random spins of an Ising model per step, until all spins point up. The minimum is
-    taken over all k smaller than the number of spins.
+    The sampler k-Gibbs resamples k random spins of an Ising model per step, until all coupled spins point up. The
+    minimum is taken over all k smaller than the number of spins.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -233,7 +235,7 @@ def smallest_slowdown(rows: Rows, first: float, second: float) -> float:
 
 @exact
 def reached_by_reading(rows: Rows, chain: str, least: float, times: int) -> float:
-    """Return the largest probability that a sampler reaches the state with all spins up within a fixed number of steps.
+    """Return the largest probability that all coupled spins point up within a fixed number of steps.
 
     The maximum is taken over couplings J. The published energy can be read as counting each pair of spins once or
     twice. A model with the coupling 2 J is the model with the coupling J in which every pair is counted twice.

@@ -1,4 +1,4 @@
-"""Cliques of equal spins with parameters in a box: fits of the stated loss, and the constants of Theorem 4.1.4."""
+"""Ising models with equal couplings and equal fields: fits to masked samples, and the constants of Theorem 4.1.4."""
 
 import math
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ def total_variation(first: Tensor, second: Tensor) -> float:
 
 
 class StateCounts(NamedTuple):
-    """Data set of sampled states and masked spins, as counts.
+    """Data set of sampled states with masked spins, as counts.
 
     Attributes:
         samples: Number of samples of each state (states,).
@@ -44,7 +44,7 @@ class StateCounts(NamedTuple):
 
 @dataclass(frozen=True)
 class CliqueFamily:
-    """Family of Ising models in which all pairs of spins have the same coupling J and all spins have the same field h.
+    """Ising models in which all pairs of spins have the same coupling J and all spins have the same field h.
 
     The parameters theta = (J, h) are restricted to a box. A conditional distribution is the distribution of one masked
     spin given all other spins.
@@ -60,14 +60,11 @@ class CliqueFamily:
     fields: tuple[float, float]
 
     def probabilities(self, coupling: float, field: float) -> Tensor:
-        """Return the probabilities of all states of one model.
+        """Return the probabilities (states,) float64 of all states of one model.
 
         Args:
             coupling: Coupling J between all pairs of spins.
             field: Field h of all spins.
-
-        Returns:
-            Probabilities (states,) float64.
         """
         return Ising.clique(self.sites, self.sites, coupling, field).probabilities()
 
@@ -117,8 +114,7 @@ class CliqueFamily:
         """Return an upper bound on the number of cells that cover the box of parameters (C_eps of Assumption 4.1.4).
 
         Log-probabilities vary by at most eps / 2 in a cell. With N spins, a log-probability changes by at most 2 per
-        unit of the field and 2 (N - 1) per unit of the coupling. The bound of Theorem 4.1.4 increases with the number
-        of cells.
+        unit of the field and 2 (N - 1) per unit of the coupling.
 
         Args:
             eps: Accuracy of the cover.
@@ -208,7 +204,7 @@ class CliqueFamily:
     def tensorization(self, theta: Array) -> float:
         """Return an upper bound on a model's constant of approximate tensorization of entropy (C_AT).
 
-        The constant relates the KL divergence of joint distributions to the divergences of the conditional
+        This constant bounds the KL divergence of joint distributions by the divergences of the conditional
         distributions of single spins.
 
         Args:

@@ -1,4 +1,4 @@
-"""Settings of the study: the sizes for which the theorem is tested, and the models for which decays are tested."""
+"""Settings of the study: the data sets on which the theorem is tested, and the random models for the other claims."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -14,8 +14,8 @@ from trialogue_lab.studies.joint_from_conditionals.clique_family import CliqueFa
 class Sizes(Settings):
     """True model and size of the data sets, and the box that contains the fitted parameters.
 
-    The models are Ising models on a clique of spins, with a coupling J between all pairs and a field h. In the box, J
-    is between 0 and 2 `coupling`, and h is between `field` - `margin` and `field` + `margin`.
+    The models are Ising models with a coupling J between all pairs of spins and a field h. In the box, J is between 0
+    and 2 `coupling`, and h is between `field` - `margin` and `field` + `margin`.
 
     Args:
         sites: Number of spins.
@@ -23,7 +23,7 @@ class Sizes(Settings):
         field: Field h of the true model.
         margin: Half of the range of the field in the box.
         samples: Number of samples.
-        masks: Number of masks per sample.
+        masks: Number of random masks per sample. A mask covers one spin.
     """
 
     sites: Annotated[int, Interval(ge=2, le=4)]
@@ -61,17 +61,20 @@ class Sizes(Settings):
 class Config(Settings):
     """Settings of one run.
 
+    Ising models are fitted to data sets by predicting masked spins. Other claims are tested on random Ising models: how
+    fast Gibbs samplers approach them (decay), and whether the loss of a fit is convex.
+
     Args:
         sizes: Sizes of data sets for which Theorem 4.1.4 is tested.
         delta: Probability that the bound of the theorem may fail.
-        eps: Accuracy of the cover of the box by cells (Assumption 4.1.4).
+        eps: Accuracy of the cover of the box of parameters by cells (Assumption 4.1.4).
         data_sets: Number of data sets per seed and size.
-        spins: Number of spins of the random Ising models on which decays and convexity are tested.
-        models: Number of these models per seed.
+        spins: Number of spins of the random Ising models.
+        models: Number of random Ising models per seed.
         deviation: Standard deviation of the couplings and fields of the random models.
-        thetas: Number of parameters per model at which the Hessian is computed. They are normal with standard deviation
-            3 `deviation`.
-        times: Times at which the decay of the chi-square and KL divergence is measured.
+        thetas: Number of random parameters per model at which the Hessian of the loss is computed. Their standard
+            deviation is 3 `deviation`.
+        times: Times at which the chi-square and KL divergence of a Gibbs sampler are measured.
         seeds: Seeds of the data sets and of the random models.
     """
 

@@ -1,4 +1,4 @@
-"""Tasks of a run: bounds on data sets, and decays and convexity on random models."""
+"""Tasks of a run: they test bounds on fitted Ising models, and properties of random Ising models."""
 
 import math
 from collections.abc import Iterator
@@ -31,14 +31,11 @@ SPLITS = (0.1, 0.5, 0.9)
 def parts(config: Config) -> list[Part]:
     """Return the tasks of a run.
 
-    The first task computes how slowly entropy decays from a rare state. Every other task has one seed, and measures
-    bounds on data sets and properties of random Ising models.
+    The first task computes how slowly the KL divergence of a sampler decreases from a rare state. Every other task has
+    one seed, and measures bounds on data sets and properties of random Ising models.
 
     Args:
         config: Settings of the run.
-
-    Returns:
-        The tasks.
     """
     return [
         Part("slow", lambda _: slow_rows(config)),
@@ -124,8 +121,8 @@ def bound_row(config: Config, sizes: Sizes, seed: int, place: int) -> dict[str, 
 def lemma_distances(config: Config, sizes: Sizes, beta: float) -> list[float]:
     """Return upper bounds by Lemma 4.3.5 on how much the loss depends on the random masks.
 
-    The lemma bounds the difference between the loss with the sampled masks and its expectation over masks. Each
-    returned bound holds with probability 1 - delta. Bounds differ in the share of delta that is assigned to the masks.
+    The lemma bounds the difference between the loss with the sampled masks and its expectation over masks. Each bound
+    holds with probability 1 - delta. Bounds differ in the share of delta that is assigned to the masks.
 
     Args:
         config: Settings with the failure probability delta.
@@ -145,15 +142,12 @@ def lemma_distances(config: Config, sizes: Sizes, beta: float) -> list[float]:
 
 
 def random_model(spins: int, deviation: float, draws: np.random.Generator) -> Ising:
-    """Sample an Ising model with normal couplings and fields.
+    """Sample an Ising model with normal couplings between all pairs of spins, and normal fields.
 
     Args:
         spins: Number of spins.
         deviation: Standard deviation of the couplings and fields, whose mean is zero.
         draws: Random number generator.
-
-    Returns:
-        The model, with couplings between all pairs of spins.
     """
     parameters = deviation * draws.standard_normal(spins * (spins + 1) // 2)
     return Ising.from_parameters(torch.from_numpy(parameters), spins)
@@ -172,7 +166,8 @@ def decay_rows(config: Config, model: Ising, masks: BlockDistribution, draws: np
         One row for a random starting distribution, and one for the least likely state. `chi_square` is the maximum over
         times t of log chi^2(p_t) - log chi^2(p_0) + 2 t / C, where p_t is the distribution at time t and C the Poincaré
         constant. `entropy` is the maximum of log KL(p_t) - log KL(p_0) + t / c, with an upper bound c on the constant
-        of approximate tensorization of entropy. Both are at most zero if the decay is as fast as the constants imply.
+        of approximate tensorization of entropy. Both are at most zero if the distance decreases as fast as the
+        constants imply.
     """
     p = model.probabilities()
     matrix = block_dynamics(p, masks)
@@ -195,7 +190,7 @@ def decay_rows(config: Config, model: Ising, masks: BlockDistribution, draws: np
 
 
 def slow_rows(config: Config) -> Rows:
-    """Compute how slowly the KL divergence decays from a rare state, for a sampler that resamples all spins at once.
+    """Compute how slowly the KL divergence decreases from a rare state, for a sampler that resamples all spins at once.
 
     For this sampler, the constant of approximate tensorization of entropy C_AT is 1. The distribution at time t is p_t
     = e^-t p_0 + (1 - e^-t) q, where q is the target and p_0 the rare state.
@@ -243,8 +238,7 @@ def convexity_row(config: Config, draws: np.random.Generator) -> dict[str, float
         draws: Random number generator.
 
     Returns:
-        A dictionary with the "smallest" and the "largest" eigenvalue. The loss is convex if the smallest one is not
-        negative.
+        The "smallest" and the "largest" eigenvalue. The loss is convex if the smallest one is not negative.
     """
     spins = config.spins
     data = torch.from_numpy(draws.dirichlet(np.ones(2**spins)))

@@ -1,7 +1,7 @@
 """Statistics of the study about learning a joint distribution from its conditional distributions.
 
-A data set consists of samples of an Ising model and random masks. The fitted model maximizes the pseudolikelihood, the
-probability of masked sites given the others. Bounds are on its distance from the true distribution.
+A data set consists of samples of an Ising model and random masks of spins. A model is fitted by predicting masked spins
+from the others. Bounds are on its distance from the true distribution.
 """
 
 import math
@@ -18,8 +18,8 @@ def within(rows: Rows, bound: str) -> Counts:
     """Count the data sets for which a measured error is within its theoretical bound.
 
     A data set consists of samples of an Ising model and random masks of spins. A model is fitted by predicting masked
-    spins from the others, and the bound is on its error. Shares of data sets are computed for each data set size, and
-    the smallest share is used.
+    spins from the others, and the bound is on its error. The size of data sets with the smallest share of successes is
+    used.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
