@@ -58,17 +58,13 @@ def network_of(config: Material, name: str, seed: int, artifacts: Path) -> Maske
     corpus = corpus_of(config, artifacts)
     with FileLock(artifacts / f".{name}-{seed}.lock"):
         if name == ENCODER:
-            return MaskedTransformer(_encoder(config, corpus, seed, artifacts))
+            # Its initial weights differ from those of the encoders that are measured.
+            shape, training = config.encoder(), config.encoder_training(seed_of(seed, "cloned encoder"))
+            batches = encoder_batches(corpus, Transformer(shape), training)
+            recipe = Recipe(Transformer, shape, batches, training, loss=masked_token_loss)
+            return MaskedTransformer(trained(recipe, artifacts).network)
         settings, depth = _settings(config), depth_of(name)
         return factored_network(settings, depth, corpus.train, corpus.vocab_size, artifacts, seed=seed)
-
-
-def _encoder(config: Material, corpus: Corpus, seed: int, artifacts: Path) -> Transformer:
-    """Train the encoder that is sampled from. Its initial weights differ from those of the measured encoders."""
-    shape, training = config.encoder(), config.encoder_training(seed_of(seed, "cloned encoder"))
-    batches = encoder_batches(corpus, Transformer(shape), training)
-    recipe = Recipe(Transformer, shape, batches, training, loss=masked_token_loss)
-    return trained(recipe, artifacts).network
 
 
 def encoder_batches(corpus: Corpus, encoder: Transformer, training: TrainingConfig) -> MaskedBatches:

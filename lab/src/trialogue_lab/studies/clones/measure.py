@@ -1,6 +1,6 @@
 """Tasks of a run: they train networks, sample clones from them, and measure an encoder on the clones."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from torch import Tensor
 from trialogue.models.networks.masked import MaskedNetwork
 from trialogue.models.networks.transformer import Transformer
 from trialogue.training import CorpusLosses, TrainingConfig, corpus_score, log_steps, masked_token_loss, train
-from trialogue_lab.ledger import Part, parts_by_seed
+from trialogue_lab.ledger import MeasuredRows, Part, parts_by_seed
 from trialogue_lab.studies.clones import material
 from trialogue_lab.studies.clones.config import ENCODER, GIBBS, PUBLISHED, Config, Material
 from trialogue_lab.studies.clones.twin import twin_rows
@@ -51,7 +51,7 @@ def clone_parts(config: Material) -> list[Part]:
     return [Part(f"clone-{name}", partial(_cloned, config, name)) for name in reversed(config.names)]
 
 
-def _cloned(config: Material, name: str, artifacts: Path) -> Iterator[dict[str, Any]]:
+def _cloned(config: Material, name: str, artifacts: Path) -> MeasuredRows:
     """Yield rows about one network, the Markov chains that sample from it, and the sampled sequences."""
     corpus, seed = material.corpus_of(config, artifacts), config.seeds[0]
     network = material.network_of(config, name, seed, artifacts)
@@ -113,13 +113,13 @@ def network_row(
     }
 
 
-def _networks(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
+def _networks(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
     """Yield one row per factored network, trained with another seed."""
     for name in config.names[:-1]:
         yield network_row(config, name, seed, material.network_of(config, name, seed, artifacts), artifacts)
 
 
-def _followed(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
+def _followed(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
     """Train an encoder, and yield its losses on every clone. All encoders have the same initial weights."""
     encoder, training = Transformer(config.encoder(), material.INITIAL), config.encoder_training(seed)
     batches = material.encoder_batches(material.corpus_of(config, artifacts), encoder, training)

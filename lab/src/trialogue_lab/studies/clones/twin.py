@@ -1,6 +1,5 @@
 """The experiment with clones on a small known distribution (the twin), without sampling error."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from trialogue.training import (
     masked_token_loss,
     train,
 )
+from trialogue_lab.ledger import MeasuredRows
 from trialogue_lab.models.published import bert
 from trialogue_lab.studies.clones.config import Config
 from trialogue_lab.studies.clones.material import INITIAL
@@ -31,7 +31,7 @@ from trialogue_lab.theory.order_truncation import truncate_orders
 from trialogue_lab.training.population import MaskedPopulation
 
 
-def twin_rows(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
+def twin_rows(config: Config, seed: int, _: Path) -> MeasuredRows:
     """Train an encoder on a small random distribution, and measure its losses on exact clones.
 
     The distribution has interactions of up to four tokens, and all its sequences can be enumerated. A clone is a copy
@@ -97,7 +97,7 @@ def _clones(config: Config, model: ManyBody) -> dict[int, Tensor]:
     return {order: full if order == 4 else truncate_orders(full, order, 1e-9) for order in config.twin_orders}
 
 
-def _sampler_rows(config: Config, seed: int) -> Iterator[dict[str, Any]]:
+def _sampler_rows(config: Config, seed: int) -> MeasuredRows:
     """Yield how far each Markov chain's stationary distribution is from the distribution whose conditionals it uses."""
     states = whole_sequences(config.twin_vocab, config.twin_sites)
     for order in config.twin_orders:

@@ -1,9 +1,7 @@
 """Tasks of a run: they train networks, sample clones from them, and measure a decoder on the clones."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,7 +9,7 @@ from torch import Tensor
 from trialogue.models.networks.transformer import Transformer
 from trialogue.randomness import generator
 from trialogue.training import packed_token_loss
-from trialogue_lab.ledger import Part, parts_by_seed
+from trialogue_lab.ledger import MeasuredRows, Part, parts_by_seed
 from trialogue_lab.studies.clones.material import INITIAL, corpus_of
 from trialogue_lab.studies.clones.measure import clone_parts, follow
 from trialogue_lab.studies.clones_gpt.config import Config
@@ -49,7 +47,7 @@ class RowBatches:
         return self.rows[torch.randint(0, len(self.rows), (self.batch_size,), generator=random)]
 
 
-def _followed(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
+def _followed(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
     """Train a decoder, and yield its losses on every clone. All decoders have the same initial weights."""
     decoder, training = Transformer(config.decoder(), INITIAL), config.decoder_training(seed)
     batches = RowBatches(corpus_of(config, artifacts).train, training.batch_size, seed)

@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,15 +13,13 @@ import torch
 from trialogue import samplers
 from trialogue.randomness import seed_of
 from trialogue.samplers.prefix.contract.sampler import Sampler
-from trialogue_lab.ledger import Part
+from trialogue_lab.ledger import MeasuredRows, Part
 from trialogue_lab.studies.constrained_law import distributions
 from trialogue_lab.studies.constrained_law.cases import ModelQuestion, case_of
 from trialogue_lab.studies.constrained_law.config import Config
 from trialogue_lab.studies.constrained_law.tasks import TASKS
 from trialogue_lab.studies.constrained_law.tree import Lumped, TokenTree, explore, first_leaf
 from trialogue_lab.theory.resampling import resampled_distribution
-
-Rows = Iterator[dict[str, Any]]
 
 
 class MeasuredSampler(NamedTuple):
@@ -64,11 +62,11 @@ def parts(config: Config) -> list[Part]:
     ]
 
 
-def _measure(config: Config, kind: str, seed: int, _: Path) -> Rows:
+def _measure(config: Config, kind: str, seed: int, _: Path) -> MeasuredRows:
     return measure(case_of(config, kind, seed), config, seed)
 
 
-def measure(case: ModelQuestion, config: Config, seed: int) -> Rows:
+def measure(case: ModelQuestion, config: Config, seed: int) -> MeasuredRows:
     """Measure every decoding method on one question.
 
     All answers that satisfy the constraint are enumerated. This gives the target of the methods, which is the model's
@@ -118,7 +116,7 @@ def _on_tree(
     config: Config,
     seed: int,
     answers: dict[str, distributions.Distribution],
-) -> Rows:
+) -> MeasuredRows:
     """Yield measurements on the enumerated answers, and add the output distributions of the methods to `answers`."""
     target, restricted, masked = answers["restricted"], tree.restricted, tree.masked
     proposal = np.array([masked[x] for x in restricted])
@@ -170,7 +168,7 @@ def _shares(samples: samplers.Samples, text: Callable[[tuple[int, ...]], str]) -
 
 def _on_model(
     case: ModelQuestion, config: Config, seed: int, answers: dict[str, distributions.Distribution]
-) -> Rows:
+) -> MeasuredRows:
     """Yield measurements of samplers on the model, and add the shares of sampled texts to `answers`."""
     for name, (sampler, weighted, timed) in METHODS.items():
         number = max(1, config.samples // (timed or 1))

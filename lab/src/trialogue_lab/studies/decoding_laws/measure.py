@@ -11,13 +11,11 @@ from trialogue.samplers import Ancestral, truncated
 from trialogue.samplers.exact import exact_distribution, exact_values, target_distribution, total_variation
 from trialogue.verifiers import NoisyValues
 from trialogue.verifiers.functions.function import VerifierLike
-from trialogue_lab.ledger import Part, parts_by_seed
+from trialogue_lab.ledger import MeasuredRows, Part, parts_by_seed
 from trialogue_lab.studies.decoding_laws import distributions, tasks
 from trialogue_lab.studies.decoding_laws.config import Config
 from trialogue_lab.studies.decoding_laws.difficulty import difficulty
 from trialogue_lab.studies.decoding_laws.methods import EXACT, MASK, METHODS, NOISY, TEMPERATURE, VERDICTS
-
-Rows = Iterator[dict[str, Any]]
 
 
 def parts(config: Config) -> list[Part]:
@@ -37,14 +35,14 @@ def _tasks(config: Config) -> Iterator[tuple[tasks.ConstraintTask, dict[str, Any
                 yield task, {"family": family.name, "length": task.length}
 
 
-def _random(config: Config, seed: int, _: Path) -> Rows:
+def _random(config: Config, seed: int, _: Path) -> MeasuredRows:
     for task, columns in _tasks(config):
         oracle = tasks.random_model(task, seed, config.concentration)
         for row in measure_task(config, task, oracle, seed):
             yield {**row, **columns}
 
 
-def _uniform(config: Config, _: Path) -> Rows:
+def _uniform(config: Config, _: Path) -> MeasuredRows:
     """Yield the distance of masked decoding from its target, for models with uniform next-token distributions."""
     for task, columns in _tasks(config):
         if task.family.name != tasks.HIDDEN:
@@ -54,7 +52,9 @@ def _uniform(config: Config, _: Path) -> Rows:
             yield {"kind": "uniform", "variation": variation, **columns}
 
 
-def measure_task(config: Config, task: tasks.ConstraintTask, oracle: Autoregressive, seed: int) -> Rows:
+def measure_task(
+    config: Config, task: tasks.ConstraintTask, oracle: Autoregressive, seed: int
+) -> MeasuredRows:
     """Compute the output distribution of every decoding method under one constraint.
 
     Args:

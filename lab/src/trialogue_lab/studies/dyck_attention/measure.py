@@ -1,16 +1,15 @@
 """Tasks of a run. They train networks, and measure their accuracy, balance violation and attention."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from torch import Tensor
 
 from trialogue_lab.analysis.attention_variation import stack_likeness, variation, with_uniform_attention
 from trialogue_lab.analysis.closing_accuracy import closing_accuracy
-from trialogue_lab.ledger import Part
+from trialogue_lab.ledger import MeasuredRows, Part
 from trialogue_lab.studies.dyck_attention import networks
 from trialogue_lab.studies.dyck_attention.config import Config
 from trialogue_lab.theory.balance import balance_violation, inequality_chain, log_weight_decay
@@ -51,7 +50,7 @@ def parts(config: Config) -> list[Part]:
     return [*network_tasks, *setting_tasks]
 
 
-def arm_task(arm: str, seed: int, measure: Callable[[Path], Iterator[dict[str, Any]]]) -> Part:
+def arm_task(arm: str, seed: int, measure: Callable[[Path], MeasuredRows]) -> Part:
     """Return a task that measures one network, with the columns "arm" and "seed".
 
     Args:
@@ -63,7 +62,7 @@ def arm_task(arm: str, seed: int, measure: Callable[[Path], Iterator[dict[str, A
     return Part(f"{name}-{seed}", measure, columns={"arm": arm, "seed": seed})
 
 
-def _measure_network(config: Config, name: str, seed: int, _: Path) -> Iterator[dict[str, Any]]:
+def _measure_network(config: Config, name: str, seed: int, _: Path) -> MeasuredRows:
     is_standard = name in networks.STANDARD_ARMS
     arm = (networks.MINIMAL_ARMS | networks.STANDARD_ARMS)[name]
     steps = config.standard_steps if is_standard else config.steps
@@ -101,7 +100,7 @@ def _measure_network(config: Config, name: str, seed: int, _: Path) -> Iterator[
     yield from networks.pattern_rows(network, networks.NESTED)
 
 
-def _measure_setting(config: Config, setting: networks.Setting, _: Path) -> Iterator[dict[str, Any]]:
+def _measure_setting(config: Config, setting: networks.Setting, _: Path) -> MeasuredRows:
     """Measure all networks of a row of Table 2.6, and how much the attention of each two of them differs, by layer."""
     types, depth = setting.types, setting.depth
     config = replace(config, standard_learning_rate=config.grid_learning_rate)

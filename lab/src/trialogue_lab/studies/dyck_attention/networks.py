@@ -1,10 +1,10 @@
 """Networks of the study, their training, and the bracket strings on which they are evaluated."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -12,6 +12,7 @@ from torch import Tensor
 from trialogue.data import Dyck, DyckWords
 from trialogue.training import train
 from trialogue_lab.analysis.closing_accuracy import ClosingAccuracy, closing_accuracy
+from trialogue_lab.ledger import MeasuredRows
 from trialogue_lab.models.dyck_transformer import DyckTransformer, DyckTransformerConfig
 from trialogue_lab.studies.dyck_attention.config import Config
 from trialogue_lab.training import brackets
@@ -123,7 +124,7 @@ def train_network(
     return network, float(losses[-20:].mean())
 
 
-def pattern_rows(network: DyckTransformer, prefix: tuple[int, ...]) -> Iterator[dict[str, Any]]:
+def pattern_rows(network: DyckTransformer, prefix: tuple[int, ...]) -> MeasuredRows:
     """Yield the attention weights of a network on one prefix of a bracket string, one row per layer.
 
     Args:

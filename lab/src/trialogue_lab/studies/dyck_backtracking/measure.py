@@ -3,7 +3,7 @@
 import itertools
 import math
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from trialogue.randomness import numpy_generator, seed_of
 from trialogue.samplers import Backtracking, Samples, generate, truncated
 from trialogue.training.probes.grid import ProbeConfig, train_probe
 from trialogue.verifiers.functions.function import Threshold
-from trialogue_lab.ledger import Part
+from trialogue_lab.ledger import MeasuredRows, Part
 from trialogue_lab.studies.dyck_backtracking import models
 from trialogue_lab.studies.dyck_backtracking.config import CLUSTERS, QUOTAS, STRIDES, STRIDES_FORCED, Config
 from trialogue_lab.studies.dyck_backtracking.speed import measure_speed
@@ -43,7 +43,7 @@ def parts(config: Config) -> list[Part]:
     ]
 
 
-def measure_training(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
+def measure_training(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
     """Train a model, and measure its loss and accuracy on strings of the training and the prompt distribution.
 
     Args:
@@ -68,7 +68,7 @@ def measure_training(config: Config, seed: int, artifacts: Path) -> Iterator[dic
         }
 
 
-def measure_probe(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
+def measure_probe(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
     """Train probes, which classify a model's hidden states into correct and erroneous prefixes (Figure 3.1).
 
     Args:
@@ -97,7 +97,7 @@ def measure_probe(config: Config, seed: int, artifacts: Path) -> Iterator[dict[s
             yield {"x": x, "y": y, "correct": bool(label)}
 
 
-def measure_clusters(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
+def measure_clusters(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
     """Cluster the hidden states of correct and erroneous prefixes by k-means, without their labels (Figure 3.1).
 
     The purity is the share of prefixes whose label, correct or erroneous, is the more frequent one in their cluster.
@@ -118,7 +118,7 @@ def measure_clusters(config: Config, seed: int, artifacts: Path) -> Iterator[dic
         yield {"clusters": clusters, "purity": purity, "shuffled_purity": shuffled_purity}
 
 
-def measure_inducing(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
+def measure_inducing(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
     """Complete prefixes after which the model made an error, with several decoding methods (Tables 3.1, 3.2 and 3.4).
 
     One method is backtracking (Algorithm 1). If a verifier rejects a token, it erases the last B tokens (the stride),
@@ -167,7 +167,7 @@ def measure_inducing(config: Config, seed: int, artifacts: Path) -> Iterator[dic
             yield {"walk": f"{name} at backtracks", **place, "backtracks": backtracks, **row}
 
 
-def measure_unseen(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
+def measure_unseen(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
     """Complete new prompts with every decoding method (Tables 3.3 and 3.16).
 
     Args:
@@ -203,7 +203,7 @@ def measure_unseen(config: Config, seed: int, artifacts: Path) -> Iterator[dict[
     yield {"verifier": "greedy", "top_p": 0.0, **_score(config, samples), "queries": mean_queries}
 
 
-def measure_diversity(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
+def measure_diversity(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
     """Count the distinct completions of each prompt (Table 3.5).
 
     Args:

@@ -1,22 +1,21 @@
 """Measurement of model calls and processor time of decoding methods, by batch size (section 3.4.1)."""
 
 import time
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from scipy.stats import spearmanr
 
 from trialogue.randomness import seed_of
 from trialogue.samplers import BestOfN, generate, truncated
+from trialogue_lab.ledger import MeasuredRows
 from trialogue_lab.studies.dyck_backtracking import models
 from trialogue_lab.studies.dyck_backtracking.config import BATCHES, CANDIDATES, Config
 
 _ROUNDS = 3
 
 
-def measure_speed(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
+def measure_speed(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
     """Measure model calls and processor time of decoding methods at several batch sizes.
 
     Decoding methods alternate, so that a slowdown of the machine affects all of them. The fastest of three rounds

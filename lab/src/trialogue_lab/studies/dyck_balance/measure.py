@@ -1,11 +1,9 @@
 """Tasks of a run. Each task trains one network and measures its accuracies and balance violations."""
 
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from trialogue_lab.ledger import Part
+from trialogue_lab.ledger import MeasuredRows, Part
 from trialogue_lab.studies.dyck_attention import config as attention
 from trialogue_lab.studies.dyck_attention.networks import MINIMAL_ARMS, evaluate_accuracies, train_network
 from trialogue_lab.studies.dyck_balance.config import Config
@@ -30,7 +28,7 @@ def parts(config: Config) -> list[Part]:
     ]
 
 
-def _measure(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
+def _measure(config: Config, seed: int, _: Path) -> MeasuredRows:
     settings = attention.Config(learning_rate=config.learning_rate)
     network, loss = train_network(settings, MINIMAL_ARMS[ARM], seed, config.types, config.depth, config.steps)
     inside, outside = evaluate_accuracies(network, config.types, config.depth, seed)

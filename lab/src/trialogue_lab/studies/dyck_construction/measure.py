@@ -1,21 +1,17 @@
 """Tasks of a run: they test constructed networks without and with noise, and the inequalities of Theorem 2.2.2."""
 
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from trialogue.data import Dyck
 from trialogue.randomness import generator
-from trialogue_lab.ledger import Part, parts_by_seed
+from trialogue_lab.ledger import MeasuredRows, Part, parts_by_seed
 from trialogue_lab.models import dyck_transformer as models
 from trialogue_lab.studies.dyck_construction.config import Config
 from trialogue_lab.theory.balance import balance_violation, inequality_chain, pumped_distances
-
-MeasuredRows = Iterator[dict[str, Any]]
 
 LENGTHS = ((20, 60), (400, 500), (4000, 5000))
 """Ranges of lengths of the prefixes for networks with noise."""

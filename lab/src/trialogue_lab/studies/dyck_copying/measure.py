@@ -1,10 +1,8 @@
 """Tasks of a run. Each task trains one network to copy brackets, and measures its accuracy and attention weights."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,7 +10,7 @@ from torch import Tensor
 from trialogue.data import Dyck
 from trialogue.training import train
 from trialogue_lab.analysis.attention_variation import causal_baseline, variation, with_uniform_attention
-from trialogue_lab.ledger import Part
+from trialogue_lab.ledger import MeasuredRows, Part
 from trialogue_lab.models.dyck_transformer import DyckTransformer, DyckTransformerConfig
 from trialogue_lab.studies.dyck_attention.measure import arm_task
 from trialogue_lab.studies.dyck_attention.networks import pattern_rows
@@ -45,7 +43,7 @@ def parts(config: Config) -> list[Part]:
     ]
 
 
-def _measure(config: Config, name: str, seed: int, _: Path) -> Iterator[dict[str, Any]]:
+def _measure(config: Config, name: str, seed: int, _: Path) -> MeasuredRows:
     network = DyckTransformer(ARMS[name], seed)
     training = bracket_training(config.steps, config.learning_rate, seed)
     batches = partial(

@@ -1,13 +1,11 @@
 """Tasks of a run. They prune random networks to numbers, matrices, attention scores, two layers, and transformers."""
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from trialogue_lab.ledger import Part, parts_by_seed
+from trialogue_lab.ledger import MeasuredRows, Part, parts_by_seed
 from trialogue_lab.studies.dyck_pruning.config import Config
 from trialogue_lab.theory import pruning
 from trialogue_lab.theory import transformer_pruning as theory
@@ -36,7 +34,7 @@ def parts(config: Config) -> list[Part]:
     return parts_by_seed(config, config.seeds, draw=_measure_lemmas, transformer=_measure_transformers)
 
 
-def _measure_lemmas(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
+def _measure_lemmas(config: Config, seed: int, _: Path) -> MeasuredRows:
     for count in config.counts:
         products = uniform_weights(2, count, seed, f"products {count}").prod(0)
         targets = uniform_weights(1, config.targets, seed, f"numbers {count}")[0]
@@ -77,7 +75,7 @@ def _largest_error(differences: Tensor, inputs: Tensor) -> float:
     return float((differences.norm(dim=1) / inputs.norm(dim=1)).max())
 
 
-def _measure_transformers(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
+def _measure_transformers(config: Config, seed: int, _: Path) -> MeasuredRows:
     for layers in config.layers:
         targets = [theory.random_target(layers, _TARGET, seed, name) for name in ("one", "other")]
         for hidden in config.hidden:

@@ -2,16 +2,14 @@
 
 import itertools
 import math
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from trialogue.randomness import generator
-from trialogue_lab.ledger import Part, parts_by_seed
+from trialogue_lab.ledger import MeasuredRows, Part, parts_by_seed
 from trialogue_lab.studies.gradient_flow.config import Config
 from trialogue_lab.theory import gradient_flow as theory
 from trialogue_lab.theory.gradient_flow import GaussianFlow, SampleFlow, Weights, growth_rate
@@ -36,7 +34,7 @@ def parts(config: Config) -> list[Part]:
     return parts_by_seed(config, config.seeds, law=_measure)
 
 
-def _measure(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
+def _measure(config: Config, seed: int, _: Path) -> MeasuredRows:
     covariance, weights = gaussian(config.size, seed)
     yield {"kind": "gradient", **gradient_row(config, covariance, weights, seed)}
     yield {"kind": "two-body", **two_body_row(config, covariance, weights)}
@@ -223,7 +221,7 @@ def bound_row(covariance: Tensor, weights: Weights) -> dict[str, float]:
     }
 
 
-def decay_rows(config: Config, covariance: Tensor, weights: Weights) -> Iterator[dict[str, Any]]:
+def decay_rows(config: Config, covariance: Tensor, weights: Weights) -> MeasuredRows:
     """Integrate gradient flows on Gaussian tokens with and without weight decay.
 
     Args:
@@ -254,7 +252,7 @@ def decay_rows(config: Config, covariance: Tensor, weights: Weights) -> Iterator
             yield {"kind": "curve", "data": "Gaussian", **settings, "time": time, "size": size}
 
 
-def growth_rows(flow: SampleFlow, last: Tensor) -> Iterator[dict[str, Any]]:
+def growth_rows(flow: SampleFlow, last: Tensor) -> MeasuredRows:
     """Fit the exponential growth rate of a small first layer, and compare it with equation 13.
 
     Args:
@@ -297,7 +295,7 @@ def growth_rows(flow: SampleFlow, last: Tensor) -> Iterator[dict[str, Any]]:
         yield {"kind": "growing", "time": time, "log_size": logarithm, "unstable": rate > 0}
 
 
-def example_rows(config: Config, seed: int) -> Iterator[dict[str, Any]]:
+def example_rows(config: Config, seed: int) -> MeasuredRows:
     """Compute the growth rate of the first layer in the published example of independent skewed tokens.
 
     The tokens are centered exponential variables or their negatives, so that their third moments are 2 or -2. They are

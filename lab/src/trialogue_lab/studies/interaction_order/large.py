@@ -1,7 +1,6 @@
 """Measurements on a distribution of the published size, which is too large to be enumerated and is sampled."""
 
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from trialogue.training import (
     masked_token_loss,
     train,
 )
+from trialogue_lab.ledger import MeasuredRows
 from trialogue_lab.models.product_form import ProductForm, ProductFormConfig
 from trialogue_lab.studies.interaction_order.config import DEPTHS, Config
 
@@ -32,7 +32,7 @@ TEST_SEQUENCES = 1024
 _CURVE_POINTS = 40
 
 
-def measure_large(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
+def measure_large(config: Config, seed: int, _: Path) -> MeasuredRows:
     """Train networks on samples of one random distribution of the published size.
 
     Args:
@@ -73,7 +73,7 @@ def heldout_loss(oracle: Masked, test_sequences: Tensor) -> float:
 
 def _network_rows(
     config: Config, layers: int, sequences: Tensor, test_sequences: Tensor, seed: int
-) -> Iterator[dict[str, Any]]:
+) -> MeasuredRows:
     shape = FactoredAttentionConfig(
         vocab_size=config.large_vocab_size,
         sites=config.large_sites,

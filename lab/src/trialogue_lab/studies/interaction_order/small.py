@@ -1,6 +1,6 @@
 """Measurements on small distributions, whose sequences are all enumerated."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from trialogue.data import ManyBody
 from trialogue.models.networks.factored import FactoredAttention, FactoredAttentionConfig
 from trialogue.randomness import seed_of
 from trialogue.training import Displacement, TrainingConfig, log_steps, train
+from trialogue_lab.ledger import MeasuredRows
 from trialogue_lab.models.self_attention import SelfAttention, SelfAttentionConfig
 from trialogue_lab.studies.interaction_order.config import DEPTHS, Config
 from trialogue_lab.studies.interaction_order.distributions import Staircase, population_of, staircase
@@ -31,7 +32,7 @@ _INITIAL_SCALES = (0.05, 0.1, 0.2)
 Losses = NDArray[np.float64]
 
 
-def measure_small(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
+def measure_small(config: Config, seed: int, _: Path) -> MeasuredRows:
     """Train and measure networks on random distributions that are small enough to be enumerated.
 
     Args:
@@ -71,7 +72,7 @@ def network(config: Config, layers: int, seed: int, scale: float | None = None) 
     return FactoredAttention(shape, seed_of(seed, "interaction-order", "weights", layers))
 
 
-def staircase_rows(config: Config, stairs: Staircase, seed: int) -> Iterator[dict[str, Any]]:
+def staircase_rows(config: Config, stairs: Staircase, seed: int) -> MeasuredRows:
     """Train networks with one to three layers on a random distribution with interactions of up to four tokens.
 
     Args:
@@ -164,7 +165,7 @@ def plateau_ratios(losses: Losses, levels: Sequence[float]) -> list[float]:
     return found
 
 
-def pair_rows(config: Config, seed: int) -> Iterator[dict[str, Any]]:
+def pair_rows(config: Config, seed: int) -> MeasuredRows:
     """Train single attention layers on a random distribution in which only pairs of tokens interact.
 
     One layer has factored attention, whose weights do not depend on the tokens. The other has standard attention.
@@ -222,7 +223,7 @@ def correlation(found: Tensor, exact: Tensor) -> float:
     return abs(float(torch.corrcoef(both)[0, 1]))
 
 
-def spectrum_rows(config: Config, seed: int) -> Iterator[dict[str, Any]]:
+def spectrum_rows(config: Config, seed: int) -> MeasuredRows:
     """Compute the interaction orders of random networks with one to four layers, with and without layer norm.
 
     Args:
@@ -256,7 +257,7 @@ def spectrum_rows(config: Config, seed: int) -> Iterator[dict[str, Any]]:
             }
 
 
-def exchange_rows(config: Config, stairs: Staircase, seed: int) -> Iterator[dict[str, Any]]:
+def exchange_rows(config: Config, stairs: Staircase, seed: int) -> MeasuredRows:
     """Measure how much the logits of a three-layer network change if its first two layers are exchanged.
 
     Args:

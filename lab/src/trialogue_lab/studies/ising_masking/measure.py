@@ -1,7 +1,6 @@
 """Tasks of a run: they compute exact asymptotic errors, and the errors of models that are fitted to samples."""
 
 import math
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from trialogue.errors import InputError
 from trialogue.randomness import seed_of
 from trialogue.samplers import BlockGibbs
 from trialogue.samplers.exact import transition_matrix
-from trialogue_lab.ledger import Part
+from trialogue_lab.ledger import MeasuredRows, Part
 from trialogue_lab.studies.ising_masking.config import Config
 from trialogue_lab.theory.masking.mixing import poincare_constant
 from trialogue_lab.theory.masking.pseudolikelihood import asymptotic_covariance, masking_more
@@ -30,13 +29,13 @@ def parts(config: Config) -> list[Part]:
     return [Part("exact", lambda _: exact_rows(config)), *repetitions]
 
 
-def _repetition(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
+def _repetition(config: Config, seed: int, _: Path) -> MeasuredRows:
     for coupling in config.couplings:
         for row in measured_rows(config, coupling, seed):
             yield {"kind": "fit", "seed": seed, "coupling": coupling, **row}
 
 
-def exact_rows(config: Config) -> Iterator[dict[str, Any]]:
+def exact_rows(config: Config) -> MeasuredRows:
     """Compute the asymptotic error of estimators that fit an Ising model by predicting masked spins from the others.
 
     For many samples n, the squared error of the parameters is about Tr Gamma / n, where Gamma is the asymptotic
@@ -67,7 +66,7 @@ def exact_rows(config: Config) -> Iterator[dict[str, Any]]:
             yield {**common, "smallest_eigenvalue": eigenvalue}
 
 
-def measured_rows(config: Config, coupling: float, seed: int) -> Iterator[dict[str, Any]]:
+def measured_rows(config: Config, coupling: float, seed: int) -> MeasuredRows:
     """Fit Ising models to sampled training sets by predicting masked spins, and measure the errors of their parameters.
 
     Args:

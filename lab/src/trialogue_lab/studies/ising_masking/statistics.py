@@ -5,8 +5,6 @@ masked spins given the others. Its squared error, summed over parameters, is abo
 is the asymptotic covariance of the estimated parameters.
 """
 
-from typing import Any
-
 import numpy as np
 from pandas import DataFrame, Series
 
@@ -76,18 +74,6 @@ def scaled_errors(rows: Rows, coupling: float, masks: str = "one", min_samples: 
     return errors.mul(errors.index.get_level_values("n"), axis=0)
 
 
-def per_repetition(by_size: "Series[Any]") -> "Series[float]":
-    """Average numbers over the sizes of the training set, separately for each seed.
-
-    Args:
-        by_size: Numbers that are indexed by seed and size of the training set.
-
-    Returns:
-        One mean per seed.
-    """
-    return by_size.groupby("seed").mean()
-
-
 @exact
 def limit(
     rows: Rows,
@@ -130,7 +116,7 @@ def scaled_error(rows: Rows, coupling: float, size: int) -> "Series[float]":
     Returns:
         One mean per seed.
     """
-    return per_repetition(scaled_errors(rows, coupling)[size])
+    return scaled_errors(rows, coupling)[size].groupby("seed").mean()
 
 
 @draws
@@ -172,7 +158,7 @@ def gain(rows: Rows, coupling: float, fewer: int) -> "Series[float]":
         One decrease per seed.
     """
     errors = scaled_errors(rows, coupling)
-    return per_repetition(errors[fewer] - errors[fewer + 1])
+    return (errors[fewer] - errors[fewer + 1]).groupby("seed").mean()
 
 
 @draws
@@ -211,7 +197,7 @@ def error_over_limit(rows: Rows, coupling: float, size: int) -> "Series[float]":
         One mean ratio per seed.
     """
     trace = exact_rows(rows, coupling).trace.loc[size]
-    return per_repetition(scaled_errors(rows, coupling)[size] / trace)
+    return (scaled_errors(rows, coupling)[size] / trace).groupby("seed").mean()
 
 
 @draws
@@ -231,7 +217,7 @@ def gain_of_all_masks(rows: Rows, coupling: float) -> "Series[float]":
         One relative decrease per seed.
     """
     errors = scaled_errors(rows, coupling, "all")
-    return per_repetition(errors[1] - errors[4]) / exact_rows(rows, coupling).trace.loc[4]
+    return (errors[1] - errors[4]).groupby("seed").mean() / exact_rows(rows, coupling).trace.loc[4]
 
 
 @draws
@@ -249,7 +235,7 @@ def within_trace(rows: Rows, coupling: float) -> "Series[float]":
     Returns:
         One share per seed.
     """
-    return per_repetition(fit_column(rows, "within_trace", coupling).mean(axis=1))
+    return fit_column(rows, "within_trace", coupling).mean(axis=1).groupby("seed").mean()
 
 
 def _by_model(rows: Rows, column: str, pairs: str = "unordered") -> DataFrame:

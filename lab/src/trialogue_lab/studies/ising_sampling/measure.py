@@ -13,7 +13,7 @@ from trialogue.oracles import Chain
 from trialogue.randomness import seed_of
 from trialogue.samplers import BlockGibbs, IndependentParallel
 from trialogue_lab.analysis.clique_hits import clique_hits
-from trialogue_lab.ledger import Part
+from trialogue_lab.ledger import MeasuredRows, Part
 from trialogue_lab.studies.ising_sampling.config import PARALLEL, Config, block_label
 from trialogue_lab.theory.cliques import chains
 
@@ -30,7 +30,7 @@ def parts(config: Config) -> list[Part]:
     ]
 
 
-def _measured(config: Config, coupling: float, _: Path) -> Iterator[dict[str, Any]]:
+def _measured(config: Config, coupling: float, _: Path) -> MeasuredRows:
     # Assumption 4.1.5 requires that both margins are positive.
     outside = config.sites - config.clique
     yield {

@@ -1,7 +1,6 @@
 """Tasks of a run: they test bounds on fitted Ising models, and properties of random Ising models."""
 
 import math
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from torch.autograd.functional import hessian
 
 from trialogue.data import Ising
 from trialogue.randomness import numpy_generator
-from trialogue_lab.ledger import Part
+from trialogue_lab.ledger import MeasuredRows, Part
 from trialogue_lab.studies.joint_from_conditionals.clique_family import total_variation
 from trialogue_lab.studies.joint_from_conditionals.config import Config, Sizes
 from trialogue_lab.theory.masking import sample_bound
@@ -23,7 +22,6 @@ from trialogue_lab.theory.masking.mixing import chi_square_decay
 from trialogue_lab.theory.masking.pseudolikelihood import pseudolikelihood_loss
 from trialogue_lab.theory.masking.tensorization import tensorization_upper_bound
 
-Rows = Iterator[dict[str, Any]]
 SPLITS = (0.1, 0.5, 0.9)
 """Shares of the failure probability of Lemma 4.3.5 that are assigned to the masks. The rest is for the samples."""
 
@@ -43,7 +41,7 @@ def parts(config: Config) -> list[Part]:
     ]
 
 
-def _measure(config: Config, seed: int, _: Path) -> Rows:
+def _measure(config: Config, seed: int, _: Path) -> MeasuredRows:
     for place, sizes in enumerate(config.sizes):
         yield {"kind": "bound", "seed": seed, **bound_row(config, sizes, seed, place)}
     for place in range(config.models):
@@ -153,7 +151,9 @@ def random_model(spins: int, deviation: float, draws: np.random.Generator) -> Is
     return Ising.from_parameters(torch.from_numpy(parameters), spins)
 
 
-def decay_rows(config: Config, model: Ising, masks: BlockDistribution, draws: np.random.Generator) -> Rows:
+def decay_rows(
+    config: Config, model: Ising, masks: BlockDistribution, draws: np.random.Generator
+) -> MeasuredRows:
     """Measure how fast the distribution of a continuous-time Gibbs sampler approaches an Ising model.
 
     Args:
@@ -189,7 +189,7 @@ def decay_rows(config: Config, model: Ising, masks: BlockDistribution, draws: np
         }
 
 
-def slow_rows(config: Config) -> Rows:
+def slow_rows(config: Config) -> MeasuredRows:
     """Compute how slowly the KL divergence decreases from a rare state, for a sampler that resamples all spins at once.
 
     For this sampler, the constant of approximate tensorization of entropy C_AT is 1. The distribution at time t is p_t
