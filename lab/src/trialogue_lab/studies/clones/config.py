@@ -128,7 +128,7 @@ class Material(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Material):
-    """Settings of a run: the text, the clones, and the encoders whose losses on the clones are measured.
+    """Settings of a run: the text, the clones, and the encoders that are measured on them.
 
     The experiment is repeated on the twin. This is a small known distribution with interactions of up to four tokens.
     Its clones are computed exactly, by removing the interactions of more than k tokens.

@@ -92,7 +92,9 @@ def starts_of(config: Material, artifacts: Path) -> Tensor:
 
 
 def clone_of(config: Material, name: str, sampler: str, artifacts: Path) -> Drawn:
-    """Sample sequences from a trained network (a clone of the text), or load them from `artifacts`.
+    """Sample a clone, which is a set of sequences, from a trained network.
+
+    Sequences that were sampled before are loaded from `artifacts`.
 
     Args:
         config: Settings of the text, the networks and the Markov chains.
@@ -137,7 +139,9 @@ def clones_of(config: Material, samplers: tuple[str, ...], artifacts: Path) -> d
 
 
 def order_of(config: Material, name: str) -> int | None:
-    """Return the largest number of tokens that interact in a network, or None if all tokens can interact.
+    """Return the largest number of tokens that interact in a network.
+
+    The order is None if all tokens can interact.
 
     Args:
         config: Settings of the text and of the networks.
@@ -150,7 +154,7 @@ def order_of(config: Material, name: str) -> int | None:
 
 
 def depth_of(name: str) -> int:
-    """Return the number of layers of a factored network from its name, for example 2 for "layers-2"."""
+    """Return the number of layers from a network's name, for example 2 for "layers-2"."""
     return int(name.removeprefix("layers-"))
 
 

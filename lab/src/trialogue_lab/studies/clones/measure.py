@@ -39,7 +39,9 @@ def parts(config: Config) -> list[Part]:
 
 
 def clone_parts(config: Material) -> list[Part]:
-    """Return one task per network, which trains the network on the text and samples sequences (a clone) from it.
+    """Return one task per network, which trains it and samples its clone.
+
+    A clone is a set of sequences sampled from a trained network.
 
     Args:
         config: Settings of the text, of the networks and of the sampling.
@@ -52,7 +54,7 @@ def clone_parts(config: Material) -> list[Part]:
 
 
 def _cloned(config: Material, name: str, artifacts: Path) -> MeasuredRows:
-    """Yield rows about one network, the Markov chains that sample from it, and the sampled sequences."""
+    """Train a network, sample from it, and yield rows about both."""
     corpus, seed = material.corpus_of(config, artifacts), config.seeds[0]
     network = material.network_of(config, name, seed, artifacts)
     if name != ENCODER:
@@ -87,7 +89,7 @@ def _cloned(config: Material, name: str, artifacts: Path) -> MeasuredRows:
 def network_row(
     config: Material, name: str, seed: int, network: MaskedNetwork | Transformer, artifacts: Path
 ) -> dict[str, Any]:
-    """Return a row with the masked-token loss and the accuracy of a network on held-out text.
+    """Measure the masked-token loss and the accuracy of a network on held-out text.
 
     Args:
         config: Settings of the text and of the networks.
@@ -137,10 +139,10 @@ def follow(
     looks: int,
     artifacts: Path,
 ) -> list[dict[str, Any]]:
-    """Train a network, and measure its losses on the text and on every clone during the training.
+    """Train a network, and measure its losses on all clones during the training.
 
-    A clone is a set of sequences that a Markov chain samples from another network trained on the text. Clones sampled
-    by Gibbs sampling are used only after the last number of sweeps.
+    Losses on the text itself are measured too. A clone is a set of sequences that a Markov chain samples from another
+    network trained on the text. Clones sampled by Gibbs sampling are used only after the last number of sweeps.
 
     Args:
         config: Settings of the text and the clones.

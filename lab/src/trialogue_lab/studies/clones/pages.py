@@ -15,7 +15,7 @@ _SAMPLER_NAMES = {PUBLISHED: "Metropolis, as published", GIBBS: "Gibbs"}
 
 
 def label_of(rows: Rows, name: str) -> str:
-    """Return the label of a clone in tables and figures, for example "2 factored layers: order 3".
+    """Return the label of a clone, for example "2 factored layers: order 3".
 
     A clone is a set of sequences sampled from a network. Its order is the largest number of tokens that interact in
     this network.
@@ -33,7 +33,7 @@ def label_of(rows: Rows, name: str) -> str:
 
 
 def _labelled_clones(rows: Rows) -> DataFrame:
-    """Return the measurements of all clones, with network, Markov chain and number of sweeps as row labels."""
+    """Return the measurements of all clones, one labelled row per Markov chain and sweeps."""
     table = rows["clone"]
     names = zip(table.clone, table.sampler, table.sweeps, strict=True)
     labels = [f"{label_of(rows, clone)}, {sampler}, {sweeps} sweeps" for clone, sampler, sweeps in names]
@@ -98,7 +98,7 @@ def _sequences(rows: Rows) -> DataFrame:
     "standard deviation over orders of the data, with the same initial weights",
 )
 def saturations_table(rows: Rows) -> Cells:
-    """Return the training steps at which an encoder's losses on the clones have almost stopped falling.
+    """Return the training steps at which an encoder's losses almost stop falling.
 
     The encoder is trained on a text. A clone is a set of sequences sampled from another network trained on the text. At
     the returned step, 95 % of the decrease to the smallest loss is complete.

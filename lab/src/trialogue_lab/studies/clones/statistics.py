@@ -119,7 +119,10 @@ def network_loss(rows: Rows, network: str) -> "Series[float]":
 
 @trainings
 def least_gain(rows: Rows) -> "Series[float]":
-    """Return the smallest decrease of the held-out loss from one factored network to the next deeper one.
+    """Return how much better each deeper factored network is, at least.
+
+    Each factored network is compared with the next deeper one by its loss on held-out text, and the smallest decrease
+    is returned.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -139,7 +142,9 @@ def least_gain(rows: Rows) -> "Series[float]":
 
 @trainings
 def encoder_gain(rows: Rows) -> "Series[float]":
-    """Return by how much the encoder's held-out loss is below the loss of the deepest factored network.
+    """Return how much lower the encoder's loss is than the deepest factored network's.
+
+    Losses are measured on held-out text.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -153,7 +158,7 @@ def encoder_gain(rows: Rows) -> "Series[float]":
 
 @followed
 def saturation(rows: Rows, clone: str, sampler: str) -> "Series[float]":
-    """Return the training step at which the loss on one clone has almost reached its minimum.
+    """Return the training step at which a loss has almost reached its minimum.
 
     A transformer is trained on a text. A clone is a set of sequences sampled from another network trained on the text.
     At the returned step, 95 % of the decrease to the smallest loss is complete.
@@ -171,7 +176,7 @@ def saturation(rows: Rows, clone: str, sampler: str) -> "Series[float]":
 
 @followed
 def lowest_saturation(rows: Rows, sampler: str) -> "Series[float]":
-    """Return the training step at which the loss on the clone of lowest order has almost reached its minimum.
+    """Return when the loss on the clone of lowest order almost reaches its minimum.
 
     A transformer is trained on a text. The clone of lowest order is a set of sequences sampled from the shallowest
     factored network, in which only few tokens interact. At the returned step, 95 % of the decrease to the smallest loss
@@ -189,7 +194,7 @@ def lowest_saturation(rows: Rows, sampler: str) -> "Series[float]":
 
 @followed
 def later(rows: Rows, sampler: str) -> "Series[float]":
-    """Compare the training steps at which the losses on two clones have almost reached their minimum.
+    """Compare when the losses on two clones almost reach their minimum.
 
     A transformer is trained on a text. A clone is a set of sequences sampled from another network trained on the text.
     One clone comes from an encoder, in which all tokens interact. The other comes from the shallowest factored network,
@@ -208,7 +213,7 @@ def later(rows: Rows, sampler: str) -> "Series[float]":
 
 @followed
 def in_order(rows: Rows, sampler: str) -> Counts:
-    """Count the trainings in which losses on the clones reach their minimum in the order of the clones.
+    """Count the trainings in which losses reach their minimum in the expected order.
 
     A transformer is trained on a text. A clone is a set of sequences sampled from another network trained on the text.
     Its order is the largest number of tokens that interact in this network. A training is a success if the loss on each
@@ -272,7 +277,10 @@ def _late_losses(table: DataFrame, share: float) -> DataFrame:
 
 
 def _late_falls(table: DataFrame, share: float) -> "Series[float]":
-    """Return the decrease of a loss from a share of the training steps to its later minimum, by seed."""
+    """Return how much a loss decreases late in the training, by seed.
+
+    The decrease is from a share of the training steps to the later minimum.
+    """
     late = _late_losses(table, share)
     return late.iloc[0] - late.min()
 
@@ -299,9 +307,10 @@ def late_gain(rows: Rows, sampler: str) -> "Series[float]":
 
 @followed
 def late_change(rows: Rows, clone: str, sampler: str) -> "Series[float]":
-    """Return the loss on a clone after 30 % of the training steps minus the loss after the last step.
+    """Return how much the loss on a clone decreases late in the training.
 
-    A transformer is trained on a text. A clone is a set of sequences sampled from another network trained on the text.
+    It is the loss after 30 % of the training steps minus the loss after the last step. A transformer is trained on a
+    text. A clone is a set of sequences sampled from another network trained on the text.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -317,7 +326,7 @@ def late_change(rows: Rows, clone: str, sampler: str) -> "Series[float]":
 
 @followed
 def low_orders_later(rows: Rows, sampler: str) -> "Series[float]":
-    """Compare when the losses on the encoder's clone and on all clones of low order reach their minimum.
+    """Compare when the losses on several clones almost reach their minimum.
 
     A transformer is trained on a text. A clone is a set of sequences sampled from another network trained on the text.
     Clones of low order come from all factored networks except the deepest, in which only few tokens interact. All
@@ -341,7 +350,7 @@ def low_orders_later(rows: Rows, sampler: str) -> "Series[float]":
 
 @followed
 def late_share(rows: Rows, sampler: str) -> "Series[float]":
-    """Return the share of the decrease of a loss that happens after 10 % of the training steps.
+    """Return the share of a loss's decrease that comes after 10 % of the training.
 
     A transformer is trained on a text. Its loss is measured on a clone, which is a set of sequences sampled from the
     shallowest factored network. Decreases end at the smallest loss.
@@ -359,7 +368,7 @@ def late_share(rows: Rows, sampler: str) -> "Series[float]":
 
 @followed
 def between_sweeps(rows: Rows, clone: str, sampler: str) -> "Series[float]":
-    """Return how much the losses on a clone depend on the length of the Markov chain that sampled it.
+    """Return how much losses on a clone depend on the length of its Markov chain.
 
     A transformer is trained on a text. A clone is a set of sequences that a Markov chain samples from another network.
     It is stored after several numbers of sweeps. A sweep is N single-token updates of a sequence of N tokens. Losses on
@@ -379,7 +388,7 @@ def between_sweeps(rows: Rows, clone: str, sampler: str) -> "Series[float]":
 
 
 def twin_curves(rows: Rows, order: int) -> DataFrame:
-    """Return exact losses of an encoder that is trained on samples of a small known distribution.
+    """Return exact losses of an encoder that learns a small known distribution.
 
     The known distribution has interactions of up to four tokens. Losses are expectations under a copy of the
     distribution, from which interactions of more than `order` tokens are removed.
@@ -433,9 +442,10 @@ def twin_later(rows: Rows, high: int, low: int) -> "Series[float]":
 
 @distributions
 def distance(rows: Rows, order: int, sampler: str) -> "Series[float]":
-    """Return the total variation distance between a known distribution and the stationary distribution of a chain.
+    """Return the distance of a Markov chain's stationary distribution from a known distribution.
 
-    The Markov chain updates single tokens with the exact conditional probabilities of the known distribution.
+    The distance is the total variation. The Markov chain updates single tokens with the exact conditional probabilities
+    of the known distribution.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.

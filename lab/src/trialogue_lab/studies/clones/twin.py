@@ -98,7 +98,7 @@ def _clones(config: Config, model: ManyBody) -> dict[int, Tensor]:
 
 
 def _sampler_rows(config: Config, seed: int) -> MeasuredRows:
-    """Yield how far each Markov chain's stationary distribution is from the distribution whose conditionals it uses."""
+    """Yield the total variation distance of each Markov chain's stationary distribution from the true one."""
     states = whole_sequences(config.twin_vocab, config.twin_sites)
     for order in config.twin_orders:
         model = _many_body_model(config, seed, order)

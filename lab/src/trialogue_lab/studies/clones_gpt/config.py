@@ -16,7 +16,7 @@ from trialogue_lab.training.published import gpt_neo_training
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Material):
-    """Settings of a run: the text, the clones, and decoders like GPT-Neo that are trained on the text.
+    """Settings of a run: the text, the clones, and the decoders that are measured on them.
 
     A clone is a set of sequences sampled from another network trained on the text. Each seed trains one decoder, with
     another order of the data.
@@ -47,7 +47,7 @@ class Config(Material):
         self.decoder()
 
     def decoder(self) -> TransformerConfig:
-        """Return the architecture of the decoder, a causal language model like GPT-Neo of the size `decoder_size`."""
+        """Return the architecture of the decoder, a causal language model like GPT-Neo."""
         if self.decoder_size == "published":
             return gpt_neo(self.vocab_size, self.length)
         return gpt_neo(self.vocab_size, self.length, heads=4, width=self.decoder_width)

@@ -29,7 +29,9 @@ def parts(config: Config) -> list[Part]:
 
 @dataclass(frozen=True)
 class RowBatches:
-    """Function from a training step to a batch of token sequences, which are sampled with replacement.
+    """Function from a training step to a batch of token sequences.
+
+    Sequences are sampled with replacement.
 
     Args:
         rows: Token ids (n, N) of the text, with one sequence of N tokens per row.

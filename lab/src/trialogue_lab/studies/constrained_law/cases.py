@@ -37,7 +37,7 @@ class ModelQuestion:
 
 
 def case_of(config: Config, kind: str, seed: int) -> ModelQuestion:
-    """Return a question for the language model of the config, with a constraint on the answer.
+    """Return a question for the language model, with a constraint on the answer.
 
     Args:
         config: Settings with the name of the model. If the name is empty, a random model of four letters is used.
@@ -59,7 +59,9 @@ _loaded = cache(load_pretrained)
 
 
 def toy_case(config: Config, kind: str, seed: int) -> ModelQuestion:
-    """Return a random language model of four letters, with a constraint that allows only a few words.
+    """Return a random language model of four letters, with a simple constraint.
+
+    The constraint allows only a few words.
 
     Args:
         config: Settings with the maximum number of tokens.

@@ -117,7 +117,7 @@ def _on_tree(
     seed: int,
     answers: dict[str, distributions.Distribution],
 ) -> MeasuredRows:
-    """Yield measurements on the enumerated answers, and add the output distributions of the methods to `answers`."""
+    """Yield measurements on all allowed answers, and add output distributions to `answers`."""
     target, restricted, masked = answers["restricted"], tree.restricted, tree.masked
     proposal = np.array([masked[x] for x in restricted])
     weights = np.array([restricted[x] / masked[x] for x in restricted])
@@ -169,7 +169,7 @@ def _shares(samples: samplers.Samples, text: Callable[[tuple[int, ...]], str]) -
 def _on_model(
     case: ModelQuestion, config: Config, seed: int, answers: dict[str, distributions.Distribution]
 ) -> MeasuredRows:
-    """Yield measurements of samplers on the model, and add the shares of sampled texts to `answers`."""
+    """Yield measurements of samplers, and add the shares of sampled texts to `answers`."""
     for name, (sampler, weighted, timed) in METHODS.items():
         number = max(1, config.samples // (timed or 1))
         began = time.process_time()

@@ -49,7 +49,10 @@ def _methods_table(rows: Rows) -> ledger.Cells:
 
 
 def _answers(rows: Rows, methods: list[str]) -> DataFrame:
-    """Return the probabilities of answers to one question, by method: the most probable answers, and invalid ones."""
+    """Return the probabilities of the answers to one question, by decoding method.
+
+    Only the most probable answers are listed, and invalid ones are added up.
+    """
     answers = rows.where("answer", kind="regex", seed=rows["answer"].seed.min())
     shown = answers.sort_values("restricted", ascending=False).set_index("text")[methods].fillna(0.0)
     invalid = (1.0 - shown.sum()).clip(lower=0.0).to_frame("invalid").T

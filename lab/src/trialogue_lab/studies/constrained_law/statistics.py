@@ -86,7 +86,7 @@ def best_weighted(rows: Rows) -> "Series[float]":
 
 @prompt_sets
 def gain_of_resampling_on_the_way(rows: Rows) -> "Series[float]":
-    """Compare two decoding methods: one resamples partial outputs, the other selects one of several complete outputs.
+    """Compare resampling of partial outputs with a selection among complete outputs.
 
     The first method is sequential Monte Carlo. The second selects one of equally many masked outputs by its importance
     weight. Both are compared by the total variation distance between sampled answers and the target, which is a
@@ -123,10 +123,11 @@ def rejection_queries(rows: Rows) -> float:
 
 @prompt_sets
 def gain_over_rejection(rows: Rows) -> "Series[float]":
-    """Compare the efficiency of weighted masked decoding and rejection sampling, in effective samples per model call.
+    """Compare the efficiency of weighted masked decoding and rejection sampling.
 
-    Masked decoding masks forbidden tokens, and corrects its outputs by importance weights. The effective sample size
-    accounts for unequal weights. Rejection sampling generates answers without the constraint until one satisfies it.
+    Efficiency is the number of effective samples per model call. Masked decoding masks forbidden tokens, and corrects
+    its outputs by importance weights. The effective sample size accounts for unequal weights. Rejection sampling
+    generates answers without the constraint until one satisfies it.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -142,17 +143,19 @@ def gain_over_rejection(rows: Rows) -> "Series[float]":
 
 @exact
 def samples_over_rejection(rows: Rows) -> float:
-    """Return the ratio of effective samples per model call, weighted masked decoding divided by rejection sampling.
+    """Return how much more efficient weighted masked decoding is than rejection sampling.
 
-    It is the geometric mean over all questions. See `gain_over_rejection` for both methods.
+    It is the ratio of effective samples per model call. It is the geometric mean over all questions. See
+    `gain_over_rejection` for both methods.
     """
     return float(10 ** gain_over_rejection()(rows).mean())
 
 
 @exact
 def unexplored(rows: Rows) -> float:
-    """Return the largest probability of allowed answers that the enumeration did not reach, over all questions.
+    """Return the largest probability of allowed answers that the enumeration did not reach.
 
-    It is computed under the model given the constraint and under masked decoding, and the larger one counts.
+    The maximum is taken over all questions. It is computed under the model given the constraint and under masked
+    decoding, and the larger one counts.
     """
     return float(rows["tree"][["unexplored_p", "unexplored_q"]].max().max())

@@ -79,7 +79,7 @@ class TokenTree:
 
     @property
     def restricted(self) -> dict[tuple[int, ...], float]:
-        """Probability of each enumerated token sequence under the model, given that the output is one of them."""
+        """Probability of each enumerated token sequence under the model given the constraint."""
         total = self.accepted_mass
         return {tokens: math.exp(log_p) / total for tokens, (log_p, _) in self.leaves.items()}
 
@@ -165,9 +165,10 @@ def explore(
 
 
 def first_leaf(tree: TokenTree) -> tuple[dict[tuple[int, ...], float], float]:
-    """Return the exact output distribution of a random walk on the tree that stops at the first complete sequence.
+    """Return the exact output distribution of a random walk on the tree.
 
-    In each step, the walk adds the next token or removes the last one. It never leaves the explored tree.
+    The walk stops at the first complete sequence. In each step, the walk adds the next token or removes the last one.
+    It never leaves the explored tree.
 
     Args:
         tree: The explored tree of allowed prefixes.
@@ -186,7 +187,7 @@ def first_leaf(tree: TokenTree) -> tuple[dict[tuple[int, ...], float], float]:
 
 
 def _placed(rows: list[tuple[int, ...]], prefixes: Iterable[tuple[int, ...]]) -> list[int]:
-    """Assign each prefix to the row of the batch that shares the longest evaluated prefix with it."""
+    """Assign each prefix to the batch row that shares the longest prefix with it."""
     places: dict[int, tuple[int, ...]] = {}
     for prefix in prefixes:
         free = (row for row in range(len(rows)) if row not in places)
@@ -197,11 +198,12 @@ def _placed(rows: list[tuple[int, ...]], prefixes: Iterable[tuple[int, ...]]) ->
 
 
 class Lumped(PrefixOracle, Verifier):
-    """Small copy of a model and its verifier, in which one token stands for all tokens that are not in the tree.
+    """Small copy of a model and its verifier, with fewer tokens.
 
-    A sampler that never continues a rejected prefix has the same output distribution as on the original model. Token 0
-    ends a sequence. Tokens 1, 2, ... are the other allowed next tokens, most probable first. The last token,
-    `elsewhere`, stands for all tokens that are not allowed or were not explored.
+    One token stands for all tokens that are not in the tree. A sampler that never continues a rejected prefix has the
+    same output distribution as on the original model. Token 0 ends a sequence. Tokens 1, 2, ... are the other allowed
+    next tokens, most probable first. The last token, `elsewhere`, stands for all tokens that are not allowed or were
+    not explored.
 
     Args:
         tree: The explored tree of allowed prefixes.
@@ -270,7 +272,9 @@ class Lumped(PrefixOracle, Verifier):
         return (~(within & (tokens == self.elsewhere)).any(1)).double()
 
     def children(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Return the value, 0 or 1, of each selected sequence extended by each token of the vocabulary.
+        """Return the value of each selected sequence extended by each token.
+
+        The value is 1 without the token `elsewhere`, and 0 otherwise.
 
         Args:
             decoding: The sequences being generated.

@@ -19,7 +19,7 @@ from trialogue_lab.studies.decoding_laws.methods import EXACT, MASK, METHODS, NO
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run: one per seed of the random language models, and one for uniform models.
+    """Return one task per seed of the random models, and one for uniform models.
 
     Args:
         config: Settings of the run.

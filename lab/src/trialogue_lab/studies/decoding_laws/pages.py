@@ -30,13 +30,13 @@ _ABOVE = ("first leaf with momentum, verdicts",)
 
 
 def _names(rows: Rows, prefix: str) -> list[str]:
-    """Return the methods whose names are `prefix` and a number, in the order of the numbers."""
+    """Return the methods named `prefix` and a number, in ascending order."""
     names = [name for name in rows["rule"].rule.unique() if name.startswith(prefix)]
     return sorted(names, key=lambda name: int(name.removeprefix(prefix)))
 
 
 def _point(rows: Rows, method: str) -> tuple[float, float]:
-    """Return the relative number of model calls of a method, and its distance from the expected distribution."""
+    """Return the relative number of model calls and the distance of a method."""
     return float(np.exp(np.log(stats.price(method)(rows)).mean())), float(stats.decoded(method)(rows).mean())
 
 

@@ -51,10 +51,11 @@ def decoded(rows: Rows, rule: str, column: str = "variation") -> "Series[float]"
 
 @oracles
 def at_varying_lengths(rows: Rows, rule: str) -> "Series[float]":
-    """Return the mean distance of a decoding method over constraints whose valid strings differ in length.
+    """Return the mean distance of a decoding method over some constraints.
 
-    The distance is the total variation between the output distribution and the distribution that users expect. For most
-    methods, this is the model's distribution given the constraint.
+    These are the constraints whose valid strings differ in length. The distance is the total variation between the
+    output distribution and the distribution that users expect. For most methods, this is the model's distribution given
+    the constraint.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -131,7 +132,7 @@ def price(rule: str) -> Statistic:
 
 @oracles
 def growth(rows: Rows, rule: str) -> "Series[float]":
-    """Return how much the distance of a decoding method increases from short strings to long strings.
+    """Return how much a decoding method's distance increases from short to long strings.
 
     Every constraint is measured at two maximum lengths. The distance is the total variation between the output
     distribution and the distribution that users expect. For most methods, this is the model's distribution given the

@@ -101,7 +101,7 @@ def _measure_network(config: Config, name: str, seed: int, _: Path) -> MeasuredR
 
 
 def _measure_setting(config: Config, setting: networks.Setting, _: Path) -> MeasuredRows:
-    """Measure all networks of a row of Table 2.6, and how much the attention of each two of them differs, by layer."""
+    """Measure all networks of a row of Table 2.6, and the differences between their attention."""
     types, depth = setting.types, setting.depth
     config = replace(config, standard_learning_rate=config.grid_learning_rate)
     patterns_by_seed: dict[int, list[Tensor]] = {}

@@ -125,7 +125,9 @@ def train_network(
 
 
 def pattern_rows(network: DyckTransformer, prefix: tuple[int, ...]) -> MeasuredRows:
-    """Yield the attention weights of a network on one prefix of a bracket string, one row per layer.
+    """Yield the attention weights of a network on one prefix, by layer.
+
+    The prefix is the start of a bracket string.
 
     Args:
         network: The network.

@@ -34,7 +34,9 @@ def _attention_figure(rows: Rows) -> Drawing:
 
 
 def draw_pattern(axes: Axes, row: "Series[str]", prefix: tuple[int, ...], title: str) -> None:
-    """Draw the attention weights of a network on a prefix of a bracket string as an image.
+    """Draw the attention weights of a network on one prefix as an image.
+
+    The prefix is the start of a bracket string.
 
     Args:
         axes: The axes to draw on.

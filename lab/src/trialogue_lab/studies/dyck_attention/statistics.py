@@ -56,7 +56,9 @@ def minimal(rows: Rows, arm: str, column: str) -> "Series[float]":
 
 @standard_trainings
 def standard(rows: Rows, arm: str, column: str) -> "Series[float]":
-    """Return a measured value of networks with two transformer layers, which are trained to predict closing brackets.
+    """Return a measured value of networks with two transformer layers.
+
+    The networks are trained to predict closing brackets.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -72,7 +74,7 @@ def standard(rows: Rows, arm: str, column: str) -> "Series[float]":
 
 @grid_trainings
 def setting_closed(rows: Rows, setting: Setting) -> "Series[float]":
-    """Return the accuracy of networks on the closing brackets of complete strings, for one row of Table 2.6.
+    """Return the accuracy of networks on closing brackets, for one row of Table 2.6.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -86,9 +88,10 @@ def setting_closed(rows: Rows, setting: Setting) -> "Series[float]":
 
 @exact
 def learned_share(rows: Rows) -> float:
-    """Return the smallest share of networks that predict more than 97 % of closing brackets correctly.
+    """Return the smallest share of networks with an accuracy above 97 %.
 
-    The share is computed for every row of Table 2.6, and the minimum over rows is returned.
+    The accuracy is the share of correctly predicted closing brackets. The share is computed for every row of Table 2.6,
+    and the minimum over rows is returned.
     """
     return min(float((setting_closed(setting)(rows) > LEARNED).mean()) for setting in SETTINGS)
 
@@ -127,11 +130,11 @@ def standard_closed(rows: Rows, arm: str) -> Counts:
 
 @trainings
 def variation(rows: Rows, arm: str) -> "Series[float]":
-    """Return how much the attention weights of two networks with different seeds differ, on average over pairs.
+    """Return how much the attention weights of networks with different seeds differ.
 
-    The first layer of the networks is a fixed embedding of brackets. The difference is the squared distance between
-    their attention weights on one prefix, divided by the expected squared distance between random causal attention
-    weights.
+    Pairs of networks are compared, and the mean over pairs is returned. The first layer of the networks is a fixed
+    embedding of brackets. The difference is the squared distance between their attention weights on one prefix, divided
+    by the expected squared distance between random causal attention weights.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -145,10 +148,11 @@ def variation(rows: Rows, arm: str) -> "Series[float]":
 
 @standard_trainings
 def standard_variation(rows: Rows, arm: str, layer: int) -> "Series[float]":
-    """Return how much the attention weights of two networks with different seeds differ, on average over pairs.
+    """Return how much the attention weights of networks with different seeds differ.
 
-    The networks have two transformer layers. The difference is the squared distance between their attention weights on
-    one prefix, divided by the expected squared distance between random causal attention weights.
+    Pairs of networks are compared, and the mean over pairs is returned. The networks have two transformer layers. The
+    difference is the squared distance between their attention weights on one prefix, divided by the expected squared
+    distance between random causal attention weights.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -163,10 +167,11 @@ def standard_variation(rows: Rows, arm: str, layer: int) -> "Series[float]":
 
 @grid_trainings
 def setting_variation(rows: Rows, setting: Setting, layer: int) -> "Series[float]":
-    """Return how much the attention weights of two networks with different seeds differ, for one row of Table 2.6.
+    """Return how much the attention weights of networks with different seeds differ.
 
-    The difference is the mean squared distance between their attention weights on complete bracket strings, divided by
-    the expected squared distance between random causal attention weights. It is averaged over pairs of networks.
+    The networks belong to one row of Table 2.6. The difference is the mean squared distance between their attention
+    weights on complete bracket strings, divided by the expected squared distance between random causal attention
+    weights. It is averaged over pairs of networks.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -202,7 +207,7 @@ def table_variation(rows: Rows, layer: int, least_layers: int = 2) -> "Series[fl
 def rank_correlation(
     rows: Rows, arm: str, accuracy: str = "outside", violation: str = "balance"
 ) -> "Series[float]":
-    """Return the Spearman correlation between the balance violation of networks and their error on long prefixes.
+    """Return the Spearman correlation of the balance violation with the error of networks.
 
     The balance violation measures how far an opening bracket and its matching closing bracket are from canceling in the
     attention sums. It is zero in Theorem 2.2.1. The error is the share of closing brackets that a network predicts
@@ -246,7 +251,7 @@ def positive_share(rows: Rows) -> float:
 
 @exact
 def inequalities_failed(rows: Rows) -> float:
-    """Return how often an inequality in the proof of Theorem 2.2.2 is violated, over all trained networks.
+    """Return how often an inequality in the proof of Theorem 2.2.2 is violated.
 
     The theorem states that matched brackets nearly cancel in the attention sums of a network with small errors. The
     inequalities are evaluated for several prefixes per network.

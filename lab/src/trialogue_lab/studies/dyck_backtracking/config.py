@@ -150,7 +150,9 @@ class Config(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class UntilConverged(Config):
-    """Settings of a run in which each training ends when the model is accurate, or after `steps` steps.
+    """Settings of a run in which a training ends when the model is accurate.
+
+    A training also ends after `steps` steps.
 
     Args:
         converged_accuracy: Accuracy on the closing brackets of the validation strings at which a training ends.

@@ -44,7 +44,9 @@ def parts(config: Config) -> list[Part]:
 
 
 def measure_training(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
-    """Train a model, and measure its loss and accuracy on strings of the training and the prompt distribution.
+    """Train a model, and measure its loss and accuracy on two distributions.
+
+    They are the training distribution and the distribution of prompts.
 
     Args:
         config: Settings of the run.
@@ -98,9 +100,10 @@ def measure_probe(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
 
 
 def measure_clusters(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
-    """Cluster the hidden states of correct and erroneous prefixes by k-means, without their labels (Figure 3.1).
+    """Cluster the hidden states of correct and erroneous prefixes by k-means (Figure 3.1).
 
-    The purity is the share of prefixes whose label, correct or erroneous, is the more frequent one in their cluster.
+    The labels are not used. The purity is the share of prefixes whose label, correct or erroneous, is the more frequent
+    one in their cluster.
 
     Args:
         config: Settings of the run.
@@ -119,10 +122,10 @@ def measure_clusters(config: Config, seed: int, artifacts: Path) -> MeasuredRows
 
 
 def measure_inducing(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
-    """Complete prefixes after which the model made an error, with several decoding methods (Tables 3.1, 3.2 and 3.4).
+    """Complete prefixes after which the model made an error (Tables 3.1, 3.2 and 3.4).
 
-    One method is backtracking (Algorithm 1). If a verifier rejects a token, it erases the last B tokens (the stride),
-    at most Q times per string (the quota).
+    Several decoding methods are compared. One method is backtracking (Algorithm 1). If a verifier rejects a token, it
+    erases the last B tokens (the stride), at most Q times per string (the quota).
 
     Args:
         config: Settings of the run.
@@ -252,7 +255,7 @@ def _completion(seed: int, stream: str) -> Callable[..., Samples]:
 
 
 def _score(config: Config, samples: Samples) -> dict[str, float]:
-    """Return the share of completions that are valid bracket strings (Definition 3.2.2), and the number of others."""
+    """Return the share of valid completions (Definition 3.2.2) and the number of errors."""
     distribution = config.training_distribution()
     valid = distribution.is_member(samples.tokens, samples.lengths, distribution.vocab_size)
     return {"accuracy": float(valid.double().mean()), "errors": int((~valid).sum()), "n": len(valid)}

@@ -165,7 +165,7 @@ def _batch(strings: Strings, size: int, seed: int, step: int) -> Tensor:
 
 
 def collect_errors(config: Config, seed: int, artifacts: Path) -> Errors:
-    """Collect strings in which the model makes an error, and correct strings of the same lengths.
+    """Collect strings with an error of the model, and correct strings of equal lengths.
 
     The result is stored in `artifacts` and loaded by later calls.
 
@@ -210,7 +210,9 @@ def collect_errors(config: Config, seed: int, artifacts: Path) -> Errors:
 
 
 def probe_examples(config: Config, seed: int, artifacts: Path) -> tuple[Tensor, Tensor]:
-    """Return the training examples of the probe, which classifies hidden states into correct and erroneous prefixes.
+    """Return the training examples of the probe, which are hidden states with labels.
+
+    The probe classifies hidden states into correct and erroneous prefixes.
 
     Args:
         config: Settings of the run.
@@ -229,9 +231,10 @@ def probe_examples(config: Config, seed: int, artifacts: Path) -> tuple[Tensor, 
 
 
 def make_probe_verifier(config: Config, seed: int, artifacts: Path) -> ProbeVerifier:
-    """Return a verifier that rates prefixes by a trained probe, a classifier of the model's hidden states.
+    """Return a verifier that rates prefixes by a trained probe.
 
-    The probe is trained on the first random split of its examples into training and validation sets.
+    The probe is a classifier of the model's hidden states. The probe is trained on the first random split of its
+    examples into training and validation sets.
 
     Args:
         config: Settings of the run.

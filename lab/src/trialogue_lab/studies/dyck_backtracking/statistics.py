@@ -69,9 +69,10 @@ def clustered(rows: Rows, clusters: int, column: str = "purity") -> "Series[floa
 
 @trainings
 def probe(rows: Rows, over_splits: str = "mean") -> "Series[float]":
-    """Return the validation accuracy of the probe, which classifies hidden states into correct and erroneous prefixes.
+    """Return the validation accuracy of the probe.
 
-    A probe is trained for each of several random splits of the examples into training and validation sets.
+    The probe classifies a model's hidden states into correct and erroneous prefixes. A probe is trained for each of
+    several random splits of the examples into training and validation sets.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -85,7 +86,9 @@ def probe(rows: Rows, over_splits: str = "mean") -> "Series[float]":
 
 @trainings
 def inducing(rows: Rows, /, walk: str, column: str = "accuracy", **values: object) -> "Series[float]":
-    """Return the mean of a measured quantity over completions of prefixes after which the model made an error.
+    """Return the mean of a quantity over completions of difficult prefixes.
+
+    These are prefixes after which the model made an error.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -123,7 +126,7 @@ def unseen(rows: Rows, verifier: str, top_p: float, column: str = "errors") -> "
 
 
 def errors_ratio(first: str, second: str, top_p: float) -> Statistic:
-    """Return the statistic that divides the number of errors of one decoding method by the number of another.
+    """Return the statistic that divides the errors of one decoding method by another's.
 
     One half is added to both numbers, because they can be zero.
 
@@ -141,7 +144,7 @@ def errors_ratio(first: str, second: str, top_p: float) -> Statistic:
 
 
 def queries_ratio(top_p: float, column: str = "queries") -> Statistic:
-    """Return the statistic that divides the model calls of backtracking by the model calls of plain sampling.
+    """Return the statistic that compares the model calls of backtracking and plain sampling.
 
     Backtracking erases the last tokens if a trained probe, a classifier of hidden states, rejects a prefix.
 

@@ -92,7 +92,7 @@ def _add_noise(network: models.DyckTransformer, std: float, seed: int) -> None:
 
 
 def _sample_closings(config: Config, seed: int, shortest: int, longest: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Sample prefixes of bracket strings that end with a closing bracket and leave a bracket open.
+    """Sample prefixes that end with a closing bracket and leave a bracket open.
 
     Returns:
         Token ids (n, width), lengths (n,), and the types (n,) of the innermost open brackets.
@@ -142,7 +142,10 @@ def _measure_chains(seeds: tuple[int, ...], _: Path) -> MeasuredRows:
 
 
 def _measure_lemma(_: Path) -> MeasuredRows:
-    """Test Lemma 2.2.1 on random vectors: yield the largest distance of normalized sums, divided by its bound eps."""
+    """Test Lemma 2.2.1 on random vectors.
+
+    Yield the largest distance of normalized sums, divided by its bound eps.
+    """
     random = generator(0, "lemma 2.2.1")
     far, *near = (torch.empty(2000, 5, dtype=torch.float64).normal_(generator=random) for _ in range(3))
     far = far / far.norm(dim=1, keepdim=True)

@@ -16,7 +16,7 @@ networks = Replication("draw", "seeds")
 
 @networks
 def accuracy(rows: Rows, disturbance: float, longest: int) -> "Series[float]":
-    """Return how often a transformer with noise predicts the correct type of the next closing bracket.
+    """Return how often a transformer with noise predicts the correct closing bracket.
 
     Without noise, the transformer predicts exact probabilities. Normal noise is added to its attention scores.
 
@@ -89,7 +89,7 @@ def slope(rows: Rows, disturbance: float) -> "Series[float]":
 
 @exact
 def failed(rows: Rows, step: str) -> float:
-    """Return how often an inequality in the proof of Theorem 2.2.2 is violated, over all networks.
+    """Return how often an inequality in the proof of Theorem 2.2.2 is violated.
 
     The theorem states that matched brackets nearly cancel in the attention sums of a network with small errors. Its
     proof is a chain of three inequalities.
@@ -103,7 +103,7 @@ def failed(rows: Rows, step: str) -> float:
 
 @exact
 def positive(rows: Rows, network: str) -> float:
-    """Return the number of networks for which the first inequality of Theorem 2.2.2 is not trivial.
+    """Return for how many networks the first inequality of Theorem 2.2.2 is nontrivial.
 
     It is not trivial if it requires a positive distance between the representations of two prefixes.
 

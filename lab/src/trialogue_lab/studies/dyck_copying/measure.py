@@ -69,7 +69,7 @@ def _copy_accuracy(network: DyckTransformer, tokens: Tensor) -> float:
 
 
 def _summarize_attention(pattern: Tensor, tokens: Tensor) -> dict[str, float]:
-    """Return the distance of attention weights (n, T, T) from uniform weights, and mean weights on positions."""
+    """Return the distance of attention weights (n, T, T) from uniform, and some mean weights."""
     length = pattern.shape[-1]
     uniform = torch.ones(length, length).tril()
     uniform = (uniform / uniform.sum(1, keepdim=True)).expand_as(pattern)

@@ -9,7 +9,7 @@ trainings = Replication("training", "seeds")
 
 @trainings
 def copied(rows: Rows, arm: str, column: str = "copied") -> Counts:
-    """Count the tokens that a network predicts correctly after it was trained to copy its input.
+    """Count the tokens that a network copies correctly from its input.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -26,7 +26,7 @@ def copied(rows: Rows, arm: str, column: str = "copied") -> Counts:
 
 @trainings
 def lost(rows: Rows, arm: str) -> Counts:
-    """Count how many fewer tokens a network copies correctly if its attention weights are made uniform.
+    """Count how many fewer tokens a network copies correctly with uniform attention.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -41,7 +41,9 @@ def lost(rows: Rows, arm: str) -> Counts:
 
 @trainings
 def last_layer(rows: Rows, arm: str, column: str) -> "Series[float]":
-    """Return a property of the attention weights in the last layer of a network that copies bracket strings.
+    """Return a property of the attention weights in the last layer of a network.
+
+    The network is trained to copy bracket strings.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.

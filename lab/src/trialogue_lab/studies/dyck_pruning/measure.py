@@ -71,7 +71,7 @@ def _measure_lemmas(config: Config, seed: int, _: Path) -> MeasuredRows:
 
 
 def _largest_error(differences: Tensor, inputs: Tensor) -> float:
-    """Return the largest norm of a difference (n, size) relative to the norm of its input (n, size)."""
+    """Return the largest norm of a difference relative to its input, both (n, size)."""
     return float((differences.norm(dim=1) / inputs.norm(dim=1)).max())
 
 
@@ -102,7 +102,7 @@ def _measure_transformers(config: Config, seed: int, _: Path) -> MeasuredRows:
 
 @torch.no_grad()
 def _distance(target: Weights, other: Weights, seed: int) -> float:
-    """Return the largest distance between the outputs of two transformers, relative to the largest input vector."""
+    """Return the largest distance between two transformers' outputs, relative to the largest input."""
     inputs = uniform_weights(_SEQUENCES * _POSITIONS, len(target[0].value), seed, "sequences")
     inputs = inputs.reshape(_SEQUENCES, _POSITIONS, -1) / inputs.norm(dim=1).max()
     padded = torch.nn.functional.pad(inputs, (0, len(other[0].value) - inputs.shape[2]))

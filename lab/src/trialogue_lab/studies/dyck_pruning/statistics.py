@@ -14,7 +14,7 @@ draws = Replication("draw", "seeds")
 
 
 def _fits(table: DataFrame, column: str) -> DataFrame:
-    """Return slope and R^2 of the decimal logarithm of the error against a column, by seed."""
+    """Return slope and R^2 of log10(error) against a column, by seed."""
     fits = {seed: linregress(own[column], np.log10(own.error)) for seed, own in table.groupby("seed")}
     found = {seed: {"slope": fit.slope, "r_squared": fit.rvalue**2} for seed, fit in fits.items()}
     return DataFrame.from_dict(found, orient="index")
@@ -71,7 +71,7 @@ def matrices_fall(rows: Rows, size: int) -> "Series[float]":
 
 @draws
 def straightness(rows: Rows, size: int) -> "Series[float]":
-    """Return how well the error of approximating a matrix is described by an exponential function of the width.
+    """Return how well an exponential function describes the error of approximating a matrix.
 
     The matrix is approximated by a random network with two layers, some of whose weights are set to zero. The logarithm
     of the error is fitted by a linear function of the number of hidden units.
@@ -104,7 +104,7 @@ def falls(rows: Rows, kind: str) -> "Series[float]":
 
 @draws
 def transformers_fall(rows: Rows, layers: int) -> "Series[float]":
-    """Return how fast the error of approximating a transformer decreases with the width of a random transformer.
+    """Return how fast the error of approximating a transformer decreases with the width.
 
     The target is approximated by a random transformer, some of whose weights are set to zero.
 

@@ -46,9 +46,9 @@ def _measure(config: Config, seed: int, _: Path) -> MeasuredRows:
 
 
 def gaussian(size: int, seed: int) -> tuple[Tensor, Weights]:
-    """Sample a Gaussian distribution of the tokens, and initial weights of a network with two layers.
+    """Sample a Gaussian distribution of the tokens, and initial weights of a network.
 
-    The network predicts token x_0 from the L other tokens.
+    The network has two layers. The network predicts token x_0 from the L other tokens.
 
     Args:
         size: Number L of other tokens.
@@ -64,7 +64,7 @@ def gaussian(size: int, seed: int) -> tuple[Tensor, Weights]:
 
 
 def three_bodies(config: Config, seed: int) -> tuple[SampleFlow, Tensor]:
-    """Sample tokens with three-body interactions, and return the gradient flow of a network on the samples.
+    """Sample tokens with three-body interactions, and return a gradient flow on them.
 
     The network predicts x_0. The samples have x_0 = w.x + x.Q x / 2 + noise. Here x contains the L other tokens, and w
     and Q are random.
@@ -111,7 +111,9 @@ def gradient_row(config: Config, covariance: Tensor, weights: Weights, seed: int
 
 
 def derivative(weights: Weights, points: Tensor, mass: Tensor) -> Weights:
-    """Return the negative gradient of half the mean squared error of the network, by automatic differentiation.
+    """Return the network's negative gradient of the loss, by automatic differentiation.
+
+    The loss is half the mean squared error.
 
     Args:
         weights: Weights of the two layers at which the gradient is computed.
@@ -132,7 +134,9 @@ def _squared_error(weights: Weights, points: Tensor, mass: Tensor) -> Tensor:
 
 
 def quadrature(covariance: Tensor, nodes: int = 4) -> tuple[Tensor, Tensor]:
-    """Return a Gauss-Hermite quadrature of a Gaussian distribution, exact for polynomials of degree 2 * nodes - 1.
+    """Return a Gauss-Hermite quadrature of a Gaussian distribution.
+
+    It is exact for polynomials of degree 2 * nodes - 1.
 
     Args:
         covariance: Covariance (L + 1, L + 1) of the distribution, whose mean is zero.
@@ -166,7 +170,7 @@ def largest_z(closed: Weights, weights: Weights, samples: Tensor) -> float:
 
 
 def two_body_row(config: Config, covariance: Tensor, weights: Weights) -> dict[str, float]:
-    """Integrate a gradient flow whose first layer starts at zero, and compare it with its exact solution.
+    """Compare a gradient flow whose first layer starts at zero with its exact solution.
 
     Args:
         config: Number of tokens and duration of the flow.
@@ -194,7 +198,9 @@ def two_body_row(config: Config, covariance: Tensor, weights: Weights) -> dict[s
 
 
 def bound_row(covariance: Tensor, weights: Weights) -> dict[str, float]:
-    """Compare the squared error that the network's first layer adds on Gaussian tokens with two formulas.
+    """Compare the squared error that the first layer adds with two formulas.
+
+    The tokens are Gaussian.
 
     Args:
         covariance: Covariance (L + 1, L + 1) of the tokens, predicted token x_0 first.
@@ -253,7 +259,7 @@ def decay_rows(config: Config, covariance: Tensor, weights: Weights) -> Measured
 
 
 def growth_rows(flow: SampleFlow, last: Tensor) -> MeasuredRows:
-    """Fit the exponential growth rate of a small first layer, and compare it with equation 13.
+    """Fit the growth rate of a small first layer, and compare it with equation 13.
 
     Args:
         flow: Gradient flow on samples of the tokens.
@@ -296,10 +302,10 @@ def growth_rows(flow: SampleFlow, last: Tensor) -> MeasuredRows:
 
 
 def example_rows(config: Config, seed: int) -> MeasuredRows:
-    """Compute the growth rate of the first layer in the published example of independent skewed tokens.
+    """Compute the growth rate of the first layer in the published example.
 
-    The tokens are centered exponential variables or their negatives, so that their third moments are 2 or -2. They are
-    independent of the predicted token x_0.
+    Its tokens are independent and skewed. The tokens are centered exponential variables or their negatives, so that
+    their third moments are 2 or -2. They are independent of the predicted token x_0.
 
     Args:
         config: Number of tokens and of samples.
@@ -325,7 +331,7 @@ def example_rows(config: Config, seed: int) -> MeasuredRows:
 
 
 def _greatest_eigenvalue(printed: Tensor) -> float:
-    """Return the greatest eigenvalue of the symmetric part, which is negative for a negative definite matrix."""
+    """Return the greatest eigenvalue of the symmetric part of a matrix."""
     return float(torch.linalg.eigvalsh((printed + printed.T) / 2).max())
 
 

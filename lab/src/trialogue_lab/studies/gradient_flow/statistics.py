@@ -13,10 +13,10 @@ distributions = Replication("draw", "seeds")
 
 @distributions
 def kept(rows: Rows, decays: bool = False) -> "Series[float]":
-    """Return the ratio of the final to the initial norm of a network's first layer under gradient flow.
+    """Return how much of a network's first layer remains after gradient flow.
 
-    The network has two layers and predicts one token from the others. The tokens are Gaussian, so that the first layer
-    has nothing to learn.
+    It is the ratio of the final to the initial norm. The network has two layers and predicts one token from the others.
+    The tokens are Gaussian, so that the first layer has nothing to learn.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -48,10 +48,10 @@ def growth(rows: Rows, column: str) -> "Series[float]":
 
 @distributions
 def example(rows: Rows, positive: bool, both_signs: bool, column: str = "rate") -> "Series[float]":
-    """Return the growth rate of a network's first layer in the published example of independent skewed tokens.
+    """Return the growth rate of a network's first layer in the published example.
 
-    The network has two layers and predicts one token from the others. Its first layer is small and grows under gradient
-    flow, while the last layer is given.
+    Its tokens are independent and skewed. The network has two layers and predicts one token from the others. Its first
+    layer is small and grows under gradient flow, while the last layer is given.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.

@@ -100,7 +100,7 @@ class Config(Settings):
         )
 
     def large_training(self, layers: int, seed: int) -> TrainingConfig:
-        """Return the training settings of a network on samples of a distribution of the published size.
+        """Return the training settings of a network on samples of a large distribution.
 
         Args:
             layers: Number of layers of the network. With one layer, there are a quarter of the steps.

@@ -15,10 +15,10 @@ _MAX_DRAWS = 1000
 
 @dataclass(frozen=True, eq=False)
 class Staircase:
-    """A random distribution with interactions of up to four tokens, and the lowest losses of simpler predictors.
+    """A random distribution in which up to four tokens interact.
 
-    A loss is the mean negative log-probability of a single masked token. A two-body (three-body) predictor is a product
-    of functions of at most two (three) tokens.
+    The lowest losses of simpler predictors are stored with it. A loss is the mean negative log-probability of a single
+    masked token. A two-body (three-body) predictor is a product of functions of at most two (three) tokens.
 
     Args:
         model: The distribution.
@@ -36,7 +36,7 @@ class Staircase:
 
     @property
     def four(self) -> float:
-        """Lowest loss of any predictor in nats, which is the conditional entropy of a token given the others."""
+        """Lowest loss of any predictor in nats, the conditional entropy of a token."""
         return self.population.entropy
 
     @property

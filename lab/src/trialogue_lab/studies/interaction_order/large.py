@@ -97,7 +97,7 @@ def _network_rows(
 
 
 def _form_loss(config: Config, order: int, sequences: Tensor, test_sequences: Tensor, seed: int) -> float:
-    """Return the held-out loss of a predictor that is a product of functions of `order` tokens, trained by AdamW."""
+    """Return the held-out loss of a trained product of functions of `order` tokens."""
     shape = ProductFormConfig(
         vocab_size=config.large_vocab_size, sites=config.large_sites, order=order, initial_scale=0.1
     )

@@ -53,7 +53,7 @@ def logit_spectrum(model: Masked, sites: int, site: int = 0) -> Tensor:
 
 
 def _basis(values: int) -> Tensor:
-    """Return an orthonormal basis (V, V) of the functions of one token, whose first row is constant."""
+    """Return an orthonormal basis (V, V) of functions of one token, the constant first."""
     triangular = torch.eye(values, dtype=torch.float64)
     triangular[:, 0] = 1.0
     columns, _ = torch.linalg.qr(triangular)

@@ -20,7 +20,7 @@ _NAMES = {1: "first layer", 2: "middle layer", 3: "last layer"}
 
 
 def _example(rows: Rows) -> int:
-    """Return the seed of the distribution whose lowest losses with two, three and four tokens are farthest apart."""
+    """Return the seed of the distribution whose lowest losses are farthest apart."""
     bounds = rows["law"]
     smaller_step = (bounds.two - bounds.three).combine(bounds.three - bounds.four, min)
     return int(bounds.seed.iloc[smaller_step.argmax()])
@@ -46,7 +46,7 @@ def _staircase_figure(rows: Rows) -> Drawing:
 
 
 def _draw_one_distribution(curves: Axes, moved: Axes, bounds: "Series[Any]", table: DataFrame) -> None:
-    """Draw the losses of networks on one distribution, and how far each layer of the deepest network has moved."""
+    """Draw losses on one distribution, and how far each of three layers has moved."""
     _draw_bounds(curves, bounds)
     table = table[table.step > 0]
     for layers, color in _DEPTHS.items():
@@ -84,7 +84,7 @@ def _draw_heights(rows: Rows, axes: Axes) -> None:
 
 
 def _height(losses: NDArray[np.float64], levels: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the losses on a scale on which the increasing numbers `levels` (3,) are 0, 1 and 2."""
+    """Map losses to a scale on which the increasing `levels` (3,) are 0, 1 and 2."""
     inside = np.interp(losses, levels, (0.0, 1.0, 2.0))
     beyond = 2 + (losses - levels[2]) / (levels[2] - levels[1])
     return np.where(losses > levels[2], beyond, inside)

@@ -55,7 +55,9 @@ def measure_small(config: Config, seed: int, _: Path) -> MeasuredRows:
 
 
 def network(config: Config, layers: int, seed: int, scale: float | None = None) -> FactoredAttention:
-    """Return an untrained network for a small distribution, whose attention weights do not depend on the tokens.
+    """Return an untrained factored network for a small distribution.
+
+    Its attention weights do not depend on the tokens.
 
     Args:
         config: Number of tokens per sequence, and size of the vocabulary.
@@ -73,7 +75,9 @@ def network(config: Config, layers: int, seed: int, scale: float | None = None) 
 
 
 def staircase_rows(config: Config, stairs: Staircase, seed: int) -> MeasuredRows:
-    """Train networks with one to three layers on a random distribution with interactions of up to four tokens.
+    """Train networks with one to three layers on a random distribution.
+
+    Up to four tokens of the distribution interact.
 
     Args:
         config: Settings of the trainings.
@@ -126,7 +130,9 @@ def train_network(
 
 
 def onset(moved: Losses) -> int:
-    """Return the first recorded time at which weights have moved by more than a tenth of their final distance.
+    """Return the first recorded time at which a layer has moved by a tenth.
+
+    The layer's distance from its initial weights is then more than a tenth of its final distance.
 
     Args:
         moved: Distances (times,) of a layer's weights from their initial values.
@@ -138,7 +144,7 @@ def onset(moved: Losses) -> int:
 
 
 def plateau_ratios(losses: Losses, levels: Sequence[float]) -> list[float]:
-    """Return how long a loss stays at each level, relative to the time that it takes to get there.
+    """Return how long a loss stays at each level, relative to the preceding decrease.
 
     A plateau consists of the steps within 0.01 nats of a level. A decrease begins where the previous plateau ends. Each
     has at least one step. A plateau that does not end is counted up to the last step. A level that is not reached has a
@@ -224,7 +230,9 @@ def correlation(found: Tensor, exact: Tensor) -> float:
 
 
 def spectrum_rows(config: Config, seed: int) -> MeasuredRows:
-    """Compute the interaction orders of random networks with one to four layers, with and without layer norm.
+    """Compute the interaction orders of random networks with one to four layers.
+
+    Networks with and without layer norm are measured.
 
     Args:
         config: Number of tokens per sequence.
@@ -258,7 +266,9 @@ def spectrum_rows(config: Config, seed: int) -> MeasuredRows:
 
 
 def exchange_rows(config: Config, stairs: Staircase, seed: int) -> MeasuredRows:
-    """Measure how much the logits of a three-layer network change if its first two layers are exchanged.
+    """Measure how much logits change if a network's first two layers are exchanged.
+
+    The network has three layers.
 
     Args:
         config: Settings of the networks.

@@ -21,7 +21,7 @@ def _trainings_with(rows: Rows, layers: int) -> DataFrame:
 
 
 def _count_in_order(rows: Rows, *layers: int) -> Counts:
-    """Count the networks with three layers in which the given layers begin to learn in the given order."""
+    """Count the networks of three layers in which `layers` learn in this order."""
     onsets = _trainings_with(rows, 3)[[f"onset_{layer}" for layer in layers]]
     return counts_from_shares((onsets.diff(axis=1).iloc[:, 1:] > 0).all(axis=1), trials=1)
 
@@ -62,7 +62,7 @@ def bound(rows: Rows, form: str) -> "Series[float]":
 
 @trainings
 def excess(rows: Rows, layers: int) -> "Series[float]":
-    """Return the final loss of a network minus the loss that the source predicts for its number of layers.
+    """Return the final loss of a network minus the loss that the source predicts.
 
     Networks predict single masked tokens of a random distribution, in which up to four tokens interact. The predicted
     loss is the lowest one that is possible with interactions of two tokens for one layer, three tokens for two layers,
@@ -81,10 +81,11 @@ def excess(rows: Rows, layers: int) -> "Series[float]":
 
 @trainings
 def standing(rows: Rows, level: int) -> "Series[float]":
-    """Return how long the loss of a network with three layers stays at the final loss of a shallower network.
+    """Return how long a network's loss stays on a plateau.
 
-    The loss decreases in steps with plateaus between them. The number of training steps on this plateau is divided by
-    the number of training steps of the preceding decrease.
+    The network has three layers, and the plateau is at the final loss of a shallower network. The loss decreases in
+    steps with plateaus between them. The number of training steps on this plateau is divided by the number of training
+    steps of the preceding decrease.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -98,10 +99,10 @@ def standing(rows: Rows, level: int) -> "Series[float]":
 
 @trainings
 def in_order(rows: Rows) -> Counts:
-    """Count the networks with three layers in which the last layer learns first and the first layer learns last.
+    """Count the networks in which layers learn from the last to the first.
 
-    A layer begins to learn when its weights have moved by more than a tenth of their final distance from the initial
-    values.
+    The networks have three layers. A layer begins to learn when its weights have moved by more than a tenth of their
+    final distance from the initial values.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -133,10 +134,10 @@ def last_first(rows: Rows, layers: int = 3) -> Counts:
 
 @trainings
 def middle_before_first(rows: Rows) -> Counts:
-    """Count the networks with three layers in which the middle layer begins to learn before the first layer.
+    """Count the networks in which the middle layer learns before the first layer.
 
-    A layer begins to learn when its weights have moved by more than a tenth of their final distance from the initial
-    values.
+    The networks have three layers. A layer begins to learn when its weights have moved by more than a tenth of their
+    final distance from the initial values.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -149,10 +150,10 @@ def middle_before_first(rows: Rows) -> Counts:
 
 @trainings
 def pairs(rows: Rows, column: str) -> "Series[float]":
-    """Return a measured value of attention layers that learn a distribution in which only pairs of tokens interact.
+    """Return a measured value of single attention layers.
 
-    One layer has factored attention, whose weights do not depend on the tokens. The other has standard attention. Both
-    predict single masked tokens.
+    They are trained on distributions in which only pairs of tokens interact. One layer has factored attention, whose
+    weights do not depend on the tokens. The other has standard attention. Both predict single masked tokens.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -186,9 +187,10 @@ def pair_excess(rows: Rows, network: str) -> "Series[float]":
 
 @large_trainings
 def large_loss(rows: Rows, layers: int) -> "Series[float]":
-    """Return the final held-out loss of a network on a distribution of the published size, in nats per token.
+    """Return the final held-out loss of a network on a large distribution.
 
-    The network is trained to predict single masked tokens from the others.
+    The distribution has the published size, and losses are in nats per token. The network is trained to predict single
+    masked tokens from the others.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -203,9 +205,9 @@ def large_loss(rows: Rows, layers: int) -> "Series[float]":
 
 @large_trainings
 def large_bound(rows: Rows, form: str) -> "Series[float]":
-    """Return the held-out loss of a predictor with interactions of few tokens, in nats per token.
+    """Return the held-out loss of a simple predictor on a large distribution.
 
-    It predicts single masked tokens of a random distribution of the published size.
+    The loss is in nats per token. It predicts single masked tokens of a random distribution of the published size.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -220,7 +222,7 @@ def large_bound(rows: Rows, form: str) -> "Series[float]":
 
 @exact
 def exchange_exponent(rows: Rows) -> float:
-    """Return how fast the effect of exchanging the first two of three layers vanishes for small initial weights.
+    """Return how the effect of exchanging two layers depends on the initial weights.
 
     Networks are initialized with weights of several scales. The relative change of the logits when the layers are
     exchanged is proportional to a power of the scale, and the fitted exponent of this power is returned.

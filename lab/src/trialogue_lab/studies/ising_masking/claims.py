@@ -11,7 +11,7 @@ _GEOMETRIC_MEAN = "the logarithms of ratios are averaged, so that the estimate i
 
 
 def _figure_claims(coupling: float, figure: str) -> tuple[Claim, ...]:
-    """Return the claims about one figure, which shows the models with the coupling J = `coupling`."""
+    """Return the claims about the figure with the coupling J = `coupling`."""
     ending = f"j{coupling:g}".replace(".", "")
     statement_id = f"thesis:M-F41.{figure.lower().replace(' ', '-')}"
     return (

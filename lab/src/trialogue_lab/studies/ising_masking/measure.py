@@ -36,10 +36,10 @@ def _repetition(config: Config, seed: int, _: Path) -> MeasuredRows:
 
 
 def exact_rows(config: Config) -> MeasuredRows:
-    """Compute the asymptotic error of estimators that fit an Ising model by predicting masked spins from the others.
+    """Compute the asymptotic error of estimators of an Ising model's parameters.
 
-    For many samples n, the squared error of the parameters is about Tr Gamma / n, where Gamma is the asymptotic
-    covariance.
+    The estimators predict masked spins from the others. For many samples n, the squared error of the parameters is
+    about Tr Gamma / n, where Gamma is the asymptotic covariance.
 
     Args:
         config: Settings of the run.
@@ -67,7 +67,9 @@ def exact_rows(config: Config) -> MeasuredRows:
 
 
 def measured_rows(config: Config, coupling: float, seed: int) -> MeasuredRows:
-    """Fit Ising models to sampled training sets by predicting masked spins, and measure the errors of their parameters.
+    """Fit Ising models to sampled training sets, and measure their errors.
+
+    The models are fitted by predicting masked spins from the others.
 
     Args:
         config: Settings of the run.

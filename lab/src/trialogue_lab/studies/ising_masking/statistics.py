@@ -103,10 +103,10 @@ def limit(
 
 @draws
 def scaled_error(rows: Rows, coupling: float, size: int) -> "Series[float]":
-    """Return the mean squared error of fitted Ising models, multiplied by the number of samples n.
+    """Return the mean squared error of fitted Ising models, multiplied by n.
 
-    The fit masks some spins of each sample and predicts them from the others. The error is summed over parameters, and
-    averaged over training sets with n >= 1,000.
+    Here n is the number of samples. The fit masks some spins of each sample and predicts them from the others. The
+    error is summed over parameters, and averaged over training sets with n >= 1,000.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -123,7 +123,7 @@ def scaled_error(rows: Rows, coupling: float, size: int) -> "Series[float]":
 def error_at(
     rows: Rows, coupling: float, size: int, n: int, masks: str = "one", column: str = "squared_error"
 ) -> "Series[float]":
-    """Return the squared error of Ising models that are fitted to n samples, multiplied by n.
+    """Return the squared error of Ising models fitted to n samples, multiplied by n.
 
     The fit masks some spins of each sample and predicts them from the others.
 
@@ -144,10 +144,11 @@ def error_at(
 
 @draws
 def gain(rows: Rows, coupling: float, fewer: int) -> "Series[float]":
-    """Return how much the squared error of fitted Ising models decreases if one more spin is masked.
+    """Return how much the squared error decreases if one more spin is masked.
 
-    The fit masks some spins of each sample and predicts them from the others. The error is summed over parameters,
-    multiplied by the number of samples n, and averaged over training sets with n >= 1,000.
+    Ising models are fitted to samples. The fit masks some spins of each sample and predicts them from the others. The
+    error is summed over parameters, multiplied by the number of samples n, and averaged over training sets with n >=
+    1,000.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -163,7 +164,7 @@ def gain(rows: Rows, coupling: float, fewer: int) -> "Series[float]":
 
 @draws
 def smallest_gain(rows: Rows, coupling: float) -> "Series[float]":
-    """Return the smallest decrease of the squared error if four spins are masked instead of one.
+    """Return the smallest decrease of the error from one masked spin to four.
 
     Ising models are fitted to n samples by predicting masked spins from the others. The error is summed over parameters
     and multiplied by n. The minimum of the decrease is taken over all n. If its mean over seeds is positive, the
@@ -182,11 +183,11 @@ def smallest_gain(rows: Rows, coupling: float) -> "Series[float]":
 
 @draws
 def error_over_limit(rows: Rows, coupling: float, size: int) -> "Series[float]":
-    """Return the ratio of the measured squared error of fitted Ising models to its asymptotic value.
+    """Return the ratio of the measured squared error to its asymptotic value.
 
-    The fit masks some spins of each sample and predicts them from the others. For many samples n, the expected squared
-    error is Tr Gamma / n, where Gamma is the asymptotic covariance of the estimated parameters. The ratio is averaged
-    over training sets with n >= 1,000.
+    Ising models are fitted to n samples. The fit masks some spins of each sample and predicts them from the others. For
+    many samples n, the expected squared error is Tr Gamma / n, where Gamma is the asymptotic covariance of the
+    estimated parameters. The ratio is averaged over training sets with n >= 1,000.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -202,12 +203,12 @@ def error_over_limit(rows: Rows, coupling: float, size: int) -> "Series[float]":
 
 @draws
 def gain_of_all_masks(rows: Rows, coupling: float) -> "Series[float]":
-    """Return the relative decrease of the squared error from one masked spin to four, if all masks are used.
+    """Return the relative decrease of the error from one masked spin to four.
 
-    Ising models are fitted to n samples by predicting masked spins from the others, with every possible mask of one or
-    of four spins. The decrease is divided by the asymptotic error Tr Gamma / n with one random mask of four spins per
-    sample. Gamma is the asymptotic covariance of the estimated parameters. The result is averaged over training sets
-    with n >= 1,000.
+    Here, all masks of a size are used. Ising models are fitted to n samples by predicting masked spins from the others,
+    with every possible mask of one or of four spins. The decrease is divided by the asymptotic error Tr Gamma / n with
+    one random mask of four spins per sample. Gamma is the asymptotic covariance of the estimated parameters. The result
+    is averaged over training sets with n >= 1,000.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -239,17 +240,21 @@ def within_trace(rows: Rows, coupling: float) -> "Series[float]":
 
 
 def _by_model(rows: Rows, column: str, pairs: str = "unordered") -> DataFrame:
-    """Return an exact property of the estimator with one mask per sample, by coupling and number of masked spins."""
+    """Return an exact property by coupling and number of masked spins.
+
+    The estimator has one mask per sample.
+    """
     table = rows.where("exact", masks="one", pairs=pairs)
     return table.pivot(index="coupling", columns="block_size", values=column)
 
 
 @exact
 def last_gain_of_couplings(rows: Rows) -> float:
-    """Return how much the asymptotic error of the couplings decreases if all N spins are masked instead of N - 1.
+    """Return how much masking the last spin reduces the error of the couplings.
 
-    Ising models are fitted by predicting masked spins from the others, with one random mask per sample. The asymptotic
-    error is the sum of the asymptotic variances of the couplings. The largest decrease over all models is returned.
+    All N spins are masked instead of N - 1. Ising models are fitted by predicting masked spins from the others, with
+    one random mask per sample. The asymptotic error is the sum of the asymptotic variances of the couplings. The
+    largest decrease over all models is returned.
     """
     traces = _by_model(rows, "trace_couplings")
     return float((traces.iloc[:, -2] - traces.iloc[:, -1]).max())
@@ -257,7 +262,7 @@ def last_gain_of_couplings(rows: Rows) -> float:
 
 @exact
 def slack_of_poincare(rows: Rows) -> float:
-    """Return the smallest relative distance between the asymptotic error of an estimator and its upper bound.
+    """Return the smallest relative distance of the asymptotic error from its bound.
 
     Ising models are fitted by predicting k masked spins from the others. The asymptotic error is Tr Gamma, where Gamma
     is the estimator's asymptotic covariance. The bound is C Tr I^-1, where C is the Poincaré constant of the Markov
@@ -271,7 +276,7 @@ def slack_of_poincare(rows: Rows) -> float:
 
 @exact
 def largest_step_of_limit(rows: Rows, pairs: str) -> float:
-    """Return the largest increase of the log asymptotic error of an estimator when one more spin is masked.
+    """Return the largest increase of the log error when one more spin is masked.
 
     Ising models are fitted by predicting masked spins from the others. The asymptotic error is Tr Gamma, where Gamma is
     the estimator's asymptotic covariance. The maximum is taken over models and numbers of masked spins. It is negative

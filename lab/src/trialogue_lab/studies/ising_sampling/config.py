@@ -13,7 +13,9 @@ PARALLEL = "independent parallel"
 
 
 def block_label(size: int) -> str:
-    """Return the name of a sampler that resamples k random spins per step, for example "k = 2".
+    """Return the name of the sampler with block size k, for example "k = 2".
+
+    The sampler resamples k random spins per step.
 
     Args:
         size: Number k of spins.

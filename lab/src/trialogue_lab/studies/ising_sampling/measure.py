@@ -54,9 +54,9 @@ def _measured(config: Config, coupling: float, _: Path) -> MeasuredRows:
 
 
 def exact_row(log_matrix: NDArray[np.float64], budget: int) -> dict[str, float]:
-    """Compute properties of the number of steps T until all spins of a clique point up, starting with none.
+    """Compute properties of the number of steps T until a clique points up.
 
-    A clique is a set of spins that are all coupled with each other.
+    All spins of the clique point down at the start. A clique is a set of spins that are all coupled with each other.
 
     Args:
         log_matrix: Log transition probabilities (states, states) of a Markov chain on the number of up spins.
@@ -85,9 +85,10 @@ def exact_row(log_matrix: NDArray[np.float64], budget: int) -> dict[str, float]:
 def simulated_rows(
     config: Config, coupling: float, name: str, chain: Chain[Any]
 ) -> Iterator[dict[str, float | int]]:
-    """Simulate chains from all spins down until all spins of the clique point up, or until the budget of steps is used.
+    """Simulate Markov chains until all spins of the clique point up.
 
-    A clique is a set of spins that are all coupled with each other.
+    All spins point down at the start, and chains stop after a budget of steps. A clique is a set of spins that are all
+    coupled with each other.
 
     Args:
         config: Settings of the run.

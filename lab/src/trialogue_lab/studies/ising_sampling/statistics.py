@@ -30,7 +30,9 @@ def chains(rows: Rows) -> list[str]:
 
 
 def blocks(rows: Rows, smallest: int = 1, below_all: int = 0) -> list[str]:
-    """Return the names of k-Gibbs samplers, which resample k random spins of an Ising model per step.
+    """Return the names of the k-Gibbs samplers with k in a range.
+
+    They resample k random spins of an Ising model per step.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -83,7 +85,7 @@ def simulated(rows: Rows, column: str, names: Sequence[str], most: float = math.
 
 @draws
 def steps(rows: Rows, coupling: float, chain: str, column: str = "mean") -> "Series[float]":
-    """Return the simulated number of steps T until all coupled spins of an Ising model point up.
+    """Return the simulated number of steps T until all coupled spins point up.
 
     All spins point down at the start. Chains stop after a fixed number of steps, the budget.
 
@@ -102,10 +104,10 @@ def steps(rows: Rows, coupling: float, chain: str, column: str = "mean") -> "Ser
 
 @draws
 def log_steps_ratio(rows: Rows, first: str, second: str, most: float = math.inf) -> "Series[float]":
-    """Return the log ratio of the numbers of steps that two samplers need until all coupled spins point up.
+    """Return the log ratio of the numbers of steps that two samplers need.
 
-    All spins of an Ising model point down at the start. Numbers of steps are averaged over simulated chains, and log
-    ratios over couplings.
+    The samplers run until all coupled spins point up. All spins of an Ising model point down at the start. Numbers of
+    steps are averaged over simulated chains, and log ratios over couplings.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -142,10 +144,10 @@ def slowdown(rows: Rows, first: float, second: float, below_all: int = 0) -> "Se
 
 @draws
 def steps_over_exact(rows: Rows, least: int) -> "Series[float]":
-    """Return the ratio of simulated to exact mean numbers of steps until all coupled spins of an Ising model point up.
+    """Return the ratio of simulated to exact mean numbers of steps.
 
-    The sampler k-Gibbs resamples k random spins per step and starts with all spins down. Ratios are averaged over
-    couplings and numbers k.
+    Steps are counted until all coupled spins of an Ising model point up. The sampler k-Gibbs resamples k random spins
+    per step and starts with all spins down. Ratios are averaged over couplings and numbers k.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -160,9 +162,10 @@ def steps_over_exact(rows: Rows, least: int) -> "Series[float]":
 
 @draws
 def arrivals_above_exact(rows: Rows) -> "Series[float]":
-    """Return the share of simulated chains in which all coupled spins point up in time, minus the exact probability.
+    """Return the share of successful chains minus the exact probability of success.
 
-    Chains start with all spins down and stop after a fixed number of steps.
+    A chain is successful if all coupled spins of an Ising model point up in time. Chains start with all spins down and
+    stop after a fixed number of steps.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -183,9 +186,10 @@ def _simulated_and_exact(rows: Rows, column: str, names: Sequence[str]) -> tuple
 
 @exact
 def exact_number(rows: Rows, coupling: float, chain: str, column: str = "mean") -> float:
-    """Return an exact property of the number of steps T until all coupled spins of an Ising model point up.
+    """Return an exact property of the number of steps T of a sampler.
 
-    The sampler starts with all spins down. The budget is the number of steps after which simulated chains stop.
+    T is the number of steps until all coupled spins of an Ising model point up. The sampler starts with all spins down.
+    The budget is the number of steps after which simulated chains stop.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -199,7 +203,7 @@ def exact_number(rows: Rows, coupling: float, chain: str, column: str = "mean") 
 
 @exact
 def largest_increase_with_blocks(rows: Rows) -> float:
-    """Return the largest increase of the log expected number of steps when a sampler resamples more spins per step.
+    """Return the largest increase of log expected steps from one k to the next.
 
     The sampler k-Gibbs resamples k random spins of an Ising model per step, until all coupled spins point up. Each k is
     compared with the next larger one, at each coupling. The result is negative if a larger k is always faster.
@@ -209,7 +213,7 @@ def largest_increase_with_blocks(rows: Rows) -> float:
 
 @exact
 def smallest_increase_with_coupling(rows: Rows) -> float:
-    """Return the smallest increase of the log expected number of steps from one coupling J to the next larger one.
+    """Return the smallest increase of log expected steps from one coupling to the next.
 
     The sampler k-Gibbs resamples k random spins of an Ising model per step, until all coupled spins point up. The
     minimum is taken over couplings and numbers k. It is positive if stronger couplings always slow the sampler down.
@@ -219,7 +223,7 @@ def smallest_increase_with_coupling(rows: Rows) -> float:
 
 @exact
 def smallest_slowdown(rows: Rows, first: float, second: float) -> float:
-    """Return the smallest log ratio of the expected numbers of steps that samplers need at two couplings.
+    """Return the smallest log ratio of the expected steps at two couplings.
 
     The sampler k-Gibbs resamples k random spins of an Ising model per step, until all coupled spins point up. The
     minimum is taken over all k smaller than the number of spins.
@@ -235,10 +239,11 @@ def smallest_slowdown(rows: Rows, first: float, second: float) -> float:
 
 @exact
 def reached_by_reading(rows: Rows, chain: str, least: float, times: int) -> float:
-    """Return the largest probability that all coupled spins point up within a fixed number of steps.
+    """Return the largest probability that all coupled spins point up in time.
 
-    The maximum is taken over couplings J. The published energy can be read as counting each pair of spins once or
-    twice. A model with the coupling 2 J is the model with the coupling J in which every pair is counted twice.
+    Chains stop after a fixed number of steps. The maximum is taken over couplings J. The published energy can be read
+    as counting each pair of spins once or twice. A model with the coupling 2 J is the model with the coupling J in
+    which every pair is counted twice.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.

@@ -44,10 +44,10 @@ class StateCounts(NamedTuple):
 
 @dataclass(frozen=True)
 class CliqueFamily:
-    """Ising models in which all pairs of spins have the same coupling J and all spins have the same field h.
+    """Ising models with equal couplings J and equal fields h.
 
-    The parameters theta = (J, h) are restricted to a box. A conditional distribution is the distribution of one masked
-    spin given all other spins.
+    All pairs of spins are coupled. The parameters theta = (J, h) are restricted to a box. A conditional distribution is
+    the distribution of one masked spin given all other spins.
 
     Args:
         sites: Number of spins.
@@ -92,15 +92,18 @@ class CliqueFamily:
 
     @property
     def beta(self) -> float:
-        """Smallest conditional probability of a spin given the others, over all models in the box of parameters.
+        """Smallest conditional probability of a spin given the others.
 
-        It is the constant beta of Assumption 4.1.3, and is attained in a corner of the box.
+        The minimum is taken over all models in the box of parameters. It is the constant beta of Assumption 4.1.3, and
+        is attained in a corner of the box.
         """
         corners = product(self.couplings, self.fields)
         return min(smallest_conditional(self.probabilities(*corner), self.blocks) for corner in corners)
 
     def farthest(self, coupling: float, field: float) -> float:
-        """Return the largest total variation distance from a model to the corners of the box of parameters.
+        """Return the largest total variation distance from a model to the box's corners.
+
+        The box contains the parameters of all models.
 
         Args:
             coupling: Coupling J of the model.
@@ -111,10 +114,11 @@ class CliqueFamily:
         return max(total_variation(self.probabilities(*corner), own) for corner in corners)
 
     def cells(self, eps: float) -> int:
-        """Return an upper bound on the number of cells that cover the box of parameters (C_eps of Assumption 4.1.4).
+        """Return an upper bound on the number of cells that cover the box.
 
-        Log-probabilities vary by at most eps / 2 in a cell. With N spins, a log-probability changes by at most 2 per
-        unit of the field and 2 (N - 1) per unit of the coupling.
+        The box contains the parameters, and the number of cells is C_eps of Assumption 4.1.4. Log-probabilities vary by
+        at most eps / 2 in a cell. With N spins, a log-probability changes by at most 2 per unit of the field and 2 (N -
+        1) per unit of the coupling.
 
         Args:
             eps: Accuracy of the cover.
@@ -171,7 +175,9 @@ class CliqueFamily:
         return np.asarray(found.x)
 
     def empirical_loss(self, counts: StateCounts, theta: Array) -> float:
-        """Return the mean negative log-probability in nats of a masked spin given the others, over samples and masks.
+        """Return the mean loss of a model on the masked spins of a data set.
+
+        It is the negative log-probability in nats of a masked spin given the others.
 
         Args:
             counts: The data set.
@@ -180,9 +186,10 @@ class CliqueFamily:
         return float((counts.masks * self.losses(theta)).sum() / counts.masks.sum())
 
     def averaged_loss(self, counts: StateCounts, theta: Array) -> float:
-        """Return the mean negative log-probability in nats of a spin given the others, over all spins of the samples.
+        """Return the mean loss of a model on all spins of a data set.
 
-        It is the expectation over masks of the loss on randomly masked spins.
+        It is the negative log-probability in nats of a spin given the others. It is the expectation over masks of the
+        loss on randomly masked spins.
 
         Args:
             counts: The data set, of which only the samples are used.
@@ -191,9 +198,10 @@ class CliqueFamily:
         return float((counts.samples @ self.losses(theta)).sum() / (counts.samples.sum() * self.sites))
 
     def conditional_entropy(self, counts: StateCounts) -> float:
-        """Return the smallest mean negative log-probability of the masked spins that any model can have, in nats.
+        """Return the smallest mean loss in nats that any model can have.
 
-        It is attained by the conditional probabilities of the empirical distribution of the samples.
+        The loss is the negative log-probability of a masked spin given the others. It is attained by the conditional
+        probabilities of the empirical distribution of the samples.
 
         Args:
             counts: The data set.

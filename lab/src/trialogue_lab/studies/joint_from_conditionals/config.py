@@ -12,7 +12,7 @@ from trialogue_lab.studies.joint_from_conditionals.clique_family import CliqueFa
 
 @dataclass(frozen=True, kw_only=True)
 class Sizes(Settings):
-    """True model and size of the data sets, and the box that contains the fitted parameters.
+    """True model, size of the data sets, and box of the fitted parameters.
 
     The models are Ising models with a coupling J between all pairs of spins and a field h. In the box, J is between 0
     and 2 `coupling`, and h is between `field` - `margin` and `field` + `margin`.
@@ -46,14 +46,14 @@ class Sizes(Settings):
 
     @property
     def family(self) -> CliqueFamily:
-        """Ising models that can be fitted, which have `sites` spins and parameters in the box (see the class)."""
+        """Ising models that can be fitted, with parameters in the box."""
         return CliqueFamily(
             self.sites, (0.0, 2 * self.coupling), (self.field - self.margin, self.field + self.margin)
         )
 
     @property
     def label(self) -> str:
-        """Label in rows and tables, with the numbers of spins N, of samples n and of masks per sample m."""
+        """Label in rows and tables, for example "N = 2, n = 100000, m = 1e+10"."""
         return f"N = {self.sites}, n = {self.samples:g}, m = {self.masks:g}"
 
 

@@ -55,7 +55,7 @@ def _measure(config: Config, seed: int, _: Path) -> MeasuredRows:
 
 
 def bound_row(config: Config, sizes: Sizes, seed: int, place: int) -> dict[str, Any]:
-    """Compare theoretical bounds with the measured errors of Ising models that are fitted to random data sets.
+    """Compare theoretical bounds with measured errors of fitted Ising models.
 
     A data set consists of samples and random masks. A model is fitted by predicting masked spins from the others. The
     bound `stated` is Theorem 4.1.4 with the loss as defined, and `proved` is the theorem with the loss of its proof,
@@ -117,7 +117,7 @@ def bound_row(config: Config, sizes: Sizes, seed: int, place: int) -> dict[str, 
 
 
 def lemma_distances(config: Config, sizes: Sizes, beta: float) -> list[float]:
-    """Return upper bounds by Lemma 4.3.5 on how much the loss depends on the random masks.
+    """Return bounds by Lemma 4.3.5 on how much the loss depends on random masks.
 
     The lemma bounds the difference between the loss with the sampled masks and its expectation over masks. Each bound
     holds with probability 1 - delta. Bounds differ in the share of delta that is assigned to the masks.
@@ -190,10 +190,10 @@ def decay_rows(
 
 
 def slow_rows(config: Config) -> MeasuredRows:
-    """Compute how slowly the KL divergence decreases from a rare state, for a sampler that resamples all spins at once.
+    """Compute how slowly the KL divergence decreases from a rare state.
 
-    For this sampler, the constant of approximate tensorization of entropy C_AT is 1. The distribution at time t is p_t
-    = e^-t p_0 + (1 - e^-t) q, where q is the target and p_0 the rare state.
+    The sampler resamples all spins at once. For this sampler, the constant of approximate tensorization of entropy C_AT
+    is 1. The distribution at time t is p_t = e^-t p_0 + (1 - e^-t) q, where q is the target and p_0 the rare state.
 
     Args:
         config: Times at which the divergence is computed.
@@ -213,7 +213,9 @@ def slow_rows(config: Config) -> MeasuredRows:
 
 
 def distribution_at(matrix: Tensor, start: Tensor, time: float) -> Tensor:
-    """Return the distribution of a continuous-time Markov chain that makes one step per unit of time on average.
+    """Return the distribution of a continuous-time Markov chain at one time.
+
+    The chain makes one step per unit of time on average.
 
     Args:
         matrix: Transition matrix (states, states) of a step.

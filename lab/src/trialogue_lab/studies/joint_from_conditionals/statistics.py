@@ -72,5 +72,5 @@ def least_looseness(rows: Rows, bound: str) -> "Series[float]":
 
 @exact
 def decades_of_masks(rows: Rows) -> float:
-    """Return the decimal logarithm of the smallest number of random masks per sample in the data sets of a run."""
+    """Return log10 of the smallest number of random masks per sample."""
     return min(math.log10(sizes["masks"]) for sizes in rows.config["sizes"])
