@@ -158,10 +158,11 @@ def encoder_gain(rows: Rows) -> "Series[float]":
 
 @followed
 def saturation(rows: Rows, clone: str, sampler: str) -> "Series[float]":
-    """Return the training step at which a loss has almost reached its minimum.
+    """Return the training step at which the loss on one clone almost reaches its minimum.
 
-    A transformer is trained on a text. A clone is a set of sequences sampled from another network trained on the text.
-    At the returned step, 95 % of the decrease to the smallest loss is complete.
+    A transformer is trained on a text, and its losses are measured on clones. A clone is a set of sequences sampled
+    from another network trained on the text. At the returned step, 95 % of the decrease to the smallest loss is
+    complete.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -178,9 +179,9 @@ def saturation(rows: Rows, clone: str, sampler: str) -> "Series[float]":
 def lowest_saturation(rows: Rows, sampler: str) -> "Series[float]":
     """Return when the loss on the clone of lowest order almost reaches its minimum.
 
-    A transformer is trained on a text. The clone of lowest order is a set of sequences sampled from the shallowest
-    factored network, in which only few tokens interact. At the returned step, 95 % of the decrease to the smallest loss
-    is complete.
+    A transformer is trained on a text, and its losses are measured on clones. The clone of lowest order is a set of
+    sequences sampled from the shallowest factored network, in which only few tokens interact. At the returned step, 95
+    % of the decrease to the smallest loss is complete.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -196,9 +197,10 @@ def lowest_saturation(rows: Rows, sampler: str) -> "Series[float]":
 def later(rows: Rows, sampler: str) -> "Series[float]":
     """Compare when the losses on two clones almost reach their minimum.
 
-    A transformer is trained on a text. A clone is a set of sequences sampled from another network trained on the text.
-    One clone comes from an encoder, in which all tokens interact. The other comes from the shallowest factored network,
-    in which only few tokens interact. At each step, 95 % of the decrease to the smallest loss is complete.
+    A transformer is trained on a text, and its losses are measured on clones. A clone is a set of sequences sampled
+    from another network trained on the text. One clone comes from an encoder, in which all tokens interact. The other
+    comes from the shallowest factored network, in which only few tokens interact. At each step, 95 % of the decrease to
+    the smallest loss is complete.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -215,9 +217,9 @@ def later(rows: Rows, sampler: str) -> "Series[float]":
 def in_order(rows: Rows, sampler: str) -> Counts:
     """Count the trainings in which losses reach their minimum in the expected order.
 
-    A transformer is trained on a text. A clone is a set of sequences sampled from another network trained on the text.
-    Its order is the largest number of tokens that interact in this network. A training is a success if the loss on each
-    clone of higher order reaches its minimum strictly later.
+    A transformer is trained on a text, and its losses are measured on clones. A clone is a set of sequences sampled
+    from another network trained on the text. Its order is the largest number of tokens that interact in this network. A
+    training is a success if the loss on each clone of higher order reaches its minimum strictly later.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -237,9 +239,9 @@ def in_order(rows: Rows, sampler: str) -> Counts:
 def early_spread(rows: Rows, sampler: str) -> "Series[float]":
     """Return how much the losses on the clones differ early in the training.
 
-    A transformer is trained on a text. A clone is a set of sequences sampled from another network trained on the text.
-    At each early step, the smallest loss over clones is subtracted from the largest. The maximum over these steps is
-    divided by the total decrease of the loss on the text.
+    A transformer is trained on a text, and its losses are measured on clones. A clone is a set of sequences sampled
+    from another network trained on the text. At each early step, the smallest loss over clones is subtracted from the
+    largest. The maximum over these steps is divided by the total decrease of the loss on the text.
 
     Early steps end at a third of the step at which the loss on the clone with the fewest interacting tokens has almost
     reached its minimum. In Figure 1 of the source, this minimum is reached after 60 epochs, and the losses separate
@@ -289,10 +291,11 @@ def _late_falls(table: DataFrame, share: float) -> "Series[float]":
 def late_gain(rows: Rows, sampler: str) -> "Series[float]":
     """Compare how much the losses on two clones still decrease late in the training.
 
-    A transformer is trained on a text. A clone is a set of sequences sampled from another network trained on the text.
-    One clone comes from an encoder, in which all tokens interact. The other comes from the shallowest factored network,
-    in which only few tokens interact. The late decrease is the loss after 30 % of the steps minus the smallest later
-    loss. In Figure 4 of the source, this is the decrease after step 30,000 of 100,000.
+    A transformer is trained on a text, and its losses are measured on clones. A clone is a set of sequences sampled
+    from another network trained on the text. One clone comes from an encoder, in which all tokens interact. The other
+    comes from the shallowest factored network, in which only few tokens interact. The late decrease is the loss after
+    30 % of the steps minus the smallest later loss. In Figure 4 of the source, this is the decrease after step 30,000
+    of 100,000.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -309,8 +312,9 @@ def late_gain(rows: Rows, sampler: str) -> "Series[float]":
 def late_change(rows: Rows, clone: str, sampler: str) -> "Series[float]":
     """Return how much the loss on a clone decreases late in the training.
 
-    It is the loss after 30 % of the training steps minus the loss after the last step. A transformer is trained on a
-    text. A clone is a set of sequences sampled from another network trained on the text.
+    The decrease is the loss after 30 % of the training steps minus the loss after the last step. A transformer is
+    trained on a text, and its losses are measured on clones. A clone is a set of sequences sampled from another network
+    trained on the text.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -328,9 +332,10 @@ def late_change(rows: Rows, clone: str, sampler: str) -> "Series[float]":
 def low_orders_later(rows: Rows, sampler: str) -> "Series[float]":
     """Compare when the losses on several clones almost reach their minimum.
 
-    A transformer is trained on a text. A clone is a set of sequences sampled from another network trained on the text.
-    Clones of low order come from all factored networks except the deepest, in which only few tokens interact. All
-    tokens interact in the encoder. At each step, 95 % of the decrease to the smallest loss is complete.
+    A transformer is trained on a text, and its losses are measured on clones. A clone is a set of sequences sampled
+    from another network trained on the text. Clones of low order come from all factored networks except the deepest, in
+    which only few tokens interact. All tokens interact in the encoder. At each step, 95 % of the decrease to the
+    smallest loss is complete.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -370,9 +375,10 @@ def late_share(rows: Rows, sampler: str) -> "Series[float]":
 def between_sweeps(rows: Rows, clone: str, sampler: str) -> "Series[float]":
     """Return how much losses on a clone depend on the length of its Markov chain.
 
-    A transformer is trained on a text. A clone is a set of sequences that a Markov chain samples from another network.
-    It is stored after several numbers of sweeps. A sweep is N single-token updates of a sequence of N tokens. Losses on
-    the clones after the first and after the last number of sweeps are compared at each training step.
+    A transformer is trained on a text, and its losses are measured on clones. A clone is a set of sequences that a
+    Markov chain samples from another network. It is stored after several numbers of sweeps. A sweep is N single-token
+    updates of a sequence of N tokens. Losses on the clones after the first and after the last number of sweeps are
+    compared at each training step.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.

@@ -145,8 +145,8 @@ def gain_over_rejection(rows: Rows) -> "Series[float]":
 def samples_over_rejection(rows: Rows) -> float:
     """Return how much more efficient weighted masked decoding is than rejection sampling.
 
-    It is the ratio of effective samples per model call. It is the geometric mean over all questions. See
-    `gain_over_rejection` for both methods.
+    The number of effective samples per model call is divided by that of rejection sampling. The geometric mean over all
+    questions is returned. See `gain_over_rejection` for both methods.
     """
     return float(10 ** gain_over_rejection()(rows).mean())
 
@@ -155,7 +155,7 @@ def samples_over_rejection(rows: Rows) -> float:
 def unexplored(rows: Rows) -> float:
     """Return the largest probability of allowed answers that the enumeration did not reach.
 
-    The maximum is taken over all questions. It is computed under the model given the constraint and under masked
-    decoding, and the larger one counts.
+    The maximum is taken over all questions, and over two distributions: the model given the constraint, and masked
+    decoding.
     """
     return float(rows["tree"][["unexplored_p", "unexplored_q"]].max().max())

@@ -210,8 +210,8 @@ def rank_correlation(
     """Return the Spearman correlation of the balance violation with the error of networks.
 
     The balance violation measures how far an opening bracket and its matching closing bracket are from canceling in the
-    attention sums. It is zero in Theorem 2.2.1. The error is the share of closing brackets that a network predicts
-    incorrectly in prefixes of 400 to 500 brackets.
+    attention sums. Theorem 2.2.1 requires that it is zero. The error is the share of closing brackets that a network
+    predicts incorrectly in prefixes of 400 to 500 brackets.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.

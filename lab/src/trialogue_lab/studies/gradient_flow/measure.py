@@ -48,7 +48,7 @@ def _measure(config: Config, seed: int, _: Path) -> MeasuredRows:
 def gaussian(size: int, seed: int) -> tuple[Tensor, Weights]:
     """Sample a Gaussian distribution of the tokens, and initial weights of a network.
 
-    The network has two layers. The network predicts token x_0 from the L other tokens.
+    The network has two layers and predicts token x_0 from the L other tokens.
 
     Args:
         size: Number L of other tokens.
@@ -198,9 +198,9 @@ def two_body_row(config: Config, covariance: Tensor, weights: Weights) -> dict[s
 
 
 def bound_row(covariance: Tensor, weights: Weights) -> dict[str, float]:
-    """Compare the squared error that the first layer adds with two formulas.
+    """Compare the squared error that a network's first layer adds with two formulas.
 
-    The tokens are Gaussian.
+    The network predicts one Gaussian token from the others.
 
     Args:
         covariance: Covariance (L + 1, L + 1) of the tokens, predicted token x_0 first.
@@ -304,8 +304,8 @@ def growth_rows(flow: SampleFlow, last: Tensor) -> MeasuredRows:
 def example_rows(config: Config, seed: int) -> MeasuredRows:
     """Compute the growth rate of the first layer in the published example.
 
-    Its tokens are independent and skewed. The tokens are centered exponential variables or their negatives, so that
-    their third moments are 2 or -2. They are independent of the predicted token x_0.
+    Its tokens are independent and skewed. They are centered exponential variables or their negatives, so that their
+    third moments are 2 or -2. They are independent of the predicted token x_0.
 
     Args:
         config: Number of tokens and of samples.

@@ -130,9 +130,9 @@ def train_network(
 
 
 def onset(moved: Losses) -> int:
-    """Return the first recorded time at which a layer has moved by a tenth.
+    """Return when a layer has moved by a tenth of its final distance.
 
-    The layer's distance from its initial weights is then more than a tenth of its final distance.
+    Distances are measured from the initial weights. The layer begins to learn at this time.
 
     Args:
         moved: Distances (times,) of a layer's weights from their initial values.

@@ -207,7 +207,8 @@ def large_loss(rows: Rows, layers: int) -> "Series[float]":
 def large_bound(rows: Rows, form: str) -> "Series[float]":
     """Return the held-out loss of a simple predictor on a large distribution.
 
-    The loss is in nats per token. It predicts single masked tokens of a random distribution of the published size.
+    The loss is in nats per token. The predictor uses interactions of few tokens. It predicts single masked tokens of a
+    random distribution of the published size.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.

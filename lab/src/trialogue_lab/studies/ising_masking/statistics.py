@@ -146,9 +146,8 @@ def error_at(
 def gain(rows: Rows, coupling: float, fewer: int) -> "Series[float]":
     """Return how much the squared error decreases if one more spin is masked.
 
-    Ising models are fitted to samples. The fit masks some spins of each sample and predicts them from the others. The
-    error is summed over parameters, multiplied by the number of samples n, and averaged over training sets with n >=
-    1,000.
+    Ising models are fitted to n samples. The fit masks some spins of each sample and predicts them from the others. The
+    error is summed over parameters, multiplied by n, and averaged over training sets with n >= 1,000.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -242,7 +241,7 @@ def within_trace(rows: Rows, coupling: float) -> "Series[float]":
 def _by_model(rows: Rows, column: str, pairs: str = "unordered") -> DataFrame:
     """Return an exact property by coupling and number of masked spins.
 
-    The estimator has one mask per sample.
+    The estimator fits an Ising model with one random mask per sample.
     """
     table = rows.where("exact", masks="one", pairs=pairs)
     return table.pivot(index="coupling", columns="block_size", values=column)
@@ -252,9 +251,9 @@ def _by_model(rows: Rows, column: str, pairs: str = "unordered") -> DataFrame:
 def last_gain_of_couplings(rows: Rows) -> float:
     """Return how much masking the last spin reduces the error of the couplings.
 
-    All N spins are masked instead of N - 1. Ising models are fitted by predicting masked spins from the others, with
-    one random mask per sample. The asymptotic error is the sum of the asymptotic variances of the couplings. The
-    largest decrease over all models is returned.
+    Ising models are fitted by predicting masked spins from the others, with one random mask per sample. All N spins are
+    masked instead of N - 1. The asymptotic error is the sum of the asymptotic variances of the couplings. The largest
+    decrease over all models is returned.
     """
     traces = _by_model(rows, "trace_couplings")
     return float((traces.iloc[:, -2] - traces.iloc[:, -1]).max())

@@ -53,7 +53,7 @@ def blocks(rows: Rows, smallest: int = 1, below_all: int = 0) -> list[str]:
 
 
 def expected(rows: Rows, column: str) -> DataFrame:
-    """Return one exact property of the samplers of the Ising model as a table.
+    """Return one exact property of all samplers of the Ising model as a table.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.

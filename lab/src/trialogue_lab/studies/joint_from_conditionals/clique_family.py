@@ -94,8 +94,8 @@ class CliqueFamily:
     def beta(self) -> float:
         """Smallest conditional probability of a spin given the others.
 
-        The minimum is taken over all models in the box of parameters. It is the constant beta of Assumption 4.1.3, and
-        is attained in a corner of the box.
+        The minimum over all models in the box of parameters is the constant beta of Assumption 4.1.3. It is attained in
+        a corner of the box.
         """
         corners = product(self.couplings, self.fields)
         return min(smallest_conditional(self.probabilities(*corner), self.blocks) for corner in corners)
@@ -177,7 +177,7 @@ class CliqueFamily:
     def empirical_loss(self, counts: StateCounts, theta: Array) -> float:
         """Return the mean loss of a model on the masked spins of a data set.
 
-        It is the negative log-probability in nats of a masked spin given the others.
+        The loss is the negative log-probability in nats of a masked spin given the others.
 
         Args:
             counts: The data set.
@@ -188,8 +188,8 @@ class CliqueFamily:
     def averaged_loss(self, counts: StateCounts, theta: Array) -> float:
         """Return the mean loss of a model on all spins of a data set.
 
-        It is the negative log-probability in nats of a spin given the others. It is the expectation over masks of the
-        loss on randomly masked spins.
+        The loss is the negative log-probability in nats of a spin given the others. This mean is the expectation of
+        `empirical_loss` over random masks.
 
         Args:
             counts: The data set, of which only the samples are used.
@@ -200,8 +200,8 @@ class CliqueFamily:
     def conditional_entropy(self, counts: StateCounts) -> float:
         """Return the smallest mean loss in nats that any model can have.
 
-        The loss is the negative log-probability of a masked spin given the others. It is attained by the conditional
-        probabilities of the empirical distribution of the samples.
+        The loss is the negative log-probability of a masked spin given the others. The minimum is attained by the
+        conditional probabilities of the empirical distribution of the samples.
 
         Args:
             counts: The data set.
