@@ -22,6 +22,7 @@ _WIKITEXT = (
     "SGD."
 )
 
+_figure_1 = partial(cited, "Figure 1", statement_id="clones:S1-Fig1", setting=_WIKITEXT)
 _figure_3a = partial(cited, "Figure 3a", statement_id="clones:S1-Fig3.panel-a", setting=_TINYSTORIES)
 _figure_4 = partial(cited, statement_id="clones:S1-Fig4", setting=_TINYSTORIES)
 
@@ -115,13 +116,7 @@ CLAIMS = (
         "Losses on clones coincide early: up to a third of the step at which the lowest order is at its lowest they "
         "differ by less than 5 % of the fall of the loss on the text.",
         stats.early_spread(PUBLISHED) < 0.05,
-        **cited(
-            "Figure 1",
-            "coincide up to 20 epochs, saturate after 60",
-            "clones:S1-Fig1",
-            grade=True,
-            setting=_WIKITEXT,
-        ),
+        **_figure_1("coincide up to 20 epochs, saturate after 60", grade=True),
     ),
     Claim(
         *HIGH_ORDERS_KEEP_IMPROVING,

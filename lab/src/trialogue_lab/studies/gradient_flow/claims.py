@@ -16,6 +16,7 @@ _DOCUMENT = "Distributional simplicity bias"
 _APPENDIX = f"{_DOCUMENT}, appendix B"
 _INSTABILITY = f"{_DOCUMENT}, equation 13"
 _CORRECTED = f"{_INSTABILITY}, corrected"
+_EXAMPLE = f"{_DOCUMENT}, example after equation 13"
 _ROUNDING = 1e-12
 _bound = partial(graded, source=_APPENDIX, statement_id="clones:S1-lower-bound")
 _gamma = partial(graded, source=f"{_APPENDIX}, Gamma", statement_id="clones:S1-lower-bound.gamma")
@@ -39,7 +40,7 @@ def _example(identity: str, *, positive: bool, both_signs: bool) -> Claim:
         f"With third moments {moments} and a last layer of {signs} the first layer of the example {does} (greatest "
         "rate of the corrected matrix, mean over laws).",
         rate > 0 if does == "grows" else rate < 0,
-        f"{_DOCUMENT}, example after equation 13, corrected",
+        f"{_EXAMPLE}, corrected",
     )
 
 
@@ -125,11 +126,7 @@ CLAIMS = (
         "In the printed example, of independent tokens whose third moments are positive, G is not negative definite "
         "(its greatest eigenvalue, mean over laws and last layers of both signs).",
         statistics.example(positive=True, both_signs=True, column="printed_rate") > 0,
-        **cited(
-            f"{_DOCUMENT}, example after equation 13",
-            "not negative definite for a generic choice",
-            "clones:S1-eq13.example",
-        ),
+        **cited(_EXAMPLE, "not negative definite for a generic choice", "clones:S1-eq13.example"),
     ),
     ours(
         "closed-moments-are-exact",

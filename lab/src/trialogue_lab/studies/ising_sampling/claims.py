@@ -84,14 +84,14 @@ CLAIMS = (
         f"{_FIGURE}, without k = N, for which every step resamples all spins",
         _LARGER_J,
     ),
-    Claim(
+    _figure(
         "blocks-of-the-clique-arrive",
         "With k at least the size of the clique k-Gibbs reaches R_1 within 1000 steps with probability above 0.95, at "
         f"each of J = {_COUPLING_LIST}.",
         smallest("exact", "reached", where="block_size >= 4") > 0.95,
-        **cited(
-            _FIGURE, "can often reach R_1", "thesis:M-F43.arrival", grade=True, setting=_COUPLINGS_NOT_PRINTED
-        ),
+        published="can often reach R_1",
+        statement_id="thesis:M-F43.arrival",
+        grade=True,
     ),
     Claim(
         "independent-parallel-never-arrives-exact",
