@@ -24,7 +24,10 @@ _WIKITEXT = (
 
 _figure_1 = partial(cited, "Figure 1", statement_id="clones:S1-Fig1", setting=_WIKITEXT)
 _figure_3a = partial(cited, "Figure 3a", statement_id="clones:S1-Fig3.panel-a", setting=_TINYSTORIES)
+_figure_3c = partial(cited, "Figure 3c", statement_id="clones:S1-Fig3.panel-c", setting=_TINYSTORIES)
 _figure_4 = partial(cited, statement_id="clones:S1-Fig4", setting=_TINYSTORIES)
+_figures_1_and_4 = partial(_figure_4, "Figure 1 and Figure 4")
+_right_panel = partial(_figure_4, "Figure 4, right panel")
 
 
 LOW_ORDERS_FIRST = (
@@ -93,23 +96,14 @@ CLAIMS = (
             f"The losses of an encoder on the clone of {what} after the first and after the last number of sweeps "
             "differ by less than 2 % at every step (largest relative difference).",
             stats.between_sweeps(name, PUBLISHED) < 0.02,
-            **cited(
-                "Figure 3c", "really similar", "clones:S1-Fig3.panel-c", grade=True, setting=_TINYSTORIES
-            ),
+            **_figure_3c("really similar", grade=True),
         )
         for name, what in ((factored_name(4), "four factored layers"), (ENCODER, "an encoder"))
     ),
-    Claim(
-        *LOW_ORDERS_FIRST,
-        **_figure_4("Figure 1 and Figure 4", "low orders saturate, high orders keep improving"),
-    ),
+    Claim(*LOW_ORDERS_FIRST, **_figures_1_and_4("low orders saturate, high orders keep improving")),
     Claim(
         *IN_ORDER,
-        **_figure_4(
-            "Figure 1 and Figure 4",
-            "'the same sequential learning dynamics' (means of five runs)",
-            grade=True,
-        ),
+        **_figures_1_and_4("'the same sequential learning dynamics' (means of five runs)", grade=True),
     ),
     Claim(
         "curves-coincide-early",
@@ -120,15 +114,13 @@ CLAIMS = (
     ),
     Claim(
         *HIGH_ORDERS_KEEP_IMPROVING,
-        **_figure_4(
-            "Figure 4, right panel", "the encoder's clone keeps decreasing, the three-body clone does not"
-        ),
+        **_right_panel("the encoder's clone keeps decreasing, the three-body clone does not"),
     ),
     Claim(
         "lowest-order-stops",
         "Less than 5 % of the fall of the loss on the clone of the lowest order comes after a tenth of the steps.",
         stats.late_share(PUBLISHED).corrected(f"{_SMALLEST_LOSS}; {stats.INTERPOLATED}") < 0.05,
-        **_figure_4("Figure 4, right panel", "no significant change beyond 1e4 of 1e5 steps", grade=True),
+        **_right_panel("no significant change beyond 1e4 of 1e5 steps", grade=True),
     ),
     *gibbs_claims(_FIGURE_4),
     *(
@@ -157,8 +149,5 @@ NUMBERS = {
     "later by, published chain": stats.later(PUBLISHED).as_ratio(),
     "later by, Gibbs": stats.later(GIBBS).as_ratio(),
     **{f"exact clone of {order} bodies, step": stats.twin_saturation(order) for order in (2, 3, 4)},
-    **{
-        f"published chain from the law of {order} bodies": stats.distance(order, PUBLISHED)
-        for order in (2, 3, 4)
-    },
+    **{f"published chain from the law of {k} bodies": stats.distance(k, PUBLISHED) for k in (2, 3, 4)},
 }

@@ -11,7 +11,7 @@ from trialogue_lab.studies.clones import statistics as stats
 from trialogue_lab.studies.clones.config import ENCODER, GIBBS, PUBLISHED, TEXT
 
 _LOSS_AXES = {"xscale": "log", "xlabel": "step", "ylabel": "loss (nats per token)"}
-_SAMPLER_NAMES = {PUBLISHED: "Metropolis, as published", GIBBS: "Gibbs"}
+_TITLES = {PUBLISHED: "Metropolis, as published", GIBBS: "Gibbs"}
 
 
 def label_of(rows: Rows, name: str) -> str:
@@ -110,9 +110,7 @@ def saturations_table(rows: Rows) -> Cells:
         Steps by clone (rows) and by the Markov chain that sampled the clone (columns).
     """
     return {
-        label_of(rows, name): {
-            title: stats.saturation(name, sampler) for sampler, title in _SAMPLER_NAMES.items()
-        }
+        label_of(rows, name): {title: stats.saturation(name, sampler) for sampler, title in _TITLES.items()}
         for name in stats.clone_names(rows)
     }
 
@@ -142,7 +140,7 @@ def followed_figure(rows: Rows) -> Drawing:
         rows: Measurements of a run, as one table per kind of row.
     """
     drawing, axes = panels(2, width=5.0, height=4.0)
-    for panel, (sampler, title) in zip(axes, _SAMPLER_NAMES.items(), strict=True):
+    for panel, (sampler, title) in zip(axes, _TITLES.items(), strict=True):
         for name, color in zip(stats.clone_names(rows), COLORS, strict=False):
             _draw_band(panel, stats.curves(rows, name, sampler), color, label_of(rows, name))
             panel.axvline(stats.saturation(name, sampler)(rows).mean(), color=color, lw=0.8, ls=":")
@@ -162,7 +160,7 @@ def _sweeps(rows: Rows) -> Drawing:
     drawing, (left, middle, right) = panels(3, width=4.2, height=3.9)
     numbers = rows.config["sweeps"]
     first, last = numbers[0], numbers[-1]
-    for panel, (sampler, title) in zip((left, middle), _SAMPLER_NAMES.items(), strict=True):
+    for panel, (sampler, title) in zip((left, middle), _TITLES.items(), strict=True):
         for name, color in zip(stats.clone_names(rows), COLORS, strict=False):
             table = rows.where("energy", clone=name, sampler=sampler).sort_values("sweep")
             label = label_of(rows, name)

@@ -228,10 +228,8 @@ def in_order(rows: Rows, sampler: str) -> Counts:
     Returns:
         One success or failure per training seed.
     """
-    times = DataFrame(
-        {name: curves(rows, name, sampler).apply(saturation_step) for name in clone_names(rows)}
-    )
-    ordered = (times.diff(axis=1).iloc[:, 1:] > 0).all(axis=1)
+    ends = DataFrame({name: curves(rows, name, sampler).apply(saturation_step) for name in clone_names(rows)})
+    ordered = (ends.diff(axis=1).iloc[:, 1:] > 0).all(axis=1)
     return counts_from_shares(ordered, trials=1)
 
 

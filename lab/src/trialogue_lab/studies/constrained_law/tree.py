@@ -223,7 +223,7 @@ class Lumped(PrefixOracle, Verifier):
         # Explored prefixes that are not complete can be longer than every leaf.
         self.max_length = 1 + max(map(len, tree.nodes))
         self.leaves: dict[tuple[int, ...], tuple[int, ...]] = {}
-        self._next_log_probs: dict[tuple[int, ...], Tensor] = {}
+        self._log_probs: dict[tuple[int, ...], Tensor] = {}
         names: dict[tuple[int, ...], tuple[int, ...]] = {(): ()}
         for completion in sorted(tree.nodes, key=len):
             node, own = tree.nodes[completion], names[completion]
@@ -241,7 +241,7 @@ class Lumped(PrefixOracle, Verifier):
                     continue
                 probabilities[name[-1]] = math.exp(log_prob)
             probabilities[self.elsewhere] = max(0.0, 1.0 - float(probabilities.sum()))
-            self._next_log_probs[own] = probabilities.log()
+            self._log_probs[own] = probabilities.log()
         self._rejected = torch.full((self.vocab_size,), -math.inf, dtype=torch.float64)
         self._rejected[self.elsewhere] = 0.0
 
@@ -253,9 +253,7 @@ class Lumped(PrefixOracle, Verifier):
             lengths: Lengths (n,) of the prefixes.
         """
         rows = zip(tokens.tolist(), lengths.tolist(), strict=True)
-        return torch.stack(
-            [self._next_log_probs.get(tuple(row[:length]), self._rejected) for row, length in rows]
-        )
+        return torch.stack([self._log_probs.get(tuple(row[:length]), self._rejected) for row, length in rows])
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
         """Return 1 for each selected sequence without the token `elsewhere`, and 0 for the others.

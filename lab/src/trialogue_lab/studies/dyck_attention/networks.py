@@ -25,7 +25,7 @@ NESTED = (0,) * 4 + (1,) * 4 + (2,) * 4 + (3,) * 4
 _EVALUATED = 40
 
 _MINIMAL = DyckTransformerConfig(norm_floor=1e-5)
-_STANDARD = DyckTransformerConfig(
+STANDARD = DyckTransformerConfig(
     embedding="tokens", residual=True, norm="sum", norm_floor=1e-5, mlps=((50, 50), (50, 50))
 )
 
@@ -58,9 +58,9 @@ MINIMAL_ARMS = {
     "prefixes, contrast": Arm(_MINIMAL, "prefixes", "nested"),
 }
 STANDARD_ARMS = {
-    "standard": Arm(_STANDARD),
-    "standard, linear": Arm(replace(_STANDARD, positions="linear")),
-    "standard, uniform": Arm(replace(_STANDARD, uniform=True)),
+    "standard": Arm(STANDARD),
+    "standard, linear": Arm(replace(STANDARD, positions="linear")),
+    "standard, uniform": Arm(replace(STANDARD, uniform=True)),
 }
 
 
@@ -83,7 +83,7 @@ class Setting(NamedTuple):
 
         The residual is added after the norm, as in equation 2.42.
         """
-        return Arm(replace(_STANDARD, norm="attention", mlps=((50, 50),) * self.layers))
+        return Arm(replace(STANDARD, norm="attention", mlps=((50, 50),) * self.layers))
 
     def __str__(self) -> str:
         return f"k = {self.types}, D = {self.depth}, {self.layers} layers"
@@ -118,9 +118,8 @@ def train_network(
     )
     reads_tokens = arm.shape.embedding == "tokens"
     rate = config.standard_learning_rate if reads_tokens else config.learning_rate
-    losses = train(
-        network, batches, brackets.bracket_training(steps, rate, seed), loss=loss, progress=False
-    ).losses
+    training = brackets.bracket_training(steps, rate, seed)
+    losses = train(network, batches, training, loss=loss, progress=False).losses
     return network, float(losses[-20:].mean())
 
 

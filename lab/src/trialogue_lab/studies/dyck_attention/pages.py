@@ -118,7 +118,7 @@ def _arms_table(_: Rows) -> Cells:
     }
 
 
-_PUBLISHED_BASELINE = 3.33
+_BASELINE = 3.33
 _PUBLISHED_VARIATION = (
     (0.047, 7.721),
     (0.070, 5.072, 24.063),
@@ -146,9 +146,7 @@ TABLES = (
             for setting in networks.SETTINGS
         },
         published={
-            str(setting): {
-                f"layer {layer}": number / _PUBLISHED_BASELINE for layer, number in enumerate(numbers, 1)
-            }
+            str(setting): {f"layer {layer}": number / _BASELINE for layer, number in enumerate(numbers, 1)}
             for setting, numbers in zip(networks.SETTINGS, _PUBLISHED_VARIATION, strict=True)
         },
         row_heading="setting",

@@ -143,9 +143,8 @@ class Config(Settings):
         Returns:
             Token ids (n, width) and lengths (n,) of the prompts.
         """
-        return self.prompt_distribution().sample_prompts(
-            n, self.prompt_lengths, seed_of(seed, "prompts", stream)
-        )
+        distribution = self.prompt_distribution()
+        return distribution.sample_prompts(n, self.prompt_lengths, seed_of(seed, "prompts", stream))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -37,7 +37,7 @@ ERRORS = {
     ("trained", 1.0): 200.0,
 }
 """Published errors per 10,000 prompts by verifier and top-p (Tables 3.3 and 3.16)."""
-_AT_PREFIXES = {
+_PREFIXES = {
     "accuracy": ("backtracking", "accuracy"),
     "as released": ("released", "accuracy"),
     "as released, once per prefix": ("released, once", "accuracy"),
@@ -125,7 +125,7 @@ TABLES = (
         cells={
             f"Q = {quota}, B = {stride}": {
                 head: stats.inducing(sampler, column, quota=quota, stride=stride)
-                for head, (sampler, column) in _AT_PREFIXES.items()
+                for head, (sampler, column) in _PREFIXES.items()
             }
             for quota, stride in GRID
         }
@@ -134,9 +134,7 @@ TABLES = (
             "no verifier, greedy": {"accuracy": stats.inducing("greedy")},
         },
         published={
-            f"Q = {quota}, B = {stride}": dict(
-                zip(("accuracy", *list(_AT_PREFIXES)[-3:]), numbers, strict=True)
-            )
+            f"Q = {quota}, B = {stride}": dict(zip(("accuracy", *list(_PREFIXES)[-3:]), numbers, strict=True))
             for (quota, stride), numbers in GRID.items()
         }
         | {"no verifier, nucleus 0.9": {"accuracy": NUCLEUS}, "no verifier, greedy": {"accuracy": _GREEDY}},

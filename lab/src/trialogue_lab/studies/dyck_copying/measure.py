@@ -11,9 +11,9 @@ from trialogue.data import Dyck
 from trialogue.training import train
 from trialogue_lab.analysis.attention_variation import causal_baseline, variation, with_uniform_attention
 from trialogue_lab.ledger import MeasuredRows, Part
-from trialogue_lab.models.dyck_transformer import DyckTransformer, DyckTransformerConfig
+from trialogue_lab.models.dyck_transformer import DyckTransformer
 from trialogue_lab.studies.dyck_attention.measure import arm_task
-from trialogue_lab.studies.dyck_attention.networks import pattern_rows
+from trialogue_lab.studies.dyck_attention.networks import STANDARD, pattern_rows
 from trialogue_lab.studies.dyck_copying.config import Config
 from trialogue_lab.training.brackets import bracket_batches, bracket_training, copying_loss
 
@@ -21,9 +21,7 @@ TYPES, DEPTH, TEST_PREFIXES = 2, 4, 200
 SHOWN_PREFIX = (0, 0, 1, 2, 2, 0, 1, 3, 3, 1, 2, 0, 1, 3, 0, 1)
 """Prefix for which the figure shows the attention weights."""
 
-_SHAPE = DyckTransformerConfig(
-    types=TYPES, depth=DEPTH, embedding="tokens", residual=True, norm="sum", norm_floor=1e-5
-)
+_SHAPE = replace(STANDARD, types=TYPES, depth=DEPTH)
 _LAYER = (50, 50)
 ARMS = {
     "4 layers": replace(_SHAPE, mlps=(_LAYER,) * 4),

@@ -12,9 +12,7 @@ _SMALL = (
 )
 _small = partial(cited, setting=_SMALL)
 _two_targets = partial(ours, source=_COROLLARY)
-_COROLLARY_CITED = _small(
-    _COROLLARY, "for any eps, with probability 1 - delta", "thesis:D-T2.2.3.C2.2.3", grade=True
-)
+_CITED = _small(_COROLLARY, "for any eps, with probability 1 - delta", "thesis:D-T2.2.3.C2.2.3", grade=True)
 
 CLAIMS = (
     Claim(
@@ -46,7 +44,7 @@ CLAIMS = (
         "With 20 units a weight, networks pruned to two 4 x 4 targets, whose first matrices are the same after "
         "pruning, are within 0.1 of either (largest error over draws).",
         largest("matrix", "error", "other_error", where="size == 4 and units == 20") < 0.1,
-        **_COROLLARY_CITED,
+        **_CITED,
     ),
     Claim(
         "whole-transformers-are-pruned",
@@ -66,7 +64,7 @@ CLAIMS = (
         "With networks of width 192, four layers are pruned to either of two transformers within 0.1 such that any "
         "matrix one likes is the same in both, in more than half of the draws.",
         stats.both_transformers_within(1, 192, 0.1) > 0.5,
-        **_COROLLARY_CITED,
+        **_CITED,
     ),
     ours(
         "errors-are-bounded",

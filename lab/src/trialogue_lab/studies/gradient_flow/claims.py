@@ -10,7 +10,7 @@ data can only confirm this. Our own claims cover the corrected example, by the s
 from functools import partial
 
 from trialogue_lab.ledger import Claim, cited, graded, largest, ours, smallest
-from trialogue_lab.studies.gradient_flow import statistics
+from trialogue_lab.studies.gradient_flow import statistics as stats
 
 _DOCUMENT = "Distributional simplicity bias"
 _APPENDIX = f"{_DOCUMENT}, appendix B"
@@ -32,7 +32,7 @@ def _example(identity: str, *, positive: bool, both_signs: bool) -> Claim:
         positive: Whether the third moments of the tokens are positive.
         both_signs: Whether the entries of the last layer have both signs.
     """
-    rate = statistics.example(positive=positive, both_signs=both_signs)
+    rate = stats.example(positive=positive, both_signs=both_signs)
     moments, signs = "above 0" if positive else "below 0", "both signs" if both_signs else "one sign"
     does = identity.rpartition("-")[2]
     return ours(
@@ -125,7 +125,7 @@ CLAIMS = (
         "skewed-example-is-not-definite",
         "In the printed example, of independent tokens whose third moments are positive, G is not negative definite "
         "(its greatest eigenvalue, mean over laws and last layers of both signs).",
-        statistics.example(positive=True, both_signs=True, column="printed_rate") > 0,
+        stats.example(positive=True, both_signs=True, column="printed_rate") > 0,
         **cited(_EXAMPLE, "not negative definite for a generic choice", "clones:S1-eq13.example"),
     ),
     ours(
@@ -150,7 +150,7 @@ CLAIMS = (
         "without-decay-it-survives",
         "Without a decay, on the same tokens, more than a tenth of the first layer's norm is left at that time, its "
         "squares cancelling under a last layer of both signs (share, mean over laws).",
-        statistics.kept() > 0.1,
+        stats.kept() > 0.1,
         f"{_DOCUMENT}: the first layer's weights vanish during the optimisation",
     ),
     _corrected(
@@ -167,7 +167,7 @@ CLAIMS = (
     _corrected(
         "three-bodies-wake-the-first-layer",
         "On tokens of three bodies the first layer grows out of the two-body plateau (fitted rate, mean over laws).",
-        statistics.growth("fitted") > 0,
+        stats.growth("fitted") > 0,
     ),
     _example("of-one-sign-dies", positive=True, both_signs=False),
     _example("of-both-signs-grows", positive=True, both_signs=True),
@@ -175,14 +175,12 @@ CLAIMS = (
 )
 
 NUMBERS = {
-    "share of the first layer left without decay": statistics.kept(),
-    "share of the first layer left with decay": statistics.kept(decays=True),
+    "share of the first layer left without decay": stats.kept(),
+    "share of the first layer left with decay": stats.kept(decays=True),
     "smallest printed sum": smallest("bound", "printed"),
-    "ratio of the diagonal's growth to the printed one": statistics.growth("diagonal"),
+    "ratio of the diagonal's growth to the printed one": stats.growth("diagonal"),
     "largest error of the corrected rate": largest("growth", "error"),
-    "rate of the example, positive skew, one sign": statistics.example(positive=True, both_signs=False),
-    "rate of the example, positive skew, both signs": statistics.example(positive=True, both_signs=True),
-    "printed matrix of the example": statistics.example(
-        positive=True, both_signs=True, column="printed_rate"
-    ),
+    "rate of the example, positive skew, one sign": stats.example(positive=True, both_signs=False),
+    "rate of the example, positive skew, both signs": stats.example(positive=True, both_signs=True),
+    "printed matrix of the example": stats.example(positive=True, both_signs=True, column="printed_rate"),
 }

@@ -275,15 +275,12 @@ def growth_rows(flow: SampleFlow, last: Tensor) -> MeasuredRows:
     times = torch.linspace(0, FOLDS / abs(rate), _POINTS)
     small = MAX_NORM * (math.exp(-FOLDS) if rate > 0 else 1.0)
     first = torch.eye(size, dtype=torch.float64)
-    moved, printed = (
-        flow(Weights(last, small * first)).first / small,
-        theory.printed_stability(last, stability),
-    )
+    moved = flow(Weights(last, small * first)).first / small
+    printed = theory.printed_stability(last, stability)
     logarithms = [0.0]
     for _ in range(ROUNDS):
-        ends = theory.integrate(
-            flow, Weights(last, small * first / first.norm()), times, tolerance=_TOLERANCE
-        )
+        start = Weights(last, small * first / first.norm())
+        ends = theory.integrate(flow, start, times, tolerance=_TOLERANCE)
         logarithms += [logarithms[-1] + math.log(float(end.first.norm()) / small) for end in ends[1:]]
         first = ends[-1].first
     fitted = (logarithms[-1] - logarithms[-_POINTS]) / float(times[-1])

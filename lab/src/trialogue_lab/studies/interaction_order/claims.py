@@ -3,7 +3,7 @@
 from functools import partial
 
 from trialogue_lab.ledger import Claim, cited, graded, largest, ours, smallest
-from trialogue_lab.studies.interaction_order import statistics
+from trialogue_lab.studies.interaction_order import statistics as stats
 from trialogue_lab.studies.interaction_order.statistics import FORMS
 
 _DOCUMENT = "Distributional simplicity bias"
@@ -32,71 +32,69 @@ CLAIMS = (
     _graded_stairs(
         "one-layer-reaches-two-bodies",
         "One layer ends within 0.01 nats of the best two-body conditionals in product form (loss above the bound).",
-        statistics.excess(1).near(0, margin=0.01),
+        stats.excess(1).near(0, margin=0.01),
         published="converges to the two-body loss",
     ),
     _graded_stairs(
         "two-layers-reach-three-bodies",
         "Two layers end within 0.01 nats of the best three-body conditionals in product form (loss above the bound).",
-        statistics.excess(2).near(0, margin=0.01),
+        stats.excess(2).near(0, margin=0.01),
         published="converges to the three-body loss",
     ),
     _graded_stairs(
         "three-layers-reach-four-bodies",
         "Three layers end within 0.01 nats of the entropy of the law, which has four bodies (loss above it).",
-        statistics.excess(3).near(0, margin=0.01),
+        stats.excess(3).near(0, margin=0.01),
         published="converges to the four-body loss",
     ),
     _stairs(
-        "two-layers-below-one",
-        "Two layers end at a lower loss than one.",
-        statistics.loss(1) - statistics.loss(2) > 0,
+        "two-layers-below-one", "Two layers end at a lower loss than one.", stats.loss(1) - stats.loss(2) > 0
     ),
     _stairs(
         "three-layers-below-two",
         "Three layers end at a lower loss than two.",
-        statistics.loss(2) - statistics.loss(3) > 0,
+        stats.loss(2) - stats.loss(3) > 0,
     ),
     _graded_stairs(
         "stands-at-two-bodies",
         "On their way three layers stand within 0.01 nats of the loss of one for longer than the fall to it took "
         "(ratio of steps).",
-        statistics.standing(1).as_ratio() > 1,
+        stats.standing(1).as_ratio() > 1,
         published="a plateau at the two-body loss",
     ),
     _graded_stairs(
         "stands-at-three-bodies",
         "Then they stand within 0.01 nats of the loss of two for longer than the fall from the first plateau took "
         "(ratio of steps).",
-        statistics.standing(2).as_ratio() > 1,
+        stats.standing(2).as_ratio() > 1,
         published="a plateau at the three-body loss",
     ),
     Claim(
         "layers-set-out-last-to-first",
         "Of three layers the last sets out first, then the middle one, then the first, in more than 4 of 5 trainings "
         "(a layer has set out where its displacement is a tenth of its last).",
-        statistics.in_order() > 0.8,
+        stats.in_order() > 0.8,
         **cited(_ONSETS, "last, second, first", "clones:S1-Fig2c", grade=True, setting=_SETTING),
     ),
     _pairs(
         "one-layer-recovers-couplings",
         "On a law of two bodies the attention of one factored layer is J off the diagonal (absolute correlation).",
-        statistics.pairs("couplings") > 0.99,
+        stats.pairs("couplings") > 0.99,
     ),
     _pairs(
         "one-layer-recovers-similarities",
         "Its values are U, up to what no law shows (absolute correlation).",
-        statistics.pairs("similarities") > 0.99,
+        stats.pairs("similarities") > 0.99,
     ),
     _pairs(
         "one-layer-learns-two-bodies",
         "Its loss is the entropy of the law (nats above it).",
-        statistics.pair_excess("factored") < 1e-3,
+        stats.pair_excess("factored") < 1e-3,
     ),
     Claim(
         "standard-attention-struggles",
         "One layer of standard attention of the same width ends at a higher loss than one factored layer.",
-        statistics.pair_excess("standard") - statistics.pair_excess("factored") > 0,
+        stats.pair_excess("standard") - stats.pair_excess("factored") > 0,
         **cited(_PAIRS, "struggles", "clones:S1-2body", setting=_PAIR_SETTING),
     ),
     Claim(
@@ -128,23 +126,23 @@ CLAIMS = (
     _onsets(
         "last-layer-first",
         "Of three layers the last sets out before both others, in more than 4 of 5 trainings.",
-        statistics.last_first() > 0.8,
+        stats.last_first() > 0.8,
     ),
     _onsets(
         "last-of-two-layers-first",
         "Of two layers the last sets out first, in more than 4 of 5 trainings.",
-        statistics.last_first(2) > 0.8,
+        stats.last_first(2) > 0.8,
     ),
     _onsets(
         "middle-before-first-is-no-rule",
         "The middle of three layers sets out before the first in fewer than 4 of 5 trainings.",
-        statistics.middle_before_first() < 0.8,
+        stats.middle_before_first() < 0.8,
     ),
     ours(
         "first-and-middle-begin-alike",
         "Exchanging the first and the middle layer changes what they add to the logits by a share that vanishes with "
         "small weights: by more than the third power of their scale (exponent of a fit, mean over laws).",
-        statistics.exchange_exponent() > 3,
+        stats.exchange_exponent() > 3,
         f"{_DOCUMENT}, equation 3",
     ),
 )
@@ -152,18 +150,18 @@ CLAIMS = (
 _LARGE = "at the document's size"
 
 NUMBERS = {
-    **{f"loss of {layers} layers": statistics.loss(layers) for layers in FORMS},
-    **{f"bound of {form} bodies": statistics.bound(form) for form in FORMS.values()},
-    **{f"excess of {layers} layers": statistics.excess(layers) for layers in FORMS},
-    **{f"loss of {layers} layers {_LARGE}": statistics.large_loss(layers) for layers in FORMS},
-    **{f"bound of {form} bodies {_LARGE}": statistics.large_bound(form) for form in FORMS.values()},
-    "share in order": statistics.in_order(),
-    "share with the last first": statistics.last_first(),
-    "share with the middle before the first": statistics.middle_before_first(),
-    "standing at two bodies": statistics.standing(1).as_ratio(),
-    "standing at three bodies": statistics.standing(2).as_ratio(),
-    "standard attention above the entropy": statistics.pair_excess("standard"),
-    "factored attention above the entropy": statistics.pair_excess("factored"),
-    "exponent of the exchange": statistics.exchange_exponent(),
+    **{f"loss of {layers} layers": stats.loss(layers) for layers in FORMS},
+    **{f"bound of {form} bodies": stats.bound(form) for form in FORMS.values()},
+    **{f"excess of {layers} layers": stats.excess(layers) for layers in FORMS},
+    **{f"loss of {layers} layers {_LARGE}": stats.large_loss(layers) for layers in FORMS},
+    **{f"bound of {form} bodies {_LARGE}": stats.large_bound(form) for form in FORMS.values()},
+    "share in order": stats.in_order(),
+    "share with the last first": stats.last_first(),
+    "share with the middle before the first": stats.middle_before_first(),
+    "standing at two bodies": stats.standing(1).as_ratio(),
+    "standing at three bodies": stats.standing(2).as_ratio(),
+    "standard attention above the entropy": stats.pair_excess("standard"),
+    "factored attention above the entropy": stats.pair_excess("factored"),
+    "exponent of the exchange": stats.exchange_exponent(),
     "coefficient beyond with a layer norm": largest("spectrum", "beyond", where=f"{_WITH} and layers > 1"),
 }

@@ -72,9 +72,8 @@ def staircase(config: Config, seed: int) -> Staircase:
     """
     for draw in count():
         if draw == _MAX_DRAWS:
-            raise InputError(
-                "gap", config.gap, f"the bounds of {_MAX_DRAWS} distributions are closer: reduce it"
-            )
+            hint = f"the bounds of {_MAX_DRAWS} distributions are closer: reduce it"
+            raise InputError("gap", config.gap, hint)
         stream = seed_of(seed, "interaction-order", "law", draw)
         shape = config.sites, config.vocab_size
         model = ManyBody.random(*shape, rank=config.rank, scale=config.scale, seed=stream)

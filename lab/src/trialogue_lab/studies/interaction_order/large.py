@@ -46,9 +46,8 @@ def measure_large(config: Config, seed: int, _: Path) -> MeasuredRows:
     stream = seed_of(seed, "interaction-order", "large")
     shape = config.large_sites, config.large_vocab_size
     model = ManyBody.random(*shape, rank=config.large_rank, scale=config.scale, seed=stream)
-    samples = run_sweeps(
-        model, sweeps=config.large_sweeps, chains=config.large_sequences + TEST_SEQUENCES, seed=stream
-    )
+    chains = config.large_sequences + TEST_SEQUENCES
+    samples = run_sweeps(model, sweeps=config.large_sweeps, chains=chains, seed=stream)
     data = samples[TEST_SEQUENCES:], samples[:TEST_SEQUENCES]
     yield {
         "kind": "large-law",
@@ -71,9 +70,7 @@ def heldout_loss(oracle: Masked, test_sequences: Tensor) -> float:
     return -float(oracle.site_log_probs(test_sequences).gather(2, test_sequences[:, :, None]).mean())
 
 
-def _network_rows(
-    config: Config, layers: int, sequences: Tensor, test_sequences: Tensor, seed: int
-) -> MeasuredRows:
+def _network_rows(config: Config, layers: int, sequences: Tensor, test: Tensor, seed: int) -> MeasuredRows:
     shape = FactoredAttentionConfig(
         vocab_size=config.large_vocab_size,
         sites=config.large_sites,
@@ -84,19 +81,15 @@ def _network_rows(
     net.dtype = torch.float32
     training = config.large_training(layers, seed)
     steps = (0, *log_steps(training.steps, _CURVE_POINTS))
-    displacement, losses = Displacement(net, steps, FactoredAttention.matrices), dict[int, float]()
-    evaluation = Scheduled(
-        steps, lambda update: losses.update({update.step: heldout_loss(net, test_sequences)})
-    )
-    _train(net, sequences, training, [displacement, evaluation])
+    movement, losses = Displacement(net, steps, FactoredAttention.matrices), dict[int, float]()
+    evaluation = Scheduled(steps, lambda update: losses.update({update.step: heldout_loss(net, test)}))
+    _train(net, sequences, training, [movement, evaluation])
     for step in steps:
-        moved = {
-            f"moved_{layer + 1}": float(size) for layer, size in enumerate(displacement.displacements[step])
-        }
+        moved = {f"moved_{layer}": float(size) for layer, size in enumerate(movement.displacements[step], 1)}
         yield {"kind": "large-curve", "layers": layers, "step": step, "loss": losses[step], **moved}
 
 
-def _form_loss(config: Config, order: int, sequences: Tensor, test_sequences: Tensor, seed: int) -> float:
+def _form_loss(config: Config, order: int, sequences: Tensor, test: Tensor, seed: int) -> float:
     """Return the held-out loss of a trained product of functions of `order` tokens."""
     shape = ProductFormConfig(
         vocab_size=config.large_vocab_size, sites=config.large_sites, order=order, initial_scale=0.1
@@ -113,11 +106,9 @@ def _form_loss(config: Config, order: int, sequences: Tensor, test_sequences: Te
         bf16=False,
     )
     _train(form, sequences, training, [])
-    return heldout_loss(form, test_sequences)
+    return heldout_loss(form, test)
 
 
 def _train(net: OneHotNetwork, sequences: Tensor, training: TrainingConfig, observers: list[Any]) -> None:
-    batches = masked_batches(
-        sequences, net, CyclicMasks(), batch_size=training.batch_size, seed=training.seed
-    )
-    train(net, batches, training, loss=masked_token_loss, observer=observers, progress=False)
+    data = masked_batches(sequences, net, CyclicMasks(), batch_size=training.batch_size, seed=training.seed)
+    train(net, data, training, loss=masked_token_loss, observer=observers, progress=False)

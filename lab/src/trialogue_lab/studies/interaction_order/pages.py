@@ -11,7 +11,7 @@ from pandas import DataFrame, Series
 
 from trialogue.display.figures import BAD, COLORS, GOOD, OURS, QUIET, panels
 from trialogue_lab.ledger import Rows, Statistic, figure, finish, result_table, spread
-from trialogue_lab.studies.interaction_order import statistics
+from trialogue_lab.studies.interaction_order import statistics as stats
 from trialogue_lab.studies.interaction_order.statistics import FORMS
 
 _DEPTHS = {1: BAD, 2: COLORS[4], 3: OURS}
@@ -109,11 +109,11 @@ def _draw_onsets(rows: Rows, axes: Axes) -> None:
 def _single_layers_figure(rows: Rows) -> Drawing:
     drawing, (ends, two) = panels(2, width=4.4, height=3.4)
     ends.axhspan(-0.01, 0.01, color=QUIET, alpha=0.25, lw=0)
-    _draw_points(ends, rows, [(statistics.excess(layers), color) for layers, color in _DEPTHS.items()])
+    _draw_points(ends, rows, [(stats.excess(layers), color) for layers, color in _DEPTHS.items()])
     ends.set_xticks(range(3), [f"{_network(layers)},\n{FORMS[layers]} bodies" for layers in _DEPTHS])
     ends.set_title("Final loss above the bound (nats),\nmean ± deviation (grey: ± 0.01)")
     networks = {"factored": OURS, "standard": BAD}
-    _draw_points(two, rows, [(statistics.pair_excess(name), color) for name, color in networks.items()])
+    _draw_points(two, rows, [(stats.pair_excess(name), color) for name, color in networks.items()])
     two.set_xticks(range(2), ["one factored layer", "one layer of\nstandard attention"])
     two.set_title("Loss above the entropy on two\nbodies (nats), mean ± deviation")
     return drawing

@@ -163,10 +163,8 @@ def plateau_ratios(losses: Losses, levels: Sequence[float]) -> list[float]:
         below = later[losses[before:] < level - PLATEAU_TOLERANCE]
         left = int(below[0]) if len(below) else len(losses)
         above = later[(losses[before:] > level + PLATEAU_TOLERANCE) & (later < left)]
-        reached = int(above[-1]) + 1 if len(above) else before
-        found.append(
-            max(1, left - reached) / max(1, reached - before) if before < len(losses) else 1 / before
-        )
+        first = int(above[-1]) + 1 if len(above) else before
+        found.append(max(1, left - first) / max(1, first - before) if before < len(losses) else 1 / before)
         before = left
     return found
 

@@ -1,7 +1,7 @@
 """Claims of the study, and the numbers for documents."""
 
 from trialogue_lab.ledger import Claim, cited, ours, smallest
-from trialogue_lab.studies.ising_masking import statistics
+from trialogue_lab.studies.ising_masking import statistics as stats
 
 PUBLISHED = {0.05: "Figure 4.1", 0.3: "Figure 4.2"}
 """Figures of the thesis by coupling"""
@@ -19,8 +19,8 @@ def _figure_claims(coupling: float, figure: str) -> tuple[Claim, ...]:
             Claim(
                 f"masking-{fewer + 1}-beats-{fewer}-{ending}",
                 f"At J = {coupling:g} masking {fewer + 1} sites errs less than masking {fewer} (n times the squared "
-                f"error, mean over n >= {statistics.LARGE}).",
-                statistics.gain(coupling, fewer) > 0,
+                f"error, mean over n >= {stats.LARGE}).",
+                stats.gain(coupling, fewer) > 0,
                 **cited(figure, _PUBLISHED_TREND, statement_id),
             )
             for fewer in (1, 2, 3)
@@ -29,15 +29,15 @@ def _figure_claims(coupling: float, figure: str) -> tuple[Claim, ...]:
             f"at-every-size-{ending}",
             f"At J = {coupling:g} masking 4 sites errs less than masking 1 at every size of the training set "
             "(smallest difference of n times the squared error).",
-            statistics.smallest_gain(coupling) > 0,
+            stats.smallest_gain(coupling) > 0,
             **cited(figure, _PUBLISHED_TREND, statement_id),
         ),
         *(
             Claim(
                 f"as-predicted-{size}-{ending}",
                 f"At J = {coupling:g} the squared error of masking {size} is Tr Gamma / n within 25 % (ratio, mean "
-                f"over n >= {statistics.LARGE}).",
-                statistics.error_over_limit(coupling, size)
+                f"over n >= {stats.LARGE}).",
+                stats.error_over_limit(coupling, size)
                 .corrected(_GEOMETRIC_MEAN)
                 .as_ratio()
                 .near(1, margin=0.25),
@@ -49,14 +49,14 @@ def _figure_claims(coupling: float, figure: str) -> tuple[Claim, ...]:
             f"all-masks-no-gap-{ending}",
             f"At J = {coupling:g}, with all masks of every sample scored, masking 1 site errs as much as masking 4 "
             "(difference within a tenth of Tr Gamma).",
-            statistics.gain_of_all_masks(coupling).near(0, margin=0.1),
+            stats.gain_of_all_masks(coupling).near(0, margin=0.1),
             f"{figure} (control not in the thesis)",
         ),
         Claim(
             f"error-within-trace-{ending}",
             f"At J = {coupling:g} the squared error is at most Tr Gamma / n with probability at least 0.99 (share of "
             "the training sets, mean over k).",
-            statistics.within_trace(coupling) > 0.99,
+            stats.within_trace(coupling) > 0.99,
             "Remark on Lemma 4.1.1",
             "at least 0.99, by Markov's inequality, which gives 100 Tr Gamma / n",
             statement_id="thesis:M-L411.remark",
@@ -78,7 +78,7 @@ CLAIMS = (
         "strictly-better",
         "Masking more strictly improves: masking 4 instead of 3 of the 4 sites lowers the asymptotic variance of the "
         "couplings (Tr, more than 1e-9).",
-        statistics.last_gain_of_couplings() > 1e-9,
+        stats.last_gain_of_couplings() > 1e-9,
         "Text before Theorem 4.1.1 (counted as published in mixing-and-learning)",
         "strictly improves",
     ),
@@ -86,7 +86,7 @@ CLAIMS = (
         "poincare-bounds-the-trace",
         "In the models of both figures Tr Gamma of masking k sites is at most C Tr of the inverse Fisher information, "
         "C the Poincaré constant of k-Gibbs (smallest slack, share of the bound).",
-        statistics.slack_of_poincare() > -1e-10,
+        stats.slack_of_poincare() > -1e-10,
         "Theorem 4.1.2 (of which it is a consequence)",
         "not below 0",
     ),
@@ -94,7 +94,7 @@ CLAIMS = (
         "masking-more-is-better-with-ordered-pairs",
         "With the pairs of eq. (4.6) read as ordered, which doubles J, Tr Gamma falls with every further masked site "
         "in both figures too (largest log ratio of Tr Gamma at k + 1 and k).",
-        statistics.largest_step_of_limit("ordered") < 0,
+        stats.largest_step_of_limit("ordered") < 0,
         "Figures 4.1 and 4.2, eq. (4.6)",
         _PUBLISHED_TREND,
     ),
@@ -104,8 +104,5 @@ NUMBERS = {
     f"{name}, J = {coupling:g}, k = {size}": quantity(coupling, size)
     for coupling in PUBLISHED
     for size in (1, 2, 3, 4)
-    for name, quantity in (
-        ("n times the squared error", statistics.scaled_error),
-        ("limit", statistics.limit),
-    )
+    for name, quantity in (("n times the squared error", stats.scaled_error), ("limit", stats.limit))
 }

@@ -4,7 +4,7 @@ import math
 from functools import partial
 
 from trialogue_lab.ledger import Claim, cited, largest, ours, smallest
-from trialogue_lab.studies.ising_sampling import statistics
+from trialogue_lab.studies.ising_sampling import statistics as stats
 from trialogue_lab.studies.ising_sampling.config import PARALLEL, PRESETS, block_label
 
 _FIGURE = "Thesis section 4.2.1.2, Figure 4.3"
@@ -28,7 +28,7 @@ CLAIMS = (
             f"blocks-of-{more}-beat-{fewer}",
             f"k-Gibbs takes fewer steps with k = {more} than with k = {fewer}, at most 1000 counted (log ratio, mean "
             "over couplings).",
-            statistics.log_steps_ratio(block_label(fewer), block_label(more)) > 0,
+            stats.log_steps_ratio(block_label(fewer), block_label(more)) > 0,
             published=_LARGER_K,
         )
         for fewer, more in ((1, 4), (4, 6), (6, 8), (8, 10))
@@ -36,43 +36,43 @@ CLAIMS = (
     Claim(
         "stronger-coupling-is-slower-over-all-blocks",
         "k-Gibbs takes more steps at J = 8 than at J = 2, at most 1000 counted (log ratio, mean over all k).",
-        statistics.slowdown(8.0, 2.0) > 0,
+        stats.slowdown(8.0, 2.0) > 0,
         **cited(_FIGURE, _LARGER_J, "thesis:M-F43.coupling", setting=_COUPLINGS_NOT_PRINTED),
     ),
     ours(
         "stronger-coupling-is-slower",
         "k-Gibbs takes more steps at J = 8 than at J = 2, at most 1000 counted (log ratio, mean over k < N - 1).",
-        statistics.slowdown(8.0, 2.0, below_all=2) > 0,
+        stats.slowdown(8.0, 2.0, below_all=2) > 0,
         _FIGURE,
         _LARGER_J,
     ),
     _control(
         "independent-parallel-is-fast-when-weak",
         "At J = 1 and 2 independent parallel takes fewer steps than 1-Gibbs (log ratio, mean over J).",
-        statistics.log_steps_ratio(PARALLEL, block_label(1), most=2.0) < 0,
+        stats.log_steps_ratio(PARALLEL, block_label(1), most=2.0) < 0,
         published=_NEVER,
     ),
     _control(
         "steps-as-computed",
         "For k >= 4 the mean numbers of steps are the exact ones within 5 % (ratio, mean over k and J).",
-        statistics.steps_over_exact(4).as_ratio().corrected(_GEOMETRIC_MEAN).near(1, margin=0.05),
+        stats.steps_over_exact(4).as_ratio().corrected(_GEOMETRIC_MEAN).near(1, margin=0.05),
     ),
     _control(
         "arrivals-as-computed",
         "The shares of chains that reach R_1 within the budget are the exact ones within 0.01 (mean over all cells).",
-        statistics.arrivals_above_exact().near(0, margin=0.01),
+        stats.arrivals_above_exact().near(0, margin=0.01),
     ),
     _figure(
         "larger-blocks-are-faster-exact",
         "At every J the expected number of steps falls with every k (largest increase of its logarithm).",
-        statistics.largest_increase_with_blocks() < 0,
+        stats.largest_increase_with_blocks() < 0,
         published=_LARGER_K,
     ),
     ours(
         "stronger-coupling-is-not-faster",
         "At no k and from no J to the next does the expected number of steps fall by more than 1 % (smallest increase "
         "of its logarithm).",
-        statistics.smallest_increase_with_coupling() > -0.01,
+        stats.smallest_increase_with_coupling() > -0.01,
         f"{_FIGURE}, with a margin of this project",
         _LARGER_J,
     ),
@@ -80,7 +80,7 @@ CLAIMS = (
         "stronger-coupling-is-slower-below-all-sites",
         "At every k < N the expected number of steps grows by more than a tenth from J = 1 to J = 8 (smallest increase "
         "of its logarithm).",
-        statistics.smallest_slowdown(8.0, 1.0) > math.log(1.1),
+        stats.smallest_slowdown(8.0, 1.0) > math.log(1.1),
         f"{_FIGURE}, without k = N, for which every step resamples all spins",
         _LARGER_J,
     ),
@@ -112,7 +112,7 @@ CLAIMS = (
             f"independent-parallel-never-arrives-{pairs}-pairs",
             f"With the pairs of eq. (4.6) read as {pairs}, independent parallel reaches R_1 within 1000 steps with "
             "probability below 0.01 from J = 2 on (largest over J = 2, 3 and 4).",
-            statistics.reached_by_reading(PARALLEL, 2.0, times) < 0.01,
+            stats.reached_by_reading(PARALLEL, 2.0, times) < 0.01,
             f"{_FIGURE}, eq. (4.6)",
             _NEVER,
         )
@@ -121,7 +121,7 @@ CLAIMS = (
 )
 
 NUMBERS = {
-    f"chance that independent parallel arrives, J = {coupling:g}": statistics.exact_number(
+    f"chance that independent parallel arrives, J = {coupling:g}": stats.exact_number(
         coupling, PARALLEL, "reached"
     )
     for coupling in _COUPLINGS

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure as Drawing
 
 from trialogue_lab.ledger import COLORS, QUIET, Cells, Rows, figure, panels, result_table
-from trialogue_lab.studies.ising_sampling import statistics
+from trialogue_lab.studies.ising_sampling import statistics as stats
 
 
 @result_table(
@@ -18,10 +18,10 @@ from trialogue_lab.studies.ising_sampling import statistics
 def _arrivals_table(rows: Rows) -> Cells:
     return {
         f"J = {coupling:g}, {label}": {
-            chain: quantity(coupling, chain, "reached") for chain in statistics.chains(rows)
+            chain: quantity(coupling, chain, "reached") for chain in stats.chains(rows)
         }
         for coupling in rows.distinct("setting", "coupling")
-        for label, quantity in (("exact", statistics.exact_number), ("simulated", statistics.steps))
+        for label, quantity in (("exact", stats.exact_number), ("simulated", stats.steps))
     }
 
 
@@ -37,15 +37,15 @@ TABLES = (_arrivals_table,)
 )
 def _hitting_times_figure(rows: Rows) -> Drawing:
     drawing, (left, right) = panels(2, width=5.2, height=4.2)
-    names = statistics.chains(rows)
+    names = stats.chains(rows)
     places = np.arange(len(names), dtype=float)
     places[-1] += 0.6  # A gap separates the other sampler.
-    cut, logs = statistics.expected(rows, "mean"), statistics.expected(rows, "log_expected") / math.log(10)
+    cut, logs = stats.expected(rows, "mean"), stats.expected(rows, "log_expected") / math.log(10)
     couplings = rows.distinct("setting", "coupling")
     for place, (coupling, color) in enumerate(zip(couplings, COLORS, strict=False)):
         shift = 0.07 * (place - (len(cut) - 1) / 2)
         means, bars = (
-            np.array([statistics.steps(coupling, chain, column)(rows).mean() for chain in names])
+            np.array([stats.steps(coupling, chain, column)(rows).mean() for chain in names])
             for column in ("mean", "deviation")
         )
         below = np.minimum(bars / 2, means * 0.9)  # A bar down to zero does not end on a logarithmic axis.

@@ -47,9 +47,8 @@ class Sizes(Settings):
     @property
     def family(self) -> CliqueFamily:
         """Ising models that can be fitted, with parameters in the box."""
-        return CliqueFamily(
-            self.sites, (0.0, 2 * self.coupling), (self.field - self.margin, self.field + self.margin)
-        )
+        fields = (self.field - self.margin, self.field + self.margin)
+        return CliqueFamily(self.sites, (0.0, 2 * self.coupling), fields)
 
     @property
     def label(self) -> str:
