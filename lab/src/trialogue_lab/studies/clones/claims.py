@@ -26,7 +26,7 @@ _figure_1 = partial(cited, "Figure 1", statement_id="clones:S1-Fig1", setting=_W
 _figure_3a = partial(cited, "Figure 3a", statement_id="clones:S1-Fig3.panel-a", setting=_TINYSTORIES)
 _figure_3c = partial(cited, "Figure 3c", statement_id="clones:S1-Fig3.panel-c", setting=_TINYSTORIES)
 _figure_4 = partial(cited, statement_id="clones:S1-Fig4", setting=_TINYSTORIES)
-_figures_1_and_4 = partial(_figure_4, "Figure 1 and Figure 4")
+_figures = partial(_figure_4, "Figure 1 and Figure 4")
 _right_panel = partial(_figure_4, "Figure 4, right panel")
 
 
@@ -100,11 +100,8 @@ CLAIMS = (
         )
         for name, what in ((factored_name(4), "four factored layers"), (ENCODER, "an encoder"))
     ),
-    Claim(*LOW_ORDERS_FIRST, **_figures_1_and_4("low orders saturate, high orders keep improving")),
-    Claim(
-        *IN_ORDER,
-        **_figures_1_and_4("'the same sequential learning dynamics' (means of five runs)", grade=True),
-    ),
+    Claim(*LOW_ORDERS_FIRST, **_figures("low orders saturate, high orders keep improving")),
+    Claim(*IN_ORDER, **_figures("'the same sequential learning dynamics' (means of five runs)", grade=True)),
     Claim(
         "curves-coincide-early",
         "Losses on clones coincide early: up to a third of the step at which the lowest order is at its lowest they "

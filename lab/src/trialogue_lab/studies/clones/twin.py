@@ -52,9 +52,8 @@ def twin_rows(config: Config, seed: int, _: Path) -> MeasuredRows:
         yield {"kind": "twin-law", "order": order, "entropy": MaskedPopulation(clone).entropy}
     yield from _sampler_rows(config, seed)
     shape = bert(config.twin_vocab, config.twin_sites, layers=2, heads=4, width=32)
-    chosen = torch.multinomial(
-        model.probabilities(), config.twin_rows, replacement=True, generator=generator(seed, "twin rows")
-    )
+    random = generator(seed, "twin rows")
+    chosen = torch.multinomial(model.probabilities(), config.twin_rows, replacement=True, generator=random)
     student = Transformer(shape, INITIAL)
     batches = masked_batches(states[chosen], student, CyclicMasks(), batch_size=256, seed=seed)
     training = TrainingConfig(

@@ -170,6 +170,7 @@ def _on_model(
     case: ModelQuestion, config: Config, seed: int, answers: dict[str, distributions.Distribution]
 ) -> MeasuredRows:
     """Yield measurements of samplers, and add the shares of sampled texts to `answers`."""
+    target = answers["restricted"]
     for name, (sampler, weighted, timed) in METHODS.items():
         number = max(1, config.samples // (timed or 1))
         began = time.process_time()
@@ -204,11 +205,9 @@ def _on_model(
         if weighted and squares:
             row["ess_per_query"] = float(weights.sum()) ** 2 / squares / queries
         if timed is None:
-            row["tv"] = distributions.distance(shares, answers["restricted"])
+            row["tv"] = distributions.distance(shares, target)
             row["error"] = distributions.sampling_error(shares, number)
             answers[f"{name}, as run"] = shares
         if name == "masked":
-            row["drawn_tv"] = distributions.drawn_distance(
-                answers["masked"], answers["restricted"], number, seed
-            )
+            row["drawn_tv"] = distributions.drawn_distance(answers["masked"], target, number, seed)
         yield row

@@ -118,14 +118,13 @@ def _row(
         The row, with total variation distances from `expected` and from `restricted`, and with the probability of an
         invalid output. "weighted" is the distance of outputs that are selected by their weight among infinitely many.
     """
+    weighted = total_variation(distributions.normalised(weights), expected) if weights and expected else None
     return {
         "kind": "rule",
         "rule": rule,
         "variation": total_variation(output, expected) if expected else None,
         "restricted": total_variation(output, restricted),
-        "weighted": total_variation(distributions.normalised(weights), expected)
-        if weights and expected
-        else None,
+        "weighted": weighted,
         "invalid": math.fsum(p for x, p in output.items() if x not in restricted),
         "none": none,
         "queries": queries if math.isfinite(queries) else None,

@@ -168,10 +168,8 @@ def order(rows: Rows, column: str) -> "Series[float]":
     index = ["seed", *TASK]
     far = _random_models(rows, "rule", rule=MASK).set_index(index).variation
     difficulty = _random_models(rows, "task").set_index(index)[column]
-    both = DataFrame({"far": far, "difficulty": difficulty.reindex(far.index)}).round(_DIGITS)
-    return Series(
-        {seed: float(spearmanr(own.far, own.difficulty).statistic) for seed, own in both.groupby("seed")}
-    )
+    both = DataFrame({"x": difficulty.reindex(far.index), "y": far}).round(_DIGITS)
+    return Series({seed: float(spearmanr(own.x, own.y).statistic) for seed, own in both.groupby("seed")})
 
 
 class TaskDifficulty(NamedTuple):

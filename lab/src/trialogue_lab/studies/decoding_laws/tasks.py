@@ -3,11 +3,11 @@
 Some constraints are decided by the first token, others only by the last one.
 """
 
-import itertools
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise, product
 
 from trialogue.data import Table
 from trialogue.data.puzzles.hidden_string import HiddenString
@@ -72,11 +72,8 @@ class ConstraintTask:
         family = self.family
         lengths = range(1, self.length + 1) if family.ends else (self.length,)
         inner, last = (family.tokens[:-1], family.tokens[-1:]) if family.ends else (family.tokens, "")
-        texts = (
-            "".join(each) + last
-            for length in lengths
-            for each in itertools.product(inner, repeat=length - len(last))
-        )
+        parts = (product(inner, repeat=length - len(last)) for length in lengths)
+        texts = ("".join(each) + last for part in parts for each in part)
         return frozenset(tuple(map(family.tokens.index, text)) for text in texts if family.allows(text))
 
     @cached_property
@@ -96,9 +93,7 @@ def _digits(text: str) -> int:
 
 LADDER = (
     ConstraintFamily("first token", "abc", (3, 4), lambda text: text.startswith("a")),
-    ConstraintFamily(
-        "no repeats", "abc", (3, 4), lambda text: all(a != b for a, b in itertools.pairwise(text))
-    ),
+    ConstraintFamily("no repeats", "abc", (3, 4), lambda text: all(a != b for a, b in pairwise(text))),
     ConstraintFamily("regex", "abc.", (5, 7), re.compile(r"(aab|c)*\.").fullmatch, ends=True),
     ConstraintFamily("JSON", "[01,]", (3, 5), re.compile(r"\[([01](,[01])*)?\]").fullmatch, ends=True),
     ConstraintFamily("all different", "abcd", (3, 4), lambda text: len(set(text)) == len(text)),

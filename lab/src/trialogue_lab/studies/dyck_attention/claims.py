@@ -20,7 +20,7 @@ _GRID = (
     "`night` has six networks per setting, with 1,200 updates at a learning rate of 0.003. `paper` has twelve, with "
     "7,200 updates at 0.001."
 )
-_BOTH_ACCURACIES = (
+_ACCURACIES = (
     f"{_UPDATES} Accuracy is defined as in the text. `dyck-balance` has more networks, and also measures the accuracy "
     "of the released program."
 )
@@ -119,9 +119,7 @@ CLAIMS = (
         "balance-goes-with-generalising",
         "The further from balance, the more errors at lengths 400 to 500 (Spearman's correlation, trained on words).",
         stats.rank_correlation("words") > 0,
-        **cited(
-            _BALANCE, "negatively correlated with accuracy", "thesis:D-Fig2.13", setting=_BOTH_ACCURACIES
-        ),
+        **cited(_BALANCE, "negatively correlated with accuracy", "thesis:D-Fig2.13", setting=_ACCURACIES),
     ),
     Claim(
         "balance-says-less-of-prefixes",

@@ -29,12 +29,10 @@ def parts(config: Config) -> list[Part]:
     Args:
         config: Settings of the run.
     """
+    seeds_of = ((networks.MINIMAL_ARMS, config.seeds), (networks.STANDARD_ARMS, config.standard_seeds))
     network_tasks = [
         arm_task(name, seed, partial(_measure_network, config, name, seed))
-        for arms, seeds in (
-            (networks.MINIMAL_ARMS, config.seeds),
-            (networks.STANDARD_ARMS, config.standard_seeds),
-        )
+        for arms, seeds in seeds_of
         for seed in seeds
         for name in arms
     ]

@@ -112,10 +112,8 @@ def train_network(
     loss: Callable[..., Tensor] = partial(brackets.closing_loss, decay=config.decay if arm.decays else 0.0)
     if arm.contrast != "none":
         loss = partial(brackets.contrastive_loss, weight=config.contrast_weight)
-    language = {"types": types, "depth": depth, "longest": TRAINED_LENGTH}
-    batches = partial(
-        brackets.bracket_batches, seed=seed, strings=arm.strings, contrast=arm.contrast, **language
-    )
+    size = {"types": types, "depth": depth, "longest": TRAINED_LENGTH}
+    batches = partial(brackets.bracket_batches, seed=seed, strings=arm.strings, contrast=arm.contrast, **size)
     reads_tokens = arm.shape.embedding == "tokens"
     rate = config.standard_learning_rate if reads_tokens else config.learning_rate
     training = brackets.bracket_training(steps, rate, seed)

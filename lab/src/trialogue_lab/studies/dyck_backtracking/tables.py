@@ -47,6 +47,8 @@ _PREFIXES = {
     "argmax at backtracks": ("greedy at backtracks", "accuracy"),
 }
 """Sampler and column of the statistics at error-inducing prefixes, by label."""
+_DECODINGS = (stats.ALGORITHM, stats.LOW, "no verifier, top-p 0.9", stats.SAMPLING, "the law itself")
+"""Decoding methods in the table of distinct completions."""
 
 
 def _decoding_label(verifier: str, top_p: float) -> str:
@@ -170,13 +172,7 @@ TABLES = (
                 "distinct completions": stats.diversity(decoding),
                 "standard deviation over prompts": stats.diversity(decoding, "deviation"),
             }
-            for decoding in (
-                stats.ALGORITHM,
-                stats.LOW,
-                "no verifier, top-p 0.9",
-                stats.SAMPLING,
-                "the law itself",
-            )
+            for decoding in _DECODINGS
         },
         published={
             stats.ALGORITHM: {"distinct completions": 5.52, "standard deviation over prompts": 3.28},

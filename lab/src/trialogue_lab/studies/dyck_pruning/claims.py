@@ -13,6 +13,7 @@ _SMALL = (
 _small = partial(cited, setting=_SMALL)
 _two_targets = partial(ours, source=_COROLLARY)
 _CITED = _small(_COROLLARY, "for any eps, with probability 1 - delta", "thesis:D-T2.2.3.C2.2.3", grade=True)
+_TRANSFORMERS = (("transformer", 1, (96, 192, 256)), ("transformer of two layers", 2, (256,)))
 
 CLAIMS = (
     Claim(
@@ -122,10 +123,7 @@ NUMBERS = {
     "decades a product": stats.numbers_fall(),
     **{
         f"{name}, width {width}": stats.error("transformer", layers=layers, hidden=width, first=0)
-        for name, layers, widths in (
-            ("transformer", 1, (96, 192, 256)),
-            ("transformer of two layers", 2, (256,)),
-        )
+        for name, layers, widths in _TRANSFORMERS
         for width in widths
     },
 }

@@ -241,13 +241,12 @@ def spectrum_rows(config: Config, seed: int) -> MeasuredRows:
         interactions of 2^(layers - 1) + 1 tokens, and `beyond` that of more tokens, relative to the strongest
         interaction.
     """
+    sites = config.spectrum_sites
     for layers in (1, 2, 3, 4):
         for norm in (False, True):
-            shape = FactoredAttentionConfig(
-                vocab_size=2, sites=config.spectrum_sites, layers=layers, layer_norm=norm
-            )
+            shape = FactoredAttentionConfig(vocab_size=2, sites=sites, layers=layers, layer_norm=norm)
             net = FactoredAttention(shape, seed_of(seed, "interaction-order", "spectrum", layers))
-            spectrum = logit_spectrum(net, config.spectrum_sites)
+            spectrum = logit_spectrum(net, sites)
             shares = spectrum / spectrum.max()
             top, most = 2 ** (layers - 1), 2 ** (layers - 1) + 1
             yield {

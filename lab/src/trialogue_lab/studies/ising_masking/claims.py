@@ -7,7 +7,7 @@ PUBLISHED = {0.05: "Figure 4.1", 0.3: "Figure 4.2"}
 """Figures of the thesis by coupling"""
 
 _PUBLISHED_TREND = "larger k, lower error"
-_GEOMETRIC_MEAN = "the logarithms of ratios are averaged, so that the estimate is a geometric mean"
+_AVERAGE = "the logarithms of ratios are averaged, so that the estimate is a geometric mean"
 
 
 def _figure_claims(coupling: float, figure: str) -> tuple[Claim, ...]:
@@ -37,10 +37,7 @@ def _figure_claims(coupling: float, figure: str) -> tuple[Claim, ...]:
                 f"as-predicted-{size}-{ending}",
                 f"At J = {coupling:g} the squared error of masking {size} is Tr Gamma / n within 25 % (ratio, mean "
                 f"over n >= {stats.LARGE}).",
-                stats.error_over_limit(coupling, size)
-                .corrected(_GEOMETRIC_MEAN)
-                .as_ratio()
-                .near(1, margin=0.25),
+                stats.error_over_limit(coupling, size).corrected(_AVERAGE).as_ratio().near(1, margin=0.25),
                 **cited(f"Lemma 4.1.1, {figure}", "asymptotically 1", "thesis:M-L411", grade=True),
             )
             for size in (1, 2, 3, 4)

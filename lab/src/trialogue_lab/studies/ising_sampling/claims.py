@@ -121,8 +121,6 @@ CLAIMS = (
 )
 
 NUMBERS = {
-    f"chance that independent parallel arrives, J = {coupling:g}": stats.exact_number(
-        coupling, PARALLEL, "reached"
-    )
-    for coupling in _COUPLINGS
+    f"chance that independent parallel arrives, J = {j:g}": stats.exact_number(j, PARALLEL, "reached")
+    for j in _COUPLINGS
 }

@@ -17,10 +17,8 @@ from trialogue_lab.studies.ising_sampling import statistics as stats
 )
 def _arrivals_table(rows: Rows) -> Cells:
     return {
-        f"J = {coupling:g}, {label}": {
-            chain: quantity(coupling, chain, "reached") for chain in stats.chains(rows)
-        }
-        for coupling in rows.distinct("setting", "coupling")
+        f"J = {j:g}, {label}": {chain: quantity(j, chain, "reached") for chain in stats.chains(rows)}
+        for j in rows.distinct("setting", "coupling")
         for label, quantity in (("exact", stats.exact_number), ("simulated", stats.steps))
     }
 

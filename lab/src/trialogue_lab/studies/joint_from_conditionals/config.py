@@ -40,9 +40,8 @@ class Sizes(Settings):
             InputError: If there are too many masks in a data set.
         """
         if self.samples * self.masks >= 1 << 62:
-            raise InputError(
-                "masks", self.masks, f"use fewer than {(1 << 62) // self.samples} for {self.samples} samples"
-            )
+            hint = f"use fewer than {(1 << 62) // self.samples} for {self.samples} samples"
+            raise InputError("masks", self.masks, hint)
 
     @property
     def family(self) -> CliqueFamily:
