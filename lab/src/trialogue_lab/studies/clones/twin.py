@@ -56,12 +56,9 @@ def twin_rows(config: Config, seed: int, _: Path) -> MeasuredRows:
     chosen = torch.multinomial(model.probabilities(), config.twin_rows, replacement=True, generator=random)
     student = Transformer(shape, INITIAL)
     batches = masked_batches(states[chosen], student, CyclicMasks(), batch_size=256, seed=seed)
+    warmup = min(100, config.twin_steps // 10)
     training = TrainingConfig(
-        steps=config.twin_steps,
-        batch_size=256,
-        weight_decay=0.0,
-        warmup_steps=min(100, config.twin_steps // 10),
-        seed=seed,
+        steps=config.twin_steps, batch_size=256, weight_decay=0.0, warmup_steps=warmup, seed=seed
     )
     losses: list[dict[str, Any]] = []
 
@@ -80,14 +77,8 @@ def twin_rows(config: Config, seed: int, _: Path) -> MeasuredRows:
 
 
 def _many_body_model(config: Config, seed: int, order: int) -> ManyBody:
-    return ManyBody.random(
-        config.twin_sites,
-        config.twin_vocab,
-        order=order,
-        rank=config.twin_rank,
-        scale=config.twin_scale,
-        seed=seed_of(seed, "twin", order),
-    )
+    size, stream = (config.twin_sites, config.twin_vocab), seed_of(seed, "twin", order)
+    return ManyBody.random(*size, order=order, rank=config.twin_rank, scale=config.twin_scale, seed=stream)
 
 
 def _clones(config: Config, model: ManyBody) -> dict[int, Tensor]:

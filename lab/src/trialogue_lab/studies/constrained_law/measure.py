@@ -83,14 +83,8 @@ def measure(case: ModelQuestion, config: Config, seed: int) -> MeasuredRows:
         "simulated" if they are simulated on the enumerated answers, and "run" if they are measured on the model.
     """
     began = time.process_time()
-    tree = explore(
-        case.oracle,
-        case.verifier,
-        case.prompt,
-        case.max_new_tokens,
-        tolerance=config.tolerance,
-        max_prefixes=config.max_prefixes,
-    )
+    limits: dict[str, Any] = {"tolerance": config.tolerance, "max_prefixes": config.max_prefixes}
+    tree = explore(case.oracle, case.verifier, case.prompt, case.max_new_tokens, **limits)
     exact = {"restricted": tree.restricted, "masked": tree.masked}
     answers = {name: distributions.by_text(output, case.text) for name, output in exact.items()}
     yield {

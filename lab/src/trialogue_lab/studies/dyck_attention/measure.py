@@ -81,15 +81,16 @@ def _measure_network(config: Config, name: str, seed: int, _: Path) -> MeasuredR
         row[f"stack_{layer}"] = stack_likeness(pattern.detach(), prefixes)
     if not is_standard:
         chain = inequality_chain(network, (40, 128, 512), target="closing")
+        failed = (
+            chain.distance < chain.required,
+            chain.total > chain.total_bound,
+            chain.pair > chain.pair_bound,
+        )
         row |= {
             "balance": balance_violation(network),
             "balance_released": balance_violation(network, "released"),
             "log_decay": log_weight_decay(network, networks.TRAINED_LENGTH, 1.0),
-            "violations": int(
-                (chain.distance < chain.required).sum()
-                + (chain.total > chain.total_bound).sum()
-                + (chain.pair > chain.pair_bound).sum()
-            ),
+            "violations": sum(int(case.sum()) for case in failed),
             "positive": int((chain.required > 0).sum()),
             "cases": len(chain.required),
             "slack": float((chain.pair_bound / chain.pair).log10().median()),

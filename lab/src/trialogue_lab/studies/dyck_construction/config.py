@@ -51,7 +51,7 @@ PRESETS = {
         disturbed_prefixes=5,
     ),
     "pilot": Config(
-        seeds=(3000, 3001, 3002, 3003),
+        seeds=tuple(range(3000, 3004)),
         exact_seeds=(3010,),
         chain_seeds=tuple(range(3100, 3120)),
         prefixes=100,

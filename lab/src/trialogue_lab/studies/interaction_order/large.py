@@ -71,12 +71,8 @@ def heldout_loss(oracle: Masked, test_sequences: Tensor) -> float:
 
 
 def _network_rows(config: Config, layers: int, sequences: Tensor, test: Tensor, seed: int) -> MeasuredRows:
-    shape = FactoredAttentionConfig(
-        vocab_size=config.large_vocab_size,
-        sites=config.large_sites,
-        layers=layers,
-        initial_scale=config.large_scale,
-    )
+    size: dict[str, Any] = {"vocab_size": config.large_vocab_size, "sites": config.large_sites}
+    shape = FactoredAttentionConfig(**size, layers=layers, initial_scale=config.large_scale)
     net = FactoredAttention(shape, seed_of(seed, "interaction-order", "large", layers))
     net.dtype = torch.float32
     training = config.large_training(layers, seed)
@@ -91,9 +87,8 @@ def _network_rows(config: Config, layers: int, sequences: Tensor, test: Tensor, 
 
 def _form_loss(config: Config, order: int, sequences: Tensor, test: Tensor, seed: int) -> float:
     """Return the held-out loss of a trained product of functions of `order` tokens."""
-    shape = ProductFormConfig(
-        vocab_size=config.large_vocab_size, sites=config.large_sites, order=order, initial_scale=0.1
-    )
+    size: dict[str, Any] = {"vocab_size": config.large_vocab_size, "sites": config.large_sites}
+    shape = ProductFormConfig(**size, order=order, initial_scale=0.1)
     form = ProductForm(shape, seed_of(seed, "interaction-order", "form", order))
     form.dtype = torch.float32
     training = TrainingConfig(

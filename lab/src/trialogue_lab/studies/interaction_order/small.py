@@ -65,11 +65,9 @@ def network(config: Config, layers: int, seed: int, scale: float | None = None) 
         seed: Seed of the initial weights.
         scale: Initial scale of the weights. None for `config.initial_scale`.
     """
+    initial = config.initial_scale if scale is None else scale
     shape = FactoredAttentionConfig(
-        vocab_size=config.vocab_size,
-        sites=config.sites,
-        layers=layers,
-        initial_scale=config.initial_scale if scale is None else scale,
+        vocab_size=config.vocab_size, sites=config.sites, layers=layers, initial_scale=initial
     )
     return FactoredAttention(shape, seed_of(seed, "interaction-order", "weights", layers))
 

@@ -40,14 +40,11 @@ _QUANTITIES = {
 )
 def _bounds_table(rows: Rows) -> Cells:
     boxes = [Sizes(**values) for values in rows.config["sizes"]]
+    corners = {box.label: box.family.farthest(box.coupling, box.field) for box in boxes}
     return {
         name: {box.label: of_sizes(column, box.label) for box in boxes}
         for column, name in _QUANTITIES.items()
-    } | {
-        "TV of the farthest corner": {
-            box.label: box.family.farthest(box.coupling, box.field) for box in boxes
-        }
-    }
+    } | {"TV of the farthest corner": corners}
 
 
 @figure(
