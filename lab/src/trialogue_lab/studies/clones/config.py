@@ -26,6 +26,9 @@ def factored_name(layers: int) -> str:
     """Return the name of a network with factored attention, for example "layers-2" for two layers.
 
     The clone that is sampled from the network has the same name.
+
+    Args:
+        layers: Number of layers of the network.
     """
     return f"layers-{layers}"
 

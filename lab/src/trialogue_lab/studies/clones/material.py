@@ -154,7 +154,11 @@ def order_of(config: Material, name: str) -> int | None:
 
 
 def depth_of(name: str) -> int:
-    """Return the number of layers from a network's name, for example 2 for "layers-2"."""
+    """Return the number of layers from a network's name, for example 2 for "layers-2".
+
+    Args:
+        name: Name of a factored network.
+    """
     return int(name.removeprefix("layers-"))
 
 

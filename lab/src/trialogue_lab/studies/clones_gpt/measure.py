@@ -44,7 +44,14 @@ class RowBatches:
     seed: int
 
     def __call__(self, step: int) -> Tensor:
-        """Return the batch (batch_size, N) of a training step. The same step always returns the same batch."""
+        """Return the batch of a training step. The same step always returns the same batch.
+
+        Args:
+            step: Training step.
+
+        Returns:
+            Token ids (batch_size, N).
+        """
         random = generator(self.seed, "rows", step)
         return self.rows[torch.randint(0, len(self.rows), (self.batch_size,), generator=random)]
 

@@ -117,6 +117,9 @@ def rejection_queries(rows: Rows) -> float:
     Rejection sampling generates answers without the constraint until one satisfies it. For one question, the
     expectation is the mean length of an answer divided by the probability that it satisfies the constraint. The
     geometric mean over all questions is returned.
+
+    Args:
+        rows: Measurements of a run, as one table per kind of row.
     """
     return math.exp(_rejection(rows).queries.map(math.log).mean())
 
@@ -147,6 +150,9 @@ def samples_over_rejection(rows: Rows) -> float:
 
     The number of effective samples per model call is divided by that of rejection sampling. The geometric mean over all
     questions is returned. See `gain_over_rejection` for both methods.
+
+    Args:
+        rows: Measurements of a run, as one table per kind of row.
     """
     return float(10 ** gain_over_rejection()(rows).mean())
 
@@ -157,5 +163,8 @@ def unexplored(rows: Rows) -> float:
 
     The maximum is taken over all questions, and over two distributions: the model given the constraint, and masked
     decoding.
+
+    Args:
+        rows: Measurements of a run, as one table per kind of row.
     """
     return float(rows["tree"][["unexplored_p", "unexplored_q"]].max().max())

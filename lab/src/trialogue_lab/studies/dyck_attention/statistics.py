@@ -92,6 +92,9 @@ def learned_share(rows: Rows) -> float:
 
     The accuracy is the share of correctly predicted closing brackets. The share is computed for every row of Table 2.6,
     and the minimum over rows is returned.
+
+    Args:
+        rows: Measurements of a run, as one table per kind of row.
     """
     return min(float((setting_closed(setting)(rows) > LEARNED).mean()) for setting in SETTINGS)
 
@@ -245,6 +248,9 @@ def positive_share(rows: Rows) -> float:
     The theorem states that matched brackets nearly cancel in the attention sums of a network with small errors. If the
     errors are too large, its first inequality is trivial, because it requires no positive distance between the
     representations of two prefixes.
+
+    Args:
+        rows: Measurements of a run, as one table per kind of row.
     """
     return float((rows["network"].positive.dropna() > 0).mean())
 
@@ -255,6 +261,9 @@ def inequalities_failed(rows: Rows) -> float:
 
     The theorem states that matched brackets nearly cancel in the attention sums of a network with small errors. The
     inequalities are evaluated for several prefixes per network.
+
+    Args:
+        rows: Measurements of a run, as one table per kind of row.
     """
     return float(rows["network"].violations.sum())
 

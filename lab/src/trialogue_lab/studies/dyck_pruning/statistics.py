@@ -144,6 +144,9 @@ def different_shared_layers(rows: Rows) -> float:
     """Return the number of pairs of pruned transformers whose unused layers are not identical.
 
     Both transformers of a pair are pruned from the same random transformer, to two different targets.
+
+    Args:
+        rows: Measurements of a run, as one table per kind of row.
     """
     return float((~rows["transformer"].same.astype(bool)).sum())
 
@@ -172,5 +175,8 @@ def different_first(rows: Rows) -> float:
     """Return the number of pairs of pruned networks whose first weight matrices are not identical.
 
     Both networks of a pair are pruned from the same random network, to two different target matrices.
+
+    Args:
+        rows: Measurements of a run, as one table per kind of row.
     """
     return float((~rows["matrix"].same_first.astype(bool)).sum())

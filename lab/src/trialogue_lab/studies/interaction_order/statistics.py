@@ -227,6 +227,9 @@ def exchange_exponent(rows: Rows) -> float:
 
     Networks are initialized with weights of several scales. The relative change of the logits when the layers are
     exchanged is proportional to a power of the scale, and the fitted exponent of this power is returned.
+
+    Args:
+        rows: Measurements of a run, as one table per kind of row.
     """
     means = np.log(rows["exchange"].change).groupby(rows["exchange"].scale).mean()
     return float(np.polyfit(np.log(means.index), means, 1)[0])

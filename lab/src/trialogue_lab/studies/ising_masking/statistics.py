@@ -254,6 +254,9 @@ def last_gain_of_couplings(rows: Rows) -> float:
     Ising models are fitted by predicting masked spins from the others, with one random mask per sample. All N spins are
     masked instead of N - 1. The asymptotic error is the sum of the asymptotic variances of the couplings. The largest
     decrease over all models is returned.
+
+    Args:
+        rows: Measurements of a run, as one table per kind of row.
     """
     traces = _by_model(rows, "trace_couplings")
     return float((traces.iloc[:, -2] - traces.iloc[:, -1]).max())
@@ -267,6 +270,9 @@ def slack_of_poincare(rows: Rows) -> float:
     is the estimator's asymptotic covariance. The bound is C Tr I^-1, where C is the Poincaré constant of the Markov
     chain that resamples k spins, and I is the Fisher information. The distance is (bound - error) / bound, and the
     minimum is taken over models and k.
+
+    Args:
+        rows: Measurements of a run, as one table per kind of row.
     """
     traces = _by_model(rows, "trace")
     bound = _by_model(rows, "poincare").mul(traces.iloc[:, -1], axis=0)

@@ -207,6 +207,9 @@ def largest_increase_with_blocks(rows: Rows) -> float:
 
     The sampler k-Gibbs resamples k random spins of an Ising model per step, until all coupled spins point up. Each k is
     compared with the next larger one, at each coupling. The result is negative if a larger k is always faster.
+
+    Args:
+        rows: Measurements of a run, as one table per kind of row.
     """
     return float(np.nanmax(expected(rows, "log_expected")[blocks(rows)].diff(axis=1).to_numpy()))
 
@@ -217,6 +220,9 @@ def smallest_increase_with_coupling(rows: Rows) -> float:
 
     The sampler k-Gibbs resamples k random spins of an Ising model per step, until all coupled spins point up. The
     minimum is taken over couplings and numbers k. It is positive if stronger couplings always slow the sampler down.
+
+    Args:
+        rows: Measurements of a run, as one table per kind of row.
     """
     return float(np.nanmin(expected(rows, "log_expected")[blocks(rows)].diff().to_numpy()))
 

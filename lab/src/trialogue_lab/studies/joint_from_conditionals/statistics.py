@@ -72,5 +72,9 @@ def least_looseness(rows: Rows, bound: str) -> "Series[float]":
 
 @exact
 def decades_of_masks(rows: Rows) -> float:
-    """Return log10 of the smallest number of random masks per sample."""
+    """Return log10 of the smallest number of random masks per sample.
+
+    Args:
+        rows: Measurements of a run, as one table per kind of row.
+    """
     return min(math.log10(sizes["masks"]) for sizes in rows.config["sizes"])
