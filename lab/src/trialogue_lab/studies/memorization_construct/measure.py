@@ -1,10 +1,8 @@
 """Tasks of a run: the ranks of features, and for each seed the networks that are built."""
 
 import math
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,11 +10,10 @@ from torch import Tensor
 from trialogue.errors import InputError
 from trialogue.oracles import whole_sequences
 from trialogue.randomness import generator, numpy_generator
-from trialogue_lab.ledger import Part, parts_by_seed
+from trialogue_lab.ledger import MeasuredRows, Part, parts_by_seed
 from trialogue_lab.studies.memorization_construct.config import CONTEXT, Config
 from trialogue_lab.theory import memorization
 
-Row = Iterator[dict[str, Any]]
 _ATTEMPTS = 10
 PLANE = 2
 """Width of the networks and of the heads that store associations in two dimensions."""
@@ -69,7 +66,7 @@ def sample_distributions(seed: int, contexts: int, vocab_size: int, name: str = 
     return torch.from_numpy(distributions).clamp_min(1e-12).log().log_softmax(1)
 
 
-def _ranks(_: Path) -> Row:
+def _ranks(_: Path) -> MeasuredRows:
     for size, length, width, head_width, heads in SHAPES:
         shape = (size, length, width, head_width, heads)
         yield {
@@ -83,12 +80,12 @@ def _ranks(_: Path) -> Row:
         }
 
 
-def _networks(config: Config, seed: int, _: Path) -> Row:
+def _networks(config: Config, seed: int, _: Path) -> MeasuredRows:
     for measure in (_held, _associations, _likeliest, _encoders):
         yield from measure(config, seed)
 
 
-def _held(config: Config, seed: int) -> Row:
+def _held(config: Config, seed: int) -> MeasuredRows:
     size = config.vocab_size
     contexts = whole_sequences(size, CONTEXT)
     targets = sample_distributions(seed, len(contexts), size)
@@ -112,7 +109,7 @@ def _held(config: Config, seed: int) -> Row:
             }
 
 
-def _associations(config: Config, seed: int) -> Row:
+def _associations(config: Config, seed: int) -> MeasuredRows:
     """Store as many associations as there are features, and measure the accuracy on all contexts."""
     size = config.small_vocab_size
     contexts = whole_sequences(size, CONTEXT)
@@ -160,7 +157,7 @@ def _build_with_retries(
                 raise
 
 
-def _likeliest(config: Config, seed: int) -> Row:
+def _likeliest(config: Config, seed: int) -> MeasuredRows:
     size = config.small_vocab_size
     contexts = whole_sequences(size, CONTEXT)
     targets = sample_distributions(seed, len(contexts), size)
@@ -184,7 +181,7 @@ def _likeliest(config: Config, seed: int) -> Row:
         }
 
 
-def _encoders(config: Config, seed: int) -> Row:
+def _encoders(config: Config, seed: int) -> MeasuredRows:
     size = config.small_vocab_size
     targets = sample_distributions(seed, size**CONTEXT, size, "encoded")
     for width in (*config.widths, size - 1):

@@ -1,7 +1,7 @@
 """Tasks of a run: the distributions of each sample of the text, and the methods that approximate them."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, get_args
@@ -14,14 +14,13 @@ from trialogue.models.networks.attention_only import AttentionOnly, AttentionOnl
 from trialogue_lab.data.ngram_table import NgramTable
 from trialogue_lab.data.ngrams import ngram_distributions
 from trialogue_lab.data.sentences import corpus_or_sentences
-from trialogue_lab.ledger import Part, parts_by_seed, record_model
+from trialogue_lab.ledger import MeasuredRows, Part, parts_by_seed, record_model
 from trialogue_lab.studies.memorization_text import networks
 from trialogue_lab.studies.memorization_text.config import EXACT, TABLE, TRAINED, TRANSFORMER, Config
 from trialogue_lab.theory import memorization
 from trialogue_lab.theory.memorization.approximation import Method
 from trialogue_lab.theory.memorization.targets import divergence
 
-Row = Iterator[dict[str, Any]]
 Predictor = Callable[[Tensor], Tensor]
 """Function from contexts (n, S) to log-probabilities (n, N) of the next token."""
 WEIGHT_BYTES = 4
@@ -94,7 +93,7 @@ class TextSample:
         return float(self.held_out.counts[self.known].sum() / self.held_out.counts.sum())
 
 
-def _measure_sample(config: Config, seed: int, artifacts: Path) -> Row:
+def _measure_sample(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
     sizes = {"vocab_size": config.vocab_size, "length": config.length}
     corpus = corpus_or_sentences(config.text, artifacts, **sizes, test_share=config.test_share)
     record_model({"text": config.text or "made-up sentences", "files": corpus.fingerprint})
@@ -130,7 +129,9 @@ def _text_row(config: Config, sample: TextSample) -> dict[str, Any]:
     }
 
 
-def _measure_width(config: Config, sample: TextSample, width: int, seed: int, artifacts: Path) -> Row:
+def _measure_width(
+    config: Config, sample: TextSample, width: int, seed: int, artifacts: Path
+) -> MeasuredRows:
     encoder = memorization.nearest_encoder(sample.targets, width, sample.prior)
     truncated = memorization.truncated_encoder(sample.targets, width, sample.prior)
     yield {"kind": "encoder", "kl": encoder.kl, "truncated": truncated.kl}
@@ -164,7 +165,7 @@ def _size_columns(parameters: int) -> dict[str, int]:
 
 def _built_rows(
     sample: TextSample, encoder: memorization.Encoder, shape: AttentionOnlyConfig, seed: int, *, exact: bool
-) -> Row:
+) -> MeasuredRows:
     """Build networks that store all distributions, or that approximate them by both methods."""
     target = (sample.targets, sample.contexts, shape.width, shape.heads, shape.head_width, seed)
     if exact:
@@ -200,7 +201,7 @@ def _built_scores(sample: TextSample, network: AttentionOnly) -> dict[str, float
 
 def _trained_rows(
     config: Config, sample: TextSample, shape: AttentionOnlyConfig, seed: int, artifacts: Path
-) -> Row:
+) -> MeasuredRows:
     """Train a network of the same shape and a transformer of as many parameters."""
     equal = networks.matching_transformer(config.vocab_size, shape.context, config.layers, shape.parameters)
     for method, each in ((TRAINED, shape), (TRANSFORMER, equal)):

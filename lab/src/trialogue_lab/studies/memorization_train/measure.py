@@ -1,9 +1,7 @@
 """Tasks of a run. Each one trains the networks of one experiment for one seed."""
 
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,7 +10,7 @@ from torch.nn import functional
 from trialogue.models.networks.attention_only import AttentionOnly, AttentionOnlyConfig
 from trialogue.randomness import generator, seed_of
 from trialogue.training import train
-from trialogue_lab.ledger import Part
+from trialogue_lab.ledger import MeasuredRows, Part
 from trialogue_lab.studies.memorization_train.config import CONTEXT, Config
 from trialogue_lab.theory.memorization import accuracy_bound, capacity, previous_capacity
 
@@ -141,7 +139,7 @@ def initial_network(config: Config, shape: AttentionOnlyConfig, seed: int) -> At
     return network
 
 
-def _trained(config: Config, seed: int, shapes: list[Network], _: Path) -> Iterator[dict[str, Any]]:
+def _trained(config: Config, seed: int, shapes: list[Network], _: Path) -> MeasuredRows:
     for form, shape in shapes:
         network, tokens = initial_network(config, shape, seed), sample_tokens(seed, shape.vocab_size)
         contexts = len(tokens)

@@ -11,15 +11,10 @@ from pandas import DataFrame
 from torch import Tensor
 
 from trialogue.samplers.exact import ergodicity
-from trialogue_lab.ledger import Part
+from trialogue_lab.ledger import MeasuredRows, Part
 from trialogue_lab.studies.mixing_and_learning import models
 from trialogue_lab.studies.mixing_and_learning.config import ADAPTIVE, WEIGHTED, Config, size_label
-from trialogue_lab.theory.masking import pseudolikelihood
-from trialogue_lab.theory.masking.block_laws import (
-    BlockDistribution,
-    block_distribution,
-    joint_block_dynamics,
-)
+from trialogue_lab.theory.masking import block_laws, pseudolikelihood
 from trialogue_lab.theory.masking.covariance_bound import bound_covariance
 
 RANK_TOLERANCE = 1e-9
@@ -35,7 +30,7 @@ def parts(config: Config) -> list[Part]:
     return [Part(f"seed-{seed}", partial(_measure, config, seed)) for seed in config.seeds]
 
 
-def _measure(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
+def _measure(config: Config, seed: int, _: Path) -> MeasuredRows:
     places = range(config.models)
     for coupling in config.couplings:
         ising = [models.random_ising(config.sites, coupling, config.field, seed, place) for place in places]
@@ -48,7 +43,7 @@ def _measure(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
         yield {"kind": "more", "seed": seed, "family": models.RandomFamily.name, **row}
 
 
-def bound_rows(config: Config, targets: list[Any], seed: int) -> Iterator[dict[str, Any]]:
+def bound_rows(config: Config, targets: list[Any], seed: int) -> MeasuredRows:
     """Compare the asymptotic covariance of pseudolikelihood estimation with its bound.
 
     Args:
@@ -78,7 +73,7 @@ def bound_rows(config: Config, targets: list[Any], seed: int) -> Iterator[dict[s
         yield {"law": name, "models": len(values), **summary(values)}
 
 
-def mask_distributions(config: Config, seed: int, place: int) -> dict[str, BlockDistribution]:
+def mask_distributions(config: Config, seed: int, place: int) -> dict[str, block_laws.BlockDistribution]:
     """Return all mask distributions that are tested on a model.
 
     A mask distribution chooses the variables that pseudolikelihood estimation predicts from all others.
@@ -93,14 +88,18 @@ def mask_distributions(config: Config, seed: int, place: int) -> dict[str, Block
         random sets with fixed weights, and the last one uses weights that depend on the state.
     """
     sizes = range(1, config.sites + 1)
-    uniform = {size_label(size): block_distribution(config.sites, 2, block_size=size) for size in sizes}
+    uniform = {
+        size_label(size): block_laws.block_distribution(config.sites, 2, block_size=size) for size in sizes
+    }
     return uniform | {
         name: models.random_masks(config.sites, config.blocks, name == ADAPTIVE, seed, place)
         for name in (WEIGHTED, ADAPTIVE)
     }
 
 
-def bound_of(model: pseudolikelihood.ExponentialFamily, masks: BlockDistribution) -> dict[str, float]:
+def bound_of(
+    model: pseudolikelihood.ExponentialFamily, masks: block_laws.BlockDistribution
+) -> dict[str, float]:
     """Compare the asymptotic covariance Gamma with its bound C I^{-1} (Theorems 4.1.2 and 4.1.3).
 
     I is the Fisher information, I_PL the inverse of Gamma, and C the Poincaré constant of the Gibbs sampler that
@@ -132,7 +131,7 @@ def bound_of(model: pseudolikelihood.ExponentialFamily, masks: BlockDistribution
     }
 
 
-def classes_of_pairs(model: pseudolikelihood.ExponentialFamily, masks: BlockDistribution) -> float:
+def classes_of_pairs(model: pseudolikelihood.ExponentialFamily, masks: block_laws.BlockDistribution) -> float:
     """Return the number of closed classes of the Gibbs chain on pairs of a state and a set of resampled variables.
 
     The chain (equation 4.26) has a Poincaré constant only if it has a single closed class.
@@ -142,7 +141,7 @@ def classes_of_pairs(model: pseudolikelihood.ExponentialFamily, masks: BlockDist
         masks: Distribution of the set given the state.
     """
     probabilities, _ = pseudolikelihood.enumerated(model)
-    return float(ergodicity(joint_block_dynamics(probabilities, masks)).closed_classes)
+    return float(ergodicity(block_laws.joint_block_dynamics(probabilities, masks)).closed_classes)
 
 
 def summary(values: list[dict[str, float]]) -> dict[str, float]:
@@ -168,7 +167,7 @@ def summary(values: list[dict[str, float]]) -> dict[str, float]:
     return {name: float(value) for name, value in found.items()}
 
 
-def more_rows(targets: list[Any]) -> Iterator[dict[str, Any]]:
+def more_rows(targets: list[Any]) -> MeasuredRows:
     """Measure how much one more masked variable improves pseudolikelihood estimation (Theorem 4.1.1).
 
     Estimation predicts k uniformly chosen (masked) variables from all others. Gamma^k is the asymptotic covariance of
@@ -203,7 +202,7 @@ def _gains(model: Any) -> Iterator[dict[str, float]]:
     theorem = pseudolikelihood.masking_more(model)
     information = [
         pseudolikelihood.pseudolikelihood_information(
-            probabilities, features, block_distribution(model.sites, 2, block_size=size)
+            probabilities, features, block_laws.block_distribution(model.sites, 2, block_size=size)
         )
         for size in range(1, model.sites + 1)
     ]

@@ -1,7 +1,7 @@
 """Measurements on cliques: exact Markov chains of the number of up spins, and simulations of whole states."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
@@ -13,6 +13,7 @@ from trialogue.oracles import Chain
 from trialogue.randomness import seed_of
 from trialogue.samplers import BlockGibbs, IndependentParallel
 from trialogue_lab.analysis.clique_hits import clique_hits
+from trialogue_lab.ledger import MeasuredRows
 from trialogue_lab.studies.parallel_gap.config import GIBBS, PARALLEL, Instance
 from trialogue_lab.theory.cliques import bounds, chains
 
@@ -34,7 +35,7 @@ OUTSIDE = 0.01
 DELTAS = (0.5, 0.1)
 
 
-def one_step_rows(instances: Sequence[Instance]) -> Iterator[dict[str, Any]]:
+def one_step_rows(instances: Sequence[Instance]) -> MeasuredRows:
     """Compute the exact probabilities in Corollary 4.1.1, for the worst initial state.
 
     The corollary compares two samplers of an Ising model with a clique of coupled spins. k-Gibbs resamples k random
@@ -81,7 +82,7 @@ def _hitting(
     return model, chains.block_chain(sites, clique, coupling, field, size), assumed, by_delta
 
 
-def hitting_rows() -> Iterator[dict[str, Any]]:
+def hitting_rows() -> MeasuredRows:
     """Compute the probability that a step of k-Gibbs turns all spins of a clique up, for the worst initial state.
 
     k-Gibbs resamples k random spins of an Ising model jointly.
@@ -119,7 +120,7 @@ def hitting_rows() -> Iterator[dict[str, Any]]:
             }
 
 
-def stuck_rows() -> Iterator[dict[str, Any]]:
+def stuck_rows() -> MeasuredRows:
     """Compute the probability that independent parallel updates keep most spins of a clique down for T steps.
 
     All spins of an Ising model are updated at once, independently of each other. "Most" means that the sum of the spins
@@ -147,7 +148,7 @@ def _stuck(
     return setting | {"stuck_exponent": exponent, "steps": steps, "stuck": stuck}
 
 
-def growth_rows() -> Iterator[dict[str, Any]]:
+def growth_rows() -> MeasuredRows:
     """Compute the expected number of steps until all spins of a clique point up, for increasing sizes of the clique.
 
     Three samplers of an Ising model are compared. k-Gibbs resamples the whole clique jointly, single-spin Gibbs
@@ -174,9 +175,7 @@ def growth_rows() -> Iterator[dict[str, Any]]:
         yield {"kind": "growth", "clique": clique, **steps}
 
 
-def simulated_corollary_rows(
-    instances: Sequence[Instance], runs: int, seeds: Sequence[int]
-) -> Iterator[dict[str, Any]]:
+def simulated_corollary_rows(instances: Sequence[Instance], runs: int, seeds: Sequence[int]) -> MeasuredRows:
     """Simulate one step of k-Gibbs and M independent parallel updates (Corollary 4.1.1).
 
     k-Gibbs resamples k random spins of an Ising model jointly, and independent parallel updates resample all spins
@@ -206,7 +205,7 @@ def simulated_corollary_rows(
                 yield {"kind": "simulated", **common, **row}
 
 
-def simulated_hitting_rows(runs: int, seeds: Sequence[int]) -> Iterator[dict[str, Any]]:
+def simulated_hitting_rows(runs: int, seeds: Sequence[int]) -> MeasuredRows:
     """Simulate k-Gibbs on four small Ising models, for the number T of steps in Proposition 4.1.4.
 
     k-Gibbs resamples k random spins jointly.
@@ -239,7 +238,7 @@ def _clique(sites: int, clique: int, excess: float, field: float, outside: float
 
 def _shares(
     chain: Chain[Any], model: Ising, clique: int, budget: int, label: str, **runs: Any
-) -> Iterator[dict[str, Any]]:
+) -> MeasuredRows:
     """Yield, for each seed, the share of runs that visit R_1 within `budget` steps."""
     stream = seed_of(0, "parallel-gap", label, type(chain).__name__)
     reached = clique_hits(chain, model, clique, budget=budget, stream=stream, **runs).reached

@@ -4,18 +4,17 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 
 from trialogue.data import PottsChain, window_tables
 from trialogue.randomness import generator, seed_of
 from trialogue.samplers.chains.simulation.sweeps import run_sweeps
+from trialogue_lab.ledger import MeasuredRows
 from trialogue_lab.studies.potts_coherence.config import Sampled
 from trialogue_lab.theory.potts import domain_walls
 from trialogue_lab.theory.potts.nearest_neighbour import NearestNeighbourPotts
-
-Row = dict[str, Any]
 
 UNIFORM, PLANTED, PERIODIC, SHARED = "uniform", "planted", "periodic", "shared tokens"
 
@@ -119,7 +118,7 @@ def families(
     yield shared_tokens(1.0)
 
 
-def chain_rows(family: NamedChain, temperatures: Sequence[float], lengths: Sequence[int]) -> Iterator[Row]:
+def chain_rows(family: NamedChain, temperatures: Sequence[float], lengths: Sequence[int]) -> MeasuredRows:
     """Compute exact properties of a Potts chain, in particular its domain walls (changes between stored patterns).
 
     Args:
@@ -179,7 +178,7 @@ def chain_rows(family: NamedChain, temperatures: Sequence[float], lengths: Seque
             yield row
 
 
-def closed_form_rows() -> Iterator[Row]:
+def closed_form_rows() -> MeasuredRows:
     """Compare closed forms for the Potts chain with nearest-neighbor interactions with exact numerical results.
 
     Yields:
@@ -213,7 +212,7 @@ def closed_form_rows() -> Iterator[Row]:
         }
 
 
-def control_rows() -> Iterator[Row]:
+def control_rows() -> MeasuredRows:
     """Compute how the probability of a domain wall falls if walls get more expensive.
 
     The Potts chains have two patterns of one repeated token and interactions between neighboring tokens. A domain wall
@@ -235,7 +234,7 @@ def control_rows() -> Iterator[Row]:
         }
 
 
-def curve_rows(settings: Sequence[Sampled], points: int) -> Iterator[Row]:
+def curve_rows(settings: Sequence[Sampled], points: int) -> MeasuredRows:
     """Compute the exact probability of at least one domain wall as a function of the sequence length.
 
     The sequences come from Potts chains. A domain wall is a position where a sequence changes from one stored pattern
@@ -258,7 +257,7 @@ def curve_rows(settings: Sequence[Sampled], points: int) -> Iterator[Row]:
             yield {"kind": "curve", **asdict(setting), "length": length, "wall": -math.expm1(kept)}
 
 
-def sampled_rows(settings: Sequence[Sampled], chains: int, sweeps: int, seed: int) -> Iterator[Row]:
+def sampled_rows(settings: Sequence[Sampled], chains: int, sweeps: int, seed: int) -> MeasuredRows:
     """Sample sequences of Potts chains, and measure the share of sequences with a domain wall.
 
     A domain wall is a position where a sequence changes from one stored pattern to another.

@@ -1,6 +1,6 @@
 """Exact rows about random autoregressive models: Theorem 1.2 and Corollary 1.2.1."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -11,6 +11,7 @@ from trialogue.oracles import Autoregressive, whole_sequences
 from trialogue.oracles.prefixes import next_log_probs
 from trialogue.randomness import generator
 from trialogue.samplers import truncated
+from trialogue_lab.ledger import MeasuredRows
 from trialogue_lab.theory.potts.greedy_patterns import greedy_patterns
 from trialogue_lab.theory.potts.map import autoregressive_of, context_log_probs, hamiltonian_of
 
@@ -55,7 +56,7 @@ def sequence_probabilities(oracle: Autoregressive) -> Tensor:
     return total.exp()
 
 
-def map_rows(widths: Sequence[int], models: int) -> Iterator[dict[str, Any]]:
+def map_rows(widths: Sequence[int], models: int) -> MeasuredRows:
     """Map random autoregressive models to Potts chains and back (Theorem 1.2).
 
     A Potts chain is a distribution over token sequences whose energy is a sum over windows of successive tokens.

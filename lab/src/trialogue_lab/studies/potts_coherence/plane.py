@@ -1,21 +1,19 @@
 """Rows about order in the plane: heat bath from an ordered start, and exact magnetisations."""
 
-from collections.abc import Iterator
-from typing import Any
-
 import numpy as np
 import torch
 
 from trialogue.data.ising.grid import ising_grid
 from trialogue.randomness import seed_of
 from trialogue.samplers.chains.simulation.sweeps import run_sweeps
+from trialogue_lab.ledger import MeasuredRows
 from trialogue_lab.studies.potts_coherence.config import Config
 from trialogue_lab.theory.potts import peierls
 
 PLANE, RING = "plane", "ring"
 
 
-def exact_plane_rows() -> Iterator[dict[str, Any]]:
+def exact_plane_rows() -> MeasuredRows:
     """Compute the exact magnetization of the infinite two-dimensional Ising model with coupling 1.
 
     The magnetization is compared with its bound by Peierls' argument, which counts domain walls (boundaries between up
@@ -42,7 +40,7 @@ def exact_plane_rows() -> Iterator[dict[str, Any]]:
     }
 
 
-def plane_rows(config: Config, seed: int) -> Iterator[dict[str, Any]]:
+def plane_rows(config: Config, seed: int) -> MeasuredRows:
     """Simulate Ising spins that start with all spins up, on tori and on rings with as many spins.
 
     Args:

@@ -1,10 +1,9 @@
 """Measurements: exact chains at low temperature, and simulated texts and planes."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -12,8 +11,8 @@ from trialogue.oracles import whole_sequences
 from trialogue.randomness import seed_of
 from trialogue.samplers.chains.simulation.sweeps import run_sweeps
 from trialogue_lab.data.potts_grid import potts_grid
-from trialogue_lab.ledger import Part
-from trialogue_lab.studies.potts_coherence.chains import NamedChain, Row, families
+from trialogue_lab.ledger import MeasuredRows, Part
+from trialogue_lab.studies.potts_coherence.chains import NamedChain, families
 from trialogue_lab.studies.potts_patterns.config import Config
 from trialogue_lab.studies.potts_patterns.survival import survival_rows
 from trialogue_lab.theory.potts.peierls import peierls_temperature
@@ -32,20 +31,20 @@ def parts(config: Config) -> list[Part]:
     return [Part("cold", partial(_cold, config)), *simulated]
 
 
-def _cold(config: Config, _: Path) -> Iterator[Row]:
+def _cold(config: Config, _: Path) -> MeasuredRows:
     for family in families(config.patterns, config.windows, (1.0,)):
         yield from cold_rows(family, config.length)
 
 
-def _survival(config: Config, seed: int, _: Path) -> Iterator[Row]:
+def _survival(config: Config, seed: int, _: Path) -> MeasuredRows:
     return survival_rows(config.widths, config.models, config.texts, seed)
 
 
-def _plane(config: Config, seed: int, _: Path) -> Iterator[Row]:
+def _plane(config: Config, seed: int, _: Path) -> MeasuredRows:
     return plane_rows(config.colours, config.side, config.temperatures, config.chains, config.sweeps, seed)
 
 
-def cold_rows(family: NamedChain, length: int) -> Iterator[Row]:
+def cold_rows(family: NamedChain, length: int) -> MeasuredRows:
     """Compute the probability that a sequence of a Potts chain has no domain wall, at low temperatures.
 
     Temperatures are the smallest positive energy of a window, divided by 1, 2, 4, ..., 64.
@@ -79,7 +78,7 @@ def cold_rows(family: NamedChain, length: int) -> Iterator[Row]:
 
 def plane_rows(
     colours: Sequence[int], side: int, temperatures: Sequence[float], chains: int, sweeps: int, seed: int
-) -> Iterator[dict[str, Any]]:
+) -> MeasuredRows:
     """Yield the order of Potts models on a torus that start with one pattern everywhere, with J = 1 per wall.
 
     The order is (V m - 1) / (V - 1), where m is the share of sites that still show the pattern. It is 1 if all do, and

@@ -1,19 +1,19 @@
 """Simulated texts of random models, and the time until they leave a pattern of the model (Corollary 1.2.1)."""
 
 import math
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import torch
 
 from trialogue.randomness import seed_of
 from trialogue.samplers import generate
+from trialogue_lab.ledger import MeasuredRows
 from trialogue_lab.studies.potts_coherence.maps import VOCAB, random_model
 from trialogue_lab.theory.potts.greedy_patterns import greedy_patterns
 from trialogue_lab.theory.potts.map import context_log_probs
 
 
-def survival_rows(widths: Sequence[int], models: int, chains: int, seed: int) -> Iterator[dict[str, Any]]:
+def survival_rows(widths: Sequence[int], models: int, chains: int, seed: int) -> MeasuredRows:
     """Measure how long texts of random models follow a pattern that greedy decoding repeats forever.
 
     The pattern is the one with the smallest decay rate. Texts start on it and are so long that about a tenth of them

@@ -1,6 +1,6 @@
 """Exact measurements: optimal costs, output distributions as fractions, and numbers of verifier calls."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import product
 from typing import Any
 
@@ -10,16 +10,15 @@ from trialogue.data.puzzles.hidden_string import ConstrainedTask, HiddenString
 from trialogue.data.puzzles.weighted_prefixes import Prefix
 from trialogue.samplers import TokenwiseRejection, truncated
 from trialogue.samplers.exact import exact_distribution, target_distribution, total_variation
+from trialogue_lab.ledger import MeasuredRows
 from trialogue_lab.theory import query_complexity as theory
-
-Rows = Iterator[dict[str, Any]]
 
 DYCK, HIDDEN = "Dyck strings", "hidden string"
 BRACKETS = 4
 """Number of tokens of Dyck strings with two types of brackets."""
 
 
-def optimum_rows(lengths: Iterable[int]) -> Rows:
+def optimum_rows(lengths: Iterable[int]) -> MeasuredRows:
     """Compute the expected number of model calls that an optimal search needs to find a hidden string (Theorem 3.1.1).
 
     The hidden string is the only valid string with positive probability under the model.
@@ -43,7 +42,7 @@ def optimum_rows(lengths: Iterable[int]) -> Rows:
         }
 
 
-def order_rows(lengths: Iterable[int]) -> Rows:
+def order_rows(lengths: Iterable[int]) -> MeasuredRows:
     """Compute the number of model calls of a search that tries all candidates for a hidden string in a fixed order.
 
     The hidden string is the only valid string with positive probability under the model.
@@ -72,7 +71,7 @@ def order_rows(lengths: Iterable[int]) -> Rows:
             }
 
 
-def hidden_rows(lengths: Iterable[int], caps: Iterable[int]) -> Rows:
+def hidden_rows(lengths: Iterable[int], caps: Iterable[int]) -> MeasuredRows:
     """Compute the costs of sampling a hidden string with a perfect verifier.
 
     The hidden string is the only valid string with positive probability under the model. Rejection samples complete
@@ -111,7 +110,7 @@ def hidden_rows(lengths: Iterable[int], caps: Iterable[int]) -> Rows:
             }
 
 
-def zero_rows(lengths: Iterable[int]) -> Rows:
+def zero_rows(lengths: Iterable[int]) -> MeasuredRows:
     """Compute the number of model calls for sampling the string of zeros, if it is the only valid string.
 
     The model generates uniformly random bits. The computed numbers are compared with the numbers in Proposition 3.1.1.
@@ -136,7 +135,7 @@ def zero_rows(lengths: Iterable[int]) -> Rows:
         }
 
 
-def distribution_rows(lengths: Iterable[int]) -> Rows:
+def distribution_rows(lengths: Iterable[int]) -> MeasuredRows:
     """Compute the output distribution of tokenwise rejection if every string except the string of ones is valid.
 
     Tokenwise rejection samples each token from uniformly random bits until the verifier accepts the prefix. This is the
@@ -181,7 +180,7 @@ def distribution_rows(lengths: Iterable[int]) -> Rows:
         }
 
 
-def dyck_rows(lengths: Iterable[int]) -> Rows:
+def dyck_rows(lengths: Iterable[int]) -> MeasuredRows:
     """Compute the number of model calls for sampling Dyck strings (balanced brackets) from a uniform model.
 
     Args:
@@ -211,7 +210,7 @@ def dyck_task(length: int) -> ConstrainedTask:
     return ConstrainedTask(oracle, Dyck(length, (0.5, 0.5)), length)
 
 
-def verifier_rows(dyck_lengths: Iterable[int], hidden_lengths: Iterable[int]) -> Rows:
+def verifier_rows(dyck_lengths: Iterable[int], hidden_lengths: Iterable[int]) -> MeasuredRows:
     """Count the verifier calls that are needed to generate a string by trying every token at every position.
 
     Args:

@@ -1,24 +1,23 @@
 """Measurements of knapsacks: random, superincreasing and low-density ones."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import product
-from typing import Any
 
 import numpy as np
 
 from trialogue.data.puzzles.hidden_string import subset_sum_task
 from trialogue.data.puzzles.weighted_prefixes import Prefix
 from trialogue.randomness import numpy_generator
+from trialogue_lab.ledger import MeasuredRows
 from trialogue_lab.studies.query_complexity.config import Config
 from trialogue_lab.theory import query_complexity as theory
 from trialogue_lab.theory.query_complexity.knapsacks import density, solves
 
-Rows = Iterator[dict[str, Any]]
 Knapsack = tuple[tuple[int, ...], int]
 
 
-def random_rows(count: int) -> Rows:
+def random_rows(count: int) -> MeasuredRows:
     """Solve random knapsacks with several solvers, and compare the results with brute force.
 
     Every second knapsack has a solution by construction. A result is wrong if it is FAIL although a solution exists, or
@@ -51,7 +50,7 @@ def random_rows(count: int) -> Rows:
         }
 
 
-def greedy_rows(count: int) -> Rows:
+def greedy_rows(count: int) -> MeasuredRows:
     """Solve superincreasing knapsacks greedily, for all totals of each knapsack.
 
     One weight in four is equal to the sum of the previous weights, so that some totals have several solutions.
@@ -83,7 +82,7 @@ def greedy_rows(count: int) -> Rows:
         yield {"kind": "greedy", "unique": unique, **counts}
 
 
-def lattice_rows(config: Config) -> Rows:
+def lattice_rows(config: Config) -> MeasuredRows:
     """Solve random knapsacks that have a solution by lattice reduction.
 
     Args:

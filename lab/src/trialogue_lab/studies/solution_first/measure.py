@@ -1,11 +1,11 @@
 """Tasks of a run: exact numbers for every experiment, and the measured cost of a tuple's first number."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import torch
 
@@ -19,14 +19,13 @@ from trialogue.samplers.exact import exact_distribution, total_variation
 from trialogue_lab.data.puzzles.arithmetic import SemiprimeTuples
 from trialogue_lab.data.puzzles.random_activations import activated_factors
 from trialogue_lab.data.puzzles.random_primes import RandomNumbers
-from trialogue_lab.ledger import Part
+from trialogue_lab.ledger import MeasuredRows, Part
 from trialogue_lab.studies.solution_first.config import ORDERS, Config
 from trialogue_lab.studies.type_signature.exact import listed_distribution
 from trialogue_lab.theory.factoring.overlap import optimal_generator, overlap_bound
 from trialogue_lab.theory.factoring.prime_density import density_variation
 from trialogue_lab.theory.factoring.reduction import first_number_costs
 
-Rows = Iterator[dict[str, Any]]
 _BATCH = 100
 
 
@@ -50,7 +49,7 @@ def parts(config: Config) -> list[Part]:
     ]
 
 
-def stop_rows(config: Config) -> Rows:
+def stop_rows(config: Config) -> MeasuredRows:
     """Compute the distance between numbers that are generated digit by digit with a stop token and uniform numbers.
 
     Args:
@@ -67,7 +66,7 @@ def stop_rows(config: Config) -> Rows:
         yield {"kind": "stop", "digits": digits, "variation": total_variation(written, uniform)}
 
 
-def activation_rows() -> Rows:
+def activation_rows() -> MeasuredRows:
     """Compare generated tuples [pq, p, q] with uniformly distributed ones.
 
     The primes p and q are first stored in random hidden activations, so that writing the product pq first does not
@@ -88,7 +87,7 @@ def activation_rows() -> Rows:
         }
 
 
-def sudoku_rows(config: Config) -> Rows:
+def sudoku_rows(config: Config) -> MeasuredRows:
     """Generate Sudoku puzzles and their solutions in both orders, and count the cells that are looked up.
 
     Args:
@@ -121,7 +120,7 @@ def sudoku_rows(config: Config) -> Rows:
         }
 
 
-def question_rows(config: Config) -> Rows:
+def question_rows(config: Config) -> MeasuredRows:
     """Count the look-ups for one answer in twenty questions about hashes, with and without an index of objects.
 
     Args:
@@ -163,7 +162,7 @@ def _looks(player: TwentyQuestions | SudokuPuzzles, prefix: Prefix) -> tuple[int
     return player.looked_up - before, weights
 
 
-def density_rows(config: Config) -> Rows:
+def density_rows(config: Config) -> MeasuredRows:
     """Compute the error of the first k digits of a prime that is sampled by the approximate density of primes.
 
     The error is the total variation distance from the first k digits of uniformly sampled primes of n digits. It is
@@ -181,7 +180,7 @@ def density_rows(config: Config) -> Rows:
             yield {"kind": "density", **place, "variation": variation}
 
 
-def overlap_rows(config: Config) -> Rows:
+def overlap_rows(config: Config) -> MeasuredRows:
     """Compare the largest overlap of a generator with its upper bound, on random vectors of success probabilities.
 
     The bound is the square root of the mean success probability.
@@ -205,7 +204,7 @@ def overlap_rows(config: Config) -> Rows:
         yield {"kind": "overlap", "vectors": len(batch), "excess": worst[0], "ratio": worst[1]}
 
 
-def cost_rows(config: Config, seed: int, _: Path) -> Rows:
+def cost_rows(config: Config, seed: int, _: Path) -> MeasuredRows:
     """Measure the cost of each digit of the first number in tuples of a product and its two prime factors.
 
     The first number is the product or a factor, depending on the order of the tuple.

@@ -15,15 +15,8 @@ from trialogue.samplers import Ancestral, Backtracking, BlockBestOfN, Samples, g
 from trialogue.samplers.prefix.contract.sampler import Sampler
 from trialogue.verifiers import ProbeVerifier, RandomVerifier, Threshold
 from trialogue_lab.data.list_append.cases import Evaluation, distinct_correct, evaluate
-from trialogue_lab.studies.test_cases import decodings
+from trialogue_lab.studies.test_cases import decodings, learning
 from trialogue_lab.studies.test_cases.config import MeasuredModel
-from trialogue_lab.studies.test_cases.learning import (
-    GroundTruth,
-    Kind,
-    TextOracle,
-    oracle_of,
-    train_verifier,
-)
 
 CANDIDATES = 4
 TIMED = (decodings.BASELINE, decodings.TRAINED, decodings.LARGE_QUOTA, decodings.block_best_of(CANDIDATES))
@@ -51,7 +44,7 @@ def measure_decoding(
     Yields:
         For each repetition, one row for all completions, and one row for each smaller number of completions per prompt.
     """
-    oracle = oracle_of(subject, seeds[0], artifacts)
+    oracle = learning.oracle_of(subject, seeds[0], artifacts)
     runs = 1 if decoding.greedy else subject.runs
     prompts = [
         (seed, *prompt) for seed in seeds for prompt in subject.prompts(seed, decoding.out_of_distribution)
@@ -140,7 +133,7 @@ def slope(rows: Sequence[dict[str, float]]) -> float:
 def complete(
     subject: MeasuredModel,
     decoding: decodings.DecodingRule,
-    oracle: TextOracle,
+    oracle: learning.TextOracle,
     prompts: Sequence[Prompt],
     artifacts: Path,
     **settings: Any,
@@ -176,7 +169,7 @@ def complete(
     return samples, time.process_time() - start
 
 
-def make_sampler(decoding: decodings.DecodingRule, oracle: TextOracle) -> Sampler[Any]:
+def make_sampler(decoding: decodings.DecodingRule, oracle: learning.TextOracle) -> Sampler[Any]:
     """Return the sampler of a decoding.
 
     Args:
@@ -196,7 +189,7 @@ def make_sampler(decoding: decodings.DecodingRule, oracle: TextOracle) -> Sample
 def make_verifiers(
     subject: MeasuredModel,
     decoding: decodings.DecodingRule,
-    oracle: TextOracle,
+    oracle: learning.TextOracle,
     prompts: Sequence[Prompt],
     artifacts: Path,
 ) -> list[Verifier] | None:
@@ -217,8 +210,8 @@ def make_verifiers(
     for seed in dict.fromkeys(seed for seed, _, _ in prompts):
         if decoding.judge == "trained":
             layer = subject.layer if decoding.layer is None else decoding.layer
-            kind: Kind = "block" if decoding.candidates else "token"
-            trained = train_verifier(subject, seed, kind, layer, decoding.depth or 1, artifacts)
+            kind: learning.Kind = "block" if decoding.candidates else "token"
+            trained = learning.train_verifier(subject, seed, kind, layer, decoding.depth or 1, artifacts)
             probe = ProbeVerifier(trained.probe, layer)
             by_seed[seed] = probe if decoding.candidates else Threshold(probe, decoding.threshold)
         elif decoding.judge == "random":
@@ -226,11 +219,11 @@ def make_verifiers(
         else:
             encode = oracle.tokenization.encode
             names = {tuple(encode(text)): name for owner, name, text in prompts if owner == seed}
-            by_seed[seed] = GroundTruth(names, oracle.tokenization, subject.cases, oracle.eos)
+            by_seed[seed] = learning.GroundTruth(names, oracle.tokenization, subject.cases, oracle.eos)
     return [by_seed[seed] for seed, _, _ in prompts]
 
 
-def stop_after_cases(subject: MeasuredModel, oracle: TextOracle) -> Callable[[Sequence[int]], bool]:
+def stop_after_cases(subject: MeasuredModel, oracle: learning.TextOracle) -> Callable[[Sequence[int]], bool]:
     """Return a function that decides whether a completion has as many lines as the prompt requests test cases.
 
     Args:
@@ -260,7 +253,7 @@ def measure_speed(subject: MeasuredModel, seed: int, artifacts: Path) -> Iterato
         One row per decoding. The last row has the rank correlation of calls and seconds over the completions of all
         decodings but block best-of-n.
     """
-    oracle = oracle_of(subject, seed, artifacts)
+    oracle = learning.oracle_of(subject, seed, artifacts)
     measured: dict[decodings.DecodingRule, list[tuple[int, float]]] = {decoding: [] for decoding in TIMED}
     for name, text in subject.prompts(seed, False):
         for decoding in TIMED:

@@ -4,16 +4,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from trialogue_lab.data.list_append.cases import evaluate
-from trialogue_lab.ledger import Part
+from trialogue_lab.ledger import MeasuredRows, Part
 from trialogue_lab.studies.test_cases.config import Config, MeasuredModel
 from trialogue_lab.studies.test_cases.decodings import EXTENTS, DecodingRule
 from trialogue_lab.studies.test_cases.draws import measure_decoding, measure_speed
 from trialogue_lab.studies.test_cases.learning import Kind, collect_completions, oracle_of, train_verifier
-
-MeasuredRows = Iterator[dict[str, Any]]
 
 
 def parts(config: Config) -> list[Part]:

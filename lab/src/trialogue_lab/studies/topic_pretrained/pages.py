@@ -7,21 +7,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 from pandas import Series
 
+from trialogue.display.figures import COLORS, PUBLISHED, QUIET, panels
 from trialogue.inspection.topic_structure.measure import AS_READ
 from trialogue.inspection.topic_structure.ratios import ATTENTION, COSINE, DOT, RAW_ATTENTION
-from trialogue_lab.ledger import (
-    COLORS,
-    PUBLISHED,
-    QUIET,
-    Cells,
-    NoRows,
-    Rows,
-    Statistic,
-    figure,
-    panels,
-    result_table,
-    spread,
-)
+from trialogue_lab.ledger import Cells, NoRows, Rows, Statistic, figure, result_table, spread
 from trialogue_lab.studies.topic_pretrained.config import MODELS, WORDS, Name
 from trialogue_lab.studies.topic_pretrained.statistics import PRETRAINED, RANDOM, level, ratio
 

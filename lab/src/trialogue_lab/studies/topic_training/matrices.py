@@ -1,12 +1,10 @@
 """Rows about a trained matrix: means over classes of its entries, and the entries themselves."""
 
-from collections.abc import Iterator
-from typing import Any
-
 import torch
 from torch import Tensor
 
 from trialogue.data import TopicModel
+from trialogue_lab.ledger import MeasuredRows
 
 
 def entry_means(matrix: Tensor, model: TopicModel) -> dict[str, float]:
@@ -34,7 +32,7 @@ def entry_means(matrix: Tensor, model: TopicModel) -> dict[str, float]:
     }
 
 
-def entry_rows(matrix: Tensor) -> Iterator[dict[str, Any]]:
+def entry_rows(matrix: Tensor) -> MeasuredRows:
     """Yield the entries of a matrix between words as table rows for a figure.
 
     Args:

@@ -1,7 +1,7 @@
 """Measurements: for each seed, trained embeddings, values and attention, and the two stages of training."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from trialogue.errors import InputError
 from trialogue.randomness import seed_of
 from trialogue.training import TrainingConfig, train
 from trialogue_lab.data.batch_draw import sample_document_batch
-from trialogue_lab.ledger import Part, parts_by_seed
+from trialogue_lab.ledger import MeasuredRows, Part, parts_by_seed
 from trialogue_lab.models.topic_transformer import TopicTransformer, TopicTransformerConfig
 from trialogue_lab.studies.topic_training.attention import attention_by_class
 from trialogue_lab.studies.topic_training.config import (
@@ -29,8 +29,6 @@ from trialogue_lab.studies.topic_training.matrices import entry_means, entry_row
 from trialogue_lab.theory.topics import diagonal_values
 from trialogue_lab.training.counted_documents import CountedDocuments, Loss, document_loss
 from trialogue_lab.training.weight_norms import WeightNorms
-
-Row = Iterator[dict[str, Any]]
 
 MASKING = BertMasking()
 SHIFT = 4
@@ -172,7 +170,7 @@ def trained(
 
 def _matrix_rows(
     config: Config, seed: int, run: TopicTraining, matrix_of: Callable[[TopicTransformer], Tensor]
-) -> Row:
+) -> MeasuredRows:
     """Train a network, and yield its row and, for the first seed, the entries of a matrix."""
     network, row = trained(config, run, seed)
     matrix = matrix_of(network)
@@ -198,7 +196,7 @@ def _gram_matrix(network: TopicTransformer) -> Tensor:
     return network.embedding @ network.embedding.T
 
 
-def _embeddings(config: Config, seed: int, _: Path) -> Row:
+def _embeddings(config: Config, seed: int, _: Path) -> MeasuredRows:
     """Yield the rows of Figure 2.1, and of trainings of the embedding alone."""
     for case in _combinations(config, "embeddings", config.embedding_steps):
         run = TopicTraining("embeddings", "all", *case, network={"biases": "all"})
@@ -210,7 +208,7 @@ def _embeddings(config: Config, seed: int, _: Path) -> Row:
         yield row | entry_means(_gram_matrix(network), model_of(config))
 
 
-def _values(config: Config, seed: int, _: Path) -> Row:
+def _values(config: Config, seed: int, _: Path) -> MeasuredRows:
     """Yield the rows of Figures 2.2 and 2.5: values under uniform attention, with and without a penalty."""
     for penalty in (config.penalty, 0.0):
         for case in _combinations(config, "values", config.value_steps):
@@ -219,7 +217,7 @@ def _values(config: Config, seed: int, _: Path) -> Row:
             yield from _matrix_rows(config, seed, run, lambda network: network.values[0])
 
 
-def _attention(config: Config, seed: int, _: Path) -> Row:
+def _attention(config: Config, seed: int, _: Path) -> MeasuredRows:
     """Yield the rows of Tables 2.1 and 2.2 and of Figure 2.6: attention with trained and with fixed diagonal values."""
     model, steps = model_of(config), config.attention_steps
     diagonal = diagonal_values(TopicModel(config.topics, config.words_per_topic, 1), MASKING)
@@ -245,7 +243,7 @@ def _attention(config: Config, seed: int, _: Path) -> Row:
             yield {"kind": "attention", **setting, **attended._asdict()}
 
 
-def _stages(config: Config, seed: int, _: Path) -> Row:
+def _stages(config: Config, seed: int, _: Path) -> MeasuredRows:
     """Yield the rows of Figures 2.4 and 2.9, and of the saddle point at zero."""
     deep = {"width": config.deep_width, "layers": 4, "heads": 4, "residual": True, "biases": "all"}
     one_layer = partial(TopicTraining, "stages", "one layer", "CE", network=ONE_HOT)

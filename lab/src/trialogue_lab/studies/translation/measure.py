@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -21,7 +21,7 @@ from trialogue.samplers.translation.hypotheses import Translation, without_repea
 from trialogue.samplers.translation.refining import LengthBeam
 from trialogue.samplers.translation.writing import BeamSearch, rescored
 from trialogue_lab.analysis.adjacent_attention import refined_attention
-from trialogue_lab.ledger import Part, parts_by_seed
+from trialogue_lab.ledger import MeasuredRows, Part, parts_by_seed
 from trialogue_lab.studies.translation.config import (
     MASK_PREDICT,
     MASKS,
@@ -41,7 +41,6 @@ from trialogue_lab.studies.translation.material import (
 )
 from trialogue_lab.studies.translation_dependency.attention import attention_rows
 
-Rows = Iterator[dict[str, Any]]
 Translate = Callable[[Sequence[Sequence[int]], Sequence[int]], list[Translation]]
 """Function from sources and their numbers, which select their random streams, to translations."""
 _AT_ONCE = 64
@@ -62,7 +61,7 @@ def parts(config: Config) -> list[Part]:
     """
     # Small refiners come before the pupils, which have to wait for the twin.
     refiners = (*SMALL, REFINER, MASK_PREDICT)
-    measures: dict[str, Callable[[Config, int, Path], Rows]] = {
+    measures: dict[str, Callable[[Config, int, Path], MeasuredRows]] = {
         TWIN: _twin,
         **{arm: partial(_refined, arm) for arm in refiners},
         "rescored": partial(_refined, RESCORED),
@@ -73,7 +72,7 @@ def parts(config: Config) -> list[Part]:
     return parts_by_seed(config, config.seeds, **named)
 
 
-def _twin(config: Config, seed: int, artifacts: Path) -> Rows:
+def _twin(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
     data, twin = material(config, seed, artifacts), twin_of(config, seed, artifacts)
     yield _network(TWIN, twin.model)
     for beams in (1, config.beams):
@@ -81,7 +80,7 @@ def _twin(config: Config, seed: int, artifacts: Path) -> Rows:
         yield from _score_rows(config, data, translate, {"arm": TWIN, "steps": 0, "hypotheses": beams}, seed)
 
 
-def _refined(arm: str, config: Config, seed: int, artifacts: Path) -> Rows:
+def _refined(arm: str, config: Config, seed: int, artifacts: Path) -> MeasuredRows:
     """Yield the scores of a refiner, whose candidates are ranked by the twin if `arm` is `RESCORED`."""
     data = material(config, seed, artifacts)
     refiner = refiner_of(config, REFINER if arm == RESCORED else arm, seed, artifacts)
@@ -112,7 +111,7 @@ def _network(arm: str, network: EncoderDecoder) -> dict[str, Any]:
     return {"kind": "network", "arm": arm, "parameters": parameters}
 
 
-def _adjacent_attention(config: Config, seed: int, artifacts: Path) -> Rows:
+def _adjacent_attention(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
     """Yield the refiner's attention at adjacent positions, for each set of test sentences."""
     sources = material(config, seed, artifacts).tested.sources
     refiner = refiner_of(config, REFINER, seed, artifacts)
@@ -145,7 +144,7 @@ def _by_rescoring(
 
 def _score_rows(
     config: Config, data: TranslationCorpus, translate: Translate, setting: dict[str, Any], seed: int
-) -> Rows:
+) -> MeasuredRows:
     """Yield the scores of every set of test sentences and of every stratum, after a refiner's repeats are dropped."""
     sets = config.small_sets if setting["arm"] in SMALL else config.sets
     tested = data.tested
@@ -235,7 +234,7 @@ def _length_accuracy(refiner: Refiner, tested: HeldOut) -> dict[str, float]:
     }
 
 
-def _latency(config: Config, seed: int, artifacts: Path) -> Rows:
+def _latency(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
     """Yield the seconds per sentence of the twin and of the refiners, which translate each sentence in rotating order.
 
     Every round has its own sentences, except that the long ones are too few and all rounds share them.

@@ -1,13 +1,13 @@
 """Tables 4.4 and 4.5 of the thesis for any translator: rows about adjacent positions, their claims and tables."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 from pandas import DataFrame
 
 from trialogue_lab.analysis.adjacent_attention import AdjacentAttention
-from trialogue_lab.ledger import Cells, Claim, Precondition, ResultTable, Rows, Statistic
+from trialogue_lab.ledger import Cells, Claim, MeasuredRows, Precondition, ResultTable, Rows, Statistic
 
 Attention = Callable[[str, bool], Statistic]
 """Function from a column of `attention_rows`, and whether pairs repeat a token, to the statistic."""
@@ -39,7 +39,7 @@ _CROSS_PUBLISHED = {
 }
 
 
-def attention_rows(attention: AdjacentAttention) -> Iterator[dict[str, Any]]:
+def attention_rows(attention: AdjacentAttention) -> MeasuredRows:
     """Summarize attention measures over pairs of adjacent target positions.
 
     Args:

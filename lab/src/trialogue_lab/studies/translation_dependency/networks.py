@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -20,18 +20,14 @@ from trialogue.samplers.translation.writing import BeamSearch
 from trialogue.training.recipes import Recipe, trained
 from trialogue.training.translation.recipes import TranslationTraining, encoded_pairs
 from trialogue_lab.analysis.adjacent_attention import refined_attention
+from trialogue_lab.ledger import MeasuredRows
+from trialogue_lab.studies.translation_dependency import parallel_steps
 from trialogue_lab.studies.translation_dependency.attention import attention_rows
 from trialogue_lab.studies.translation_dependency.config import DETERMINISTIC, ONE_STAGE, TWIN, Config
 from trialogue_lab.studies.translation_dependency.exact import Distributions, Truth
 from trialogue_lab.studies.translation_dependency.hidden_markov import Denoiser
 from trialogue_lab.studies.translation_dependency.language import SPECIAL, Translations
-from trialogue_lab.studies.translation_dependency.parallel_steps import (
-    ParallelSteps,
-    product_distributions,
-    refinement_distributions,
-)
 
-Rows = Iterator[dict[str, Any]]
 Tokens = list[list[int]]
 KEPT: tuple[Literal["nothing", "stutter"], ...] = ("nothing", "stutter")
 """Tokens that a pass keeps: none, or those whose replacement would repeat the previous token."""
@@ -64,7 +60,7 @@ def recipe(config: Config, arm: str, seed: int) -> Recipe[EncoderDecoder]:
     return (training.twin if arm == TWIN else training.refiner)(language.vocab_size, *pairs)
 
 
-def network_rows(config: Config, arm: str, seed: int, artifacts: Path) -> Rows:
+def network_rows(config: Config, arm: str, seed: int, artifacts: Path) -> MeasuredRows:
     """Train one network, and measure its translations, output distributions and attention.
 
     Args:
@@ -120,7 +116,7 @@ def _scores(config: Config, seed: int, outputs: Tokens) -> dict[str, float]:
     }
 
 
-def _distribution_rows(config: Config, network: EncoderDecoder, seed: int, is_twin: bool) -> Rows:
+def _distribution_rows(config: Config, network: EncoderDecoder, seed: int, is_twin: bool) -> MeasuredRows:
     """Compare the network's joint distributions q(N, x), and those of the perfect denoiser, with the truth."""
     language = config.language()
     for number, source in enumerate(listed_sources(config)):
@@ -168,8 +164,8 @@ def perfect_distributions(config: Config, translations: Translations, targets: T
     known = targets[:, :, None] == torch.from_numpy(translations.alphabet)
     perfect = Denoiser(translations, config.correct, config.noise_tokens)
     first = perfect.refined_log_probs(known.int().argmax(2), ~known.any(2)).exp()
-    start = product_distributions(first).mean(0)
-    return refinement_distributions(perfect, targets.shape[1], config.passes - 1, start)
+    start = parallel_steps.product_distributions(first).mean(0)
+    return parallel_steps.refinement_distributions(perfect, targets.shape[1], config.passes - 1, start)
 
 
 def random_targets(config: Config, length: int, seed: int) -> Tensor:
@@ -234,9 +230,11 @@ def _refiner_distributions(
 
     joint, steps = {}, {}
     for length, targets in starts.items():
-        start = product_distributions(site_distributions(targets)).mean(0)
+        start = parallel_steps.product_distributions(site_distributions(targets)).mean(0)
         joint[length] = start * float(lengths[0, length].exp())
-        steps[length] = ParallelSteps(site_distributions(alphabet[whole_sequences(len(alphabet), length)]))
+        steps[length] = parallel_steps.ParallelSteps(
+            site_distributions(alphabet[whole_sequences(len(alphabet), length)])
+        )
     for _ in range(config.passes):
         yield {length: _without_last(each, len(alphabet), length) for length, each in joint.items()}
         joint = {length: steps[length](each) for length, each in joint.items()}

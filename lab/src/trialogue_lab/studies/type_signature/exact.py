@@ -1,9 +1,7 @@
 """Exact measurements: output distributions by enumeration, the reduction, bounds, and work-arounds."""
 
-from collections.abc import Iterator
 from functools import partial
 from itertools import product
-from typing import Any
 
 import torch
 
@@ -16,17 +14,11 @@ from trialogue.samplers.exact import exact_distribution, total_variation
 from trialogue_lab.data.puzzles.arithmetic import SemiprimeTuples
 from trialogue_lab.data.puzzles.hidden_streams import HiddenStream, hidden_factors, random_seed
 from trialogue_lab.data.puzzles.random_primes import RandomPrimes
+from trialogue_lab.ledger import MeasuredRows
 from trialogue_lab.studies.type_signature.config import FACTORS_FIRST, HIDDEN, STREAMS
-from trialogue_lab.theory.factoring import overlap
+from trialogue_lab.theory.factoring import overlap, randomized_algorithms
 from trialogue_lab.theory.factoring.prime_density import density_variation, uniform_variation
-from trialogue_lab.theory.factoring.randomized_algorithms import (
-    derandomized,
-    distribution_over_coins,
-    randomness_test,
-)
 from trialogue_lab.theory.factoring.reduction import factor_by_generating, share_factored
-
-Rows = Iterator[dict[str, Any]]
 
 GPT4: tuple[int, ...] = (
     *(253489, 572931, 523749, 935271, 754823, 543219, 523891, 523689),
@@ -35,7 +27,7 @@ GPT4: tuple[int, ...] = (
 """Footnote 2: answers of GPT-4 at temperature 1 to the question for a random 6-digit number."""
 
 
-def exact_rows(vectors: int) -> Rows:
+def exact_rows(vectors: int) -> MeasuredRows:
     """Compute all values of the study that need no sampling.
 
     A tuple contains a semiprime pq and its prime factors p and q.
@@ -57,10 +49,10 @@ def exact_rows(vectors: int) -> Rows:
     )
     for measure in (*rows, support_rows, coin_rows, game_rows):
         yield from measure()
-    yield {"kind": "gpt-4", **randomness_test(GPT4)._asdict()}
+    yield {"kind": "gpt-4", **randomized_algorithms.randomness_test(GPT4)._asdict()}
 
 
-def distribution_rows() -> Rows:
+def distribution_rows() -> MeasuredRows:
     """Compare the output distributions of generators of tuples with the uniform distribution over tuples.
 
     A tuple contains a semiprime pq and its prime factors p and q. The generators write the numbers in different orders.
@@ -82,7 +74,7 @@ def distribution_rows() -> Rows:
         }
 
 
-def seed_rows() -> Rows:
+def seed_rows() -> MeasuredRows:
     """Compare generators that compute a tuple from a random seed with the uniform distribution over tuples.
 
     A tuple contains a semiprime pq and its prime factors p and q.
@@ -103,7 +95,7 @@ def seed_rows() -> Rows:
         }
 
 
-def reduction_rows() -> Rows:
+def reduction_rows() -> MeasuredRows:
     """Factor semiprimes by running an exact generator of tuples on them.
 
     A tuple [pq, p, q] contains a semiprime and its prime factors. Given a semiprime as the beginning of the tuple, the
@@ -119,7 +111,7 @@ def reduction_rows() -> Rows:
         yield {"kind": "reduction", "digits": digits, "semiprimes": len(products), "factored": factored}
 
 
-def trial_rows() -> Rows:
+def trial_rows() -> MeasuredRows:
     """Compute the expected number of random completions of a prefix until the result is a prime.
 
     Yields:
@@ -133,7 +125,7 @@ def trial_rows() -> Rows:
             yield {**row, "primes": primes.size, "trials": trials}
 
 
-def density_rows() -> Rows:
+def density_rows() -> MeasuredRows:
     """Compute the errors of primes whose first digits are sampled by the approximate density of primes.
 
     The error is the total variation distance from the first digits of uniformly sampled primes.
@@ -149,7 +141,7 @@ def density_rows() -> Rows:
             yield {**row, "variation": variation, "uniform": uniform}
 
 
-def overlap_rows(vectors: int) -> Rows:
+def overlap_rows(vectors: int) -> MeasuredRows:
     """Compare the largest possible overlap of a generator of tuples with its upper bound sqrt(epsilon).
 
     A tuple contains a semiprime pq and its prime factors p and q. The overlap is 1 minus the total variation distance
@@ -183,7 +175,7 @@ def overlap_rows(vectors: int) -> Rows:
         }
 
 
-def support_rows() -> Rows:
+def support_rows() -> MeasuredRows:
     """Compute the share of semiprimes that trial division factors with at most n^k divisions.
 
     The prime factors have n digits.
@@ -196,7 +188,7 @@ def support_rows() -> Rows:
         yield {"kind": "support", "exponent": exponent, "digits": digits, "share": share}
 
 
-def coin_rows() -> Rows:
+def coin_rows() -> MeasuredRows:
     """Compare a randomized generator with a deterministic average over its random bits (footnote 1).
 
     The generator writes a tuple of a semiprime and its factors, digit by digit. The averaged generator samples each
@@ -212,10 +204,12 @@ def coin_rows() -> Rows:
     def digit(prefix: Prefix, coins: int) -> int:
         return states[coins][len(prefix)]
 
-    averaged = exact_distribution(Ancestral(), derandomized(digit, len(states), 10, 4)).probabilities
+    averaged = exact_distribution(
+        Ancestral(), randomized_algorithms.derandomized(digit, len(states), 10, 4)
+    ).probabilities
     uniform = dict.fromkeys(states, 1 / len(states))
     for fresh in (True, False):
-        own = distribution_over_coins(digit, len(states), 4, fresh=fresh)
+        own = randomized_algorithms.distribution_over_coins(digit, len(states), 4, fresh=fresh)
         yield {
             "kind": "coins",
             "fresh": fresh,
@@ -224,7 +218,7 @@ def coin_rows() -> Rows:
         }
 
 
-def game_rows() -> Rows:
+def game_rows() -> MeasuredRows:
     """Compare generators that do not fix a solution in advance with generators that do.
 
     In twenty questions, the solution is the object that the answers describe. For polynomials, it is the roots.

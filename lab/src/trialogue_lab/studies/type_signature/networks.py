@@ -1,8 +1,6 @@
 """Networks: a small transformer for each order of the tuple, and one with a hidden stream."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from scipy.stats import entropy
@@ -13,6 +11,7 @@ from trialogue.randomness import seed_of
 from trialogue.samplers import generate
 from trialogue.training import TrainingConfig, train
 from trialogue_lab.data.puzzles.arithmetic import Order, SemiprimeTuples
+from trialogue_lab.ledger import MeasuredRows
 from trialogue_lab.studies.type_signature.config import FACTORS_FIRST, HIDDEN
 
 _BATCH_ROWS = 4096
@@ -89,7 +88,7 @@ def train_network(training: NetworkTraining, seed: int) -> Transformer:
     return network
 
 
-def network_rows(training: NetworkTraining, samples: int, seed: int) -> Iterator[dict[str, Any]]:
+def network_rows(training: NetworkTraining, samples: int, seed: int) -> MeasuredRows:
     """Train a network and measure how well it has learned the uniform distribution over tuples.
 
     Args:

@@ -9,7 +9,6 @@ of outputs in A, minus the probability of A under the restricted distribution, h
 the outputs have the computed distribution.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from trialogue.randomness import numpy_generator, seed_of
 from trialogue.samplers import ActionLevel, ValueGuided, generate
 from trialogue.samplers.prefix.contract.sampler import Sampler
 from trialogue.verifiers import NoisyValues
+from trialogue_lab.ledger import MeasuredRows
 from trialogue_lab.studies.value_guided.config import LAST_TOKEN, Config
 
 Array = NDArray[np.float64]
@@ -141,7 +141,7 @@ def variation(shares: Array, tilt: float, seed: int) -> tuple[float, float]:
     return float(np.maximum(0, 1 - np.exp(ratios)).mean()), float((ratios > 0).mean())
 
 
-def measure_long_horizons(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
+def measure_long_horizons(config: Config, seed: int, _: Path) -> MeasuredRows:
     """Run value-guided samplers on sequences of fair coin tosses that are too long for enumeration.
 
     Action-level sampling weights each next token by its value, the expected outcome of the completions. The other

@@ -1,20 +1,18 @@
 """Exact measurements on random trees with controlled errors of the values: output distributions and costs."""
 
 import math
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from trialogue.data import Table
 from trialogue.randomness import numpy_generator
 from trialogue.samplers.exact import exact_values, target_distribution, total_variation
 from trialogue.verifiers import NoisyValues
+from trialogue_lab.ledger import MeasuredRows
 from trialogue_lab.studies.value_guided.config import EXACT, KINDS, Config
 from trialogue_lab.theory import value_guided as theory
 
 Prefix = tuple[int, ...]
-Rows = Iterator[dict[str, Any]]
 MIXED, LEAVES_MIXED = 0.25, 0.05
 """Total variation at which the distributions of the node, and of the leaf given that it is one, count as mixed."""
 
@@ -48,7 +46,7 @@ def outcome_of(seed: int, sequence: Prefix) -> float:
     return float(numpy_generator(seed, "outcome", sequence).random())
 
 
-def measure_trees(config: Config, seed: int, _: Path) -> Rows:
+def measure_trees(config: Config, seed: int, _: Path) -> MeasuredRows:
     """Compute the output distributions of value-guided samplers on a random model of two tokens.
 
     The value of a prefix is the expected outcome of its completions. The samplers are guided by exact values, and by

@@ -1,7 +1,7 @@
 """Tasks of a run: networks that are trained on stored patterns, generate text, and are solved exactly."""
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from trialogue.models import Cropped, Endless, Transformer, TransformerConfig
 from trialogue.oracles import Autoregressive
 from trialogue.randomness import seed_of
 from trialogue.training import TrainingConfig, train
-from trialogue_lab.ledger import Part
+from trialogue_lab.ledger import MeasuredRows, Part
 from trialogue_lab.studies.window_coherence.config import SLIDING, Config
 from trialogue_lab.theory.potts.domain_walls import crossing_length
 from trialogue_lab.theory.potts.map import AutoregressiveHamiltonian, hamiltonian_of
@@ -122,7 +122,7 @@ def late_error(config: Config, curves: Array, rates: Array) -> float:
     return float(np.abs(np.log(late / rates)).max())
 
 
-def reference_rows(config: Config, _: Path) -> Iterator[dict[str, Any]]:
+def reference_rows(config: Config, _: Path) -> MeasuredRows:
     """Compute the exact rates at which text stops following a pattern, for the corpus and for optimal models.
 
     An optimal model predicts the next token by its exact probability given a fixed number of previous tokens.
@@ -212,7 +212,7 @@ def token_loss(model: Transformer, tokens: Tensor) -> Tensor:
     return F.cross_entropy(model(inputs).flatten(0, 1), tokens.flatten())
 
 
-def network_rows(config: Config, name: str, seed: int, _: Path) -> Iterator[dict[str, Any]]:
+def network_rows(config: Config, name: str, seed: int, _: Path) -> MeasuredRows:
     """Train one network, and measure for how many tokens its generated text follows a pattern.
 
     Args:
@@ -269,7 +269,7 @@ def hamiltonian_of_network(model: Transformer, name: str, window: int) -> Autore
 
 def text_rows(
     config: Config, oracle: Autoregressive, network: dict[str, Any], temperature: float, exact: Array | None
-) -> Iterator[dict[str, Any]]:
+) -> MeasuredRows:
     """Generate text that continues each pattern of the corpus, and measure for how long the text follows it.
 
     Args:
