@@ -1,4 +1,4 @@
-"""Tasks of a run: exact numbers about chains, models and the plane, and samples by seed."""
+"""Tasks of a run: exact values for chains, autoregressive models and Ising spins, and simulations for each seed."""
 
 from functools import partial
 from itertools import chain
@@ -12,7 +12,14 @@ from trialogue_lab.studies.potts_coherence.plane import exact_plane_rows, plane_
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks for exact numbers, and two tasks per seed of the simulations."""
+    """Return the tasks of a run.
+
+    Args:
+        config: Settings of the run.
+
+    Returns:
+        Three tasks for exact values, and two tasks per seed: sampled Potts chains and simulated Ising spins.
+    """
 
     def exact_chains(_: Path) -> MeasuredRows:
         for family in chains.families(config.patterns, config.windows, config.penalties):
@@ -26,19 +33,13 @@ def parts(config: Config) -> list[Part]:
             exact_plane_rows(),
         )
 
-    def sampled(seed: int, _: Path) -> MeasuredRows:
-        return chains.sampled_rows(config.sampled, config.chains, config.sweeps, seed)
-
-    def plane(seed: int, _: Path) -> MeasuredRows:
-        return plane_rows(config, seed)
-
     return [
         Part("chains", exact_chains),
         Part("maps", lambda _: map_rows(config.widths, config.models)),
         Part("exact", exact),
         *(
-            Part(f"{measure.__name__}-{seed}", partial(measure, seed), lane=str(seed))
+            Part(f"{name}-{seed}", partial(measure, config, seed), lane=str(seed))
             for seed in config.seeds
-            for measure in (sampled, plane)
+            for name, measure in (("sampled", chains.sampled_rows), ("plane", plane_rows))
         ),
     ]

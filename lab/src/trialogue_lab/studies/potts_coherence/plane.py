@@ -1,4 +1,6 @@
-"""Rows about order in the plane: heat bath from an ordered start, and exact magnetisations."""
+"""Magnetization of Ising spins on a square lattice: simulations from an ordered start, and exact values."""
+
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -16,11 +18,11 @@ PLANE, RING = "plane", "ring"
 def exact_plane_rows() -> MeasuredRows:
     """Compute the exact magnetization of the infinite two-dimensional Ising model with coupling 1.
 
-    The magnetization is compared with its bound by Peierls' argument, which counts domain walls (boundaries between up
-    and down spins). A domain wall costs energy 2 per bond.
+    The magnetization is compared with a lower bound by Peierls' argument, which counts boundaries between up and down
+    spins. A boundary costs energy 2 per bond.
 
     Yields:
-        One row per temperature. One further row has the critical temperature and the highest temperature for which the
+        One row per temperature. One more row has the critical temperature and the highest temperature for which the
         argument holds.
     """
     # The magnetisation falls as the eighth root of the distance from the critical temperature.
@@ -40,16 +42,16 @@ def exact_plane_rows() -> MeasuredRows:
     }
 
 
-def plane_rows(config: Config, seed: int) -> MeasuredRows:
-    """Simulate Ising spins that start with all spins up, on tori and on rings with as many spins.
+def plane_rows(config: Config, seed: int, _: Path) -> MeasuredRows:
+    """Simulate Ising spins that start with all spins up, on square lattices and on rings with as many spins.
 
     Args:
-        config: Side lengths, temperatures, and numbers of chains and sweeps.
+        config: Side lengths, temperatures, and numbers of simulations and sweeps.
         seed: Seed of the Gibbs sampling.
 
     Yields:
-        One row per shape, side length and temperature, with the mean magnetization per spin and its value in the
-        infinite system.
+        One row per shape, side length and temperature. `magnetisation` is the mean per spin, and `onsager` is its exact
+        value in the infinite system.
     """
     for side in config.sides:
         start = torch.ones(config.plane_chains, side * side, dtype=torch.int64)

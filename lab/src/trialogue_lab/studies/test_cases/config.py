@@ -107,11 +107,9 @@ class MeasuredModel(Settings):
             name: Name of the function.
             seed: Seed of the demonstration in the prompt.
         """
-        return (
-            surrogate_prompt(name)
-            if self.is_surrogate
-            else PromptLayout(**self.shared(PromptLayout)).prompt(name, seed)
-        )
+        if self.is_surrogate:
+            return surrogate_prompt(name)
+        return PromptLayout(**self.shared(PromptLayout)).prompt(name, seed)
 
     def prompts(self, seed: int, out_of_distribution: bool) -> list[tuple[str, str]]:
         """Return the target functions of a repetition, for which test cases are requested.

@@ -53,7 +53,7 @@ def minimum(rows: Rows, column: str, tau: int, values: str = "block", variant: s
         variant: Formula of the loss: "printed" as published, "mask" for the exact loss, or "nomask" for the exact loss
             without attention to [MASK].
     """
-    return _single_value(rows, "minimum", column, tau=tau, values=values, variant=variant)
+    return float(rows.require("minimum", tau=tau, values=values, variant=variant)[column].iloc[0])
 
 
 @exact
@@ -71,7 +71,7 @@ def region(rows: Rows, column: str, tau: int, values: str = "block") -> float:
         tau: Number of topics per document.
         values: Form of the value matrix: "block" (entries are constant within topics) or "diagonal".
     """
-    return _single_value(rows, "region", column, tau=tau, values=values, variant="printed")
+    return float(rows.require("region", tau=tau, values=values, variant="printed")[column].iloc[0])
 
 
 @exact
@@ -89,7 +89,7 @@ def landscape(rows: Rows, column: str, tau: int, values: str = "block", variant:
         variant: Formula of the loss: "printed" as published, "mask" for the exact loss, or "nomask" for the exact loss
             without attention to [MASK].
     """
-    return _single_value(rows, "landscape-minimum", column, tau=tau, values=values, variant=variant)
+    return float(rows.require("landscape-minimum", tau=tau, values=values, variant=variant)[column].iloc[0])
 
 
 @exact
@@ -105,11 +105,4 @@ def at_length(rows: Rows, column: str, length: int = 150, distribution: str = "D
         distribution: Distribution of the topics of a document: "Dirichlet" as in the thesis' experiments (default), or
             "tau = 3" for three equally frequent topics.
     """
-    return _single_value(rows, "length", column, law=distribution, length=length)
-
-
-def _single_value(rows: Rows, kind: str, column: str, **values: object) -> float:
-    table = rows.where(kind, **values)
-    if table.empty:
-        raise NoRows(f"no rows of the kind {kind!r} with {values}")
-    return float(table[column].iloc[0])
+    return float(rows.require("length", law=distribution, length=length)[column].iloc[0])

@@ -39,10 +39,7 @@ def compared(
     Raises:
         NoRows: If no row matches.
     """
-    table = rows.where("comparison", model=model, measure=measure, single=single, weights=weights)
-    if table.empty:
-        raise NoRows(f"no {measure} of {model} with {weights} weights")
-    return table
+    return rows.require("comparison", model=model, measure=measure, single=single, weights=weights)
 
 
 def _mean(table: DataFrame, values: "Series[float]") -> "Series[float]":

@@ -38,10 +38,7 @@ def rows_by_seed(rows: Rows, kind: str, **values: object) -> DataFrame:
     Raises:
         NoRows: If no row matches.
     """
-    table = rows.where(kind, **values)
-    if table.empty:
-        raise NoRows(f"no rows of the kind {kind!r} with {values}")
-    return table.set_index("seed")
+    return rows.require(kind, **values).set_index("seed")
 
 
 def _training(rows: Rows, name: str, loss: str, optimizer: str, rate: float) -> DataFrame:

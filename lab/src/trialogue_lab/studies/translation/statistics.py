@@ -5,7 +5,7 @@ network of the same size. The refiner's candidates are several target lengths, c
 of test sentences or rounds of timing.
 """
 
-from pandas import DataFrame, Series
+from pandas import Series
 
 from trialogue_lab.ledger import NoRows, Replication, Rows, Statistic, exact
 from trialogue_lab.ledger.claims.jackknife import pseudo_values
@@ -124,8 +124,8 @@ def corpus(
     Returns:
         The mean over training seeds.
     """
-    table = rows.where("corpus", arm=arm, steps=steps, hypotheses=hypotheses, stratum=stratum)
-    return _mean(table, column)
+    table = rows.require("corpus", arm=arm, steps=steps, hypotheses=hypotheses, stratum=stratum)
+    return float(table[column].mean())
 
 
 @exact
@@ -142,7 +142,7 @@ def length(rows: Rows, column: str) -> float:
     Returns:
         The share of test sentences, averaged over training seeds.
     """
-    return _mean(rows["length"], column)
+    return float(rows["length"][column].mean())
 
 
 @exact
@@ -154,7 +154,7 @@ def parameters(rows: Rows, arm: str) -> float:
         arm: Name of the network: "twin" for the autoregressive one, or "refiner" for the one that predicts all target
             tokens in parallel.
     """
-    return _mean(rows.where("network", arm=arm), "parameters")
+    return float(rows.require("network", arm=arm).parameters.mean())
 
 
 def greedy(column: str = "bleu") -> Statistic:
@@ -181,9 +181,3 @@ def refined(steps: int, hypotheses: int, column: str = "bleu") -> Statistic:
 
 def _score(rows: Rows, arm: str, steps: int, hypotheses: int, column: str) -> "Series[float]":
     return rows.where("set", arm=arm, steps=steps, hypotheses=hypotheses).groupby("set")[column].mean()
-
-
-def _mean(table: DataFrame, column: str) -> float:
-    if table.empty:
-        raise NoRows(f"no rows with {column}")
-    return float(table[column].mean())

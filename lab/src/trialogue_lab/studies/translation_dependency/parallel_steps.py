@@ -107,9 +107,8 @@ def _first(model: Masked, sites: int, start: str | Tensor) -> Tensor:
         return checked_probabilities("start", start, (states,))
     if one_of("start", start, ("mask", "random")) == "random":
         return torch.full((states,), 1 / states, dtype=torch.float64)
-    return product_distributions(_site_distributions(model, torch.zeros(1, sites, dtype=torch.int64), True))[
-        0
-    ]
+    first = _site_distributions(model, torch.zeros(1, sites, dtype=torch.int64), True)
+    return product_distributions(first)[0]
 
 
 def _site_distributions(model: Masked, tokens: Tensor, masked: bool) -> Tensor:

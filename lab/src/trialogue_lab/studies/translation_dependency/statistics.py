@@ -35,9 +35,7 @@ def refined(rows: Rows, sampler: str, passes: int) -> DataFrame:
     Raises:
         NoRows: If no row matches.
     """
-    return _required(
-        rows.where("refined", sampler=sampler, passes=passes), f"{sampler} after {passes} passes"
-    )
+    return rows.require("refined", sampler=sampler, passes=passes)
 
 
 @exact

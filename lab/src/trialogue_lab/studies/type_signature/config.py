@@ -15,8 +15,6 @@ STREAMS = (PRODUCT_FIRST, FACTORS_FIRST, HIDDEN)
 TRIAL_DIVISION = "trial division"
 RHO = "Pollard's rho"
 TESTS = "primality tests"
-ROUTINES = (TRIAL_DIVISION, RHO, TESTS)
-"""Routines whose operations are counted for the first digit of the second number of the tuple."""
 
 
 @dataclass(frozen=True, kw_only=True)

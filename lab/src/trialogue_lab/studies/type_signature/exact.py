@@ -1,7 +1,6 @@
 """Exact measurements: output distributions by enumeration, the reduction, bounds, and work-arounds."""
 
-from functools import partial
-from itertools import product
+from itertools import chain, product
 
 import torch
 
@@ -39,16 +38,9 @@ def exact_rows(vectors: int) -> MeasuredRows:
         The rows of all other functions of this module, and one row that tests whether published answers of GPT-4 to the
         question for a random number are random.
     """
-    rows = (
-        distribution_rows,
-        seed_rows,
-        reduction_rows,
-        trial_rows,
-        density_rows,
-        partial(overlap_rows, vectors),
-    )
-    for measure in (*rows, support_rows, coin_rows, game_rows):
-        yield from measure()
+    for rows in (distribution_rows, seed_rows, reduction_rows, trial_rows, density_rows):
+        yield from rows()
+    yield from chain(overlap_rows(vectors), support_rows(), coin_rows(), game_rows())
     yield {"kind": "gpt-4", **randomized_algorithms.randomness_test(GPT4)._asdict()}
 
 

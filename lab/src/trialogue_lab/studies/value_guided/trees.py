@@ -67,10 +67,8 @@ def measure_trees(config: Config, seed: int, _: Path) -> MeasuredRows:
         errors = [(kind, error) for kind in KINDS for error in (config.errors if kind != EXACT else (0.0,))]
         for kind, error in errors:
             values = exact if kind == EXACT else NoisyValues(exact, error, kind, seed=seed)
-            found, stationary = (
-                theory.first_leaf(oracle, values),
-                theory.stationary_probabilities(oracle, values),
-            )
+            found = theory.first_leaf(oracle, values)
+            stationary = theory.stationary_probabilities(oracle, values)
             leaves = {x: p for x, p in stationary.items() if len(x) == horizon}
             mass = math.fsum(leaves.values())
             setting = {"horizon": horizon, "values": kind, "error": error}
