@@ -1,4 +1,4 @@
-"""Tasks of a run: the ranks of features, and for each seed the networks that are built."""
+"""Tasks of a run: ranks of feature matrices, and networks with computed weights for each seed."""
 
 import math
 from functools import partial
@@ -16,7 +16,7 @@ from trialogue_lab.theory import memorization
 
 _ATTEMPTS = 10
 PLANE = 2
-"""Width of the networks and of the heads that store associations in two dimensions."""
+"""Embedding width and head width of the networks that store one token per context."""
 
 SHAPES = tuple(
     (size, length, width, head_width, heads)
@@ -34,7 +34,7 @@ SHAPES = tuple(
     )
     for head_width in sorted({1, 2, width // 2, width} - {0})
 )
-"""Shapes (N, S, d, d_h, H) for which the rank of the features is measured."""
+"""Network shapes (N, S, d, d_h, H): tokens, context length, embedding width, head width, heads."""
 _SHAPE_COLUMNS = ("vocab_size", "context", "width", "head_width", "heads")
 
 
@@ -60,7 +60,7 @@ def sample_distributions(seed: int, contexts: int, vocab_size: int, name: str = 
         name: Name of the random stream.
 
     Returns:
-        Log-probabilities (T, N), float64. Probabilities below 1e-12 are raised to it.
+        Log-probabilities (T, N), float64. Probabilities below 1e-12 are replaced by 1e-12.
     """
     distributions = numpy_generator(seed, name).dirichlet([0.5] * vocab_size, contexts)
     return torch.from_numpy(distributions).clamp_min(1e-12).log().log_softmax(1)
@@ -110,7 +110,7 @@ def _held(config: Config, seed: int) -> MeasuredRows:
 
 
 def _associations(config: Config, seed: int) -> MeasuredRows:
-    """Store as many associations as there are features, and measure the accuracy on all contexts."""
+    """Store one random token for as many contexts as there are features, and measure the accuracy on all contexts."""
     size = config.small_vocab_size
     contexts = whole_sequences(size, CONTEXT)
     order = torch.randperm(len(contexts), generator=generator(seed, "order"))
@@ -138,7 +138,7 @@ def _associations(config: Config, seed: int) -> MeasuredRows:
 def _build_with_retries(
     tokens: Tensor, contexts: Tensor, heads: int, seed: int, vocab_size: int
 ) -> tuple[memorization.Memorized, int]:
-    """Build a network that stores the associations, and return it with the number of attempts.
+    """Build a network that stores one token per context, and return it with the number of attempts.
 
     In two dimensions and without additional features, some random heads are so badly conditioned that rounding lowers
     the rank of their features. Such heads are sampled again.

@@ -37,11 +37,13 @@ def parts(config: Config) -> list[Part]:
 
 
 class TextSample:
-    """Next-token distributions after the most frequent contexts of a sample, and its held-out text.
+    """Next-token distributions after the most frequent contexts of a text sample, and held-out text.
+
+    A context is a sequence of S tokens. These contexts are the ones that networks are built to store.
 
     Args:
         config: Settings of the run.
-        context: Context length S, in tokens.
+        context: Context length S.
         rows: Text of the sample (n, L), int64.
         held_out: Held-out text (m, L), int64.
     """
@@ -58,7 +60,7 @@ class TextSample:
         self.known = torch.tensor([tuple(row) in stored for row in self.held_out.contexts.tolist()])
 
     def scores(self, predictor: Predictor) -> dict[str, float]:
-        """Score predictions of the next token on the stored contexts and on held-out text.
+        """Score predictions of the next token on the most frequent contexts of the sample and on held-out text.
 
         Args:
             predictor: Function from contexts (n, S) to log-probabilities (n, N).
@@ -77,8 +79,8 @@ class TextSample:
             predictor: Function from contexts (n, S) to log-probabilities (n, N).
 
         Returns:
-            `held_out`, the mean over all positions, and `held_out_known`, the mean over positions after stored
-            contexts.
+            `held_out`, the mean over all positions, and `held_out_known`, the mean over positions whose context is
+            among the most frequent ones of the sample.
         """
         counts = self.held_out.counts
         losses = -(counts * predictor(self.held_out.contexts)).sum(1)
@@ -111,7 +113,7 @@ def _measure_sample(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
 
 
 def _text_row(config: Config, sample: TextSample) -> dict[str, Any]:
-    """Describe the distributions, and score the distribution of single tokens and the full table."""
+    """Describe the distributions, and score two baselines: token frequencies and a table of all counts."""
     table = NgramTable(sample.orders, smoothing=config.smoothing)
     alone = sample.orders[0].log_probs(config.smoothing)
     scores = sample.scores(lambda contexts: alone.expand(len(contexts), -1))
@@ -166,7 +168,7 @@ def _size_columns(parameters: int) -> dict[str, int]:
 def _built_rows(
     sample: TextSample, encoder: memorization.Encoder, shape: AttentionOnlyConfig, seed: int, *, exact: bool
 ) -> MeasuredRows:
-    """Build networks that store all distributions, or that approximate them by both methods."""
+    """Build networks that store all distributions, or that approximate them by both methods of `Method`."""
     target = (sample.targets, sample.contexts, shape.width, shape.heads, shape.head_width, seed)
     if exact:
         built = memorization.memorize(*target, prior=sample.prior, encoder=encoder)

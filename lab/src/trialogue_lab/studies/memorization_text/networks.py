@@ -121,7 +121,11 @@ def next_token_log_probs(network: AttentionOnly | Transformer, contexts: Tensor)
 
 
 def count_parameters(network: AttentionOnly | Transformer) -> int:
-    """Return the number of parameters of the network."""
+    """Return the number of parameters of a network.
+
+    Args:
+        network: The network.
+    """
     return sum(parameter.numel() for parameter in network.parameters())
 
 

@@ -19,7 +19,7 @@ _SETTING = ["seed", "context", "width", "share"]
 
 
 def _width(rows: Rows, wide: bool) -> int:
-    """Return the largest width that was measured, or the smallest."""
+    """Return the largest or the smallest measured embedding width."""
     widths = rows["encoder"].width
     return int(widths.max() if wide else widths.min())
 
@@ -28,13 +28,12 @@ def _width(rows: Rows, wide: bool) -> int:
 def text(rows: Rows, column: str, context: int) -> "Series[float]":
     """Return a property of the next-token distributions of a text sample.
 
-    The distributions are estimated from the counts of tokens after each of the most frequent contexts. A context is a
-    sequence of S tokens.
+    They are estimated from the counts of tokens after the most frequent contexts (sequences of S tokens).
 
     Args:
         rows: Measured rows of a run, by kind.
-        column: Name of the property, for example "entropy" in nats, "contexts" for the number of stored contexts, or
-            "alone_kl" for the KL divergence of the token frequencies from the distributions, in nats.
+        column: Name of the property, for example "entropy" in nats, "contexts" for the number of contexts, or
+            "alone_kl" for the KL divergence from the distributions to plain token frequencies, in nats.
         context: Context length S.
 
     Returns:
@@ -45,13 +44,11 @@ def text(rows: Rows, column: str, context: int) -> "Series[float]":
 
 @samples
 def encoder(rows: Rows, column: str, context: int, wide: bool) -> "Series[float]":
-    """Return the KL divergence, in nats, between the next-token distributions of a text and an encoder.
-
-    An encoder is a table of logits of limited rank that approximates the distributions.
+    """Return the KL divergence, in nats, from the next-token distributions of a text to a low-rank table of logits.
 
     Args:
         rows: Measured rows of a run, by kind.
-        column: "kl" for an encoder that is optimized numerically, or "truncated" for the truncated singular value
+        column: "kl" if the table is optimized numerically, or "truncated" if it is a truncated singular value
             decomposition.
         context: Number of tokens of a context.
         wide: Whether to select the largest rank instead of the smallest.
@@ -99,18 +96,18 @@ def _by_seed(table: DataFrame, column: str) -> "Series[float]":
 
 @samples
 def digits_over(rows: Rows, first: str, second: str) -> "Series[float]":
-    """Return the decimal logarithm of the ratio of two methods' KL divergences.
+    """Return the decimal log ratio of the KL divergences of two methods that store next-token distributions.
 
-    Both divergences are from the next-token distributions of the text. The ratio is computed for every context length,
-    embedding width and number of features for which both methods were measured. The logarithms are then averaged.
+    The ratio is computed for every context length, embedding width and number of features that both methods have.
 
     Args:
         rows: Measured rows of a run, by kind.
-        first: Method in the numerator, for example "likeliest", "ridge", "trained", "transformer" or "table".
+        first: Method in the numerator, for example "likeliest", "ridge", "trained", "transformer" or "table" (see
+            `network`).
         second: Method in the denominator.
 
     Returns:
-        One mean per sample of the text.
+        One mean logarithm per sample of the text.
 
     Raises:
         NoRows: If the methods were not both measured.
@@ -123,12 +120,12 @@ def digits_over(rows: Rows, first: str, second: str) -> "Series[float]":
 def beyond(rows: Rows, first: str, second: str, column: str) -> "Series[float]":
     """Return the difference of a measured value between two methods that store next-token distributions.
 
-    The difference is computed for every context length, embedding width and number of features for which both methods
-    were measured. The differences are then averaged.
+    The difference is computed for every context length, embedding width and number of features that both methods have.
 
     Args:
         rows: Measured rows of a run, by kind.
-        first: Method in the minuend, for example "likeliest", "ridge", "trained", "transformer" or "table".
+        first: Method in the minuend, for example "likeliest", "ridge", "trained", "transformer" or "table" (see
+            `network`).
         second: Method that is subtracted.
         column: Name of the value, for example "held_out", the loss on held-out text in nats per token.
 
@@ -144,20 +141,20 @@ def beyond(rows: Rows, first: str, second: str, column: str) -> "Series[float]":
 
 @samples
 def digits_over_alone(rows: Rows, method: str, share: float) -> "Series[float]":
-    """Return the decimal logarithm of the ratio of a method's KL divergence to the divergence of token frequencies.
+    """Return the decimal log ratio of a method's KL divergence to the divergence of plain token frequencies.
 
     Token frequencies predict the next token without its context. Both divergences are from the next-token distributions
-    of the text. The minimum is taken over context lengths and embedding widths. A positive result means that the method
-    is always worse than token frequencies.
+    of the text.
 
     Args:
         rows: Measured rows of a run, by kind.
-        method: Name of the method, for example "likeliest" for constructed networks that store the most frequent
+        method: Name of the method, for example "likeliest" for networks that are built to store the most frequent
             contexts.
         share: Number of features, as a share of the number of contexts.
 
     Returns:
-        One minimum per sample of the text.
+        One minimum over context lengths and embedding widths, per sample of the text. If it is positive, the method is
+        always worse than token frequencies.
     """
     table = rows.where("network", method=method, share=share).set_index(["seed", "context"])
     alone = rows["text"].set_index(["seed", "context"]).alone_kl
@@ -166,9 +163,10 @@ def digits_over_alone(rows: Rows, method: str, share: float) -> "Series[float]":
 
 @samples
 def bytes_over_table(rows: Rows, context: int, wide: bool) -> "Series[float]":
-    """Return the ratio of the size of a constructed network to the size of a table of counts, both in bytes.
+    """Return the ratio of the size of a network to the size of a table of counts, both in bytes.
 
-    The network and the table store the next-token distributions of all contexts of a text sample.
+    Both store the next-token distributions of all contexts of a text sample. The weights of the network are computed,
+    not trained.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -191,27 +189,25 @@ def bytes_over_table(rows: Rows, context: int, wide: bool) -> "Series[float]":
 def least_slack(rows: Rows, bound: str) -> float:
     """Return the smallest log ratio of an upper bound in Theorem 1 to the error that it bounds.
 
-    A constructed network stores the most frequent contexts of an encoder, which is a table of logits of limited rank.
-    The error is the absolute difference between the KL divergences of the network and of the encoder from the text's
-    distributions. The minimum is taken over samples and settings. The bound holds if the minimum is at least zero.
+    A network stores the most frequent contexts of an encoder, a table of logits of limited rank. The error is the
+    absolute difference between the KL divergences of the network and of the encoder from the text's distributions.
 
     Args:
         rows: Measured rows of a run, by kind.
         bound: Column of the bound: "tight" for equation 13, or "loose" for equation 14.
 
     Returns:
-        The smallest natural logarithm of the ratio.
+        The smallest natural log ratio over samples and settings. The bound holds if it is at least zero.
     """
     return float(np.log(_slack(rows, bound)).min())
 
 
 @samples
 def tightness(rows: Rows, bound: str) -> "Series[float]":
-    """Return the decimal logarithm of the ratio of an upper bound in Theorem 1 to the error that it bounds.
+    """Return the decimal log ratio of an upper bound in Theorem 1 to the error that it bounds.
 
-    A constructed network stores the most frequent contexts of an encoder, which is a table of logits of limited rank.
-    The error is the absolute difference between the KL divergences of the network and of the encoder from the text's
-    distributions.
+    A network stores the most frequent contexts of an encoder, a table of logits of limited rank. The error is the
+    absolute difference between the KL divergences of the network and of the encoder from the text's distributions.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -224,7 +220,7 @@ def tightness(rows: Rows, bound: str) -> "Series[float]":
 
 
 def _slack(rows: Rows, bound: str) -> "Series[float]":
-    """Return the ratio of a bound to the quantity that it bounds, for networks whose bounds are finite."""
+    """Return the ratio of a bound to the error that it bounds, for networks whose bounds are finite."""
     table = rows.where("network", method=LIKELIEST).set_index("seed")
     table = table[(table.left > 0) & table.loose.notna()]
     return table[bound] / (table.kl - table.encoder_kl).abs()
@@ -232,23 +228,23 @@ def _slack(rows: Rows, bound: str) -> "Series[float]":
 
 @samples
 def digits_of_optimum(rows: Rows) -> "Series[float]":
-    """Return the decimal logarithm of the ratio of the KL divergences of two encoders, optimized over truncated.
+    """Return the decimal log ratio of the KL divergences of two low-rank tables of logits, optimized over truncated.
 
-    An encoder is a table of logits of limited rank that approximates the next-token distributions of a text. It is
-    either optimized numerically or computed by truncating a singular value decomposition.
+    Both tables approximate the next-token distributions of a text. One is optimized numerically, and the other is a
+    truncated singular value decomposition.
 
     Args:
         rows: Measured rows of a run, by kind.
 
     Returns:
-        One mean per sample of the text, over context lengths and ranks.
+        One mean logarithm per sample of the text, over context lengths and ranks.
     """
     table = rows["encoder"]
     return (table.kl / table.truncated).map(math.log10).groupby(table.seed).mean()
 
 
 def _compared(rows: Rows, column: str, first: str, second: str) -> DataFrame:
-    """Return a column of two methods, by sample and setting, for settings that have both methods."""
+    """Return a column for two methods, one row per sample and setting that both methods have."""
     table = rows["network"].pivot(index=_SETTING, columns="method", values=column)
     if not {first, second} <= set(table):
         raise NoRows(f"{first} and {second} were not both measured")

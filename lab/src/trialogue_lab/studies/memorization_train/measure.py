@@ -15,7 +15,7 @@ from trialogue_lab.studies.memorization_train.config import CONTEXT, Config
 from trialogue_lab.theory.memorization import accuracy_bound, capacity, previous_capacity
 
 Network = tuple[str, AttentionOnlyConfig]
-"""Form and shape of a network."""
+"""Form (one of the names below) and shape of a network."""
 PER_HEAD, SHARED, MLP, DEEP = "per-head", "shared", "MLP", "deep"
 """Forms of networks: per-head values (equation 1), one map for all heads, one head and an MLP, or several layers."""
 
@@ -46,9 +46,9 @@ def experiments(config: Config) -> dict[str, list[Network]]:
         config: Settings of the run.
 
     Returns:
-        For each name of an experiment, a list of pairs of the form and the shape of a network. The form is "per-head"
-        (every head has its own value map), "shared" (one value map for all heads), "MLP" (one head and an MLP) or
-        "deep" (several layers).
+        For each name of an experiment, the networks as pairs of form and shape. The form is "per-head" (every head has
+        its own value map), "shared" (one value map for all heads), "MLP" (one head and an MLP) or "deep" (several
+        layers).
     """
 
     def net(form: str, size: int, width: int, head_width: int, heads: int, **fields: int) -> Network:
@@ -101,8 +101,8 @@ def association_loss(model: AttentionOnly, tokens: Tensor) -> Tensor:
     """Return the mean cross-entropy of a network that predicts one token for every context, in nats.
 
     Args:
-        model: The network, which has N tokens and contexts of S tokens.
-        tokens: The correct token (N^S,), int64, for every context.
+        model: The network, with N tokens and contexts of S tokens.
+        tokens: The correct token after every context (N^S,), int64.
 
     Returns:
         The scalar loss.

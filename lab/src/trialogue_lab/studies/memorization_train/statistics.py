@@ -1,7 +1,8 @@
-"""Statistics of the study about networks that are trained to associate a random token with every context.
+"""Statistics of the study about networks that are trained to predict one random token after every context.
 
-Networks have attention only, except where an MLP is named. d is the embedding width, d_h the width of a head and H the
-number of heads. Each statistic has one number per seed, from one training of each network.
+A context is a pair of tokens. Networks have attention only, except where an MLP is named. d is the embedding width, d_h
+the width of a head and H the number of heads. Each statistic has one number per seed, from one training of each
+network.
 """
 
 from collections.abc import Callable
@@ -54,9 +55,9 @@ def trained(rows: Rows, experiment: str, form: str = "", **values: int) -> DataF
 
 @trainings
 def accuracy(rows: Rows, /, experiment: str, form: str = PER_HEAD, **values: int) -> "Series[float]":
-    """Return the accuracy of networks that are trained to associate a random token with every context.
+    """Return the accuracy of networks that are trained to predict one random token after every context.
 
-    The accuracy is measured on all contexts, which are also the training data.
+    The accuracy is measured on all contexts (pairs of tokens), which are also the training data.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -75,14 +76,14 @@ def accuracy(rows: Rows, /, experiment: str, form: str = PER_HEAD, **values: int
 def least_beyond(rows: Rows) -> "Series[float]":
     """Return the smallest difference between the accuracy of a trained network and its theoretical lower bound.
 
-    The networks are trained to associate a random token with every context. The minimum is taken over all one-layer
-    networks without an MLP in which every head has its own value map.
+    The networks are trained to predict one random token after every context. They have one layer, no MLP, and a
+    separate value map in every head.
 
     Args:
         rows: Measured rows of a run, by kind.
 
     Returns:
-        One minimum per training seed.
+        One minimum over networks per training seed.
     """
     table = rows.where("training", form=PER_HEAD)
     return (table.accuracy - table.bound).groupby(table.seed).min()
@@ -114,10 +115,10 @@ def _by_seed(table: DataFrame, statistic: Callable[[DataFrame], float]) -> "Seri
 
 @trainings
 def slope(rows: Rows, experiment: str, width: int, form: str = PER_HEAD) -> "Series[float]":
-    """Return the number of additional associations that a trained network stores per attention head.
+    """Return the number of additional contexts that a trained network stores per attention head.
 
-    An association is a context and the random token that the network must predict for it. The number is the
-    least-squares slope of the accuracy as a function of the number of heads, multiplied by the number of contexts.
+    The network is trained to predict one random token after every context. The number is the least-squares slope of its
+    accuracy in the number of heads, multiplied by the number of contexts.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -135,19 +136,18 @@ def slope(rows: Rows, experiment: str, width: int, form: str = PER_HEAD) -> "Ser
 
 @trainings
 def straightness(rows: Rows, experiment: str, width: int, form: str = PER_HEAD) -> "Series[float]":
-    """Return the coefficient of determination of a linear fit of the accuracy to the number of heads.
+    """Return the R^2 of a linear fit of the accuracy of trained networks to their number of heads.
 
-    The networks are trained to associate a random token with every context.
+    The networks are trained to predict one random token after every context.
 
     Args:
         rows: Measured rows of a run, by kind.
         experiment: Name of the experiment, for example "heads".
         width: Embedding width.
-        form: Form of the networks: "per-head" (default) if every head has its own value map, "shared" for one value map
-            for all heads, or "deep" for several layers.
+        form: Form of the networks, as in `slope`.
 
     Returns:
-        One R^2 per training seed.
+        One coefficient of determination R^2 per training seed.
     """
     return _by_seed(trained(rows, experiment, form, width=width), lambda own: line(own)[1])
 
@@ -156,9 +156,9 @@ def straightness(rows: Rows, experiment: str, width: int, form: str = PER_HEAD) 
 def exponent(rows: Rows) -> "Series[float]":
     """Return the exponent of a power law that relates the accuracy gained per head to the embedding width.
 
-    Networks are trained to associate a random token with every context, and their heads are as wide as the embedding.
-    The accuracy gained per head is the slope of a linear fit. The exponent is the slope of a second linear fit, of the
-    logarithm of the first slope to the logarithm of the width.
+    The networks are trained to predict one random token after every context, and their heads are as wide as the
+    embedding. The accuracy gained per head is the slope of a linear fit. The exponent is the slope of a second fit, of
+    the logarithm of this gain to the logarithm of the width.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -177,10 +177,10 @@ def exponent(rows: Rows) -> "Series[float]":
 
 @trainings
 def bend(rows: Rows, form: str) -> "Series[float]":
-    """Return the curvature of the accuracy as a function of the head width.
+    """Return the curvature of the accuracy of trained networks as a function of the head width.
 
-    Networks with a fixed embedding width (10 by default) are trained to associate a random token with every context. A
-    quadratic polynomial in the head width is fitted to their accuracies.
+    The networks are trained to predict one random token after every context. Their embedding width is fixed (10 by
+    default). A quadratic polynomial in the head width is fitted to the accuracies.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -198,7 +198,7 @@ def bend(rows: Rows, form: str) -> "Series[float]":
 def gain(rows: Rows, form: str, start: int, end: int) -> "Series[float]":
     """Return the increase in accuracy from a smaller to a larger embedding width.
 
-    Networks with a fixed head width (10 by default) are trained to associate a random token with every context.
+    The networks are trained to predict one random token after every context. Their head width is fixed (10 by default).
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -217,14 +217,13 @@ def gain(rows: Rows, form: str, start: int, end: int) -> "Series[float]":
 def own_values(rows: Rows) -> "Series[float]":
     """Return the gain in accuracy if every head has its own value map, compared with one value map for all heads.
 
-    The networks are trained to associate a random token with every context. The gain is averaged over head widths below
-    the embedding width.
+    The networks are trained to predict one random token after every context.
 
     Args:
         rows: Measured rows of a run, by kind.
 
     Returns:
-        One mean difference per training seed.
+        One mean difference per training seed, over head widths below the embedding width.
     """
     table = trained(rows, "head-width")
     cells = table[table.head_width < table.width].pivot_table("accuracy", ["seed", "head_width"], "form")
@@ -235,8 +234,8 @@ def own_values(rows: Rows) -> "Series[float]":
 def mlp_gain(rows: Rows) -> "Series[float]":
     """Return the accuracy of networks with one head and an MLP minus the accuracy of networks with several heads.
 
-    The networks are trained to associate a random token with every context. Networks of both kinds are compared at
-    equal numbers of parameters.
+    The networks are trained to predict one random token after every context. The two kinds are compared at equal
+    numbers of parameters.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -252,9 +251,9 @@ def mlp_gain(rows: Rows) -> "Series[float]":
 def mlp_slope(rows: Rows) -> "Series[float]":
     """Return the accuracy gained per parameter of an MLP divided by the accuracy gained per parameter of heads.
 
-    Networks are trained to associate a random token with every context. Starting from a network with one head, either
-    an MLP of increasing width or more heads are added. The gain per parameter is the slope of a linear fit of the
-    accuracy to the number of parameters.
+    The networks are trained to predict one random token after every context. A network with one head is extended by an
+    MLP of increasing width, or by more heads. The gain per parameter is the slope of a linear fit of the accuracy to
+    the number of parameters.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -312,7 +311,7 @@ def ahead(rows: Rows, experiment: str) -> "Series[float]":
 def heads_against_depth(rows: Rows) -> "Series[float]":
     """Return the accuracy of networks with one layer minus the accuracy of networks with several layers.
 
-    The networks are trained to associate a random token with every context. Networks with one and with several layers
+    The networks are trained to predict one random token after every context. Networks with one and with several layers
     have the same total number of heads.
 
     Args:
@@ -327,10 +326,11 @@ def heads_against_depth(rows: Rows) -> "Series[float]":
 
 @trainings
 def constant(rows: Rows, experiment: str, width: int) -> "Series[float]":
-    """Return the constant C in the formula C H d_h d for the number of associations that a trained network stores.
+    """Return the constant C in the formula C H d_h d for the number of contexts that a trained network stores.
 
-    H is the number of heads, d_h the head width and d the embedding width. The constant is estimated from networks with
-    d_h = d, as the number of associations per additional head divided by d^2.
+    The network is trained to predict one random token after every context. H is the number of heads, d_h the head width
+    and d the embedding width. The constant is estimated from networks with d_h = d, as the number of contexts per
+    additional head divided by d^2.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -345,10 +345,10 @@ def constant(rows: Rows, experiment: str, width: int) -> "Series[float]":
 
 @trainings
 def beyond_slope(rows: Rows, width: int) -> "Series[float]":
-    """Return the measured number of associations per additional head, divided by the guaranteed number.
+    """Return the contexts that a trained network stores per additional head, divided by the guaranteed number.
 
-    An association is a context and the random token that a trained network predicts for it. The theoretical lower bound
-    guarantees as many associations per head as the head width.
+    The network is trained to predict one random token after every context. The theoretical lower bound guarantees as
+    many contexts per head as the head width.
 
     Args:
         rows: Measured rows of a run, by kind.

@@ -51,7 +51,8 @@ class NamedChain(NamedTuple):
 def uniform(patterns: int, window: int, penalty: float, vocab: int) -> NamedChain:
     """Return a Potts chain that stores patterns of one repeated token, like 000... and 111...
 
-    The energy of a sequence is the number of wrong tokens in each window of successive tokens, times `penalty`.
+    The energy of a sequence is a sum over windows of successive tokens. A window has energy `penalty` for each token
+    that must be changed to obtain a window of a pattern.
 
     Args:
         patterns: Number of patterns. Pattern i repeats token i.
