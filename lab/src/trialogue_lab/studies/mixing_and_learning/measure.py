@@ -1,4 +1,4 @@
-"""Tasks of a run: the quantities of the theorems on every set of random models."""
+"""Tasks of a run: covariances of estimators, and their bounds, on every set of random models."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -44,7 +44,10 @@ def _measure(config: Config, seed: int, _: Path) -> MeasuredRows:
 
 
 def bound_rows(config: Config, targets: list[Any], seed: int) -> MeasuredRows:
-    """Compare the asymptotic covariance of pseudolikelihood estimation with its bound.
+    """Compare the asymptotic covariance of pseudolikelihood estimation with its upper bound.
+
+    Pseudolikelihood estimation fits the parameters of a model by predicting masked variables from all others. A mask
+    distribution chooses the masked variables.
 
     Args:
         config: Settings of the run.
@@ -52,8 +55,7 @@ def bound_rows(config: Config, targets: list[Any], seed: int) -> MeasuredRows:
         seed: Seed of the set of models.
 
     Yields:
-        One row per mask distribution, which chooses the variables that are predicted from all others. A row has the
-        minimum, mean or maximum of each measured value over all models.
+        One row per mask distribution, with the minimum, mean or maximum of each measured value over all models.
     """
     numbers: dict[str, list[dict[str, float]]] = {}
     for place, model in enumerate(targets):
@@ -76,7 +78,7 @@ def bound_rows(config: Config, targets: list[Any], seed: int) -> MeasuredRows:
 def mask_distributions(config: Config, seed: int, place: int) -> dict[str, block_laws.BlockDistribution]:
     """Return all mask distributions that are tested on a model.
 
-    A mask distribution chooses the variables that pseudolikelihood estimation predicts from all others.
+    A mask distribution chooses the set of variables that pseudolikelihood estimation predicts from all others.
 
     Args:
         config: Settings of the run, with the number N of variables and the number of random sets.
@@ -100,20 +102,22 @@ def mask_distributions(config: Config, seed: int, place: int) -> dict[str, block
 def bound_of(
     model: pseudolikelihood.ExponentialFamily, masks: block_laws.BlockDistribution
 ) -> dict[str, float]:
-    """Compare the asymptotic covariance Gamma with its bound C I^{-1} (Theorems 4.1.2 and 4.1.3).
+    """Compare the asymptotic covariance Gamma of an estimator with its bound C I^{-1} (Theorems 4.1.2 and 4.1.3).
 
-    I is the Fisher information, I_PL the inverse of Gamma, and C the Poincaré constant of the Gibbs sampler that
-    resamples the masked sites.
+    Gamma belongs to pseudolikelihood estimation, which predicts masked variables from all others. I is the Fisher
+    information. C is the Poincaré constant (inverse spectral gap) of the Gibbs sampler that resamples the masked
+    variables.
 
     Args:
-        model: The model.
-        masks: Distribution of the set of masked sites.
+        model: The model whose parameters are estimated.
+        masks: Distribution of the set of masked variables.
 
     Returns:
-        `constant` is C, and `best` is the smallest constant that satisfies the bound. `slack` is the smallest
-        eigenvalue of C I^{-1} - Gamma, and `efficiency` is the smallest eigenvalue of Gamma - I^{-1}. Both are relative
-        to the largest eigenvalue of the first matrix. `information_slack` is the smallest eigenvalue of I_PL - I / C.
-        `tightness` is `best` divided by C. `trace` is Tr Gamma, and `trace_share` is Tr Gamma / (C Tr I^{-1}).
+        `constant` is C, and `best` is the smallest constant for which the bound holds. `tightness` is `best` divided by
+        C. `slack` is the smallest eigenvalue of C I^{-1} - Gamma, relative to the largest eigenvalue of C I^{-1}.
+        `efficiency` is the smallest eigenvalue of Gamma - I^{-1}, relative to the largest eigenvalue of Gamma.
+        `information_slack` is the smallest eigenvalue of Gamma^{-1} - I / C. `trace` is Tr Gamma, and `trace_share` is
+        Tr Gamma / (C Tr I^{-1}).
     """
     probabilities, features = pseudolikelihood.enumerated(model)
     bound = bound_covariance(probabilities, features, masks)
@@ -134,7 +138,8 @@ def bound_of(
 def classes_of_pairs(model: pseudolikelihood.ExponentialFamily, masks: block_laws.BlockDistribution) -> float:
     """Return the number of closed classes of the Gibbs chain on pairs of a state and a set of resampled variables.
 
-    The chain (equation 4.26) has a Poincaré constant only if it has a single closed class.
+    A closed class is a set of states that the chain cannot leave. The chain (equation 4.26) has a spectral gap only if
+    there is a single one.
 
     Args:
         model: The model.
@@ -180,7 +185,7 @@ def more_rows(targets: list[Any]) -> MeasuredRows:
         One row per step from k to k + 1 masked variables. `smallest` and `smallest_most` are the minimum and the
         maximum over models of the smallest eigenvalue of Gamma^k - Gamma^{k+1}, divided by the trace of Gamma^k.
         `trace_drop` is the minimum over models of 1 - Tr Gamma^{k+1} / Tr Gamma^k. `rank_most` is the maximum rank of
-        I^{k+1} - I^k. `identity` is the largest error of the theorem's identity for I^{k+1} - I^k.
+        I^{k+1} - I^k. `identity` is the largest error of the theorem's formula for I^{k+1} - I^k.
     """
     gains = DataFrame([gain for model in targets for gain in _gains(model)])
     for masked in gains.masked.unique().tolist():
@@ -197,7 +202,7 @@ def more_rows(targets: list[Any]) -> MeasuredRows:
 
 
 def _gains(model: Any) -> Iterator[dict[str, float]]:
-    """Measure the gain from one more masked site on one model, for every step from k to k + 1."""
+    """Measure the gain from one more masked variable on one model, for every step from k to k + 1."""
     probabilities, features = pseudolikelihood.enumerated(model)
     theorem = pseudolikelihood.masking_more(model)
     information = [

@@ -1,4 +1,8 @@
-"""Measurements on cliques: exact Markov chains of the number of up spins, and simulations of whole states."""
+"""Measurements on Ising models with a clique of coupled spins: exact probabilities, and simulations.
+
+The clique has two modes: all spins up and all spins down. Exact probabilities come from the Markov chain of the number
+of up spins in the clique.
+"""
 
 import math
 from collections.abc import Sequence
@@ -19,7 +23,7 @@ from trialogue_lab.theory.cliques import bounds, chains
 
 STATED, CORRECTED = "as printed", "corrected"
 SIMULATED_SITES = 1000
-"""Maximum number of spins of a simulated model, whose spins outside the clique are sampled one by one."""
+"""Maximum number of spins of a simulated model."""
 SIMULATED_STEPS = 1000
 """Maximum number of steps of a simulated run."""
 NAMED = (
@@ -29,9 +33,12 @@ NAMED = (
     (6, 6, 6, 0.01, 0.2),
     (8, 8, 8, 0.001, 1e-4),
 )
-"""Instances (sites, clique, k, J_0, h of the clique) of Proposition 4.1.4. The last violates eq. (4.49) as printed."""
+"""Instances of Proposition 4.1.4: spins, spins of the clique, k, coupling excess J_0, and field of each clique spin.
+
+The last one violates equation 4.49 as printed.
+"""
 OUTSIDE = 0.01
-"""Field of each spin outside the clique, in these instances and on the grid."""
+"""Field of each spin outside the clique, in `NAMED` and on the grid of `hitting_rows`."""
 DELTAS = (0.5, 0.1)
 
 
@@ -74,7 +81,7 @@ def one_step_rows(instances: Sequence[Instance]) -> MeasuredRows:
 def _hitting(
     sites: int, clique: int, size: int, excess: float, field: float
 ) -> tuple[Ising, chains.Array, bounds.CliqueAssumption, dict[float, bounds.HittingBound]]:
-    """Return a model, the log transition matrix of k-Gibbs, its assumption, and the bound for each delta."""
+    """Return a model, the log transition matrix of k-Gibbs, the parameters of the clique, and the bound per delta."""
     model, coupling = _clique(sites, clique, excess, field, OUTSIDE)
     assumed = bounds.clique_assumption(model)
     least = assumed.excess, assumed.clique_field
@@ -83,14 +90,14 @@ def _hitting(
 
 
 def hitting_rows() -> MeasuredRows:
-    """Compute the probability that a step of k-Gibbs turns all spins of a clique up, for the worst initial state.
+    """Compute the probability that k-Gibbs turns all spins of a clique up, from the worst initial state.
 
-    k-Gibbs resamples k random spins of an Ising model jointly.
+    One step of k-Gibbs resamples k random spins of an Ising model jointly.
 
     Yields:
-        One row per Ising model, number k and failure probability delta. `rate` is the probability, and `bound` is its
-        lower bound in Proposition 4.1.4. `steps` is the number of steps after which the failure probability is at most
-        delta, and `reached` is the exact success probability after this number of steps.
+        One row per Ising model, number k and failure probability delta. `rate` is the probability for one step, and
+        `bound` is its lower bound in Proposition 4.1.4. `steps` is the number of steps after which the failure
+        probability is at most delta by the proposition. `reached` is the exact success probability after these steps.
     """
     sizes = ((6, 4), (8, 5), (10, 6), (12, 8))
     grid = [
@@ -123,12 +130,13 @@ def hitting_rows() -> MeasuredRows:
 def stuck_rows() -> MeasuredRows:
     """Compute the probability that independent parallel updates keep most spins of a clique down for T steps.
 
-    All spins of an Ising model are updated at once, independently of each other. "Most" means that the sum of the spins
-    (+1 or -1) is at most -2 (Proposition 4.1.5).
+    All spins of an Ising model are resampled at once, independently of each other. "Most" means that the sum of the
+    spins (+1 or -1) is at most -2 (Proposition 4.1.5).
 
     Yields:
         One row per Ising model and failure probability delta, with T in `steps` and the probability in `stuck`. The
-        first rows satisfy the corrected assumptions of the proposition, and the last ones only the printed ones.
+        first rows satisfy the corrected assumptions of the proposition, and the last ones only the published
+        assumptions.
     """
     for clique, excess, delta in product((10, 20, 40), (1.0, 2.0, 4.0), DELTAS):
         bound = bounds.stuck_bound(clique, excess, delta)
@@ -149,12 +157,12 @@ def _stuck(
 
 
 def growth_rows() -> MeasuredRows:
-    """Compute the expected number of steps until all spins of a clique point up, for increasing sizes of the clique.
+    """Compute the expected number of steps until all spins of a clique point up, by size of the clique.
 
     Three samplers of an Ising model are compared. k-Gibbs resamples the whole clique jointly, single-spin Gibbs
     resamples one spin, and independent parallel updates resample all spins independently. k-Gibbs starts with all spins
-    down. The other samplers start with the most up spins for which the sum of the spins (+1 or -1) is at most -2.
-    Couplings and fields are the smallest that the assumptions allow for a failure probability of 0.1.
+    down. The others start with the most up spins for which the sum of the spins (+1 or -1) is at most -2. Couplings and
+    fields are the smallest that the assumptions allow for a failure probability of 0.1.
 
     Yields:
         One row per clique size, with the logarithm of the expected number of steps for each sampler.
@@ -206,9 +214,9 @@ def simulated_corollary_rows(instances: Sequence[Instance], runs: int, seeds: Se
 
 
 def simulated_hitting_rows(runs: int, seeds: Sequence[int]) -> MeasuredRows:
-    """Simulate k-Gibbs on four small Ising models, for the number T of steps in Proposition 4.1.4.
+    """Simulate k-Gibbs, which resamples k random spins jointly, on four small Ising models.
 
-    k-Gibbs resamples k random spins jointly.
+    The number T of steps is the number in Proposition 4.1.4.
 
     Args:
         runs: Number of runs per seed.
@@ -229,7 +237,10 @@ def simulated_hitting_rows(runs: int, seeds: Sequence[int]) -> MeasuredRows:
 
 
 def _clique(sites: int, clique: int, excess: float, field: float, outside: float) -> tuple[Ising, float]:
-    """Return a model with the given fields inside and outside the clique, and its coupling J = J_0 + ||h||_1."""
+    """Return a model with the given fields inside and outside the clique, and the coupling of the clique.
+
+    The coupling is J_0 plus the sum of all fields, where J_0 is `excess`.
+    """
     fields = torch.full((sites,), outside, dtype=torch.float64)
     fields[:clique] = field
     coupling = excess + clique * field + (sites - clique) * outside
@@ -239,7 +250,7 @@ def _clique(sites: int, clique: int, excess: float, field: float, outside: float
 def _shares(
     chain: Chain[Any], model: Ising, clique: int, budget: int, label: str, **runs: Any
 ) -> MeasuredRows:
-    """Yield, for each seed, the share of runs that visit R_1 within `budget` steps."""
+    """Yield, for each seed, the share of runs that turn all spins of the clique up within `budget` steps."""
     stream = seed_of(0, "parallel-gap", label, type(chain).__name__)
     reached = clique_hits(chain, model, clique, budget=budget, stream=stream, **runs).reached
     for seed, share in zip(runs["seeds"], reached.double().mean(1).tolist(), strict=True):

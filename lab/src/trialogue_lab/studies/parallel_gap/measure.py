@@ -1,4 +1,4 @@
-"""Tasks of a run: exact numbers, simulations, and one network each."""
+"""Tasks of a run: exact probabilities, simulations, and one task per trained network."""
 
 from functools import partial
 from itertools import chain
@@ -17,8 +17,8 @@ def parts(config: Config) -> list[Part]:
         config: Settings of the run.
 
     Returns:
-        One task for exact probabilities, one for distances to product distributions, one for simulations, and one per
-        trained network. Networks that imitate independent parallel updates, the control, come last.
+        One task for exact probabilities, one for distances to distributions of independent spins, one for simulations,
+        and one per trained network. Networks that imitate independent parallel updates, the control, come last.
     """
 
     def exact(_: Path) -> MeasuredRows:

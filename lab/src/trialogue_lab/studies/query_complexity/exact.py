@@ -1,4 +1,4 @@
-"""Exact measurements: optimal costs, output distributions as fractions, and numbers of verifier calls."""
+"""Exact measurements of samplers with a verifier: model calls, verifier calls and output distributions."""
 
 from collections.abc import Iterable
 from itertools import product
@@ -19,7 +19,7 @@ BRACKETS = 4
 
 
 def optimum_rows(lengths: Iterable[int]) -> MeasuredRows:
-    """Compute the expected number of model calls that an optimal search needs to find a hidden string (Theorem 3.1.1).
+    """Compute the expected number of model calls of an optimal search for a hidden string (Theorem 3.1.1).
 
     The hidden string is the only valid string with positive probability under the model.
 
@@ -43,9 +43,9 @@ def optimum_rows(lengths: Iterable[int]) -> MeasuredRows:
 
 
 def order_rows(lengths: Iterable[int]) -> MeasuredRows:
-    """Compute the number of model calls of a search that tries all candidates for a hidden string in a fixed order.
+    """Compute the number of model calls of a search that tries all candidates in a fixed order.
 
-    The hidden string is the only valid string with positive probability under the model.
+    The search is for the hidden string, the only valid string with positive probability under the model.
 
     Args:
         lengths: String lengths.
@@ -136,7 +136,7 @@ def zero_rows(lengths: Iterable[int]) -> MeasuredRows:
 
 
 def distribution_rows(lengths: Iterable[int]) -> MeasuredRows:
-    """Compute the output distribution of tokenwise rejection if every string except the string of ones is valid.
+    """Compute the output distribution of tokenwise rejection if every string except 1...1 is valid.
 
     Tokenwise rejection samples each token from uniformly random bits until the verifier accepts the prefix. This is the
     example of Proposition 3.1.2. Probabilities are exact fractions.
@@ -211,7 +211,7 @@ def dyck_task(length: int) -> ConstrainedTask:
 
 
 def verifier_rows(dyck_lengths: Iterable[int], hidden_lengths: Iterable[int]) -> MeasuredRows:
-    """Count the verifier calls that are needed to generate a string by trying every token at every position.
+    """Count the verifier calls for generating a string by trying every token at every position.
 
     Args:
         dyck_lengths: Lengths of Dyck strings (balanced brackets).

@@ -1,4 +1,4 @@
-"""Measurements of knapsacks: random, superincreasing and low-density ones."""
+"""Measurements of solvers of the knapsack problem: find a subset of given weights with a given sum."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -51,9 +51,10 @@ def random_rows(count: int) -> MeasuredRows:
 
 
 def greedy_rows(count: int) -> MeasuredRows:
-    """Solve superincreasing knapsacks greedily, for all totals of each knapsack.
+    """Solve knapsacks with superincreasing weights greedily, for all totals of each knapsack.
 
-    One weight in four is equal to the sum of the previous weights, so that some totals have several solutions.
+    Each weight is at least the sum of the previous ones. One weight in four is equal to this sum, so that some totals
+    have several solutions.
 
     Args:
         count: Number of knapsacks.
@@ -89,7 +90,8 @@ def lattice_rows(config: Config) -> MeasuredRows:
         config: Numbers of weights, digits and knapsacks, and seeds.
 
     Yields:
-        One row per seed and number of binary digits, with the density of the knapsacks and the number solved.
+        One row per seed and number of binary digits. `density` is the mean of the number of weights divided by log2 of
+        the largest weight, and `solved` is the number of solved knapsacks.
     """
     for seed in config.lattice_seeds:
         for digits in config.lattice_digits:

@@ -1,4 +1,4 @@
-"""Tasks of a run: exact numbers, simulated searches and samplers, and knapsacks."""
+"""Tasks of a run: exact numbers, simulated searches and samplers, and knapsack problems."""
 
 from collections.abc import Iterable
 from itertools import chain

@@ -1,6 +1,6 @@
-"""Statistics of the study about the number of queries that constrained generation needs.
+"""Statistics of the study about the number of model calls that constrained generation needs.
 
-A query is a call of the model. In the task "hidden string" of Theorem 3.1.1, only one valid string of length D has
+Model calls are also called queries. In the task "hidden string" of Theorem 3.1.1, only one valid string of length D has
 positive probability under the model.
 """
 
@@ -85,14 +85,16 @@ def largest_error(rows: Rows, kind: str, column: str, printed: str) -> float:
 
 @exact
 def capped_error(rows: Rows) -> float:
-    """Return the largest relative error of a formula for the success probability of tokenwise rejection sampling.
+    """Return the largest relative error of a formula for the success probability of tokenwise rejection.
 
     Tokenwise rejection samples each token until the verifier accepts the prefix, and gives up after a maximum number of
-    rejections at one position. Only one string of length D is valid and has positive probability. The formula is
-    2^-(D-1). The maximum error is taken over lengths and over maximum numbers of rejections.
+    rejections at one position. Only one valid string of length D has positive probability. The formula is 2^-(D-1).
 
     Args:
         rows: Measured rows of a run, by kind.
+
+    Returns:
+        The maximum over lengths and over maximum numbers of rejections.
     """
     capped = rows["capped"]
     return float((capped.success * 2.0 ** (capped.length - 1) - 1).abs().max())
@@ -102,10 +104,12 @@ def capped_error(rows: Rows) -> float:
 def wrong(rows: Rows, kind: str, column: str) -> float:
     """Return the number of knapsack problems for which a solver returns a wrong result.
 
+    A knapsack problem is to find a subset of given weights with a given sum.
+
     Args:
         rows: Measured rows of a run, by kind.
-        kind: "knapsack" for random problems, or "greedy" for superincreasing weights, where each weight exceeds the sum
-            of all smaller ones.
+        kind: "knapsack" for random problems, or "greedy" for weights that are each at least the sum of all smaller
+            ones.
         column: Column that marks wrong results of the solver, for example "generated_wrong".
     """
     return float(rows[kind][column].sum())
@@ -115,13 +119,16 @@ def wrong(rows: Rows, kind: str, column: str) -> float:
 def unsolved(rows: Rows, task: str) -> float:
     """Return the largest share of models that cannot generate the string that the verifier alone finds.
 
-    The string is found without the model, by trying every token at every position. A model cannot generate it if its
-    probability is zero. The maximum is taken over string lengths.
+    The string is found by trying every token at every position, without the model. A model cannot generate it if its
+    probability is zero.
 
     Args:
         rows: Measured rows of a run, by kind.
         task: "Dyck strings" (balanced brackets), or "hidden string" for models that each give positive probability to
             one valid string only.
+
+    Returns:
+        The maximum over string lengths.
     """
     return float(1 - rows.where("verifier", task=task).solved.min())
 
@@ -234,7 +241,7 @@ def walked_over_printed(rows: Rows, walk: str) -> "Series[float]":
 def solved(rows: Rows, digits: int) -> Counts:
     """Count the random knapsack problems that lattice reduction solves.
 
-    Only problems with a solution are used.
+    A knapsack problem is to find a subset of given weights with a given sum. Only problems with a solution are used.
 
     Args:
         rows: Measured rows of a run, by kind.

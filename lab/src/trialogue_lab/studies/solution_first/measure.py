@@ -1,4 +1,4 @@
-"""Tasks of a run: exact numbers for every experiment, and the measured cost of a tuple's first number."""
+"""Tasks of a run: exact numbers for every experiment, and the counted cost of the first number of a tuple."""
 
 import math
 from collections.abc import Sequence
@@ -50,13 +50,13 @@ def parts(config: Config) -> list[Part]:
 
 
 def stop_rows(config: Config) -> MeasuredRows:
-    """Compute the distance between numbers that are generated digit by digit with a stop token and uniform numbers.
+    """Compute the error of uniform random numbers that are generated digit by digit with a stop token.
 
     Args:
         config: Numbers of digits.
 
     Yields:
-        One total variation per number of digits.
+        One row per number of digits, with the total variation distance from the uniform distribution.
     """
     for digits in config.stopped_digits:
         numbers = RandomNumbers(digits)
@@ -90,6 +90,8 @@ def activation_rows() -> MeasuredRows:
 def sudoku_rows(config: Config) -> MeasuredRows:
     """Generate Sudoku puzzles and their solutions in both orders, and count the cells that are looked up.
 
+    A look-up reads one cell of one of the 288 complete grids.
+
     Args:
         config: Numbers of clues and puzzles.
 
@@ -121,7 +123,10 @@ def sudoku_rows(config: Config) -> MeasuredRows:
 
 
 def question_rows(config: Config) -> MeasuredRows:
-    """Count the look-ups for one answer in twenty questions about hashes, with and without an index of objects.
+    """Count the look-ups for one answer in twenty questions, with and without an index of objects.
+
+    A player without memory must find the objects that fit the previous answers. Each look-up reads one answer about one
+    object.
 
     Args:
         config: Numbers of objects and questions.
@@ -129,7 +134,7 @@ def question_rows(config: Config) -> MeasuredRows:
     Yields:
         One row per number of objects and of previous answers i, averaged over games. `fitting` is the number of objects
         divided by 2^i. `indexed` and `rescanned` are the numbers of look-ups. `variation` is the total variation
-        between games of a player with the index and games about a fixed object.
+        distance between games of a player with the index and games about a fixed object.
     """
     for objects in config.objects:
         indexed = IndexedTwentyQuestions.of_hashes(objects, config.rounds)
@@ -181,12 +186,13 @@ def density_rows(config: Config) -> MeasuredRows:
 
 
 def overlap_rows(config: Config) -> MeasuredRows:
-    """Compare the largest overlap of a generator with its upper bound, on random vectors of success probabilities.
+    """Compare the largest overlap of a generator with its upper bound, on random success probabilities.
 
-    The bound is the square root of the mean success probability.
+    The overlap is 1 minus the total variation distance from the target distribution. The bound is the square root of
+    the mean success probability.
 
     Args:
-        config: Number of vectors.
+        config: Number of vectors of success probabilities.
 
     Yields:
         One row per batch of vectors, with the largest difference and the largest ratio of overlap and bound.
