@@ -1,4 +1,4 @@
-"""Completions of each decoding: distinct correct cases and queries (Figure 3.3), and processor time (section 3.4.1)."""
+"""Completions of each decoding method: numbers of correct test cases, model calls, and processor time."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +20,7 @@ from trialogue_lab.studies.test_cases.config import MeasuredModel
 
 CANDIDATES = 4
 TIMED = (decodings.BASELINE, decodings.TRAINED, decodings.LARGE_QUOTA, decodings.block_best_of(CANDIDATES))
-"""Decodings whose time is measured, one completion after the other."""
+"""Decoding methods whose time is measured, one completion after the other."""
 
 _MIN_BLOCK_TOKENS = 3  # A shorter line contains no case.
 _IDS_PER_SEED = 1_000_000
@@ -170,11 +170,11 @@ def complete(
 
 
 def make_sampler(decoding: decodings.DecodingRule, oracle: learning.TextOracle) -> Sampler[Any]:
-    """Return the sampler of a decoding.
+    """Return the sampler of a decoding method.
 
     Args:
-        decoding: The decoding.
-        oracle: The model, whose tokenization defines the line ends of block best-of-n.
+        decoding: The decoding method.
+        oracle: The language model. Its tokenization defines the line ends of block best-of-n.
     """
     if decoding.candidates:
         newlines = tuple(oracle.tokenization.tokens_ending_with("\n").tolist())
@@ -193,16 +193,16 @@ def make_verifiers(
     prompts: Sequence[Prompt],
     artifacts: Path,
 ) -> list[Verifier] | None:
-    """Return the verifier of each prompt, or None for a decoding without a verifier.
+    """Return the verifier of each prompt, or None for a decoding method without a verifier.
 
     Prompts of the same repetition share a verifier.
 
     Args:
-        subject: The model and the sizes of its measurements.
-        decoding: The decoding.
-        oracle: The loaded model.
+        subject: The language model and the sizes of its measurements.
+        decoding: The decoding method.
+        oracle: The loaded language model.
         prompts: The prompts.
-        artifacts: Folder of training completions and states.
+        artifacts: Folder of training completions and hidden states.
     """
     if decoding.judge == "none":
         return None
@@ -224,7 +224,7 @@ def make_verifiers(
 
 
 def stop_after_cases(subject: MeasuredModel, oracle: learning.TextOracle) -> Callable[[Sequence[int]], bool]:
-    """Return a function that decides whether a completion has as many lines as the prompt requests test cases.
+    """Return a function that stops a completion when it has as many lines as test cases were requested.
 
     Args:
         subject: Settings with the number of requested test cases.
@@ -241,17 +241,17 @@ def stop_after_cases(subject: MeasuredModel, oracle: learning.TextOracle) -> Cal
 def measure_speed(subject: MeasuredModel, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
     """Measure model calls and processor seconds of completions that are generated one at a time.
 
-    Decodings alternate, so that a slowdown of the machine affects all of them. The candidates of block best-of-n run
-    together.
+    Decoding methods alternate, so that a slowdown of the machine affects all of them. The candidates of block best-of-n
+    form one batch.
 
     Args:
-        subject: The model and the sizes of its measurements.
+        subject: The language model and the sizes of its measurements.
         seed: Seed of the repetition.
-        artifacts: Folder of models, training completions and states.
+        artifacts: Folder of models, training completions and hidden states.
 
     Yields:
-        One row per decoding. The last row has the rank correlation of calls and seconds over the completions of all
-        decodings but block best-of-n.
+        One row per decoding method. The last row has the rank correlation of model calls and seconds over the
+        completions of all methods except block best-of-n.
     """
     oracle = learning.oracle_of(subject, seed, artifacts)
     measured: dict[decodings.DecodingRule, list[tuple[int, float]]] = {decoding: [] for decoding in TIMED}

@@ -1,4 +1,8 @@
-"""Measurements: enumerated documents of small models, minima and landscapes of attention, optima by length."""
+"""Tasks of a run: optimal weights of a one-layer transformer on documents of topic models.
+
+In a topic model, a document consists of a few topics, and each topic of v words. The loss depends on two attention
+weights, relative to words of other topics: beta for the same word, and alpha for other words of the same topic.
+"""
 
 import math
 from collections.abc import Callable
@@ -24,7 +28,7 @@ RIDGES = (1e-3, 1e-5, 1e-7, 1e-9)
 LOW, HIGH = -4.0, 7.0
 """Base-10 logarithms of the ends of both axes of a landscape"""
 LOW_LOSS = 0.1
-"""Height above the minimum up to which a loss is low, as a share of the height of zero attention"""
+"""Losses are low up to this height above the minimum, as a share of the height at alpha = beta = 0."""
 THESIS = {"topics": 10, "words_per_topic": 10}
 CONCENTRATION, LENGTHS = 0.1, (100, 150)
 """Concentration of topic shares, and smallest and largest document length, in the thesis' experiments"""
@@ -57,7 +61,9 @@ def masking_of(config: Config) -> BertMasking:
 
 
 def population(model: TopicModel, masking: BertMasking) -> tuple[Tensor, Tensor]:
-    """Compute the input and target distributions of a transformer with uniform attention, for every set of topics.
+    """Compute the input and target distributions of masked prediction, for every set of topics.
+
+    Attention is uniform over a document with infinitely many words.
 
     Args:
         model: Topic model with T topics of v words and a fixed number of topics per document.
@@ -123,7 +129,10 @@ def _documents(config: Config, size: tuple[int, int, int], _: Path) -> MeasuredR
 
 
 def _rate_z(model: TopicModel, masking: BertMasking, words: int, seed: int) -> float:
-    """Return the largest deviation of a simulated document's input rates from Proposition 2.1.1, in standard errors."""
+    """Return the largest error of Proposition 2.1.1 on a simulated document, in standard errors.
+
+    The proposition gives the rates of the input tokens.
+    """
     tokens = sample_document_batch(model, 1, words, seed).tokens[0]
     random = generator(seed, "topic-optima", "read")
     read = masking.read_where_masked(torch.eye(model.vocab_size, dtype=torch.float64))[tokens]
@@ -226,7 +235,10 @@ def heights(table: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _edge(loss: Callable[..., float], axis: str, level: float, best: float) -> float:
-    """Return the first point below `best` on an axis at which the loss is `level`. The other coordinate is zero."""
+    """Return the first point below `best` on an axis at which the loss is `level`.
+
+    The other coordinate is zero.
+    """
     other = {"alpha": "beta", "beta": "alpha"}[axis]
     ends = (math.log(10.0) * LOW, math.log(best))
     return math.exp(brentq(lambda log: loss(**{axis: math.exp(log), other: 0.0}) - level, *ends, xtol=1e-10))
@@ -259,7 +271,7 @@ def _lengths(config: Config, _: Path) -> MeasuredRows:
 
 
 def _entry_classes(values: Tensor, model: TopicModel) -> dict[str, float]:
-    """Return mean entries of the same word, the same topic and other topics, and the mean row sum of a block."""
+    """Return mean entries for the same word, the same topic and other topics, and the mean row sum within a topic."""
     found = entry_means(values, model)
     means = {name: found[name] for name in ("diagonal", "block", "other")}
     return means | {"row": float((values[1:, 1:] * model.same_topic().bool()).sum(1).mean())}

@@ -1,4 +1,4 @@
-"""Measurements: every model on every text, for one sample of passages at a time."""
+"""Tasks of a run: measurements of every model on every text, for one sample of passages at a time."""
 
 import json
 from functools import cache, lru_cache, partial

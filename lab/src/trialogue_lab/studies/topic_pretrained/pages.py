@@ -67,7 +67,10 @@ def _ratios(rows: Rows, single: bool) -> Cells:
 
 
 def _ratios_of_all_seeds(cell: Statistic, rows: Rows) -> "Series[float] | None":
-    """Return the ratios, or None if a seed has no ratio. If means are zero, only chance makes both of them positive."""
+    """Return the ratios of all seeds, or None if a seed has none.
+
+    A ratio requires positive means. If the true means are zero, both are positive only by chance.
+    """
     values = cell(rows)
     return values if len(values) == rows["comparison"].seed.nunique() else None
 

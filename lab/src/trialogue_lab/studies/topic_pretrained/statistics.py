@@ -1,7 +1,8 @@
 """Statistics of the study about word topics in pretrained models.
 
-A measure, for example the cosine of embeddings or attention, is averaged over pairs of words. Pairs of words of the
-same topic are compared with pairs of different topics. Each seed samples passages of the texts and fits topics to them.
+A measure of a pair of words is the cosine or dot product of their embeddings, or the attention between them. It is
+averaged over pairs of words of the same topic, and over pairs of different topics. Each seed samples passages of the
+texts and fits topics to them.
 """
 
 import math
@@ -15,15 +16,15 @@ draws = Replication("draw", "seeds", objects="these texts and models")
 
 PRETRAINED, RANDOM = "pretrained", "random"
 MIN_PAIRS = 30
-"""Smallest number of pairs of each kind that are compared with pairs that often occur together"""
+"""Smallest number of word pairs for a comparison with the pairs that most often occur together"""
 
 
 def compared(
     rows: Rows, model: str, measure: str, *, single: bool = True, weights: str = PRETRAINED
 ) -> DataFrame:
-    """Return the measurements of word pairs in one model.
+    """Select the measurements of word pairs in one model.
 
-    Measures such as the cosine of embeddings are averaged over pairs of words of the same topic, and over pairs of
+    Cosines, dot products or attention weights are averaged over pairs of words of the same topic, and over pairs of
     different topics.
 
     Args:
@@ -54,8 +55,7 @@ def _log_ratio(table: DataFrame) -> "Series[float]":
 def gain(rows: Rows, model: str, measure: str) -> "Series[float]":
     """Return the difference of a measure between word pairs of the same topic and of different topics.
 
-    The measure is averaged over the pairs of each kind in a pretrained model. Every word has a single topic. The
-    differences are averaged over texts and over numbers of words of a topic.
+    The measure is averaged over the pairs of each kind in a pretrained model. Every word has a single topic.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -63,7 +63,7 @@ def gain(rows: Rows, model: str, measure: str) -> "Series[float]":
         measure: Name of the measure: the cosine or dot product of embeddings, or the attention weight.
 
     Returns:
-        One mean difference per seed, which selects passages of the texts.
+        One mean difference over texts and numbers of words of a topic, per seed of the sampled passages.
     """
     table = compared(rows, model, measure)
     return _mean(table, table.same - table.different)
@@ -107,9 +107,10 @@ def ratio(
 
 @draws
 def mostly(rows: Rows, model: str, measures: tuple[str, ...]) -> Counts:
-    """Count the comparisons in which a measure is larger for word pairs of the same topic than of different topics.
+    """Count the comparisons in which a measure is larger within topics than between topics.
 
-    Each comparison belongs to one text, number of words of a topic, and measure. Words may have several topics.
+    The measure is averaged over word pairs of the same topic, and over pairs of different topics. Each comparison
+    belongs to one text, number of words of a topic, and measure. Words may have several topics.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -132,10 +133,10 @@ def mostly(rows: Rows, model: str, measures: tuple[str, ...]) -> Counts:
 
 @draws
 def together_gain(rows: Rows, model: str, measure: str) -> "Series[float]":
-    """Return the difference of a measure between word pairs of the same topic and word pairs that often occur together.
+    """Return the difference of a measure between pairs of the same topic and pairs that often occur together.
 
-    The second class contains the pairs that share the most passages. Both classes have the same number of pairs. The
-    measure is averaged over the pairs of each class, and every word has a single topic.
+    The second kind of word pairs are the ones that occur together in the most passages. Both kinds have the same number
+    of pairs. The measure is averaged over the pairs of each kind, and every word has a single topic.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -146,7 +147,7 @@ def together_gain(rows: Rows, model: str, measure: str) -> "Series[float]":
         One mean difference over texts and numbers of words of a topic, per seed.
 
     Raises:
-        NoRows: If a class has fewer than 30 pairs, or if the classes have different numbers of pairs.
+        NoRows: If a kind has fewer than 30 pairs, or if the kinds have different numbers of pairs.
     """
     table = compared(rows, model, measure)
     few = (table.same_pairs < MIN_PAIRS) | (table.same_pairs != table.together_pairs)
@@ -159,16 +160,14 @@ def together_gain(rows: Rows, model: str, measure: str) -> "Series[float]":
 
 @draws
 def level(rows: Rows, model: str, measure: str, pairs: str, words: int) -> "Series[float]":
-    """Return the mean of a measure over word pairs of one class.
-
-    Every word has a single topic.
+    """Return the mean of a measure over word pairs of one kind. Every word has a single topic.
 
     Args:
         rows: Measured rows of a run, by kind.
         model: Name of the pretrained model.
         measure: Name of the measure: the cosine or dot product of embeddings, or the attention weight.
-        pairs: Class of the pairs: "same" for the same topic, "different" for different topics, or "together" for the
-            pairs that share the most passages.
+        pairs: Kind of the pairs: "same" for the same topic, "different" for different topics, or "together" for the
+            pairs that occur together in the most passages.
         words: Number of words of a topic.
 
     Returns:
@@ -224,14 +223,14 @@ def beyond_random(rows: Rows, model: str, measure: str) -> "Series[float]":
 def published_gain(rows: Rows, measure: str) -> "Series[float]":
     """Return the difference of a measure between word pairs of the same topic and of different topics.
 
-    The difference is averaged over all models of the publication, over texts and over numbers of words of a topic.
+    The difference is averaged over all models of the publication.
 
     Args:
         rows: Measured rows of a run, by kind.
         measure: Name of the measure: the cosine or dot product of embeddings, or the attention weight.
 
     Returns:
-        One mean difference per seed.
+        One mean difference over models, texts and numbers of words of a topic, per seed.
     """
     tables = [compared(rows, model, measure) for model in PUBLISHED]
     return DataFrame([_mean(table, table.same - table.different) for table in tables]).mean()

@@ -12,10 +12,10 @@ _TOPICS, _WORDS, _DOCUMENTS, _LENGTH = 4, 10, 80, 40
 
 
 def synthetic_documents() -> list[str]:
-    """Return random documents of 40 words that have topics of ten words, for tests.
+    """Return random documents of 40 words, for tests.
 
-    About 80 % of the words of a document are from one topic and 20 % from a second, except that a tenth of all words
-    are from random topics.
+    The vocabulary has four topics of ten words. About 80 % of the words of a document are from one topic and 20 % from
+    a second, except that a tenth of all words are from random topics.
     """
     random = numpy_generator(0, "made-up documents")
     words = synthetic_words()

@@ -1,4 +1,4 @@
-"""Rows about a trained matrix: means over classes of its entries, and the entries themselves."""
+"""Measurements of a trained matrix: mean entries by relation of the two words, and the entries themselves."""
 
 import torch
 from torch import Tensor
@@ -8,7 +8,7 @@ from trialogue_lab.ledger import MeasuredRows
 
 
 def entry_means(matrix: Tensor, model: TopicModel) -> dict[str, float]:
-    """Return the mean entries of a matrix by class of the two words.
+    """Return the mean entries of a matrix by relation of the two words.
 
     Args:
         matrix: Matrix (V + 1, V + 1) with one row and one column per word. The first row and column belong to [MASK]
@@ -16,9 +16,8 @@ def entry_means(matrix: Tensor, model: TopicModel) -> dict[str, float]:
         model: Topic model, which assigns a topic to every word.
 
     Returns:
-        The means `diagonal` (same word), `block` (different words of the same topic), `in_topic` (both classes
-        together) and `other` (different topics), and the standard deviation `other_std` of the entries of different
-        topics.
+        The means `diagonal` (same word), `block` (different words of the same topic), `in_topic` (both together) and
+        `other` (different topics), and the standard deviation `other_std` of the entries of different topics.
     """
     words, same = matrix.detach().double()[1:, 1:], model.same_topic().bool()
     own = torch.eye(model.vocab_size, dtype=torch.bool)

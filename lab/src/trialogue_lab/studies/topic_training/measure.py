@@ -1,4 +1,4 @@
-"""Measurements: for each seed, trained embeddings, values and attention, and the two stages of training."""
+"""Tasks of a run: for each seed, trainings of embeddings, values and attention, and the two stages of training."""
 
 import math
 from collections.abc import Callable
@@ -129,7 +129,8 @@ def trained(
         deviation: Standard deviation of initial weights (default: `config.deviation`).
 
     Returns:
-        The network, and a row with its training and test losses. They are None if the training diverged.
+        The network, and its row of measurements with the training and test losses. They are None if the training
+        diverged.
     """
     shape: dict[str, Any] = {"vocab_size": config.topics * config.words_per_topic, **run.network}
     width = shape.get("width") or shape["vocab_size"] + 1
@@ -171,7 +172,7 @@ def trained(
 def _matrix_rows(
     config: Config, seed: int, run: TopicTraining, matrix_of: Callable[[TopicTransformer], Tensor]
 ) -> MeasuredRows:
-    """Train a network, and yield its row and, for the first seed, the entries of a matrix."""
+    """Train a network, and yield its measurements and, for the first seed, the entries of a matrix."""
     network, row = trained(config, run, seed)
     matrix = matrix_of(network)
     yield row | entry_means(matrix, model_of(config))
@@ -180,7 +181,7 @@ def _matrix_rows(
 
 
 def _combinations(config: Config, group: str, steps: int) -> list[tuple[str, str, float, int]]:
-    """Return loss, optimizer, rate and steps of the trainings at the rate of the figures and at `SGD_RATES`."""
+    """Return loss, optimizer, learning rate and steps of every training of a group."""
     return [
         (loss, *case)
         for loss in LOSSES
@@ -197,7 +198,7 @@ def _gram_matrix(network: TopicTransformer) -> Tensor:
 
 
 def _embeddings(config: Config, seed: int, _: Path) -> MeasuredRows:
-    """Yield the rows of Figure 2.1, and of trainings of the embedding alone."""
+    """Yield the measurements of Figure 2.1, and of trainings of the embedding alone."""
     for case in _combinations(config, "embeddings", config.embedding_steps):
         run = TopicTraining("embeddings", "all", *case, network={"biases": "all"})
         yield from _matrix_rows(config, seed, run, _gram_matrix)
@@ -209,7 +210,7 @@ def _embeddings(config: Config, seed: int, _: Path) -> MeasuredRows:
 
 
 def _values(config: Config, seed: int, _: Path) -> MeasuredRows:
-    """Yield the rows of Figures 2.2 and 2.5: values under uniform attention, with and without a penalty."""
+    """Yield the measurements of Figures 2.2 and 2.5: values under uniform attention, with and without a penalty."""
     for penalty in (config.penalty, 0.0):
         for case in _combinations(config, "values", config.value_steps):
             name = "with L2" if penalty else "without L2"
@@ -218,7 +219,7 @@ def _values(config: Config, seed: int, _: Path) -> MeasuredRows:
 
 
 def _attention(config: Config, seed: int, _: Path) -> MeasuredRows:
-    """Yield the rows of Tables 2.1 and 2.2 and of Figure 2.6: attention with trained and with fixed diagonal values."""
+    """Yield the measurements of Tables 2.1 and 2.2 and of Figure 2.6, for trained and for fixed diagonal values."""
     model, steps = model_of(config), config.attention_steps
     diagonal = diagonal_values(TopicModel(config.topics, config.words_per_topic, 1), MASKING)
     by_sgd = ("sgd", SGD_RATES["attention"]["CE"], steps * config.slower)
@@ -244,7 +245,7 @@ def _attention(config: Config, seed: int, _: Path) -> MeasuredRows:
 
 
 def _stages(config: Config, seed: int, _: Path) -> MeasuredRows:
-    """Yield the rows of Figures 2.4 and 2.9, and of the saddle point at zero."""
+    """Yield the measurements of Figures 2.4 and 2.9, and of the saddle point at zero."""
     deep = {"width": config.deep_width, "layers": 4, "heads": 4, "residual": True, "biases": "all"}
     one_layer = partial(TopicTraining, "stages", "one layer", "CE", network=ONE_HOT)
     for run in (
@@ -264,7 +265,10 @@ def _stages(config: Config, seed: int, _: Path) -> MeasuredRows:
 
 
 def _moved_from_zero(config: Config, seed: int) -> float:
-    """Return the largest entry of W^K and W^Q after ten steps from zero, without biases of keys and queries."""
+    """Return the largest entry of W^K and W^Q after ten training steps from zero.
+
+    Keys and queries have no biases.
+    """
     batches = documents(config, seed)[0]
     shape = TopicTransformerConfig(vocab_size=batches.vocab_size, embeddings="one-hot")
     network = TopicTransformer(shape, seed)

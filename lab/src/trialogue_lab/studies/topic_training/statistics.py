@@ -1,8 +1,8 @@
 """Statistics of the study about transformers that are trained on documents of a topic model.
 
-Entries of a trained matrix, and attention weights, belong to pairs of words. A pair is of the same word, of the same
-topic, or of different topics. Losses are "CE" (cross-entropy) or "squared". Statistics have one number per seed, that
-is, per set of documents.
+A topic is a group of words that occur in the same documents. Entries of a trained matrix, and attention weights, belong
+to pairs of words. The words of a pair are equal, of the same topic, or of different topics. Losses are "CE"
+(cross-entropy) or "squared". Statistics have one number per seed, that is, per set of documents.
 """
 
 import math
@@ -17,11 +17,11 @@ from trialogue_lab.studies.topic_training.config import FIGURE_RATE, SETTINGS
 trainings = Replication("training", "seeds")
 
 REACHED = 0.4
-"""Share of the final norm of the values that ends the early part of a training"""
+"""The early part of a training ends when the norm of the values reaches this share of its final value"""
 MOVED = 0.1
-"""Smallest progress of a training on which claims are tested (see `progress`)"""
+"""Smallest `progress` of a training on which claims are tested"""
 FACTOR, DEVIATIONS = 10.0, 5.0
-"""Required ratio of same-topic entries to the mean, or to the standard deviation, of other entries"""
+"""Required ratio of same-topic entries to the mean, or to the standard deviation, of entries of different topics"""
 
 
 def rows_by_seed(rows: Rows, kind: str, **values: object) -> DataFrame:
@@ -57,7 +57,7 @@ def entries(
 ) -> "Series[float]":
     """Return a measured value of a matrix that is trained on documents of a topic model.
 
-    Every entry of the matrix belongs to a pair of words.
+    The entries of the matrix belong to pairs of words. A topic is a group of words.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -75,7 +75,7 @@ def entries(
 
 @trainings
 def progress(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIGURE_RATE) -> "Series[float]":
-    """Return the decrease of the test loss in a training, relative to the decrease with Adam at learning rate 0.01.
+    """Return the decrease of the test loss in a training, relative to Adam at learning rate 0.01.
 
     The decrease is the loss of the best constant prediction minus the test loss of the trained network.
 
@@ -87,17 +87,17 @@ def progress(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIG
         rate: Learning rate.
 
     Returns:
-        One ratio per seed of the documents.
+        One ratio of decreases per seed of the documents.
     """
     return _progress(rows, name, loss, optimizer, rate)
 
 
 @trainings
 def contrast(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIGURE_RATE) -> "Series[float]":
-    """Return how far matrix entries of words of the same topic are above entries of words of different topics.
+    """Return how far matrix entries of the same topic are above entries of different topics.
 
-    In the matrix, every entry belongs to a pair of words of a topic model. The difference of the means of both classes
-    is divided by the standard deviation of the entries of different topics. Diagonal entries are omitted.
+    The matrix is trained on documents of a topic model, and its entries belong to pairs of words. The difference of the
+    two means is divided by the standard deviation of the entries of different topics. Diagonal entries are omitted.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -110,7 +110,7 @@ def contrast(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIG
         One number of standard deviations per seed of the documents.
 
     Raises:
-        NoRows: If the loss of a training has hardly fallen below the loss of the best constant prediction.
+        NoRows: If a training has made hardly any progress (see `progress`).
     """
     table = _trained_rows(rows, name, loss, optimizer, rate)
     return (table.block - table.other) / table.other_std
@@ -120,10 +120,10 @@ def contrast(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIG
 def prominence(
     rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIGURE_RATE
 ) -> "Series[float]":
-    """Return the ratio of mean matrix entries of words of the same topic and of different topics.
+    """Return the ratio of mean matrix entries of the same topic and of different topics.
 
-    In the matrix, every entry belongs to a pair of words of a topic model. Diagonal entries count as entries of the
-    same topic. The absolute value of the mean over different topics is used.
+    The matrix is trained on documents of a topic model, and its entries belong to pairs of words. Diagonal entries
+    count as the same topic. The denominator is an absolute value.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -136,7 +136,7 @@ def prominence(
         One ratio per seed of the documents.
 
     Raises:
-        NoRows: If the loss of a training has hardly fallen below the loss of the best constant prediction.
+        NoRows: If a training has made hardly any progress (see `progress`).
     """
     table = _trained_rows(rows, name, loss, optimizer, rate)
     return table.in_topic / table.other.abs()
@@ -144,11 +144,11 @@ def prominence(
 
 @trainings
 def standing(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIGURE_RATE) -> "Series[float]":
-    """Return how clearly matrix entries of words of the same topic exceed entries of words of different topics.
+    """Return how clearly matrix entries of the same topic exceed entries of different topics.
 
-    In the matrix, every entry belongs to a pair of words of a topic model. The mean entry of the same topic, including
-    the diagonal, is divided by the smaller of two thresholds. The first threshold is ten times the absolute mean entry
-    of different topics. The second one is five standard deviations of the entries of different topics.
+    The matrix is trained on documents of a topic model, and its entries belong to pairs of words. The mean entry of the
+    same topic, including the diagonal, is divided by the smaller of two thresholds. They are ten times the absolute
+    mean, and five standard deviations, of the entries of different topics.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -161,7 +161,7 @@ def standing(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIG
         One ratio per seed of the documents. A ratio above 1 means that a threshold is exceeded.
 
     Raises:
-        NoRows: If the loss of a training has hardly fallen below the loss of the best constant prediction.
+        NoRows: If a training has made hardly any progress (see `progress`).
     """
     table = _trained_rows(rows, name, loss, optimizer, rate)
     return table.in_topic / np.minimum(FACTOR * table.other.abs(), DEVIATIONS * table.other_std)
@@ -198,13 +198,13 @@ def attention(
     shift: int = 0,
     loss: str = "CE",
 ) -> "Series[float]":
-    """Return the mean trained attention weight over word pairs of one class.
+    """Return the mean trained attention weight over word pairs of one kind.
 
     The transformer is trained on documents of a topic model. Weights are rescaled to documents of 100 words.
 
     Args:
         rows: Measured rows of a run, by kind.
-        column: Class of word pairs: "same_word", "same_topic" (different words of one topic) or "other" (different
+        column: Kind of word pairs: "same_word", "same_topic" (different words of one topic) or "other" (different
             topics).
         optimizer: "adam" or "sgd".
         rate: Learning rate.
@@ -229,15 +229,15 @@ def over(
     name: str = "with values",
     shift: int = 0,
 ) -> "Series[float]":
-    """Return the log ratio of the mean trained attention weights of two classes of word pairs.
+    """Return the log ratio of the mean trained attention weights of two kinds of word pairs.
 
     The transformer is trained on documents of a topic model, with cross-entropy as the loss.
 
     Args:
         rows: Measured rows of a run, by kind.
-        first: Class in the numerator: "same_word", "same_topic" (different words of one topic) or "other" (different
+        first: Kind in the numerator: "same_word", "same_topic" (different words of one topic) or "other" (different
             topics).
-        second: Class in the denominator.
+        second: Kind in the denominator.
         optimizer: "adam" or "sgd".
         rate: Learning rate.
         name: "with values" if the value matrix is trained too, or "diagonal values" if it is a fixed diagonal matrix.
@@ -248,7 +248,7 @@ def over(
         One natural log ratio per seed of the documents.
 
     Raises:
-        NoRows: If the loss of a training has hardly fallen below the loss of the best constant prediction.
+        NoRows: If a training has made hardly any progress (see `progress`).
     """
     _trained_rows(rows, name, "CE", optimizer, rate)
     table = _attended(rows, optimizer, rate, name, shift)
@@ -260,8 +260,7 @@ def ordered(rows: Rows) -> Counts:
     """Count the optimizer settings of Table 2.1 for which trained attention weights are ordered by topic.
 
     The mean weight must be larger for the same word than for other words of its topic, and larger for these than for
-    words of other topics. Trainings whose loss has hardly fallen below the loss of the best constant prediction are
-    omitted.
+    words of other topics. Trainings that have made hardly any progress are omitted (see `progress`).
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -301,7 +300,7 @@ def early_growth(
 
 @trainings
 def slowing(rows: Rows, name: str = "one layer", optimizer: str = "sgd") -> "Series[float]":
-    """Return the ratio of the growth rates of the value matrix in the second and in the first stage of training.
+    """Return the ratio of the growth rates of the value matrix in two stages of training, second over first.
 
     The growth rate is the increase of the norm per training step. The first stage ends when the norm of the key matrix
     has grown by half.
@@ -345,7 +344,11 @@ def _progress(rows: Rows, name: str, loss: str, optimizer: str, rate: float) -> 
 
 
 def _trained_rows(rows: Rows, name: str, loss: str, optimizer: str, rate: float) -> DataFrame:
-    """Return the rows of trainings. Raises `NoRows` if one has made no progress. Diverged trainings are included."""
+    """Return the measurements of trainings, including diverged ones.
+
+    Raises:
+        NoRows: If a training has made hardly any progress (see `progress`).
+    """
     found = _progress(rows, name, loss, optimizer, rate)
     unmoved = int((found < MOVED).sum())
     if unmoved:

@@ -1,4 +1,4 @@
-"""Measurements: for each seed, the value matrices of Figures 2.2, 2.5 and 2.6."""
+"""Tasks of a run: for each seed, the trained value matrices of Figures 2.2, 2.5 and 2.6."""
 
 from pathlib import Path
 
