@@ -1,4 +1,8 @@
-"""Tasks of a run: train each network and score its translations, measure attention, and measure latencies."""
+"""Tasks of a run: scores of the translations of every network, attention, and latencies.
+
+The twin is an autoregressive translator. A refiner predicts all target tokens in parallel and revises them in several
+steps. It tries several target lengths, called hypotheses.
+"""
 
 from __future__ import annotations
 
@@ -42,11 +46,11 @@ from trialogue_lab.studies.translation.material import (
 from trialogue_lab.studies.translation_dependency.attention import attention_rows
 
 Translate = Callable[[Sequence[Sequence[int]], Sequence[int]], list[Translation]]
-"""Function from sources and their numbers, which select their random streams, to translations."""
+"""Function from source sentences and their numbers to translations. The numbers select random streams."""
 _AT_ONCE = 64
 _ATTENDED_PASS = 4
 _STRATA = {"familiar": (True, 0), "new": (False, 0), "new, 12 tokens or more": (False, 12)}
-"""For each stratum, whether its sentences are familiar and their minimum number of tokens."""
+"""For each kind of test sentence, whether it is similar to a training sentence, and its minimum number of tokens."""
 
 
 def parts(config: Config) -> list[Part]:
@@ -145,7 +149,10 @@ def _by_rescoring(
 def _score_rows(
     config: Config, data: TranslationCorpus, translate: Translate, setting: dict[str, Any], seed: int
 ) -> MeasuredRows:
-    """Yield the scores of every set of test sentences and of every stratum, after a refiner's repeats are dropped."""
+    """Yield the scores of every set of test sentences and of every kind of test sentence.
+
+    Repeated words in the output of a refiner are dropped first.
+    """
     sets = config.small_sets if setting["arm"] in SMALL else config.sets
     tested = data.tested
     places = [place for place in range(config.test) if place % config.sets < sets]
@@ -207,7 +214,7 @@ def _strata(tested: HeldOut, places: list[int]) -> dict[str, list[int]]:
 
 
 def _translate_by_length(translate: Translate, tested: HeldOut, places: list[int]) -> dict[int, Translation]:
-    """Return the translations of the sources at `places`. Sources of similar lengths share a batch."""
+    """Return the translations of the sources with the given indices. Sources of similar lengths share a batch."""
     order = sorted(places, key=lambda place: len(tested.sources[place]))
     outputs: dict[int, Translation] = {}
     for start in range(0, len(order), _AT_ONCE):
@@ -235,9 +242,10 @@ def _length_accuracy(refiner: Refiner, tested: HeldOut) -> dict[str, float]:
 
 
 def _latency(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
-    """Yield the seconds per sentence of the twin and of the refiners, which translate each sentence in rotating order.
+    """Yield the seconds per sentence of the twin and of the refiners.
 
-    Every round has its own sentences, except that the long ones are too few and all rounds share them.
+    They translate each sentence in rotating order. Every round has its own sentences, except that all rounds share the
+    long ones.
     """
     tested = material(config, seed, artifacts).tested
     twin, refiner = twin_of(config, seed, artifacts), refiner_of(config, REFINER, seed, artifacts)

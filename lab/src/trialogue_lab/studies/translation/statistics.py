@@ -1,8 +1,8 @@
 """Statistics of the study about translation by iterative refinement.
 
-The refiner predicts all target tokens in parallel and revises them in several steps. The twin is an autoregressive
-network of the same size. The refiner's candidates are several target lengths, called hypotheses. Replications are sets
-of test sentences or rounds of timing.
+The refiner predicts all target tokens in parallel and revises them in several steps. It tries several target lengths,
+called hypotheses. The twin is an autoregressive network of the same size. Replications are sets of test sentences or
+rounds of timing.
 """
 
 from pandas import Series
@@ -56,10 +56,10 @@ def small(rows: Rows, arm: str, steps: int = 4, column: str = "bleu") -> "Series
 
 @test_sets
 def attention(rows: Rows, column: str, stutter: bool) -> "Series[float]":
-    """Return the mean of an attention measure of the refiner over pairs of adjacent target positions.
+    """Return the mean of an attention measure over pairs of adjacent target positions.
 
-    The refiner predicts all target tokens in parallel and revises them in several steps. The measure is averaged over
-    pairs of positions, and then over training seeds.
+    The attention is that of the refiner, which predicts all target tokens in parallel and revises them in several
+    steps.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -68,7 +68,8 @@ def attention(rows: Rows, column: str, stutter: bool) -> "Series[float]":
             different tokens.
 
     Returns:
-        One jackknife pseudo-value per set of test sentences.
+        One jackknife pseudo-value per set of test sentences. Their mean is the mean over pairs, averaged over training
+        seeds.
 
     Raises:
         NoRows: If fewer than two sets of sentences, or fewer than half of the sets, have such pairs.
@@ -118,7 +119,7 @@ def corpus(
         steps: Number of refinement steps. 0 for the twin.
         hypotheses: Number of target lengths that a refiner tries, or the beam size of the twin.
         stratum: Kind of sentences: "all" (default), "familiar" (the reference differs in at most one word from a
-            training target), "new", or "new, 12 tokens or more".
+            training target), "new" (the others), or "new, 12 tokens or more".
         column: Name of the score: "bleu" (default), "chrf" or "stutter" (rate of repeated words).
 
     Returns:

@@ -39,7 +39,10 @@ def one_word_variants(sentences: list[str], known: list[str]) -> NDArray[np.bool
 
 
 def _with_hole(sentence: str) -> Iterator[str]:
-    """Yield the sentence with each of its words replaced by a hole. A sentence of one word has no variants."""
+    """Yield the sentence with each of its words replaced by a placeholder.
+
+    A sentence of one word has no such variant.
+    """
     words = sentence.split()
     if len(words) > 1:
         for place in range(len(words)):

@@ -1,4 +1,4 @@
-"""Tables 4.4 and 4.5 of the thesis for any translator: rows about adjacent positions, their claims and tables."""
+"""Attention at adjacent target positions (Tables 4.4 and 4.5 of the thesis): measured rows, claims and tables."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -10,7 +10,7 @@ from trialogue_lab.analysis.adjacent_attention import AdjacentAttention
 from trialogue_lab.ledger import Cells, Claim, MeasuredRows, Precondition, ResultTable, Rows, Statistic
 
 Attention = Callable[[str, bool], Statistic]
-"""Function from a column of `attention_rows`, and whether pairs repeat a token, to the statistic."""
+"""Function that returns the statistic of a column of `attention_rows`. Its second argument is `stutter`."""
 Translators = Callable[[DataFrame], Mapping[str, Attention]]
 """Function from rows of `attention_rows` to the statistics of each translator in them, by name."""
 
@@ -46,8 +46,9 @@ def attention_rows(attention: AdjacentAttention) -> MeasuredRows:
         attention: Attention measures of all pairs and heads.
 
     Yields:
-        One row for pairs with the same token, and one row for pairs with different tokens. The columns are means and
-        standard deviations over pairs, for the minimum, mean and maximum over heads. A class without pairs has no row.
+        One row for pairs with the same token (`stutter` is true), and one row for pairs with different tokens. The
+        columns are means and standard deviations over pairs, for the minimum, mean and maximum over heads. If there are
+        no such pairs, the row is missing.
     """
     for stutter in (True, False):
         chosen = attention.stutter == stutter

@@ -1,4 +1,7 @@
-"""Exact distributions of refinement and of Markov chains with perfect models, on sentences that can be enumerated."""
+"""Exact output distributions of refinement and of Markov chains with perfect models, by enumeration of all sentences.
+
+Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -77,9 +80,10 @@ class Truth:
         return parallel_steps.divergence_and_variation(truth / truth.sum(), joint)
 
     def total_correlation(self, vocab: int) -> float:
-        """Return the total correlation of the target tokens given the length, averaged over lengths.
+        """Return how strongly the target tokens depend on each other, averaged over lengths.
 
-        This is the KL divergence in nats from the true distribution to the product of its marginals.
+        The total correlation is the KL divergence, in nats, from their joint distribution given the length to the
+        product of its marginals.
 
         Args:
             vocab: Number of tokens of the vocabulary.
@@ -131,7 +135,7 @@ def sentence_rows(sentence: Sentence, config: Config, _: Path) -> MeasuredRows:
 
 
 def _refinement_rows(translations: HiddenMarkov, truth: Truth, config: Config, passes: int) -> MeasuredRows:
-    """Yield the gap after each pass of the conditionals and of the perfect denoiser."""
+    """Yield the distance from the truth after each pass, for exact conditionals and for the perfect denoiser."""
     noise_tokens = max(config.noise_tokens, translations.vocab_size)
     models = {CONDITIONALS: translations, DENOISER: Denoiser(translations, config.correct, noise_tokens)}
     for sampler, model in models.items():
@@ -140,7 +144,7 @@ def _refinement_rows(translations: HiddenMarkov, truth: Truth, config: Config, p
 
 
 def _compared_passes(model: Masked, truth: Truth, passes: int) -> Iterator[tuple[int, dict[str, float]]]:
-    """Yield the numbers 1, 2, ... of passes from masks, and the comparison with the truth after them."""
+    """Yield the numbers 1, 2, ... of passes that start from masks, and the distances from the truth after them."""
     refined = {
         length: parallel_steps.refinement_distributions(model, length, passes - 1) for length in truth.lengths
     }
@@ -182,7 +186,7 @@ def chain_rows(sentence: Sentence, config: Config, _: Path) -> MeasuredRows:
 
 
 def _by_chain_rule(translations: HiddenMarkov, length: int) -> Tensor:
-    """Return the distribution (V^N,) of tokens that are sampled in order while the remaining tokens are masked."""
+    """Return the distribution (V^N,) of tokens that are sampled in order while later tokens are masked."""
     total = torch.zeros(1, dtype=torch.float64)
     for site in range(length):
         prefixes = whole_sequences(translations.vocab_size, site)

@@ -1,7 +1,7 @@
-"""The exact distribution of the output of a hidden Markov chain that emits one token per state until it ends.
+"""The exact distribution of the output of a hidden Markov chain, and its perfect denoiser.
 
-The distribution is a masked model and an energy, so that Markov chains can sample from it. `Denoiser` reconstructs
-corrupted sequences.
+The chain emits one token per state until it ends. The distribution is a masked model and an energy, so that Markov
+chains can sample from it.
 """
 
 from collections.abc import Callable
@@ -229,6 +229,9 @@ class Denoiser(Masked):
 
 
 def _normalised(message: Tensor) -> tuple[Tensor, Tensor]:
-    """Return `message` (rows, K) divided by its sums, and the logarithms (rows,) of the sums. Zero rows stay zero."""
+    """Return `message` (rows, K) divided by its sums, and the logarithms (rows,) of the sums.
+
+    Zero rows stay zero.
+    """
     total = message.sum(1)
     return message / torch.where(total > 0, total, 1.0)[:, None], total.log()

@@ -1,4 +1,4 @@
-"""Tasks of a run: exact distributions of each sentence, Markov chains, networks, and a translator of the user."""
+"""Tasks of a run: exact distributions, Markov chains, trained networks, and a translator of the user."""
 
 from functools import partial
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Networks trained on the artificial language: their translations, and their distributions where these are listed."""
+"""Networks that are trained on the artificial language: their translations and their exact output distributions."""
 
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -30,7 +30,7 @@ from trialogue_lab.studies.translation_dependency.language import SPECIAL, Trans
 
 Tokens = list[list[int]]
 KEPT: tuple[Literal["nothing", "stutter"], ...] = ("nothing", "stutter")
-"""Tokens that a pass keeps: none, or those whose replacement would repeat the previous token."""
+"""Tokens that a pass does not replace: none, or tokens whose replacement would repeat the previous token."""
 
 
 def recipe(config: Config, arm: str, seed: int) -> Recipe[EncoderDecoder]:
@@ -117,7 +117,7 @@ def _scores(config: Config, seed: int, outputs: Tokens) -> dict[str, float]:
 
 
 def _distribution_rows(config: Config, network: EncoderDecoder, seed: int, is_twin: bool) -> MeasuredRows:
-    """Compare the network's joint distributions q(N, x), and those of the perfect denoiser, with the truth."""
+    """Compare the output distributions of a network, and of the perfect denoiser, with the true distribution."""
     language = config.language()
     for number, source in enumerate(listed_sources(config)):
         translations = language.condition(source)
@@ -208,10 +208,10 @@ def _refiner_distributions(
     starts: dict[int, Tensor],
     seed: int,
 ) -> Iterator[Distributions]:
-    """Yield the joint distribution q(N, x) after each pass that samples all tokens, as the mean over starts.
+    """Yield the joint distribution of length and tokens after each pass of a refiner, as the mean over starts.
 
-    The length distribution is the network's own. All tokens that no translation contains are merged into one, for
-    which the network reads one of them.
+    The network predicts the distribution of the length. All tokens that no translation contains are merged into one,
+    for which the network reads one of them.
     """
     refiner, random = Refiner(network), generator(seed, "translation dependency", "other token")
     _, lengths = refiner.condition_each([source])
@@ -241,7 +241,7 @@ def _refiner_distributions(
 
 
 def _without_last(distribution: Tensor, vocab: int, length: int) -> Tensor:
-    """Return the part ((vocab - 1)^N,) of a distribution (vocab^N,) on sequences without the last token."""
+    """Return the part of a distribution (vocab^N,) on sequences without the last token of the vocabulary."""
     return distribution.view((vocab,) * length)[(slice(vocab - 1),) * length].flatten()
 
 
@@ -249,7 +249,7 @@ def _without_last(distribution: Tensor, vocab: int, length: int) -> Tensor:
 def _twin_distribution(
     network: EncoderDecoder, translations: Translations, source: Sequence[int], truth: Truth
 ) -> Distributions:
-    """Return the joint distribution q(N, x) of the twin's output."""
+    """Return the joint distribution of length and tokens of the autoregressive network's output."""
     alphabet, joint = torch.from_numpy(translations.alphabet), {}
     for length in truth.lengths:
         targets = alphabet[whole_sequences(len(alphabet), length)].tolist()

@@ -1,7 +1,8 @@
-"""Exact distributions of iterative refinement, in which every pass samples all sites independently given the state.
+"""Exact distributions of iterative refinement, in which every pass samples all tokens independently.
 
-A pass maps a distribution mu to sum_x mu(x) prod_i g_i(y_i | x). Its matrix has V^2N entries. Factored into the two
-halves of the sites, it is a product of two thin matrices, so that distributions over about 10^5 sequences take seconds.
+Each token depends on the complete current sequence x. A pass maps a distribution mu to sum_x mu(x) prod_i g_i(y_i | x).
+Its matrix has V^2N entries. Factored into the two halves of the tokens, it is a product of two thin matrices, so that
+distributions over about 10^5 sequences take seconds.
 """
 
 import torch

@@ -1,7 +1,8 @@
 """Statistics of the study about dependence between target tokens in parallel translation.
 
-Sentences have a known distribution of translations. Refinement predicts all target tokens in parallel and repeats this
-for several passes. The coupling J controls how strongly target tokens depend on each other.
+The sentences of an artificial language have a known distribution of translations. Refinement samples all target tokens
+in parallel, given their current values, and repeats this for several passes. The coupling J is the strength of the
+dependence between target tokens.
 """
 
 from typing import Any, TypeVar
@@ -19,7 +20,7 @@ trainings = Replication("training", "seeds")
 
 
 def refined(rows: Rows, sampler: str, passes: int) -> DataFrame:
-    """Return the exact measurements of all sentences after a number of refinement passes.
+    """Select the exact measurements of all sentences after a number of refinement passes.
 
     Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
 
@@ -40,7 +41,7 @@ def refined(rows: Rows, sampler: str, passes: int) -> DataFrame:
 
 @exact
 def gap(rows: Rows, sentence: str, coupling: float, sampler: str, passes: int) -> float:
-    """Return the KL divergence, in nats, between the true distribution of translations and the output of refinement.
+    """Return the KL divergence, in nats, from the true distribution of translations to the output of refinement.
 
     Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
 
@@ -61,9 +62,8 @@ def least_rise(rows: Rows, sampler: str, passes: int) -> float:
     """Return the smallest increase of the KL divergence of refinement from one coupling to the next.
 
     Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
-    The coupling sets how strongly target tokens depend on each other. The divergence is between the true distribution
-    of translations and the output. The minimum is taken over sentences and successive couplings. If it is positive, the
-    divergence always increases with the coupling.
+    The coupling is the strength of the dependence between target tokens. The divergence is from the true distribution
+    of translations to the output.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -72,7 +72,8 @@ def least_rise(rows: Rows, sampler: str, passes: int) -> float:
         passes: Number of passes.
 
     Returns:
-        The smallest increase, in nats.
+        The minimum over sentences and successive couplings, in nats. If it is positive, the divergence always increases
+        with the coupling.
     """
     table = refined(rows, sampler, passes).pivot(index="sentence", columns="coupling", values="divergence")
     return float(table.sort_index(axis=1).diff(axis=1).iloc[:, 1:].min().min())
@@ -80,20 +81,20 @@ def least_rise(rows: Rows, sampler: str, passes: int) -> float:
 
 @exact
 def least_lead(rows: Rows, passes: int) -> float:
-    """Return how much smaller the KL divergence of refinement is with a perfect denoiser than with exact conditionals.
+    """Return how much smaller the KL divergence of refinement is with a perfect denoiser.
 
-    Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
-    With exact conditionals, every token is sampled from its distribution given all other tokens. A perfect denoiser
-    takes into account that the other tokens are noisy. The divergence is between the true distribution of translations
-    and the output. The minimum is taken over sentences and over couplings (strengths of the dependence between target
-    tokens) of at least 1.
+    Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes. A
+    perfect denoiser takes into account that the current tokens are noisy. It is compared with exact conditionals, which
+    sample every token given all other tokens. The divergence is from the true distribution of translations to the
+    output.
 
     Args:
         rows: Measured rows of a run, by kind.
         passes: Number of passes.
 
     Returns:
-        The smallest difference (conditionals - denoiser), in nats.
+        The smallest difference (conditionals - denoiser), in nats, over sentences and couplings (strengths of the
+        dependence between target tokens) of at least 1.
     """
     conditionals, denoiser = (
         refined(rows, sampler, passes).query("coupling >= 1").set_index(_TASK).divergence
@@ -107,9 +108,8 @@ def most_undone(rows: Rows, sampler: str) -> float:
     """Return how much the KL divergence of refinement increases again after its minimum over passes.
 
     Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
-    The divergence is between the true distribution of translations and the output. Its smallest value over passes is
-    subtracted from its value after the last pass. The maximum is taken over sentences and over couplings (strengths of
-    the dependence between target tokens).
+    The divergence is from the true distribution of translations to the output. Its smallest value over passes is
+    subtracted from its value after the last pass.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -117,7 +117,7 @@ def most_undone(rows: Rows, sampler: str) -> float:
             "denoiser" if the noise in all tokens is taken into account.
 
     Returns:
-        The largest increase, in nats.
+        The largest increase, in nats, over sentences and couplings (strengths of the dependence between target tokens).
     """
     table = rows.where("refined", sampler=sampler)
     last = table[table.passes == table.passes.max()].set_index(_TASK).divergence
@@ -129,8 +129,8 @@ def chains_lead(rows: Rows, chain: str, sampler: str, passes: int) -> float:
     """Return how much smaller the KL divergence of Gibbs sampling is than the divergence of refinement.
 
     Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
-    Gibbs sampling resamples single tokens or pairs of tokens. The divergence is between the true distribution of
-    translations and the output. Both methods make the same number of model calls. The minimum is taken over sentences.
+    Gibbs sampling resamples single tokens or pairs of tokens. Both make the same number of model calls. The divergence
+    is from the true distribution of translations to the output.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -140,7 +140,7 @@ def chains_lead(rows: Rows, chain: str, sampler: str, passes: int) -> float:
         passes: Number of model calls.
 
     Returns:
-        The smallest difference (refinement - Gibbs sampling), in nats.
+        The smallest difference (refinement - Gibbs sampling) over sentences, in nats.
     """
     table = rows.where("chain", passes=passes).pivot(index="sentence", columns="sampler", values="divergence")
     lead = (table[sampler] - table[chain]).dropna()
@@ -152,9 +152,7 @@ def kept_stutter(rows: Rows, sampler: str, passes: int) -> float:
     """Return the excess of equal adjacent tokens after refinement, compared with true translations.
 
     Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
-    The shares of equal adjacent tokens are subtracted. Only sentences in which neighboring words can be swapped are
-    used. The minimum is taken over these sentences and over couplings (strengths of the dependence between target
-    tokens).
+    Only sentences in which neighboring words can be swapped are used.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -163,7 +161,8 @@ def kept_stutter(rows: Rows, sampler: str, passes: int) -> float:
         passes: Number of passes.
 
     Returns:
-        The smallest difference of shares (refinement - true translations).
+        The smallest difference of the shares of equal adjacent tokens (refinement - true translations), over sentences
+        and couplings (strengths of the dependence between target tokens).
     """
     repeated = refined(rows, sampler, passes).query("swapping > 0").set_index(_TASK).stutter
     truth = rows["truth"].set_index(_TASK).stutter
@@ -192,7 +191,7 @@ def translated(rows: Rows, arm: str, column: str, passes: int, keep: str = "noth
 
 @trainings
 def excess_stutter(rows: Rows, times: float) -> "Series[float]":
-    """Return the rate of repeated words of a refiner minus a multiple of the rate of an autoregressive network.
+    """Return the rate of repeated words of a refiner minus a multiple of an autoregressive network's rate.
 
     The refiner predicts all target tokens in parallel and revises them in four passes. A pass does not replace a token
     if this would repeat the previous token. The refiner is trained in two stages.

@@ -23,7 +23,7 @@ GPT4: tuple[int, ...] = (
     *(253489, 572931, 523749, 935271, 754823, 543219, 523891, 523689),
     *(537218, 247856, 527893, 537891, 523198, 523817, 523481, 254839),
 )
-"""Footnote 2: answers of GPT-4 at temperature 1 to the question for a random 6-digit number."""
+"""Answers of GPT-4 at temperature 1 to the question for a random 6-digit number (footnote 2)."""
 
 
 def exact_rows(vectors: int) -> MeasuredRows:
@@ -170,7 +170,7 @@ def overlap_rows(vectors: int) -> MeasuredRows:
 def support_rows() -> MeasuredRows:
     """Compute the share of semiprimes that trial division factors with at most n^k divisions.
 
-    The prime factors have n digits.
+    A semiprime is the product of two primes, which have n digits here.
 
     Yields:
         One row per exponent k and number n, with the share in `share`.

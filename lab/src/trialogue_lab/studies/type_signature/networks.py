@@ -1,4 +1,4 @@
-"""Networks: a small transformer for each order of the tuple, and one with a hidden stream."""
+"""Small transformers that are trained to generate tuples of two primes and their product, in several orders."""
 
 from dataclasses import dataclass
 

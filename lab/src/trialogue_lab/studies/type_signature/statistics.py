@@ -1,7 +1,7 @@
 """Statistics of the study about generating tuples [pq, p, q] of a semiprime and its factors.
 
-p and q are primes with n digits. Writing the product before the factors requires the model to factor it. A stream is an
-order of the three numbers, possibly after hidden tokens with p and q.
+A semiprime is the product pq of two primes, which have n digits here. Writing the product before the factors requires
+the model to factor it. A stream is an order of the three numbers, possibly after hidden tokens with p and q.
 """
 
 import math
@@ -18,23 +18,26 @@ trainings = Replication("training", "training_seeds")
 
 @exact
 def trials_over_bound(rows: Rows) -> float:
-    """Return the largest ratio of the expected number of trials for a digit of a random prime to its upper bound.
+    """Return the largest ratio of the expected trials for a digit of a random prime to their bound.
 
-    A trial completes the prefix of a prime of n digits by random digits, and succeeds if the result is prime. The bound
-    is n ln 10. The maximum is taken over n and over positions of the digit. The bound holds if the result is at most 1.
+    A trial completes the first digits of a prime of n digits by random digits, and succeeds if the result is prime. The
+    upper bound on the expected number of trials is n ln 10.
 
     Args:
         rows: Measured rows of a run, by kind.
+
+    Returns:
+        The maximum over n and over positions of the digit. The bound holds if it is at most 1.
     """
     return float((rows["trials"].trials / rows["trials"].digits / math.log(10)).max())
 
 
 @exact
 def factored(rows: Rows, digits: int) -> float:
-    """Return the number of semiprimes that are factored by running a generator of tuples on them.
+    """Return the number of semiprimes that a generator of tuples factors.
 
-    A tuple [pq, p, q] contains a semiprime and its prime factors. The generator writes the product first. Given a
-    semiprime as the beginning of the tuple, the rest is its factors.
+    A tuple [pq, p, q] contains a semiprime and its prime factors. Given a semiprime as the beginning of the tuple, the
+    generator writes its factors.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -45,10 +48,10 @@ def factored(rows: Rows, digits: int) -> float:
 
 @exact
 def unfactored(rows: Rows) -> float:
-    """Return the number of semiprimes that are not factored by running a generator of tuples on them.
+    """Return the number of semiprimes that a generator of tuples does not factor, over all sizes.
 
-    A tuple [pq, p, q] contains a semiprime and its prime factors. The generator writes the product first. Given a
-    semiprime as the beginning of the tuple, the rest should be its factors. The number is a sum over all sizes.
+    A tuple [pq, p, q] contains a semiprime and its prime factors. Given a semiprime as the beginning of the tuple, the
+    generator should write its factors.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -60,10 +63,8 @@ def unfactored(rows: Rows) -> float:
 def hidden_factorings(rows: Rows) -> float:
     """Return the number of factorings that two work-arounds need to generate tuples [pq, p, q].
 
-    A tuple contains a semiprime and its prime factors p and q.
-
-    The first work-around writes p and q as hidden tokens before the tuple. The second one computes p and q from a
-    random seed.
+    A tuple contains a semiprime and its prime factors p and q. The first work-around writes p and q as hidden tokens
+    before the tuple. The second one computes p and q from a random seed.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -132,14 +133,17 @@ def density_error(rows: Rows, counted: int) -> float:
 
 @exact
 def largest_fall(rows: Rows, least: int) -> float:
-    """Return the largest ratio of the shares of semiprimes that trial division factors, between n + 1 and n digits.
+    """Return the largest ratio of the shares of semiprimes that trial division factors, longer over shorter factors.
 
-    The factors have n digits, and the number of divisions is limited to n^k. The maximum is taken over n and k. A small
-    ratio means that the share falls quickly. Pairs are omitted if the share for n + 1 digits is 0 or 1.
+    The factors have n + 1 and n digits. The number of divisions is limited to a power n^k. A small ratio means that the
+    share falls quickly.
 
     Args:
         rows: Measured rows of a run, by kind.
         least: Smallest n.
+
+    Returns:
+        The maximum over n and k. Pairs are omitted if the share for n + 1 digits is 0 or 1.
     """
     shares = rows["support"].query(f"digits >= {least}").pivot_table("share", "digits", "exponent")
     return float((shares / shares.shift())[(shares > 0) & (shares < 1)].max().max())
@@ -168,9 +172,9 @@ def cost(rows: Rows, routine: str, digits: int) -> "Series[float]":
 def growth(rows: Rows, routine: str) -> "Series[float]":
     """Return the exponential growth rate of the number of operations for the second number in a tuple.
 
-    The tuple contains the product of two primes and the primes. If the product comes first, the second number requires
-    factoring it. Otherwise, the second number is a random prime. A line is fitted to log10(operations) as a function of
-    the number of digits of the primes.
+    The tuple contains two primes and their product. If the product comes first, the second number requires factoring
+    it. Otherwise, the second number is a random prime. A line is fitted to log10(operations) as a function of the
+    number of digits.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -187,11 +191,9 @@ def growth(rows: Rows, routine: str) -> "Series[float]":
 
 @costs
 def growth_factor(rows: Rows, routine: str) -> "Series[float]":
-    """Return the factor by which the number of operations for the second number in a tuple grows per digit.
+    """Return the factor by which the operations for the second number in a tuple grow per digit.
 
-    The tuple contains the product of two primes and the primes. If the product comes first, the second number requires
-    factoring it. Otherwise, the second number is a random prime. The factor is 10 to the slope of a linear fit to
-    log10(operations), as a function of the number of digits of the primes.
+    The factor is 10 to the power of the rate that `growth` returns.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -224,9 +226,9 @@ def learned(rows: Rows, column: str, stream: str, digits: int) -> "Series[float]
 
 @trainings
 def least_valid(rows: Rows, digits: int) -> "Series[float]":
-    """Return the smallest share of valid tuples that trained networks generate, over orders of the three numbers.
+    """Return the smallest share of valid tuples that trained networks generate, over orders of the numbers.
 
-    A tuple contains a semiprime pq and its factors p and q. It is valid if the numbers are primes and their product.
+    A tuple contains a semiprime pq and its factors p and q. It is valid if p and q are primes and pq is their product.
 
     Args:
         rows: Measured rows of a run, by kind.

@@ -1,12 +1,12 @@
-"""Horizons beyond enumeration: fair coins, with an outcome that is a product over tokens.
+"""Value-guided samplers on sequences of fair coin tosses that are too long for enumeration.
 
-The exact value V*(y) is then a product over the tokens of y. With values whose error depends on the last token, the
-output distribution of each sampler is a product over positions. For first leaves it follows from series and parallel
-conductances with one node per depth and token.
+The value of a prefix is the expected outcome of its completions. The outcome is a product over tokens, and so is the
+exact value. The errors of approximate values depend on the last token. The output distribution of each sampler is then
+a product over positions. For the random walk it follows from an electrical network, by series and parallel conductances
+with one node per depth and token.
 
-The samplers are also run. A is the event that the computed distribution exceeds the restricted distribution. The share
-of outputs in A, minus the probability of A under the restricted distribution, has the total variation as its mean if
-the outputs have the computed distribution.
+The samplers are also run. A is the event that the computed probability of an output is larger than in the target
+distribution. The share of outputs in A, minus the target probability of A, estimates the total variation distance.
 """
 
 from pathlib import Path
@@ -28,7 +28,7 @@ from trialogue_lab.studies.value_guided.config import LAST_TOKEN, Config
 
 Array = NDArray[np.float64]
 ERROR = 0.3
-"""Values are wrong by a factor of 1.3, too large after token 0 and too small after token 1."""
+"""Values are too large by a factor of 1 plus this number after token 0, and too small after token 1."""
 _SAMPLES = 200_000
 
 

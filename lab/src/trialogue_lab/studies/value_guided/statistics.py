@@ -18,7 +18,7 @@ trees = Replication("draw", "seeds")
 draws = Replication("draw", "draw_seeds")
 trainings = Replication("training", "training_seeds")
 COLUMNS = {"variation": "total variation", "accuracy": "accuracy", "queries": "queries"}
-"""Headings of the columns of rows about Dyck strings."""
+"""Table headings of the columns that are measured on Dyck strings (balanced brackets)."""
 
 
 @trees
@@ -29,25 +29,25 @@ def tree(
     values: str = LAST_TOKEN,
     error: float | None = None,
 ) -> "Series[float]":
-    """Return an exactly computed value of samplers on random models with two tokens.
+    """Return an exactly computed property of value-guided samplers on random models with two tokens.
 
-    The value of a prefix is the expected outcome of its completions, and it guides the samplers. Action-level sampling
-    weights each next token by its value. The random walk moves between prefixes and their extensions, and its first
-    leaf is the first complete sequence that it reaches.
+    The value of a prefix is the expected outcome of its completions. Action-level sampling weights each next token by
+    its value. The random walk moves between prefixes and their extensions, and its first leaf is the first complete
+    sequence that it reaches.
 
     Args:
         rows: Measured rows of a run, by kind.
-        column: Name of the computed value. "action_level", "first_leaf" and "stationary" are total variation distances
-            from the target, for action-level sampling, for the first leaf, and for the walk's stationary distribution
-            over complete sequences. "leaf_mass" is the stationary probability of all complete sequences. "moves" and
-            "nodes" are costs of the walk until the first leaf.
+        column: Name of the property. "action_level", "first_leaf" and "stationary" are total variation distances from
+            the target, for action-level sampling, for the first leaf, and for the walk's stationary distribution over
+            complete sequences. "leaf_mass" is the stationary probability of all complete sequences. "moves" and "nodes"
+            are costs of the walk until the first leaf.
         horizon: Length of the sequences. None (default) for the longest.
         values: Errors in the values: "exact" for none, "last token" (default) if they depend on the last token, or
             "uniform" for random signs.
         error: Size e of the errors. Values are wrong by a factor of up to 1 + e. None (default) for the smallest.
 
     Returns:
-        One value per seed of the model.
+        One number per seed of the model.
     """
     table = rows.where("tree", values=values)
     horizon = int(table.horizon.max()) if horizon is None else horizon
@@ -58,15 +58,12 @@ def tree(
 
 @trees
 def growth(rows: Rows, column: str, first: int, values: str = LAST_TOKEN) -> "Series[float]":
-    """Return the increase of a computed value from a short sequence length to the longest one.
-
-    The value belongs to samplers on random models with two tokens. The value of a prefix is the expected outcome of its
-    completions. The samplers are guided by approximate values with errors of the smallest measured size.
+    """Return the increase of a property that `tree` returns from a short sequence length to the longest one.
 
     Args:
         rows: Measured rows of a run, by kind.
-        column: Name of the computed value, for example "first_leaf", the total variation distance of a random walk from
-            the target.
+        column: Name of the property, for example "first_leaf", the total variation distance of a value-guided random
+            walk from the target.
         first: The short sequence length.
         values: Errors in the values: "exact" for none, "last token" (default) if they depend on the last token, or
             "uniform" for random signs.
@@ -104,8 +101,8 @@ def long(rows: Rows, walk: str, column: str = "sampled", horizon: int | None = N
 def beyond_computed(rows: Rows, walk: str) -> "Series[float]":
     """Return the estimated minus the computed total variation distance of a sampler from the target.
 
-    The sampler is guided by approximate values of prefixes. The value of a prefix is the expected outcome of its
-    completions. The estimate uses sampled outputs.
+    The sampler is guided by approximate values. The value of a prefix is the expected outcome of its completions. The
+    estimate uses sampled outputs.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -121,11 +118,11 @@ def beyond_computed(rows: Rows, walk: str) -> "Series[float]":
 
 @exact
 def cost_exponent(rows: Rows, column: str) -> float:
-    """Return the exponent of a power law that relates a cost of the value-guided random walk to the sequence length.
+    """Return the exponent of a power law between a cost of the value-guided walk and the sequence length.
 
-    The walk moves on the tree of prefixes, guided by exact values. The value of a prefix is the expected outcome of its
-    completions. The exponent is the slope of a linear fit to the logarithms of cost and length, without the shortest
-    length.
+    The walk moves randomly on the tree of prefixes, guided by exact values. The value of a prefix is the expected
+    outcome of its completions. The exponent is the slope of a linear fit to the logarithms of cost and length, without
+    the shortest length.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -137,11 +134,10 @@ def cost_exponent(rows: Rows, column: str) -> float:
 
 @exact
 def largest_cost_exponent(rows: Rows, column: str) -> float:
-    """Return the largest exponent of a power law that relates a cost of the value-guided walk to the sequence length.
+    """Return the largest exponent that `cost_exponent` computes, over kinds and sizes of errors in the values.
 
-    The walk moves on the tree of prefixes, guided by approximate values. The value of a prefix is the expected outcome
-    of its completions. The exponent is the slope of a linear fit to the logarithms of cost and length, without the
-    shortest length. The maximum is taken over kinds and sizes of errors in the values.
+    The values guide a random walk on the tree of prefixes. The exponent relates a cost of the walk to the sequence
+    length.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -162,14 +158,16 @@ def _exponent(table: DataFrame, column: str) -> float:
 
 @exact
 def least_leaf_mass(rows: Rows) -> float:
-    """Return the smallest ratio of a stationary probability of the value-guided random walk to its lower bound.
+    """Return the smallest ratio of a stationary probability of the value-guided walk to its lower bound.
 
-    The walk moves on the tree of prefixes. The probability is that the walk is at a complete sequence. The bound is 1 /
-    (2 (1 + e) H), where H is the sequence length and the guiding values are wrong by a factor of up to 1 + e. The
-    minimum is taken over models, H and e. The bound holds if it is at least 1.
+    The walk moves randomly on the tree of prefixes. The probability is that it is at a complete sequence. The bound is
+    1 / (2 (1 + e) H), where H is the sequence length and the guiding values are wrong by a factor of up to 1 + e.
 
     Args:
         rows: Measured rows of a run, by kind.
+
+    Returns:
+        The minimum over models, H and e. The bound holds if it is at least 1.
     """
     table = rows["tree"]
     return float((table.leaf_mass * 2 * (1 + table.error) * table.horizon).min())

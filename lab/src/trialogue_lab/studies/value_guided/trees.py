@@ -1,4 +1,4 @@
-"""Exact measurements on random trees with controlled errors of the values: output distributions and costs."""
+"""Exact measurements of value-guided samplers on random models with two tokens, for values with known errors."""
 
 import math
 from functools import partial
@@ -14,7 +14,7 @@ from trialogue_lab.theory import value_guided as theory
 
 Prefix = tuple[int, ...]
 MIXED, LEAVES_MIXED = 0.25, 0.05
-"""Total variation at which the distributions of the node, and of the leaf given that it is one, count as mixed."""
+"""Total variation distances at which the walk counts as mixed, over prefixes and over complete sequences."""
 
 
 def random_oracle(seed: int, horizon: int) -> Table:

@@ -1,4 +1,4 @@
-"""Tasks of a run: networks that are trained on stored patterns, generate text, and are solved exactly."""
+"""Tasks of a run: networks that are trained on stored patterns, and how long their text follows a pattern."""
 
 import copy
 from collections.abc import Sequence
@@ -253,9 +253,9 @@ def network_rows(config: Config, name: str, seed: int, _: Path) -> MeasuredRows:
 
 
 def hamiltonian_of_network(model: Transformer, name: str, window: int) -> AutoregressiveHamiltonian:
-    """Return the Potts chain whose sequences have the same distribution as the text of a network (Theorem 1.2).
+    """Return the energy function whose sequences have the same distribution as the text of a network (Theorem 1.2).
 
-    A Potts chain is a distribution over sequences whose energy is a sum over windows of successive tokens.
+    The energy is a sum over windows of successive tokens.
 
     Args:
         model: The network.

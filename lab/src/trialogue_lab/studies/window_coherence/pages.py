@@ -12,7 +12,7 @@ from trialogue_lab.studies.window_coherence.statistics import best_rates, names,
 
 _RATE = "decay rate (nats per token)"
 _SHADES = ("#82071e", "#cf222e", "#8250df", "#1f6feb", "#54aeff", "#0a3069")
-"""Colours of the windows in ascending order."""
+"""Colors of the networks by context length, in ascending order."""
 
 
 @result_table(

@@ -24,7 +24,7 @@ _BATCH_CONTEXTS = 2**14
 
 @validated
 def maximal_length_patterns(bits: Annotated[int, Interval(ge=2, le=MAX_BITS)]) -> list[Tensor]:
-    """Return two binary patterns that short windows cannot tell apart.
+    """Return two binary patterns that short windows cannot distinguish.
 
     They are a binary sequence of maximal length, with period 2^bits - 1, and its complement. Each window of `bits`
     tokens occurs once per period of each pattern, with one exception. Any two patterns or shifted patterns differ in at

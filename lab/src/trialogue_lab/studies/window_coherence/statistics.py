@@ -1,8 +1,8 @@
 """Statistics of the study about how long generated text follows a stored pattern.
 
 Sequences of the corpus follow one of several periodic patterns, with noise. A network sees a window of previous tokens.
-A wall is a place where its text changes from one pattern to another, and the decay rate is the rate of walls per token
-in long texts. The horizon is the length of the generated text.
+A wall is a place where its text changes from one pattern to another, and the decay rate is the number of walls per
+token in long texts. The horizon is the length of the generated text.
 """
 
 import numpy as np
@@ -53,7 +53,7 @@ def distinguishing(rows: Rows) -> list[str]:
 
 
 def text_rows(rows: Rows, temperature: float = 1.0) -> DataFrame:
-    """Return the measurements of the text that networks generated at one temperature.
+    """Select the measurements of the text that networks generated at one temperature.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -98,7 +98,11 @@ def best_rates(rows: Rows, temperature: float = 1.0) -> "Series[float]":
 
 
 def lowest_temperature(rows: Rows) -> float:
-    """Return the lowest positive temperature at which text was generated."""
+    """Return the lowest positive temperature at which text was generated.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+    """
     temperatures = rows["network"].temperature
     return float(temperatures[temperatures > 0].min())
 
@@ -125,11 +129,13 @@ def decades_beyond_crossing(rows: Rows) -> float:
     """Return the largest decimal log ratio of a coherence length to its theoretical estimate.
 
     The coherence length of a network is one divided by the exact rate at which its text stops following a pattern. The
-    estimate is the crossing length, which is the text length from which changes between patterns are likely. The
-    maximum is taken over networks with a finite context and over training seeds, at temperature 1.
+    estimate is the text length from which changes between patterns are likely in theory.
 
     Args:
         rows: Measured rows of a run, by kind.
+
+    Returns:
+        The maximum over networks with a finite context and training seeds, at temperature 1.
     """
     both = rows["rate"].query("temperature == 1").merge(rows["bound"], on=["model", "seed"])
     return float((-np.log(both.rate) - both.log_crossing).max() / np.log(10))
@@ -140,11 +146,14 @@ def best_step(rows: Rows) -> float:
     """Return the smallest reduction of the rate of leaving a pattern by one more token of context.
 
     The model predicts the next token optimally from the previous w tokens. Its text follows a pattern of the corpus,
-    and stops following it at an exactly computed rate. The natural logarithm of the ratio of the rates at w and w + 1
-    is computed for every w. The minimum over w is returned, starting with the shortest context of a trained network.
+    and stops following it at an exactly computed rate.
 
     Args:
         rows: Measured rows of a run, by kind.
+
+    Returns:
+        The smallest natural log ratio of the rates at w and w + 1, over w from the shortest context of a trained
+        network on.
     """
     best = best_rates(rows).loc[windows(rows)[0] :]
     return float((-np.diff(np.log(best.to_numpy()))).min())
@@ -222,9 +231,8 @@ def mean_run_error(rows: Rows) -> "Series[float]":
 def longer(rows: Rows, first: int | None = None, last: int | None = None) -> "Series[float]":
     """Return the smallest reduction of the rate of leaving a pattern by the next longer context.
 
-    The networks see different numbers of previous tokens. The text of each network follows a pattern of the corpus, and
-    stops following it at an exactly computed rate. The natural logarithm of the ratio of rates (shorter / longer
-    context) is computed for successive context lengths, and the minimum is taken.
+    The networks see different numbers of previous tokens. Their text follows a pattern of the corpus, and stops
+    following it at an exactly computed rate.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -232,7 +240,7 @@ def longer(rows: Rows, first: int | None = None, last: int | None = None) -> "Se
         last: Index after the last pair of successive context lengths. None for all.
 
     Returns:
-        One minimum per training seed.
+        The smallest natural log ratio of rates (shorter / longer context) over these pairs, per training seed.
     """
     found = rates(rows)[list(map(cropped, windows(rows)))]
     steps = (found.shift(1, axis=1) / found).iloc[:, 1:].iloc[:, first:last]
@@ -243,9 +251,8 @@ def longer(rows: Rows, first: int | None = None, last: int | None = None) -> "Se
 def colder(rows: Rows, tells: bool) -> "Series[float]":
     """Return the smallest reduction of the rate of leaving a pattern by a lower temperature.
 
-    The text of a network follows a pattern of the corpus, and stops following it at an exactly computed rate. The
-    natural logarithm of the ratio of rates (temperature 1 / lowest positive temperature) is computed for every network,
-    and the minimum is taken.
+    The text of a network follows a pattern of the corpus, and stops following it at an exactly computed rate. Rates at
+    temperature 1 are compared with rates at the lowest positive temperature.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -253,7 +260,7 @@ def colder(rows: Rows, tells: bool) -> "Series[float]":
             network with the shortest context.
 
     Returns:
-        One minimum per training seed.
+        The smallest natural log ratio of rates (temperature 1 / lowest) over the networks, per training seed.
     """
     models = distinguishing(rows) if tells else [cropped(windows(rows)[0])]
     ratios = rates(rows)[models] / rates(rows, lowest_temperature(rows))[models]
@@ -285,14 +292,13 @@ def above_best(rows: Rows, sliding: bool) -> "Series[float]":
 def greedy_survival(rows: Rows) -> "Series[float]":
     """Return the smallest share of patterns that greedy decoding follows to the end of the text.
 
-    The share is computed for every network whose context is long enough to distinguish the patterns of the corpus, and
-    the minimum over networks is taken.
+    The networks are those whose context is long enough to distinguish the patterns of the corpus.
 
     Args:
         rows: Measured rows of a run, by kind.
 
     Returns:
-        One minimum per training seed.
+        One minimum over networks, per training seed.
     """
     survival = text_rows(rows, 0.0).pivot(index="seed", columns="model", values="survival")
     return survival[distinguishing(rows)].min(axis=1)
