@@ -110,7 +110,7 @@ def _held(config: Config, seed: int) -> MeasuredRows:
 
 
 def _associations(config: Config, seed: int) -> MeasuredRows:
-    """Store one random token for as many contexts as there are features, and measure the accuracy on all contexts."""
+    """Store one token for as many contexts as possible, and measure the accuracy on all."""
     size = config.small_vocab_size
     contexts = whole_sequences(size, CONTEXT)
     order = torch.randperm(len(contexts), generator=generator(seed, "order"))
@@ -138,7 +138,7 @@ def _associations(config: Config, seed: int) -> MeasuredRows:
 def _build_with_retries(
     tokens: Tensor, contexts: Tensor, heads: int, seed: int, vocab_size: int
 ) -> tuple[memorization.Memorized, int]:
-    """Build a network that stores one token per context, and return it with the number of attempts.
+    """Build a network that stores one token per context, and count the attempts.
 
     In two dimensions and without additional features, some random heads are so badly conditioned that rounding lowers
     the rank of their features. Such heads are sampled again.

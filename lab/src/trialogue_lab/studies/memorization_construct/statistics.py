@@ -17,7 +17,7 @@ draws = Replication("draw", "seeds")
 
 @exact
 def rank_error(rows: Rows, formula: str, generic: bool | None = None) -> float:
-    """Return the largest absolute difference between the measured rank of a feature matrix and a formula for it.
+    """Return the largest difference between the measured rank of a feature matrix and a formula.
 
     The feature matrix contains the outputs of a network's attention heads for all contexts (sequences of S tokens).
 
@@ -37,7 +37,7 @@ def rank_error(rows: Rows, formula: str, generic: bool | None = None) -> float:
 
 @draws
 def held(rows: Rows, column: str, provision: float = 0.05, wide: bool = True) -> "Series[float]":
-    """Return a measured value of networks that are built to store the next-token distributions of all contexts.
+    """Return a measured value of networks that store the next-token distributions of all contexts.
 
     A context is a sequence of two tokens. The weights of the one-layer attention network are computed, not trained. It
     can store as many contexts as it has features (dimensions of the heads' joint output).
@@ -58,7 +58,9 @@ def held(rows: Rows, column: str, provision: float = 0.05, wide: bool = True) ->
 
 @draws
 def digits(rows: Rows, column: str, provision: float) -> "Series[float]":
-    """Return the decimal logarithm of a value that `held` returns, for networks with the smallest embedding width.
+    """Return the decimal logarithm of a value that `held` returns, for the narrow network.
+
+    The narrow network has the smallest embedding width.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -73,7 +75,7 @@ def digits(rows: Rows, column: str, provision: float) -> "Series[float]":
 
 @draws
 def association(rows: Rows, column: str, heads: int) -> "Series[float]":
-    """Return a measured value of networks that are built to predict one given token after each context.
+    """Return a measured value of networks that store one given token per context.
 
     The embedding width and the head width are 2. A network stores as many contexts as it has features.
 
@@ -107,7 +109,9 @@ def beyond_bound(rows: Rows) -> "Series[float]":
 
 @draws
 def approximate(rows: Rows, column: str, heads: int) -> "Series[float]":
-    """Return the KL divergence of networks that are too small to store the distributions of all contexts.
+    """Return the KL divergence of networks that are too small to store all contexts.
+
+    The networks store next-token distributions.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -123,7 +127,7 @@ def approximate(rows: Rows, column: str, heads: int) -> "Series[float]":
 
 @exact
 def least_slack(rows: Rows, bound: str) -> float:
-    """Return the smallest log ratio of an upper bound in Theorem 1 to the error that it bounds.
+    """Return the smallest log ratio of a bound in Theorem 1 to the bounded error.
 
     A network is built to represent an encoder, which is a table of logits of limited rank. The error is the absolute
     difference between the KL divergences of the network and of the encoder from the true distributions.
@@ -140,7 +144,7 @@ def least_slack(rows: Rows, bound: str) -> float:
 
 @draws
 def tightness(rows: Rows, bound: str) -> "Series[float]":
-    """Return the decimal log ratio of an upper bound in Theorem 1 to the error that it bounds.
+    """Return the decimal log ratio of a bound in Theorem 1 to the bounded error.
 
     A network is built to represent an encoder, which is a table of logits of limited rank. The error is the absolute
     difference between the KL divergences of the network and of the encoder from the true distributions.
@@ -163,7 +167,7 @@ def _slack(rows: Rows, bound: str) -> "Series[float]":
 
 @draws
 def ridge_gain(rows: Rows) -> "Series[float]":
-    """Return how much closer ridge regression is to the true distributions than the construction of Theorem 1.
+    """Return how much closer than Theorem 1 ridge regression comes to the true distributions.
 
     Both compute the output weights of a network that is too small to store all contexts. The construction stores the
     most likely contexts exactly, and ridge regression fits all contexts.
@@ -181,7 +185,9 @@ def ridge_gain(rows: Rows) -> "Series[float]":
 
 @draws
 def encoder(rows: Rows, column: str, width: int) -> "Series[float]":
-    """Return the KL divergence, in nats, from next-token distributions to a table of logits of limited rank.
+    """Return the KL divergence, in nats, from next-token distributions to a low-rank table.
+
+    The table contains logits.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -197,7 +203,7 @@ def encoder(rows: Rows, column: str, width: int) -> "Series[float]":
 
 @draws
 def log_optimum_ratio(rows: Rows) -> "Series[float]":
-    """Return the log ratio of the KL divergences of two low-rank tables of logits, optimized over truncated.
+    """Return the log ratio of KL divergences of an optimized and a truncated table.
 
     Both tables approximate next-token distributions. One is optimized numerically, and the other is a truncated
     singular value decomposition.
@@ -214,7 +220,7 @@ def log_optimum_ratio(rows: Rows) -> "Series[float]":
 
 @exact
 def look_up_slack(rows: Rows, bound: str) -> float:
-    """Return the smallest difference between an upper bound in Theorem 2 and the KL divergence that it bounds.
+    """Return the smallest difference between a bound in Theorem 2 and the bounded divergence.
 
     Theorem 2 approximates next-token distributions by a table of logits that is built from nearly orthogonal vectors.
 

@@ -60,7 +60,7 @@ class TextSample:
         self.known = torch.tensor([tuple(row) in stored for row in self.held_out.contexts.tolist()])
 
     def scores(self, predictor: Predictor) -> dict[str, float]:
-        """Score predictions of the next token on the most frequent contexts of the sample and on held-out text.
+        """Score predictions of the next token, on the sample and on held-out text.
 
         Args:
             predictor: Function from contexts (n, S) to log-probabilities (n, N).
@@ -73,7 +73,7 @@ class TextSample:
         return {"kl": kl, **self.losses(predictor)}
 
     def losses(self, predictor: Predictor) -> dict[str, float]:
-        """Return the losses of predictions of the next token on held-out text, in nats per token.
+        """Return the losses on held-out text, in nats per token.
 
         Args:
             predictor: Function from contexts (n, S) to log-probabilities (n, N).
@@ -91,7 +91,7 @@ class TextSample:
 
     @property
     def known_share(self) -> float:
-        """Share of the positions of the held-out text whose contexts are among the most frequent ones."""
+        """Share of the held-out positions whose contexts are among the most frequent ones."""
         return float(self.held_out.counts[self.known].sum() / self.held_out.counts.sum())
 
 
@@ -195,7 +195,7 @@ def _built_rows(
 
 
 def _built_scores(sample: TextSample, network: AttentionOnly) -> dict[str, float]:
-    """Return the scores of a network in float64, and its KL with weights cast to float32."""
+    """Return the scores in float64, and the KL divergence with weights cast to float32."""
     scores = sample.scores(partial(networks.next_token_log_probs, network))
     single = networks.next_token_log_probs(network.float(), sample.contexts)
     return scores | {"kl_float32": divergence(sample.targets, single, sample.prior)}

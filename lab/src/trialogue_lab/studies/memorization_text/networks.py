@@ -79,7 +79,7 @@ def trained_network(
     seed: int,
     folder: Path,
 ) -> AttentionOnly | Transformer:
-    """Train a network to predict the next token of a text, or load it if it was trained before.
+    """Train a network to predict the next token of a text, or load it.
 
     Args:
         config: Settings of the training.

@@ -44,7 +44,9 @@ def text(rows: Rows, column: str, context: int) -> "Series[float]":
 
 @samples
 def encoder(rows: Rows, column: str, context: int, wide: bool) -> "Series[float]":
-    """Return the KL divergence, in nats, from the next-token distributions of a text to a low-rank table of logits.
+    """Return the KL divergence, in nats, from a text's next-token distributions to a low-rank table.
+
+    The table contains logits.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -96,9 +98,10 @@ def _by_seed(table: DataFrame, column: str) -> "Series[float]":
 
 @samples
 def digits_over(rows: Rows, first: str, second: str) -> "Series[float]":
-    """Return the decimal log ratio of the KL divergences of two methods that store next-token distributions.
+    """Return the decimal log ratio of the KL divergences of two methods.
 
-    The ratio is computed for every context length, embedding width and number of features that both methods have.
+    The methods store next-token distributions. The ratio is computed for every context length, embedding width and
+    number of features that both methods have.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -141,7 +144,7 @@ def beyond(rows: Rows, first: str, second: str, column: str) -> "Series[float]":
 
 @samples
 def digits_over_alone(rows: Rows, method: str, share: float) -> "Series[float]":
-    """Return the decimal log ratio of a method's KL divergence to the divergence of plain token frequencies.
+    """Return the decimal log ratio of KL divergences, a method over plain token frequencies.
 
     Token frequencies predict the next token without its context. Both divergences are from the next-token distributions
     of the text.
@@ -163,7 +166,7 @@ def digits_over_alone(rows: Rows, method: str, share: float) -> "Series[float]":
 
 @samples
 def bytes_over_table(rows: Rows, context: int, wide: bool) -> "Series[float]":
-    """Return the ratio of the size of a network to the size of a table of counts, both in bytes.
+    """Return the size of a network divided by the size of a table, in bytes.
 
     Both store the next-token distributions of all contexts of a text sample. The weights of the network are computed,
     not trained.
@@ -187,7 +190,7 @@ def bytes_over_table(rows: Rows, context: int, wide: bool) -> "Series[float]":
 
 @exact
 def least_slack(rows: Rows, bound: str) -> float:
-    """Return the smallest log ratio of an upper bound in Theorem 1 to the error that it bounds.
+    """Return the smallest log ratio of a bound in Theorem 1 to the bounded error.
 
     A network stores the most frequent contexts of an encoder, a table of logits of limited rank. The error is the
     absolute difference between the KL divergences of the network and of the encoder from the text's distributions.
@@ -204,7 +207,7 @@ def least_slack(rows: Rows, bound: str) -> float:
 
 @samples
 def tightness(rows: Rows, bound: str) -> "Series[float]":
-    """Return the decimal log ratio of an upper bound in Theorem 1 to the error that it bounds.
+    """Return the decimal log ratio of a bound in Theorem 1 to the bounded error.
 
     A network stores the most frequent contexts of an encoder, a table of logits of limited rank. The error is the
     absolute difference between the KL divergences of the network and of the encoder from the text's distributions.
@@ -220,7 +223,7 @@ def tightness(rows: Rows, bound: str) -> "Series[float]":
 
 
 def _slack(rows: Rows, bound: str) -> "Series[float]":
-    """Return the ratio of a bound to the error that it bounds, for networks whose bounds are finite."""
+    """Return the ratio of a bound to the bounded error, for networks with finite bounds."""
     table = rows.where("network", method=LIKELIEST).set_index("seed")
     table = table[(table.left > 0) & table.loose.notna()]
     return table[bound] / (table.kl - table.encoder_kl).abs()
@@ -228,7 +231,7 @@ def _slack(rows: Rows, bound: str) -> "Series[float]":
 
 @samples
 def digits_of_optimum(rows: Rows) -> "Series[float]":
-    """Return the decimal log ratio of the KL divergences of two low-rank tables of logits, optimized over truncated.
+    """Return the decimal log ratio of KL divergences of an optimized and a truncated table.
 
     Both tables approximate the next-token distributions of a text. One is optimized numerically, and the other is a
     truncated singular value decomposition.
@@ -244,7 +247,7 @@ def digits_of_optimum(rows: Rows) -> "Series[float]":
 
 
 def _compared(rows: Rows, column: str, first: str, second: str) -> DataFrame:
-    """Return a column for two methods, one row per sample and setting that both methods have."""
+    """Return a column for two methods, restricted to settings that both methods have."""
     table = rows["network"].pivot(index=_SETTING, columns="method", values=column)
     if not {first, second} <= set(table):
         raise NoRows(f"{first} and {second} were not both measured")

@@ -23,7 +23,9 @@ _COLUMNS = ("vocab_size", "width", "head_width", "heads", "layers", "mlp_width",
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run. Each task trains the networks of one experiment for one seed.
+    """Return the tasks of a run, one per experiment and seed.
+
+    Each task trains the networks of its experiment.
 
     Args:
         config: Settings of the run.
@@ -98,7 +100,7 @@ def experiments(config: Config) -> dict[str, list[Network]]:
 
 
 def association_loss(model: AttentionOnly, tokens: Tensor) -> Tensor:
-    """Return the mean cross-entropy of a network that predicts one token for every context, in nats.
+    """Return the mean cross-entropy of the predicted tokens after all contexts, in nats.
 
     Args:
         model: The network, with N tokens and contexts of S tokens.

@@ -55,9 +55,10 @@ def trained(rows: Rows, experiment: str, form: str = "", **values: int) -> DataF
 
 @trainings
 def accuracy(rows: Rows, /, experiment: str, form: str = PER_HEAD, **values: int) -> "Series[float]":
-    """Return the accuracy of networks that are trained to predict one random token after every context.
+    """Return the accuracy of trained networks.
 
-    The accuracy is measured on all contexts (pairs of tokens), which are also the training data.
+    They are trained to predict one random token after every context. The accuracy is measured on all contexts (pairs of
+    tokens), which are also the training data.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -74,7 +75,7 @@ def accuracy(rows: Rows, /, experiment: str, form: str = PER_HEAD, **values: int
 
 @trainings
 def least_beyond(rows: Rows) -> "Series[float]":
-    """Return the smallest difference between the accuracy of a trained network and its theoretical lower bound.
+    """Return the smallest difference between a trained accuracy and its theoretical lower bound.
 
     The networks are trained to predict one random token after every context. They have one layer, no MLP, and a
     separate value map in every head.
@@ -90,7 +91,7 @@ def least_beyond(rows: Rows) -> "Series[float]":
 
 
 def line(table: DataFrame) -> tuple[float, float]:
-    """Fit the accuracy of trained networks as a linear function of the number of heads, by least squares.
+    """Fit the accuracy as a linear function of the number of heads, by least squares.
 
     Args:
         table: Rows of trained networks, with the columns `heads` and `accuracy`. Networks with an accuracy above 0.95
@@ -136,7 +137,7 @@ def slope(rows: Rows, experiment: str, width: int, form: str = PER_HEAD) -> "Ser
 
 @trainings
 def straightness(rows: Rows, experiment: str, width: int, form: str = PER_HEAD) -> "Series[float]":
-    """Return the R^2 of a linear fit of the accuracy of trained networks to their number of heads.
+    """Return the R^2 of a linear fit of the accuracy to the number of heads.
 
     The networks are trained to predict one random token after every context.
 
@@ -154,7 +155,7 @@ def straightness(rows: Rows, experiment: str, width: int, form: str = PER_HEAD) 
 
 @trainings
 def exponent(rows: Rows) -> "Series[float]":
-    """Return the exponent of a power law that relates the accuracy gained per head to the embedding width.
+    """Return the exponent of the accuracy gained per head as a function of width.
 
     The networks are trained to predict one random token after every context, and their heads are as wide as the
     embedding. The accuracy gained per head is the slope of a linear fit. The exponent is the slope of a second fit, of
@@ -177,7 +178,7 @@ def exponent(rows: Rows) -> "Series[float]":
 
 @trainings
 def bend(rows: Rows, form: str) -> "Series[float]":
-    """Return the curvature of the accuracy of trained networks as a function of the head width.
+    """Return the curvature of the accuracy as a function of the head width.
 
     The networks are trained to predict one random token after every context. Their embedding width is fixed (10 by
     default). A quadratic polynomial in the head width is fitted to the accuracies.
@@ -215,9 +216,10 @@ def gain(rows: Rows, form: str, start: int, end: int) -> "Series[float]":
 
 @trainings
 def own_values(rows: Rows) -> "Series[float]":
-    """Return the gain in accuracy if every head has its own value map, compared with one value map for all heads.
+    """Return the gain in accuracy if every head has its own value map.
 
-    The networks are trained to predict one random token after every context.
+    It is compared with one value map for all heads. The networks are trained to predict one random token after every
+    context.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -232,7 +234,7 @@ def own_values(rows: Rows) -> "Series[float]":
 
 @trainings
 def mlp_gain(rows: Rows) -> "Series[float]":
-    """Return the accuracy of networks with one head and an MLP minus the accuracy of networks with several heads.
+    """Return the gain in accuracy from an MLP instead of additional heads.
 
     The networks are trained to predict one random token after every context. The two kinds are compared at equal
     numbers of parameters.
@@ -249,7 +251,7 @@ def mlp_gain(rows: Rows) -> "Series[float]":
 
 @trainings
 def mlp_slope(rows: Rows) -> "Series[float]":
-    """Return the accuracy gained per parameter of an MLP divided by the accuracy gained per parameter of heads.
+    """Return the ratio of the accuracies gained per parameter, MLP over heads.
 
     The networks are trained to predict one random token after every context. A network with one head is extended by an
     MLP of increasing width, or by more heads. The gain per parameter is the slope of a linear fit of the accuracy to
@@ -309,7 +311,7 @@ def ahead(rows: Rows, experiment: str) -> "Series[float]":
 
 @trainings
 def heads_against_depth(rows: Rows) -> "Series[float]":
-    """Return the accuracy of networks with one layer minus the accuracy of networks with several layers.
+    """Return the accuracy with one layer minus the accuracy with several layers.
 
     The networks are trained to predict one random token after every context. Networks with one and with several layers
     have the same total number of heads.
@@ -326,7 +328,7 @@ def heads_against_depth(rows: Rows) -> "Series[float]":
 
 @trainings
 def constant(rows: Rows, experiment: str, width: int) -> "Series[float]":
-    """Return the constant C in the formula C H d_h d for the number of contexts that a trained network stores.
+    """Return the constant C in the formula C H d_h d for the stored contexts.
 
     The network is trained to predict one random token after every context. H is the number of heads, d_h the head width
     and d the embedding width. The constant is estimated from networks with d_h = d, as the number of contexts per
@@ -345,7 +347,7 @@ def constant(rows: Rows, experiment: str, width: int) -> "Series[float]":
 
 @trainings
 def beyond_slope(rows: Rows, width: int) -> "Series[float]":
-    """Return the contexts that a trained network stores per additional head, divided by the guaranteed number.
+    """Return the contexts stored per additional head, divided by the guaranteed number.
 
     The network is trained to predict one random token after every context. The theoretical lower bound guarantees as
     many contexts per head as the head width.

@@ -102,11 +102,11 @@ def mask_distributions(config: Config, seed: int, place: int) -> dict[str, block
 def bound_of(
     model: pseudolikelihood.ExponentialFamily, masks: block_laws.BlockDistribution
 ) -> dict[str, float]:
-    """Compare the asymptotic covariance Gamma of an estimator with its bound C I^{-1} (Theorems 4.1.2 and 4.1.3).
+    """Compare the covariance Gamma of an estimator with C I^{-1} (Theorems 4.1.2 and 4.1.3).
 
-    Gamma belongs to pseudolikelihood estimation, which predicts masked variables from all others. I is the Fisher
-    information. C is the Poincaré constant (inverse spectral gap) of the Gibbs sampler that resamples the masked
-    variables.
+    Covariances are asymptotic. Gamma belongs to pseudolikelihood estimation, which predicts masked variables from all
+    others. I is the Fisher information. C is the Poincaré constant (inverse spectral gap) of the Gibbs sampler that
+    resamples the masked variables.
 
     Args:
         model: The model whose parameters are estimated.
@@ -136,10 +136,10 @@ def bound_of(
 
 
 def classes_of_pairs(model: pseudolikelihood.ExponentialFamily, masks: block_laws.BlockDistribution) -> float:
-    """Return the number of closed classes of the Gibbs chain on pairs of a state and a set of resampled variables.
+    """Return the number of closed classes of a Gibbs chain.
 
-    A closed class is a set of states that the chain cannot leave. The chain (equation 4.26) has a spectral gap only if
-    there is a single one.
+    The states of the chain are pairs of a model state and a set of resampled variables. A closed class is a set of
+    states that the chain cannot leave. The chain (equation 4.26) has a spectral gap only if there is a single one.
 
     Args:
         model: The model.
@@ -202,7 +202,7 @@ def more_rows(targets: list[Any]) -> MeasuredRows:
 
 
 def _gains(model: Any) -> Iterator[dict[str, float]]:
-    """Measure the gain from one more masked variable on one model, for every step from k to k + 1."""
+    """Measure the gain from one more masked variable on one model, for every number."""
     probabilities, features = pseudolikelihood.enumerated(model)
     theorem = pseudolikelihood.masking_more(model)
     information = [

@@ -10,7 +10,7 @@ draws = Replication("draw", "seeds")
 
 @draws
 def share(rows: Rows, instance: str, chain: str) -> "Series[float]":
-    """Return the share of simulated runs in which a sampler turns all spins of a clique up.
+    """Return the share of simulated runs that turn all spins of a clique up.
 
     The sampler runs on an Ising model in which the spins of the clique are coupled, for a limited number of steps.
 

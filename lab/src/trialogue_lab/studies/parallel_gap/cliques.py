@@ -81,7 +81,7 @@ def one_step_rows(instances: Sequence[Instance]) -> MeasuredRows:
 def _hitting(
     sites: int, clique: int, size: int, excess: float, field: float
 ) -> tuple[Ising, chains.Array, bounds.CliqueAssumption, dict[float, bounds.HittingBound]]:
-    """Return a model, the log transition matrix of k-Gibbs, the parameters of the clique, and the bound per delta."""
+    """Return a model, the log transition matrix of k-Gibbs, clique parameters, and bounds by delta."""
     model, coupling = _clique(sites, clique, excess, field, OUTSIDE)
     assumed = bounds.clique_assumption(model)
     least = assumed.excess, assumed.clique_field
@@ -90,9 +90,9 @@ def _hitting(
 
 
 def hitting_rows() -> MeasuredRows:
-    """Compute the probability that k-Gibbs turns all spins of a clique up, from the worst initial state.
+    """Compute the probability that k-Gibbs turns all spins of a clique up.
 
-    One step of k-Gibbs resamples k random spins of an Ising model jointly.
+    The initial state is the worst one. One step of k-Gibbs resamples k random spins of an Ising model jointly.
 
     Yields:
         One row per Ising model, number k and failure probability delta. `rate` is the probability for one step, and
@@ -128,7 +128,7 @@ def hitting_rows() -> MeasuredRows:
 
 
 def stuck_rows() -> MeasuredRows:
-    """Compute the probability that independent parallel updates keep most spins of a clique down for T steps.
+    """Compute the probability that independent parallel updates keep most spins of a clique down.
 
     All spins of an Ising model are resampled at once, independently of each other. "Most" means that the sum of the
     spins (+1 or -1) is at most -2 (Proposition 4.1.5).
@@ -157,7 +157,7 @@ def _stuck(
 
 
 def growth_rows() -> MeasuredRows:
-    """Compute the expected number of steps until all spins of a clique point up, by size of the clique.
+    """Compute the expected number of steps until all spins of a clique point up.
 
     Three samplers of an Ising model are compared. k-Gibbs resamples the whole clique jointly, single-spin Gibbs
     resamples one spin, and independent parallel updates resample all spins independently. k-Gibbs starts with all spins
@@ -237,7 +237,7 @@ def simulated_hitting_rows(runs: int, seeds: Sequence[int]) -> MeasuredRows:
 
 
 def _clique(sites: int, clique: int, excess: float, field: float, outside: float) -> tuple[Ising, float]:
-    """Return a model with the given fields inside and outside the clique, and the coupling of the clique.
+    """Return a model with the given fields, and the coupling of its clique.
 
     The coupling is J_0 plus the sum of all fields, where J_0 is `excess`.
     """
@@ -250,7 +250,7 @@ def _clique(sites: int, clique: int, excess: float, field: float, outside: float
 def _shares(
     chain: Chain[Any], model: Ising, clique: int, budget: int, label: str, **runs: Any
 ) -> MeasuredRows:
-    """Yield, for each seed, the share of runs that turn all spins of the clique up within `budget` steps."""
+    """Yield the share of runs that turn all spins of the clique up, by seed."""
     stream = seed_of(0, "parallel-gap", label, type(chain).__name__)
     reached = clique_hits(chain, model, clique, budget=budget, stream=stream, **runs).reached
     for seed, share in zip(runs["seeds"], reached.double().mean(1).tolist(), strict=True):

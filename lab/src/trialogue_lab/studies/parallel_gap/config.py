@@ -15,7 +15,7 @@ PARALLEL = "independent parallel"
 
 @dataclass(frozen=True, kw_only=True)
 class Instance(Settings):
-    """An instance of Corollary 4.1.1: an Ising model with a clique of coupled spins, and numbers of steps.
+    """An Ising model with a clique of coupled spins, and numbers of steps (Corollary 4.1.1).
 
     The corollary compares one step of k-Gibbs, which resamples k random spins jointly, with M independent parallel
     updates of all spins. Spins outside the clique have no couplings and fields. The fields inside the clique are equal.
@@ -53,7 +53,7 @@ class Instance(Settings):
 
     @property
     def block_size(self) -> int:
-        """The number k of spins that k-Gibbs resamples per step, the smallest that the assumptions allow."""
+        """The smallest number k of jointly resampled spins that the assumptions allow."""
         return bounds.smallest_block_size(self.sites, self.clique, self.delta)
 
     @property
@@ -66,7 +66,7 @@ class Instance(Settings):
 
     @property
     def field(self) -> float:
-        """The field h of each spin of the clique, which is the field h_G of the clique divided by its size."""
+        """The field h of each spin of the clique."""
         return self.least.clique_field / self.clique
 
     @property

@@ -32,11 +32,11 @@ def networks(rows: Rows, chain: str) -> DataFrame:
 
 @draws
 def both_events(rows: Rows) -> "Series[float]":
-    """Return how far a simulated probability is above the lower bound 1 - delta of Corollary 4.1.1.
+    """Return how far a simulated probability is above its lower bound in Corollary 4.1.1.
 
-    The corollary is about two samplers of an Ising model. One step of k-Gibbs, which resamples k random spins jointly,
-    turns all spins of a clique up. M independent parallel updates of all spins do not. The probabilities of these two
-    events are multiplied.
+    The bound is 1 - delta. The corollary is about two samplers of an Ising model. One step of k-Gibbs, which resamples
+    k random spins jointly, turns all spins of a clique up. M independent parallel updates of all spins do not. The
+    probabilities of these two events are multiplied.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -51,7 +51,7 @@ def both_events(rows: Rows) -> "Series[float]":
 
 @draws
 def leaves(rows: Rows) -> Counts:
-    """Count the simulated runs in which independent parallel updates turn all spins of a clique up.
+    """Count the runs in which independent parallel updates turn all spins of a clique up.
 
     All spins of an Ising model are resampled at once, independently of each other, for the number of steps in Corollary
     4.1.1.
@@ -69,10 +69,10 @@ def leaves(rows: Rows) -> Counts:
 
 @draws
 def hits(rows: Rows) -> "Series[float]":
-    """Return how far a simulated probability is above the lower bound 1 - delta of Proposition 4.1.4.
+    """Return how far a simulated probability is above its lower bound in Proposition 4.1.4.
 
-    The probability is that k-Gibbs, which resamples k random spins of an Ising model jointly, turns all spins of a
-    clique up within T steps.
+    The bound is 1 - delta. The probability is that k-Gibbs, which resamples k random spins of an Ising model jointly,
+    turns all spins of a clique up within T steps.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -105,7 +105,7 @@ def simulation_error(rows: Rows) -> "Series[float]":
 def network(
     rows: Rows, chain: str, number: str, sites: int | None = None, how: str = "max"
 ) -> "Series[float]":
-    """Return a measured value of networks that are trained to imitate single steps of a sampler.
+    """Return a measured value of networks that imitate single steps of a sampler.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -128,7 +128,7 @@ def network(
 
 @trainings
 def long_run_variation(rows: Rows) -> "Series[float]":
-    """Return the total variation distance between an Ising model and the stationary distribution of a network.
+    """Return the total variation distance of a network's stationary distribution from the Ising model.
 
     The network is trained to imitate one step of a sampler that resamples all spins jointly. Its steps are then
     repeated until the distribution no longer changes. The largest measured number of spins is used.

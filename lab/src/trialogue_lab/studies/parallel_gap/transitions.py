@@ -52,7 +52,10 @@ class Imitation:
     batch_size: int
 
     def model(self) -> Ising:
-        """Return the Ising model. Without fields, its two modes (all spins up, all down) have equal probability."""
+        """Return the Ising model.
+
+        Without fields, its two modes (all spins up, all down) have equal probability.
+        """
         return Ising.clique(self.sites, self.sites, self.coupling, 0.0)
 
     def sampler(self) -> Chain[Any]:

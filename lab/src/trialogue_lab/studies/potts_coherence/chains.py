@@ -65,7 +65,7 @@ def uniform(patterns: int, window: int, penalty: float, vocab: int) -> NamedChai
 
 
 def planted(patterns: int, window: int, penalty: float) -> NamedChain:
-    """Return a Potts chain that stores patterns of one repeated token and has random energies otherwise.
+    """Return a Potts chain with patterns of one repeated token and random energies otherwise.
 
     The energy of a sequence is a sum over windows of successive tokens. Windows that repeat one token have energy zero.
     The energies of all other windows are uniform between half of `penalty` and `penalty`.
@@ -96,7 +96,9 @@ def periodic(penalty: float) -> NamedChain:
 
 
 def shared_tokens(penalty: float) -> NamedChain:
-    """Return a Potts chain that stores the patterns 0000... and 0101..., which agree at every second position.
+    """Return a Potts chain that stores the patterns 0000... and 0101...
+
+    They agree at every second position.
 
     Args:
         penalty: Energy of a wrong token in a window of three tokens.
@@ -217,7 +219,7 @@ def closed_form_rows() -> MeasuredRows:
 
 
 def control_rows() -> MeasuredRows:
-    """Compute how the probability of a domain wall falls as the energy of a wall increases.
+    """Compute the probability of a domain wall as a function of its energy.
 
     A domain wall is a change from 000... to 111..., or back. Only neighboring tokens interact.
 
@@ -238,7 +240,7 @@ def control_rows() -> MeasuredRows:
 
 
 def curve_rows(settings: Sequence[Sampled], points: int) -> MeasuredRows:
-    """Compute the exact probability of at least one domain wall as a function of the sequence length.
+    """Compute the exact probability of a domain wall as a function of the length.
 
     A domain wall is a position where a sequence of a Potts chain changes from one stored pattern to another.
 

@@ -37,7 +37,7 @@ class Sampled(Settings):
 
     @property
     def lengths(self) -> tuple[int, ...]:
-        """Sampled sequence lengths: 1/10, 1 and 10 times the length from which domain walls are likely in theory.
+        """Sampled sequence lengths: 1/10, 1 and 10 times the length from which walls are likely.
 
         All lengths are at least two windows.
         """
@@ -47,9 +47,10 @@ class Sampled(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
-    """Settings of one run. Exact properties are computed for all combinations of the first five settings.
+    """Settings of one run.
 
-    Potts chains are distributions over token sequences, with an energy that is a sum over windows of successive tokens.
+    Exact properties are computed for all combinations of the first five settings. Potts chains are distributions over
+    token sequences, with an energy that is a sum over windows of successive tokens.
 
     Args:
         patterns: Numbers of stored patterns of the Potts chains.

@@ -43,7 +43,7 @@ def exact_plane_rows() -> MeasuredRows:
 
 
 def plane_rows(config: Config, seed: int, _: Path) -> MeasuredRows:
-    """Simulate Ising spins that start with all spins up, on square lattices and on rings with as many spins.
+    """Simulate Ising spins that start with all spins up, on square lattices and rings.
 
     Args:
         config: Side lengths, temperatures, and numbers of simulations and sweeps.

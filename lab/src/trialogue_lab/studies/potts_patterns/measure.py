@@ -44,9 +44,10 @@ def _cold(config: Config, _: Path) -> MeasuredRows:
 
 
 def cold_rows(family: NamedChain, length: int) -> MeasuredRows:
-    """Compute the probability that a sequence of a Potts chain stays in one pattern, at low temperatures.
+    """Compute the probability that a sequence stays in one pattern, at low temperatures.
 
-    Temperatures are the smallest positive energy of a window of tokens, divided by 1, 2, 4, ..., 64.
+    The sequences come from a Potts chain. Temperatures are the smallest positive energy of a window of tokens, divided
+    by 1, 2, 4, ..., 64.
 
     Args:
         family: The chain.
@@ -70,9 +71,9 @@ def cold_rows(family: NamedChain, length: int) -> MeasuredRows:
 
 
 def plane_rows(config: Config, seed: int, _: Path) -> MeasuredRows:
-    """Simulate Potts models on a square lattice whose sites all start in the same of V states.
+    """Simulate Potts models on a square lattice whose sites all start in one state.
 
-    Two neighboring sites in different states cost energy 1.
+    A site has one of V states. Two neighboring sites in different states cost energy 1.
 
     Args:
         config: Numbers V of states, side length, temperatures, and numbers of simulations and sweeps.

@@ -15,7 +15,7 @@ texts = Replication("draw", "seeds", objects="the random models of the run")
 
 @exact
 def cold_change(rows: Rows) -> float:
-    """Return the largest change of the probability of no domain wall between the two lowest temperatures.
+    """Return the change of the probability of no domain wall at the two lowest temperatures.
 
     A domain wall is a position where a sequence of a Potts chain changes from one stored pattern to another. The
     maximum is over the chains, at the largest measured sequence length.
@@ -35,10 +35,11 @@ def cold_change(rows: Rows) -> float:
 
 @exact
 def cold_error(rows: Rows) -> float:
-    """Return how far the probability of no domain wall at the lowest temperature is from its limit.
+    """Return how far the probability of no domain wall is from its zero-temperature limit.
 
-    A domain wall is a position where a sequence of a Potts chain changes from one stored pattern to another. The limit
-    at temperature zero is the share of minimum-energy sequences that have no wall.
+    It is computed at the lowest measured temperature. A domain wall is a position where a sequence of a Potts chain
+    changes from one stored pattern to another. The limit at temperature zero is the share of minimum-energy sequences
+    that have no wall.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -53,7 +54,7 @@ def cold_error(rows: Rows) -> float:
 
 @texts
 def decay_ratio(rows: Rows) -> "Series[float]":
-    """Return the measured rate at which generated text stops following a pattern, divided by the exact rate.
+    """Return the ratio of the measured and exact rates at which text leaves a pattern.
 
     The text is sampled from a random model. The pattern is the sequence that greedy decoding of this model repeats
     forever.

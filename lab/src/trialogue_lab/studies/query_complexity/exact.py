@@ -19,7 +19,7 @@ BRACKETS = 4
 
 
 def optimum_rows(lengths: Iterable[int]) -> MeasuredRows:
-    """Compute the expected number of model calls of an optimal search for a hidden string (Theorem 3.1.1).
+    """Compute the expected model calls of an optimal search for a hidden string (Theorem 3.1.1).
 
     The hidden string is the only valid string with positive probability under the model.
 
@@ -43,7 +43,7 @@ def optimum_rows(lengths: Iterable[int]) -> MeasuredRows:
 
 
 def order_rows(lengths: Iterable[int]) -> MeasuredRows:
-    """Compute the number of model calls of a search that tries all candidates in a fixed order.
+    """Compute the model calls of a search that tries all candidates in a fixed order.
 
     The search is for the hidden string, the only valid string with positive probability under the model.
 
@@ -111,7 +111,7 @@ def hidden_rows(lengths: Iterable[int], caps: Iterable[int]) -> MeasuredRows:
 
 
 def zero_rows(lengths: Iterable[int]) -> MeasuredRows:
-    """Compute the number of model calls for sampling the string of zeros, if it is the only valid string.
+    """Compute the model calls for sampling the string of zeros, the only valid string.
 
     The model generates uniformly random bits. The computed numbers are compared with the numbers in Proposition 3.1.1.
 
@@ -181,7 +181,7 @@ def distribution_rows(lengths: Iterable[int]) -> MeasuredRows:
 
 
 def dyck_rows(lengths: Iterable[int]) -> MeasuredRows:
-    """Compute the number of model calls for sampling Dyck strings (balanced brackets) from a uniform model.
+    """Compute the model calls for sampling Dyck strings (balanced brackets) from a uniform model.
 
     Args:
         lengths: String lengths.
@@ -201,7 +201,9 @@ def dyck_rows(lengths: Iterable[int]) -> MeasuredRows:
 
 
 def dyck_task(length: int) -> ConstrainedTask:
-    """Return the task of generating Dyck strings with two types of brackets from a uniform model.
+    """Return the task of generating Dyck strings with two types of brackets.
+
+    The model is uniform.
 
     Args:
         length: String length.

@@ -114,7 +114,7 @@ def lattice_rows(config: Config) -> MeasuredRows:
 
 
 def _with_solution(size: int, digits: int, rng: np.random.Generator) -> Knapsack:
-    """Return random weights with this number of binary digits, and the sum of about half of them."""
+    """Return random weights, and the sum of about half of them."""
     bits = rng.integers(0, 2, (size, digits)).tolist()
     weights = tuple(int("".join(map(str, row)), 2) for row in bits)
     return weights, sum(weight for weight in weights if rng.random() < 0.5)

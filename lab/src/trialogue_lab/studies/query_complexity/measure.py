@@ -91,7 +91,7 @@ def search_rows(lengths: Iterable[int], searches: int, seeds: Iterable[int]) -> 
 
 
 def walk_rows(lengths: Iterable[int], walks: int, seeds: Iterable[int]) -> MeasuredRows:
-    """Generate the string of zeros, which is the only valid string, by two samplers (Proposition 3.1.1).
+    """Generate the string of zeros, the only valid string, by two samplers (Proposition 3.1.1).
 
     The model generates uniformly random bits. Rejection samples complete strings until one is valid, and tokenwise
     rejection samples each token until the verifier accepts it.

@@ -16,7 +16,7 @@ lattices = Replication("draw", "lattice_seeds")
 
 @exact
 def growth(rows: Rows, /, kind: str, column: str, **values: object) -> float:
-    """Return the exponential growth rate of a cost with the string length, between the two largest lengths.
+    """Return the exponential growth rate of a cost, between the two largest string lengths.
 
     The cost is a number of model calls, or another column of the selected rows.
 
@@ -117,7 +117,7 @@ def wrong(rows: Rows, kind: str, column: str) -> float:
 
 @exact
 def unsolved(rows: Rows, task: str) -> float:
-    """Return the largest share of models that cannot generate the string that the verifier alone finds.
+    """Return the largest share of models that cannot generate the string found without them.
 
     The string is found by trying every token at every position, without the model. A model cannot generate it if its
     probability is zero.
@@ -164,7 +164,7 @@ def at_length(rows: Rows, kind: str, column: str, length: int) -> float:
 
 @searches
 def searched(rows: Rows, length: int, inferred: bool) -> "Series[float]":
-    """Return the number of model calls that a random search needs to find a hidden string.
+    """Return the model calls that a random search needs to find a hidden string.
 
     The hidden string is the only valid string with positive probability under the model. The search tries all
     candidates in random order.
@@ -182,7 +182,7 @@ def searched(rows: Rows, length: int, inferred: bool) -> "Series[float]":
 
 @searches
 def searched_over(rows: Rows, column: str, inferred: bool) -> "Series[float]":
-    """Return the number of model calls of a random search, divided by the optimal expected number.
+    """Return the model calls of a random search, divided by the optimal expected number.
 
     The search tries all candidates for a hidden string in random order. The hidden string is the only valid string with
     positive probability under the model.
@@ -203,7 +203,7 @@ def searched_over(rows: Rows, column: str, inferred: bool) -> "Series[float]":
 
 @walks
 def walked(rows: Rows, walk: str, length: int) -> "Series[float]":
-    """Return the number of model calls that a sampler needs to generate the string of zeros.
+    """Return the model calls that a sampler needs to generate the string of zeros.
 
     The model generates uniformly random bits, and only the string of zeros is valid (Proposition 3.1.1).
 
@@ -221,7 +221,7 @@ def walked(rows: Rows, walk: str, length: int) -> "Series[float]":
 
 @walks
 def walked_over_printed(rows: Rows, walk: str) -> "Series[float]":
-    """Return the number of model calls that a sampler needs, divided by the number in Proposition 3.1.1.
+    """Return the model calls of a sampler, divided by the number in Proposition 3.1.1.
 
     The model generates uniformly random bits, and only the string of zeros is valid.
 

@@ -50,7 +50,7 @@ def parts(config: Config) -> list[Part]:
 
 
 def stop_rows(config: Config) -> MeasuredRows:
-    """Compute the error of uniform random numbers that are generated digit by digit with a stop token.
+    """Compute the error of random numbers that are generated with a stop token.
 
     Args:
         config: Numbers of digits.
@@ -88,9 +88,9 @@ def activation_rows() -> MeasuredRows:
 
 
 def sudoku_rows(config: Config) -> MeasuredRows:
-    """Generate Sudoku puzzles and their solutions in both orders, and count the cells that are looked up.
+    """Generate Sudoku puzzles with their solutions, and count the cells that are looked up.
 
-    A look-up reads one cell of one of the 288 complete grids.
+    The puzzle or the solution comes first. A look-up reads one cell of one of the 288 complete grids.
 
     Args:
         config: Numbers of clues and puzzles.
@@ -123,10 +123,10 @@ def sudoku_rows(config: Config) -> MeasuredRows:
 
 
 def question_rows(config: Config) -> MeasuredRows:
-    """Count the look-ups for one answer in twenty questions, with and without an index of objects.
+    """Count the look-ups for one answer in twenty questions.
 
-    A player without memory must find the objects that fit the previous answers. Each look-up reads one answer about one
-    object.
+    The player may have an index of objects. A player without memory must find the objects that fit the previous
+    answers. Each look-up reads one answer about one object.
 
     Args:
         config: Numbers of objects and questions.
@@ -168,7 +168,7 @@ def _looks(player: TwentyQuestions | SudokuPuzzles, prefix: Prefix) -> tuple[int
 
 
 def density_rows(config: Config) -> MeasuredRows:
-    """Compute the error of the first k digits of a prime that is sampled by the approximate density of primes.
+    """Compute the error of the first digits of a prime that is sampled by density.
 
     The error is the total variation distance from the first k digits of uniformly sampled primes of n digits. It is
     also the error of complete primes whose last n - k digits are sampled by exact counts.
@@ -211,9 +211,10 @@ def overlap_rows(config: Config) -> MeasuredRows:
 
 
 def cost_rows(config: Config, seed: int, _: Path) -> MeasuredRows:
-    """Measure the cost of each digit of the first number in tuples of a product and its two prime factors.
+    """Count the operations for each digit of the first number in a tuple.
 
-    The first number is the product or a factor, depending on the order of the tuple.
+    The tuple contains two primes and their product. The first number is the product or a factor, depending on the order
+    of the tuple.
 
     Args:
         config: Settings of the run, with the numbers of digits of the primes and the number of tuples.

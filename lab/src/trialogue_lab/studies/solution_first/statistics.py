@@ -70,10 +70,10 @@ def _largest_log_ratio(table: DataFrame) -> float:
 
 @costs
 def growth(rows: Rows, column: str) -> "Series[float]":
-    """Return the exponential growth rate of the cost of writing a product of two primes before its factors.
+    """Return the growth rate of the cost of writing a product before its factors.
 
-    The cost of the most expensive digit of the product is used. A line is fitted to log10(cost) as a function of the
-    number of digits of the primes.
+    The factors are two primes. The cost of the most expensive digit of the product is used. A line is fitted to
+    log10(cost) as a function of the number of digits of the primes.
 
     Args:
         rows: Measured rows of a run, by kind.

@@ -19,7 +19,7 @@ ROLES: tuple[Role, ...] = get_args(Role)
 
 
 def headed(head: str, role: Role) -> str:
-    """Return the heading of a table column for the pretrained model or for models trained from scratch.
+    """Return the heading of a table column for one of the two models.
 
     Args:
         head: Heading for the pretrained model.
@@ -30,10 +30,10 @@ def headed(head: str, role: Role) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredModel(Settings):
-    """A language model and the sizes of its measurements. The defaults are for SmolLM2 in the preset `night`.
+    """A language model and the sizes of its measurements.
 
-    A prompt requests test cases of a function, called the target function. A verifier is a classifier of prefixes that
-    is trained on hidden states of the model.
+    The defaults are for SmolLM2 in the preset `night`. A prompt requests test cases of a function, called the target
+    function. A verifier is a classifier of prefixes that is trained on hidden states of the model.
 
     Args:
         model: Hub id, folder or short name of a causal language model. "surrogate" for a model that is trained from

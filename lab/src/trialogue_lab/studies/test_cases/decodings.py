@@ -53,7 +53,10 @@ class DecodingRule:
 
     @property
     def name(self) -> str:
-        """Name of the decoding method in rows and files. It lists the differences from nucleus sampling."""
+        """Name of the decoding method in rows and files.
+
+        It lists the differences from nucleus sampling.
+        """
         words = {
             f"Q{self.quota}-B{self.stride}": self.quota,
             f"below-{self.threshold}": self.judge == "trained" and self.quota,
@@ -122,7 +125,7 @@ def block_best_of(n: int) -> DecodingRule:
 
 
 def below_half(decoding: DecodingRule) -> DecodingRule:
-    """Return the same decoding method, in which the verifier rejects prefixes with a score below 0.5.
+    """Return the same decoding method with a rejection threshold of 0.5.
 
     Args:
         decoding: The method.

@@ -78,7 +78,7 @@ def measure_decoding(
 def cumulative_rows(
     subject: MeasuredModel, runs: int, evaluations: Sequence[Evaluation], samples: Samples, own: range
 ) -> list[dict[str, float]]:
-    """Return the totals of a repetition after 1, 2, ... completions of each of its prompts.
+    """Return the totals of a repetition after 1, 2, ... completions of each prompt.
 
     Args:
         subject: Sizes of the measurement.
@@ -224,7 +224,7 @@ def make_verifiers(
 
 
 def stop_after_cases(subject: MeasuredModel, oracle: learning.TextOracle) -> Callable[[Sequence[int]], bool]:
-    """Return a function that stops a completion when it has as many lines as test cases were requested.
+    """Return a function that stops a completion after as many lines as requested test cases.
 
     Args:
         subject: Settings with the number of requested test cases.

@@ -111,7 +111,7 @@ def collect_completions(subject: MeasuredModel, seed: int, artifacts: Path) -> l
 def stop_after_first_error(
     names: set[str], tokenization: TextTokens, cases: int
 ) -> Callable[[Sequence[int]], bool]:
-    """Return a function that stops a completion at the end of the line with its first error.
+    """Return a function that stops a completion after the line with its first error.
 
     The function has no access to the prompt. A completion therefore continues if it is correct for any of the names.
 
@@ -197,7 +197,7 @@ def make_examples(
 
 
 def _tokenwise(position: int, stops: Sequence[int], random: np.random.Generator) -> list[tuple[int, int]]:
-    """Return the index of the last token of each example and its label, in ascending order."""
+    """Return the last token of each example and its label, in ascending order."""
     wrong = len(stops) if position < 0 else token_at(position, stops)
     if wrong == 0:
         return []
@@ -208,7 +208,7 @@ def _tokenwise(position: int, stops: Sequence[int], random: np.random.Generator)
 def _blockwise(
     text: str, position: int, stops: Sequence[int], random: np.random.Generator
 ) -> list[tuple[int, int]]:
-    """Return the index of the last token of each example and its label, in ascending order."""
+    """Return the last token of each example and its label, in ascending order."""
     newlines = [place for place, character in enumerate(text) if character == "\n"]
     if position < 0:
         return [(token_at(newlines[random.integers(len(newlines))], stops), 1)] if newlines else []
@@ -271,7 +271,9 @@ def train_verifier(
 
 
 class GroundTruth(Verifier):
-    """Verifier that evaluates test cases exactly, and accepts completions without an error so far (Table 3.12).
+    """Verifier that accepts completions without an error so far (Table 3.12).
+
+    It evaluates test cases exactly.
 
     Args:
         names: Name of the target function by the token ids of the prompt.

@@ -23,7 +23,7 @@ CriterionOf = Callable[[Role], Criterion]
 
 @dataclass(frozen=True)
 class ModelStatement:
-    """A statement that is tested on the pretrained model and on models that are trained from scratch.
+    """A statement that is tested on the pretrained model and on models from scratch.
 
     Args:
         id: Identifier of the claim about the pretrained model.
@@ -70,7 +70,7 @@ class ModelStatement:
 
 
 def more(first: DecodingRule, second: DecodingRule, column: str = "accuracy_distinct") -> CriterionOf:
-    """Return a function that creates the criterion that one decoding method has a larger value than another.
+    """Return a function that creates the criterion that one decoding method exceeds another.
 
     Args:
         first: Method with the larger value.

@@ -164,7 +164,7 @@ def ratio(first: DecodingRule, second: DecodingRule, column: str, role: Role = "
 
 
 def gain_of_depth(role: Role = "pretrained") -> Statistic:
-    """Return the statistic of the gain in accuracy from verifiers with several layers instead of one.
+    """Return the statistic of the gain in accuracy from verifiers with several layers.
 
     Algorithm 1 generates text with a verifier, and erases the last tokens when the verifier rejects them. The accuracy
     is the number of different correct test cases, divided by the number of requested cases. The gain is the mean over
@@ -229,11 +229,12 @@ def distinct_share(decoding: DecodingRule, role: Role = "pretrained") -> Statist
 
 
 def lead_of_best(role: Role = "pretrained") -> Statistic:
-    """Return the statistic of the lead of top-p 0.95 and temperature 1 over the best other setting.
+    """Return the statistic of the lead of the default sampling over the best other setting.
 
-    Both settings sample test cases without a verifier. The lead is the difference in accuracy, which is the number of
-    different correct test cases divided by the number of requested cases. For each repetition, the best other setting
-    is chosen by the mean over all other repetitions, which avoids a selection bias.
+    The default is top-p 0.95 and temperature 1. Both settings sample test cases without a verifier. The lead is the
+    difference in accuracy, which is the number of different correct test cases divided by the number of requested
+    cases. For each repetition, the best other setting is chosen by the mean over all other repetitions, which avoids a
+    selection bias.
 
     Args:
         role: "pretrained" (default) for the pretrained model, or "scratch" for models trained from scratch.

@@ -99,7 +99,7 @@ class Surrogate(Autoregressive):
 
 
 def surrogate_prompt(name: str) -> str:
-    """Return the prompt of the model from scratch, which is the name of the target function.
+    """Return the prompt of the model from scratch, the name of the target function.
 
     Args:
         name: Name of the target function.

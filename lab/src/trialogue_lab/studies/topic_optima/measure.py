@@ -222,7 +222,7 @@ def _landscape(config: Config, tau: int, _: Path) -> MeasuredRows:
 
 
 def heights(table: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the relative height of a loss above its minimum, on a logarithmic scale for plots.
+    """Return the relative height of a loss above its minimum, on a logarithmic scale.
 
     Args:
         table: Losses on a grid.
@@ -271,7 +271,7 @@ def _lengths(config: Config, _: Path) -> MeasuredRows:
 
 
 def _entry_classes(values: Tensor, model: TopicModel) -> dict[str, float]:
-    """Return mean entries for the same word, the same topic and other topics, and the mean row sum within a topic."""
+    """Return mean entries by relation of the two words, and mean row sums within topics."""
     found = entry_means(values, model)
     means = {name: found[name] for name in ("diagonal", "block", "other")}
     return means | {"row": float((values[1:, 1:] * model.same_topic().bool()).sum(1).mean())}

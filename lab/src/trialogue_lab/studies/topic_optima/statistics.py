@@ -12,7 +12,7 @@ from trialogue_lab.ledger import NoRows, Rows, exact
 
 @exact
 def least_growth(rows: Rows, edge: str, values: str) -> float:
-    """Return the smallest growth of the region of low loss with the number of topics per document.
+    """Return the smallest growth of the region of low loss with the topics per document.
 
     The loss of a one-layer transformer on documents of a topic model depends on two attention weights, relative to
     words of other topics: beta for the same word, and alpha for other words of the same topic. The region of low loss
@@ -91,7 +91,7 @@ def landscape(rows: Rows, column: str, tau: int, values: str = "block", variant:
 
 @exact
 def at_length(rows: Rows, column: str, length: int = 150, distribution: str = "Dirichlet") -> float:
-    """Return a property of the value matrix that is optimal for documents of a given length.
+    """Return a property of the optimal value matrix for documents of a given length.
 
     The documents come from a topic model. The entries of the matrix belong to pairs of words.
 

@@ -51,10 +51,10 @@ WORDS = (15, 30, 61)
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
-    """Settings of one run. Each seed samples passages of the texts and fits topics to them.
+    """Settings of one run.
 
-    A topic is a distribution over words, represented by its most likely words. A model is measured by attention and
-    embeddings of pairs of these words.
+    Each seed samples passages of the texts and fits topics to them. A topic is a distribution over words, represented
+    by its most likely words. A model is measured by attention and embeddings of pairs of these words.
 
     Args:
         seeds: One seed per sample of passages.

@@ -171,7 +171,10 @@ def _ratios_figure(rows: Rows) -> Drawing:
 
 
 def _draw_published(axis: Axes, column: int) -> None:
-    """Draw the published ratios as thin lines, with one label for lines that end close to each other."""
+    """Draw the published ratios as thin lines.
+
+    Lines that end close to each other share a label.
+    """
     ends: list[tuple[float, list[str]]] = []
     models = [model for model in _TABLE_2_3 if "random" not in model]
     for model in sorted(models, key=lambda name: _TABLE_2_3[name][-1][column]):

@@ -53,7 +53,7 @@ def _log_ratio(table: DataFrame) -> "Series[float]":
 
 @draws
 def gain(rows: Rows, model: str, measure: str) -> "Series[float]":
-    """Return the difference of a measure between word pairs of the same topic and of different topics.
+    """Return the difference of a measure between word pairs within and between topics.
 
     The measure is averaged over the pairs of each kind in a pretrained model. Every word has a single topic.
 
@@ -78,7 +78,7 @@ def ratio(
     single: bool = True,
     weights: str = PRETRAINED,
 ) -> "Series[float]":
-    """Return the ratio of a measure between word pairs of the same topic and of different topics.
+    """Return the ratio of a measure between word pairs within and between topics.
 
     The measure is averaged over the pairs of each kind.
 
@@ -133,7 +133,7 @@ def mostly(rows: Rows, model: str, measures: tuple[str, ...]) -> Counts:
 
 @draws
 def together_gain(rows: Rows, model: str, measure: str) -> "Series[float]":
-    """Return the difference of a measure between pairs of the same topic and pairs that often occur together.
+    """Return the difference of a measure between same-topic pairs and pairs that often co-occur.
 
     The second kind of word pairs are the ones that occur together in the most passages. Both kinds have the same number
     of pairs. The measure is averaged over the pairs of each kind, and every word has a single topic.
@@ -160,7 +160,9 @@ def together_gain(rows: Rows, model: str, measure: str) -> "Series[float]":
 
 @draws
 def level(rows: Rows, model: str, measure: str, pairs: str, words: int) -> "Series[float]":
-    """Return the mean of a measure over word pairs of one kind. Every word has a single topic.
+    """Return the mean of a measure over word pairs of one kind.
+
+    Every word has a single topic.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -221,9 +223,10 @@ def beyond_random(rows: Rows, model: str, measure: str) -> "Series[float]":
 
 @draws
 def published_gain(rows: Rows, measure: str) -> "Series[float]":
-    """Return the difference of a measure between word pairs of the same topic and of different topics.
+    """Return the difference of a measure within and between topics, for the published models.
 
-    The difference is averaged over all models of the publication.
+    The measure is averaged over word pairs of the same topic and of different topics. The difference is averaged over
+    all models of the publication.
 
     Args:
         rows: Measured rows of a run, by kind.

@@ -37,7 +37,10 @@ def synthetic_words() -> list[str]:
 
 
 def synthetic_tokenizer() -> Any:
-    """Return a fast tokenizer with one token for each word of the documents, and one for all other words."""
+    """Return a fast tokenizer with one token per word of the synthetic documents.
+
+    One more token stands for all other words.
+    """
     import transformers
 
     vocabulary = {word: number for number, word in enumerate(["[PAD]", "[UNK]", *synthetic_words()])}

@@ -30,10 +30,11 @@ the largest decrease of the loss was chosen. Some larger rates diverge.
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
-    """Settings of one run. For each seed, all networks are trained on one set of documents.
+    """Settings of one run.
 
-    Documents have the distribution of section 2.1.5.1: a mixture of topics with Dirichlet-distributed shares, 100 to
-    150 words, and fixed masked positions. Each topic is a group of words.
+    For each seed, all networks are trained on one set of documents. Documents have the distribution of section 2.1.5.1:
+    a mixture of topics with Dirichlet-distributed shares, 100 to 150 words, and fixed masked positions. Each topic is a
+    group of words.
 
     Args:
         seeds: One seed per set of documents.

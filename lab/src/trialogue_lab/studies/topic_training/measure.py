@@ -66,7 +66,10 @@ class TopicTraining:
     network: dict[str, Any] = field(default_factory=dict)
 
     def columns(self) -> dict[str, Any]:
-        """Return all settings except `network` by name. They become columns of every row about the training."""
+        """Return all settings except `network` by name.
+
+        They become columns of every row about the training.
+        """
         return {name: value for name, value in vars(self).items() if name != "network"}
 
 
@@ -172,7 +175,10 @@ def trained(
 def _matrix_rows(
     config: Config, seed: int, run: TopicTraining, matrix_of: Callable[[TopicTransformer], Tensor]
 ) -> MeasuredRows:
-    """Train a network, and yield its measurements and, for the first seed, the entries of a matrix."""
+    """Train a network, and yield its measurements and the entries of a matrix.
+
+    The entries are yielded for the first seed only.
+    """
     network, row = trained(config, run, seed)
     matrix = matrix_of(network)
     yield row | entry_means(matrix, model_of(config))
@@ -210,7 +216,7 @@ def _embeddings(config: Config, seed: int, _: Path) -> MeasuredRows:
 
 
 def _values(config: Config, seed: int, _: Path) -> MeasuredRows:
-    """Yield the measurements of Figures 2.2 and 2.5: values under uniform attention, with and without a penalty."""
+    """Yield the measurements of value matrices under uniform attention (Figures 2.2 and 2.5)."""
     for penalty in (config.penalty, 0.0):
         for case in _combinations(config, "values", config.value_steps):
             name = "with L2" if penalty else "without L2"
@@ -219,7 +225,7 @@ def _values(config: Config, seed: int, _: Path) -> MeasuredRows:
 
 
 def _attention(config: Config, seed: int, _: Path) -> MeasuredRows:
-    """Yield the measurements of Tables 2.1 and 2.2 and of Figure 2.6, for trained and for fixed diagonal values."""
+    """Yield the measurements of trained attention (Tables 2.1 and 2.2, Figure 2.6)."""
     model, steps = model_of(config), config.attention_steps
     diagonal = diagonal_values(TopicModel(config.topics, config.words_per_topic, 1), MASKING)
     by_sgd = ("sgd", SGD_RATES["attention"]["CE"], steps * config.slower)

@@ -55,7 +55,7 @@ def _attended(
 def entries(
     rows: Rows, name: str, column: str, loss: str, optimizer: str, rate: float = FIGURE_RATE
 ) -> "Series[float]":
-    """Return a measured value of a matrix that is trained on documents of a topic model.
+    """Return a measured value of a matrix that is trained on documents of topics.
 
     The entries of the matrix belong to pairs of words. A topic is a group of words.
 
@@ -75,7 +75,7 @@ def entries(
 
 @trainings
 def progress(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIGURE_RATE) -> "Series[float]":
-    """Return the decrease of the test loss in a training, relative to Adam at learning rate 0.01.
+    """Return the decrease of the test loss relative to Adam at learning rate 0.01.
 
     The decrease is the loss of the best constant prediction minus the test loss of the trained network.
 
@@ -169,7 +169,7 @@ def standing(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIG
 
 @trainings
 def gap(rows: Rows, name: str, loss: str) -> "Series[float]":
-    """Return the relative increase of the test loss if only a part of the network is trained.
+    """Return the relative increase of the test loss if only one part is trained.
 
     The networks are trained by Adam on documents of a topic model.
 
@@ -229,7 +229,7 @@ def over(
     name: str = "with values",
     shift: int = 0,
 ) -> "Series[float]":
-    """Return the log ratio of the mean trained attention weights of two kinds of word pairs.
+    """Return the log ratio of the mean attention weights of two kinds of word pairs.
 
     The transformer is trained on documents of a topic model, with cross-entropy as the loss.
 
@@ -257,10 +257,11 @@ def over(
 
 @trainings
 def ordered(rows: Rows) -> Counts:
-    """Count the optimizer settings of Table 2.1 for which trained attention weights are ordered by topic.
+    """Count the optimizer settings for which trained attention weights are ordered by topic.
 
-    The mean weight must be larger for the same word than for other words of its topic, and larger for these than for
-    words of other topics. Trainings that have made hardly any progress are omitted (see `progress`).
+    The settings are those of Table 2.1. The mean weight must be larger for the same word than for other words of its
+    topic, and larger for these than for words of other topics. Trainings that have made hardly any progress are omitted
+    (see `progress`).
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -281,7 +282,7 @@ def ordered(rows: Rows) -> Counts:
 def early_growth(
     rows: Rows, matrix: str = "keys", name: str = "one layer", optimizer: str = "sgd"
 ) -> "Series[float]":
-    """Return the growth of a weight matrix relative to the growth of the value matrix, early in training.
+    """Return the growth of a weight matrix early in training, relative to the value matrix.
 
     The growth is the increase of the norm. The early part of the training ends when the norm of the value matrix
     reaches 40 % of its final value.
@@ -300,10 +301,10 @@ def early_growth(
 
 @trainings
 def slowing(rows: Rows, name: str = "one layer", optimizer: str = "sgd") -> "Series[float]":
-    """Return the ratio of the growth rates of the value matrix in two stages of training, second over first.
+    """Return the ratio of the growth rates of the value matrix, second over first stage.
 
-    The growth rate is the increase of the norm per training step. The first stage ends when the norm of the key matrix
-    has grown by half.
+    Both are stages of training. The growth rate is the increase of the norm per training step. The first stage ends
+    when the norm of the key matrix has grown by half.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -318,7 +319,7 @@ def slowing(rows: Rows, name: str = "one layer", optimizer: str = "sgd") -> "Ser
 
 @trainings
 def growth(rows: Rows, matrix: str, name: str = "one layer", optimizer: str = "sgd") -> "Series[float]":
-    """Return the ratio of the final to the initial norm of a weight matrix in a training.
+    """Return the ratio of the final to the initial norm of a weight matrix.
 
     Args:
         rows: Measured rows of a run, by kind.

@@ -10,7 +10,9 @@ from trialogue_lab.ledger import Count, Positive, Seeds, Settings
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
-    """Settings of one run. For each seed, networks are trained on one set of documents of a topic model.
+    """Settings of one run.
+
+    For each seed, networks are trained on one set of documents of a topic model.
 
     Args:
         seeds: One seed per set of documents.

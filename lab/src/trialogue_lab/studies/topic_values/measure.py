@@ -14,7 +14,9 @@ ARMS = (WITH_L2, WITHOUT_L2, WITH_ATTENTION, USUAL_WEIGHTS)
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run, one per seed. Each task trains all value matrices on one set of documents.
+    """Return the tasks of a run, one per seed.
+
+    Each task trains all value matrices on one set of documents.
 
     Args:
         config: Settings of the run.

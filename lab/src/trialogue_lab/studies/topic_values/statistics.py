@@ -15,9 +15,10 @@ trainings = Replication("training", "seeds")
 
 @trainings
 def entries(rows: Rows, arm: str, column: str) -> "Series[float]":
-    """Return a measured value of a value matrix that is trained on documents of a topic model.
+    """Return a measured value of a trained value matrix.
 
-    The entries of the matrix belong to pairs of words. A topic is a group of words.
+    It is trained on documents of a topic model. The entries of the matrix belong to pairs of words. A topic is a group
+    of words.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -32,7 +33,7 @@ def entries(rows: Rows, arm: str, column: str) -> "Series[float]":
 
 @trainings
 def prominence(rows: Rows, arm: str) -> "Series[float]":
-    """Return the ratio of mean entries of a trained value matrix, same topic over different topics.
+    """Return the ratio of mean entries of a value matrix, same over different topics.
 
     The entries belong to pairs of words of a topic model. Diagonal entries count as the same topic. The denominator is
     an absolute value.

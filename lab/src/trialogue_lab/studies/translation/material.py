@@ -92,7 +92,7 @@ def material(config: Config, seed: int, artifacts: Path) -> TranslationCorpus:
 
 
 def twin_of(config: Config, seed: int, artifacts: Path) -> CausalTranslator:
-    """Train the twin, an autoregressive network of the same size as the refiner, or load it from `artifacts`.
+    """Train the twin, an autoregressive network of the refiner's size, or load it.
 
     Args:
         config: Settings of the run.

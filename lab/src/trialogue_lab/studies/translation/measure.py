@@ -85,7 +85,10 @@ def _twin(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
 
 
 def _refined(arm: str, config: Config, seed: int, artifacts: Path) -> MeasuredRows:
-    """Yield the scores of a refiner, whose candidates are ranked by the twin if `arm` is `RESCORED`."""
+    """Yield the scores of a refiner.
+
+    If `arm` is `RESCORED`, the twin ranks its candidates.
+    """
     data = material(config, seed, artifacts)
     refiner = refiner_of(config, REFINER if arm == RESCORED else arm, seed, artifacts)
     if arm == REFINER:
@@ -149,7 +152,7 @@ def _by_rescoring(
 def _score_rows(
     config: Config, data: TranslationCorpus, translate: Translate, setting: dict[str, Any], seed: int
 ) -> MeasuredRows:
-    """Yield the scores of every set of test sentences and of every kind of test sentence.
+    """Yield the scores of every set and every kind of test sentences.
 
     Repeated words in the output of a refiner are dropped first.
     """
@@ -214,7 +217,10 @@ def _strata(tested: HeldOut, places: list[int]) -> dict[str, list[int]]:
 
 
 def _translate_by_length(translate: Translate, tested: HeldOut, places: list[int]) -> dict[int, Translation]:
-    """Return the translations of the sources with the given indices. Sources of similar lengths share a batch."""
+    """Return the translations of the sources with the given indices.
+
+    Sources of similar lengths share a batch.
+    """
     order = sorted(places, key=lambda place: len(tested.sources[place]))
     outputs: dict[int, Translation] = {}
     for start in range(0, len(order), _AT_ONCE):
@@ -280,6 +286,9 @@ def _latency(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
 
 
 def _evenly_spaced(places: list[int], most: int) -> list[int]:
-    """Return at most `most` of the places, evenly spaced because a table of pairs may be sorted by length."""
+    """Return at most `most` of the places, evenly spaced.
+
+    A table of pairs may be sorted by length.
+    """
     count = min(most, len(places))
     return [places[index * len(places) // count] for index in range(count)]

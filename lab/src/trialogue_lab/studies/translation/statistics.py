@@ -38,7 +38,7 @@ def score(rows: Rows, arm: str, steps: int, hypotheses: int, column: str = "bleu
 
 @small_sets
 def small(rows: Rows, arm: str, steps: int = 4, column: str = "bleu") -> "Series[float]":
-    """Return a quality score of a refiner that is trained for fewer updates, for each set of test sentences.
+    """Return a quality score of a refiner with fewer training updates.
 
     A refiner predicts all target tokens in parallel and revises them in several steps.
 

@@ -11,9 +11,9 @@ _HOLE = "\0"
 
 
 def one_word_variants(sentences: list[str], known: list[str]) -> NDArray[np.bool_]:
-    """Return which sentences are equal to a known sentence, up to one word that is replaced, added or removed.
+    """Return which sentences are equal to a known sentence, up to one word.
 
-    Case and punctuation are ignored.
+    The word is replaced, added or removed. Case and punctuation are ignored.
 
     Args:
         sentences: Sentences to test.

@@ -70,7 +70,7 @@ def attention_rows(attention: AdjacentAttention) -> MeasuredRows:
 def attention_claims(
     where: str, attention: Attention, setting: str, preconditions: tuple[Precondition, ...] = ()
 ) -> tuple[Claim, ...]:
-    """Return the claims of section 4.2.4 about attention at adjacent target positions (Tables 4.4 and 4.5).
+    """Return the claims about attention at adjacent target positions (Tables 4.4 and 4.5).
 
     Args:
         where: Beginning of every statement.

@@ -30,7 +30,7 @@ REAL_TEXT = "named translator"
 
 @dataclass(frozen=True, kw_only=True)
 class Sentence(Settings):
-    """The structure of a source sentence that determines how its target tokens depend on each other.
+    """The structure of a source sentence, which determines the dependence of its target tokens.
 
     Args:
         name: Name of the sentence in tables.

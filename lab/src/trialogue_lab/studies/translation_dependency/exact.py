@@ -135,7 +135,7 @@ def sentence_rows(sentence: Sentence, config: Config, _: Path) -> MeasuredRows:
 
 
 def _refinement_rows(translations: HiddenMarkov, truth: Truth, config: Config, passes: int) -> MeasuredRows:
-    """Yield the distance from the truth after each pass, for exact conditionals and for the perfect denoiser."""
+    """Yield the distance from the truth after each pass of the two perfect models."""
     noise_tokens = max(config.noise_tokens, translations.vocab_size)
     models = {CONDITIONALS: translations, DENOISER: Denoiser(translations, config.correct, noise_tokens)}
     for sampler, model in models.items():
@@ -144,7 +144,7 @@ def _refinement_rows(translations: HiddenMarkov, truth: Truth, config: Config, p
 
 
 def _compared_passes(model: Masked, truth: Truth, passes: int) -> Iterator[tuple[int, dict[str, float]]]:
-    """Yield the numbers 1, 2, ... of passes that start from masks, and the distances from the truth after them."""
+    """Yield the distances from the truth after 1, 2, ... passes that start from masks."""
     refined = {
         length: parallel_steps.refinement_distributions(model, length, passes - 1) for length in truth.lengths
     }
@@ -186,7 +186,10 @@ def chain_rows(sentence: Sentence, config: Config, _: Path) -> MeasuredRows:
 
 
 def _by_chain_rule(translations: HiddenMarkov, length: int) -> Tensor:
-    """Return the distribution (V^N,) of tokens that are sampled in order while later tokens are masked."""
+    """Return the distribution (V^N,) of tokens that are sampled in order.
+
+    Later tokens are masked.
+    """
     total = torch.zeros(1, dtype=torch.float64)
     for site in range(length):
         prefixes = whole_sequences(translations.vocab_size, site)

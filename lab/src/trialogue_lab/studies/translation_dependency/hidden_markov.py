@@ -18,11 +18,11 @@ from trialogue.validation import Count, InstanceOf, Natural, Share, validated
 
 
 class HiddenMarkov(Masked, Energy):
-    """Distribution of the sequences that a hidden Markov chain with K states emits over a vocabulary of V tokens.
+    """Distribution of the sequences that a hidden Markov chain emits.
 
-    The chain emits one token in each state. It then ends, or moves to another state. The energy of a sequence of N
-    tokens is -log p(N, x), so that the distribution over N sites is p(x | N). Every method runs one forward and one
-    backward pass over the sequence (Rabiner 1989).
+    It has K states and a vocabulary of V tokens. The chain emits one token in each state. It then ends, or moves to
+    another state. The energy of a sequence of N tokens is -log p(N, x), so that the distribution over N sites is p(x |
+    N). Every method runs one forward and one backward pass over the sequence (Rabiner 1989).
 
     Args:
         initial: Probabilities (K,) of the first state.
@@ -32,8 +32,8 @@ class HiddenMarkov(Masked, Energy):
             sums to one.
 
     Raises:
-        InputError: If the arguments are not such probabilities. The methods raise it for token ids out of range and
-            for conditionals given sequences of probability zero.
+        InputError: If the arguments are not such probabilities. The methods raise it for token ids out of range and for
+            conditionals given sequences of probability zero.
     """
 
     def __init__(self, initial: Any, transitions: Any, emissions: Any, ending: Any) -> None:
@@ -90,7 +90,7 @@ class HiddenMarkov(Masked, Energy):
         return torch.tensor(probabilities, dtype=torch.float64).log()
 
     def log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
-        """Return the log-probabilities of the token at every site, given the other unmasked tokens and the length.
+        """Return the log-probabilities of each token, given the other unmasked tokens and the length.
 
         Args:
             tokens: Token ids (rows, N).
@@ -104,7 +104,7 @@ class HiddenMarkov(Masked, Energy):
         return self.posterior_log_probs(evidence, lambda states: states @ self.emissions)
 
     def refined_log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
-        """Return the log-probabilities of the token at every site, given the other unmasked tokens and the length.
+        """Return the log-probabilities of each token, given the other unmasked tokens and the length.
 
         They are equal to `log_probs`, because these do not depend on the current token at the predicted site.
 
@@ -198,7 +198,7 @@ class Denoiser(Masked):
             raise InputError("noise_tokens", noise_tokens, hint)
 
     def log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
-        """Return the log-probabilities of the token at every site, given the other unmasked tokens without noise.
+        """Return the log-probabilities of each token, given the other unmasked tokens without noise.
 
         Args:
             tokens: Clean token ids (rows, N).

@@ -112,7 +112,10 @@ def _states(phrases: Phrases) -> list[_State]:
 
 
 def _next_words(word: int, words: int, swapping: float) -> list[tuple[str, int, float]]:
-    """Return the possible next words as (order, word, probability), if all words before `word` are translated."""
+    """Return the possible next words as (order, word, probability).
+
+    All words before `word` are translated.
+    """
     if word + 1 < words:
         return [("in order", word, 1 - swapping), ("early", word + 1, swapping)]
     return [("in order", word, 1.0)] if word < words else []
@@ -138,7 +141,9 @@ def phrases_of_lengths(lengths: Sequence[Sequence[int]]) -> list[list[list[int]]
 
 
 class Translations(HiddenMarkov):
-    """The distribution of the translations of one source sentence, over tokens 0 to A - 1.
+    """The distribution of the translations of one source sentence.
+
+    Its tokens are 0 to A - 1.
 
     Args:
         model: The distribution.
@@ -196,7 +201,10 @@ class TranslationLanguage:
 
     @cached_property
     def lexicon(self) -> list[list[list[int]]]:
-        """Token ids of the two synonyms of each source word, even if only one synonym is used."""
+        """Token ids of the two synonyms of each source word.
+
+        It has both synonyms even if only one is used.
+        """
         random = numpy_generator(self.seed, "translation language", "lexicon")
         lengths = 1 + (random.random((self.words, 2)) < self.expanding)
         first = SPECIAL + self.words

@@ -45,7 +45,7 @@ def parts(config: Config) -> list[Part]:
 
 
 def _real_text(config: Config, _: Path) -> MeasuredRows:
-    """Measure the attention of the user's translator in the same pass as in the trained networks."""
+    """Measure the attention of the user's translator in the same pass as the networks'."""
     model = TranslationModel.open(config.model)
     texts = ParallelText.read(config.text, config.columns).sources[: config.sources]
     sources = [source for source in model.vocabulary.encode(texts) if len(source) <= model.max_length]

@@ -117,7 +117,7 @@ def _scores(config: Config, seed: int, outputs: Tokens) -> dict[str, float]:
 
 
 def _distribution_rows(config: Config, network: EncoderDecoder, seed: int, is_twin: bool) -> MeasuredRows:
-    """Compare the output distributions of a network, and of the perfect denoiser, with the true distribution."""
+    """Compare output distributions of a network and the perfect denoiser with the truth."""
     language = config.language()
     for number, source in enumerate(listed_sources(config)):
         translations = language.condition(source)
@@ -185,7 +185,9 @@ def random_targets(config: Config, length: int, seed: int) -> Tensor:
 
 @cache
 def listed_sources(config: Config) -> list[list[int]]:
-    """Return short source sentences whose translations can be enumerated, with at most 3 target tokens per word.
+    """Return short source sentences whose translations can be enumerated.
+
+    They have at most 3 target tokens per word.
 
     Args:
         config: Settings with the numbers of sentences and words.
@@ -208,10 +210,10 @@ def _refiner_distributions(
     starts: dict[int, Tensor],
     seed: int,
 ) -> Iterator[Distributions]:
-    """Yield the joint distribution of length and tokens after each pass of a refiner, as the mean over starts.
+    """Yield the joint distribution of length and tokens after each pass of a refiner.
 
-    The network predicts the distribution of the length. All tokens that no translation contains are merged into one,
-    for which the network reads one of them.
+    It is a mean over starts. The network predicts the distribution of the length. All tokens that no translation
+    contains are merged into one, for which the network reads one of them.
     """
     refiner, random = Refiner(network), generator(seed, "translation dependency", "other token")
     _, lengths = refiner.condition_each([source])
@@ -241,7 +243,7 @@ def _refiner_distributions(
 
 
 def _without_last(distribution: Tensor, vocab: int, length: int) -> Tensor:
-    """Return the part of a distribution (vocab^N,) on sequences without the last token of the vocabulary."""
+    """Return the part of a distribution (vocab^N,) on sequences without the last token value."""
     return distribution.view((vocab,) * length)[(slice(vocab - 1),) * length].flatten()
 
 

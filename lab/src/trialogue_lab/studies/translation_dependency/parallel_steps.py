@@ -113,7 +113,7 @@ def _first(model: Masked, sites: int, start: str | Tensor) -> Tensor:
 
 
 def _site_distributions(model: Masked, tokens: Tensor, masked: bool) -> Tensor:
-    """Return the distributions (rows, N, V) of all tokens given `tokens` (rows, N), or given masks."""
+    """Return the distributions (rows, N, V) of all tokens, given `tokens` or masks."""
     distributions = model.refined_log_probs(tokens, torch.full_like(tokens, masked, dtype=torch.bool))
     return answered("refined_log_probs", distributions, (*tokens.shape, int(model.vocab_size))).double().exp()
 

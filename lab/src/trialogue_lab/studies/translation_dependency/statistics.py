@@ -41,7 +41,7 @@ def refined(rows: Rows, sampler: str, passes: int) -> DataFrame:
 
 @exact
 def gap(rows: Rows, sentence: str, coupling: float, sampler: str, passes: int) -> float:
-    """Return the KL divergence, in nats, from the true distribution of translations to the output of refinement.
+    """Return the KL divergence, in nats, from true translations to the output of refinement.
 
     Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
 
@@ -59,7 +59,7 @@ def gap(rows: Rows, sentence: str, coupling: float, sampler: str, passes: int) -
 
 @exact
 def least_rise(rows: Rows, sampler: str, passes: int) -> float:
-    """Return the smallest increase of the KL divergence of refinement from one coupling to the next.
+    """Return the smallest increase of the KL divergence of refinement with the coupling.
 
     Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
     The coupling is the strength of the dependence between target tokens. The divergence is from the true distribution
@@ -126,7 +126,7 @@ def most_undone(rows: Rows, sampler: str) -> float:
 
 @exact
 def chains_lead(rows: Rows, chain: str, sampler: str, passes: int) -> float:
-    """Return how much smaller the KL divergence of Gibbs sampling is than the divergence of refinement.
+    """Return how much smaller the KL divergence of Gibbs sampling is than of refinement.
 
     Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
     Gibbs sampling resamples single tokens or pairs of tokens. Both make the same number of model calls. The divergence
@@ -191,10 +191,11 @@ def translated(rows: Rows, arm: str, column: str, passes: int, keep: str = "noth
 
 @trainings
 def excess_stutter(rows: Rows, times: float) -> "Series[float]":
-    """Return the rate of repeated words of a refiner minus a multiple of an autoregressive network's rate.
+    """Return the excess rate of repeated words of a refiner over an autoregressive network.
 
-    The refiner predicts all target tokens in parallel and revises them in four passes. A pass does not replace a token
-    if this would repeat the previous token. The refiner is trained in two stages.
+    A multiple of the rate of the autoregressive network is subtracted. The refiner predicts all target tokens in
+    parallel and revises them in four passes. A pass does not replace a token if this would repeat the previous token.
+    The refiner is trained in two stages.
 
     Args:
         rows: Measured rows of a run, by kind.

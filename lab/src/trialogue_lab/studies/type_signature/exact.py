@@ -67,7 +67,7 @@ def distribution_rows() -> MeasuredRows:
 
 
 def seed_rows() -> MeasuredRows:
-    """Compare generators that compute a tuple from a random seed with the uniform distribution over tuples.
+    """Compare generators that compute a tuple from a random seed with the uniform distribution.
 
     A tuple contains a semiprime pq and its prime factors p and q.
 
@@ -104,7 +104,7 @@ def reduction_rows() -> MeasuredRows:
 
 
 def trial_rows() -> MeasuredRows:
-    """Compute the expected number of random completions of a prefix until the result is a prime.
+    """Compute the expected number of random completions until a prefix becomes a prime.
 
     Yields:
         One row per number of digits of the prime and length of the prefix. `trials` is the expected number, and
@@ -118,9 +118,10 @@ def trial_rows() -> MeasuredRows:
 
 
 def density_rows() -> MeasuredRows:
-    """Compute the errors of primes whose first digits are sampled by the approximate density of primes.
+    """Compute the errors of primes whose first digits are sampled by approximate density.
 
-    The error is the total variation distance from the first digits of uniformly sampled primes.
+    The density is that of the primes. The error is the total variation distance from the first digits of uniformly
+    sampled primes.
 
     Yields:
         One row per number of digits, length of the prefix, and number `counted` of last digits that are sampled by

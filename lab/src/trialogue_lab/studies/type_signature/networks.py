@@ -19,7 +19,7 @@ _BATCH_ROWS = 4096
 
 @dataclass(frozen=True)
 class NetworkTraining:
-    """Settings of a network that is trained to generate tuples of a semiprime pq and its prime factors p and q.
+    """Settings of a network that learns to generate tuples of two primes and their product.
 
     Args:
         digits: Number of digits of the primes.
@@ -48,7 +48,9 @@ class NetworkTraining:
         return 2 * self.digits if self.stream == HIDDEN else 0
 
     def add_hidden_tokens(self, public: Tensor) -> Tensor:
-        """Put the digits of p and q in front of tuples, if the stream has hidden tokens.
+        """Put the digits of p and q in front of tuples.
+
+        Without hidden tokens, the tuples are returned unchanged.
 
         Args:
             public: Visible tokens (n, 4 digits).
@@ -125,7 +127,7 @@ def network_rows(training: NetworkTraining, samples: int, seed: int) -> Measured
 
 @torch.no_grad()
 def _log_probs(network: Transformer, sequences: Tensor) -> Tensor:
-    """Return the log-probability (n, L + 1) of every token of `sequences` (n, L) and of the end token."""
+    """Return the log-probability (n, L + 1) of every token and of the end token."""
     log_probs = []
     for rows in sequences.split(_BATCH_ROWS):
         inputs = torch.cat((rows.new_full((len(rows), 1), network.bos), rows), 1)
@@ -135,7 +137,7 @@ def _log_probs(network: Transformer, sequences: Tensor) -> Tensor:
 
 
 def _entropies(sequences: Tensor) -> Tensor:
-    """Return the conditional entropies (L + 1,), in nats, of each token given the previous ones.
+    """Return the entropies (L + 1,), in nats, of each token given the previous ones.
 
     The distribution is uniform over `sequences`.
     """

@@ -18,7 +18,7 @@ trainings = Replication("training", "training_seeds")
 
 @exact
 def trials_over_bound(rows: Rows) -> float:
-    """Return the largest ratio of the expected trials for a digit of a random prime to their bound.
+    """Return the largest ratio of the expected trials for a prime digit to their bound.
 
     A trial completes the first digits of a prime of n digits by random digits, and succeeds if the result is prime. The
     upper bound on the expected number of trials is n ln 10.
@@ -48,10 +48,10 @@ def factored(rows: Rows, digits: int) -> float:
 
 @exact
 def unfactored(rows: Rows) -> float:
-    """Return the number of semiprimes that a generator of tuples does not factor, over all sizes.
+    """Return the number of semiprimes that a generator of tuples does not factor.
 
-    A tuple [pq, p, q] contains a semiprime and its prime factors. Given a semiprime as the beginning of the tuple, the
-    generator should write its factors.
+    The number is a sum over all sizes. A tuple [pq, p, q] contains a semiprime and its prime factors. Given a semiprime
+    as the beginning of the tuple, the generator should write its factors.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -133,10 +133,10 @@ def density_error(rows: Rows, counted: int) -> float:
 
 @exact
 def largest_fall(rows: Rows, least: int) -> float:
-    """Return the largest ratio of the shares of semiprimes that trial division factors, longer over shorter factors.
+    """Return the largest ratio of shares of factored semiprimes, longer over shorter factors.
 
-    The factors have n + 1 and n digits. The number of divisions is limited to a power n^k. A small ratio means that the
-    share falls quickly.
+    Semiprimes are factored by trial division. The factors have n + 1 and n digits. The number of divisions is limited
+    to a power n^k. A small ratio means that the share falls quickly.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -151,7 +151,7 @@ def largest_fall(rows: Rows, least: int) -> float:
 
 @costs
 def cost(rows: Rows, routine: str, digits: int) -> "Series[float]":
-    """Return the mean number of operations for the first digit of the second number in a tuple.
+    """Return the mean operations for the first digit of the second number in a tuple.
 
     The tuple contains the product of two primes and the primes. If the product comes first, the second number requires
     factoring it. Otherwise, the second number is a random prime.
@@ -170,7 +170,7 @@ def cost(rows: Rows, routine: str, digits: int) -> "Series[float]":
 
 @costs
 def growth(rows: Rows, routine: str) -> "Series[float]":
-    """Return the exponential growth rate of the number of operations for the second number in a tuple.
+    """Return the growth rate of the operations for the second number in a tuple.
 
     The tuple contains two primes and their product. If the product comes first, the second number requires factoring
     it. Otherwise, the second number is a random prime. A line is fitted to log10(operations) as a function of the
@@ -191,7 +191,7 @@ def growth(rows: Rows, routine: str) -> "Series[float]":
 
 @costs
 def growth_factor(rows: Rows, routine: str) -> "Series[float]":
-    """Return the factor by which the operations for the second number in a tuple grow per digit.
+    """Return the factor by which the operations for the second number grow per digit.
 
     The factor is 10 to the power of the rate that `growth` returns.
 
@@ -208,7 +208,7 @@ def growth_factor(rows: Rows, routine: str) -> "Series[float]":
 
 @trainings
 def learned(rows: Rows, column: str, stream: str, digits: int) -> "Series[float]":
-    """Return a measured value of networks that are trained to generate tuples of a semiprime and its factors.
+    """Return a measured value of networks that generate tuples of two primes and their product.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -226,7 +226,7 @@ def learned(rows: Rows, column: str, stream: str, digits: int) -> "Series[float]
 
 @trainings
 def least_valid(rows: Rows, digits: int) -> "Series[float]":
-    """Return the smallest share of valid tuples that trained networks generate, over orders of the numbers.
+    """Return the smallest share of valid tuples of trained networks, over orders of the numbers.
 
     A tuple contains a semiprime pq and its factors p and q. It is valid if p and q are primes and pq is their product.
 

@@ -36,7 +36,7 @@ PARTICLES = 8
 
 
 def trained_model(config: Config, seed: int, artifacts: Path) -> Transformer:
-    """Train the model of Dyck strings (balanced brackets) of a seed, or load it from `artifacts`.
+    """Train the model of Dyck strings (balanced brackets) of a seed, or load it.
 
     Args:
         config: Settings of the model and its training.

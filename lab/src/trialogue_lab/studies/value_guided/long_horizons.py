@@ -60,7 +60,7 @@ class ProductValues(Verifier):
 
 
 def action_level_shares(horizon: int, tilt: float, error: float) -> Array:
-    """Return the exact probability of token 0 at each position of an output of action-level sampling.
+    """Return the exact probability of token 0 at each position, for action-level sampling.
 
     Action-level sampling weights each next token by an approximate value. The model generates fair coin tosses. The
     exact value of a sequence is proportional to the product over tokens of 1 + tilt for each token 0 and 1 - tilt for
@@ -82,7 +82,7 @@ def action_level_shares(horizon: int, tilt: float, error: float) -> Array:
 
 
 def first_leaf_shares(horizon: int, tilt: float, error: float) -> Array:
-    """Return the exact probability of token 0 at each position of the first leaf of a value-guided random walk.
+    """Return the exact probability of token 0 at each position, for the walk's first leaf.
 
     The first leaf is the first complete sequence that the walk on the tree of prefixes reaches. The model generates
     fair coin tosses. The exact value of a sequence is proportional to the product over tokens of 1 + tilt for each

@@ -58,7 +58,9 @@ def tree(
 
 @trees
 def growth(rows: Rows, column: str, first: int, values: str = LAST_TOKEN) -> "Series[float]":
-    """Return the increase of a property that `tree` returns from a short sequence length to the longest one.
+    """Return the increase of a property from a short sequence length to the longest one.
+
+    The property is one that `tree` returns.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -118,7 +120,7 @@ def beyond_computed(rows: Rows, walk: str) -> "Series[float]":
 
 @exact
 def cost_exponent(rows: Rows, column: str) -> float:
-    """Return the exponent of a power law between a cost of the value-guided walk and the sequence length.
+    """Return the exponent of a cost of the value-guided walk as a function of length.
 
     The walk moves randomly on the tree of prefixes, guided by exact values. The value of a prefix is the expected
     outcome of its completions. The exponent is the slope of a linear fit to the logarithms of cost and length, without
@@ -134,7 +136,7 @@ def cost_exponent(rows: Rows, column: str) -> float:
 
 @exact
 def largest_cost_exponent(rows: Rows, column: str) -> float:
-    """Return the largest exponent that `cost_exponent` computes, over kinds and sizes of errors in the values.
+    """Return the largest exponent that `cost_exponent` computes, over errors in the values.
 
     The values guide a random walk on the tree of prefixes. The exponent relates a cost of the walk to the sequence
     length.
@@ -158,7 +160,7 @@ def _exponent(table: DataFrame, column: str) -> float:
 
 @exact
 def least_leaf_mass(rows: Rows) -> float:
-    """Return the smallest ratio of a stationary probability of the value-guided walk to its lower bound.
+    """Return the smallest ratio of a stationary probability of the walk to its bound.
 
     The walk moves randomly on the tree of prefixes. The probability is that it is at a complete sequence. The bound is
     1 / (2 (1 + e) H), where H is the sequence length and the guiding values are wrong by a factor of up to 1 + e.
@@ -219,9 +221,10 @@ def dyck(rows: Rows, rule: str, values: str = "", column: str = "variation") -> 
 
 @trainings
 def log_queries(rows: Rows, rule: str, values: str = "", column: str = "queries") -> "Series[float]":
-    """Return the natural logarithm of a sampler's model calls per output on Dyck strings (balanced brackets).
+    """Return the natural logarithm of a sampler's model calls per output on Dyck strings.
 
-    The value of a prefix, which guides some samplers, is the expected outcome of its completions.
+    A Dyck string is a string of balanced brackets. The value of a prefix, which guides some samplers, is the expected
+    outcome of its completions.
 
     Args:
         rows: Measured rows of a run, by kind.

@@ -99,13 +99,16 @@ class Config(Settings):
 
     @property
     def networks(self) -> dict[str, int | None]:
-        """Mapping from the name of each network to the number of previous tokens that it sees (None for all)."""
+        """Number of previous tokens that each network sees, by name.
+
+        None stands for all.
+        """
         seen: dict[str, int | None] = {cropped(window): window for window in self.windows}
         return seen | {SLIDING: self.receptive_field, UNLIMITED: None}
 
     @property
     def measured_window(self) -> int:
-        """Number of tokens of prompts and of the windows of text that are compared with patterns."""
+        """Number of tokens of a prompt, and of text that is compared with patterns."""
         return self.periods * (2**self.pattern_bits - 1)
 
     @property

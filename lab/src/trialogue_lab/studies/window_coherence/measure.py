@@ -93,7 +93,7 @@ def rates_of(config: Config, log_probs: Tensor) -> Array:
 
 
 def curves_of(config: Config, log_probs: Sequence[Tensor]) -> Array:
-    """Compute the exact probabilities that generated text still follows its pattern after 0, 1, ... tokens.
+    """Compute the exact probability that text still follows its pattern after each token.
 
     Args:
         config: Settings with the patterns and the number of generated tokens `horizon`.
@@ -107,10 +107,10 @@ def curves_of(config: Config, log_probs: Sequence[Tensor]) -> Array:
 
 
 def late_error(config: Config, curves: Array, rates: Array) -> float:
-    """Return the largest absolute log ratio of the decay rate at the end of the text to the asymptotic decay rate.
+    """Return the error of the asymptotic decay rate at the end of the text.
 
-    Both rates describe how fast the probability falls that text still follows its pattern. The maximum is taken over
-    patterns.
+    It is the largest absolute log ratio of the decay rate there to the asymptotic rate. Both rates describe how fast
+    the probability falls that text still follows its pattern. The maximum is taken over patterns.
 
     Args:
         config: Settings with the window (in tokens) at the end of the text over which the decay is averaged.
@@ -123,7 +123,7 @@ def late_error(config: Config, curves: Array, rates: Array) -> float:
 
 
 def reference_rows(config: Config, _: Path) -> MeasuredRows:
-    """Compute the exact rates at which text stops following a pattern, for the corpus and for optimal models.
+    """Compute the exact rates of leaving a pattern, for the corpus and for optimal models.
 
     An optimal model predicts the next token by its exact probability given a fixed number of previous tokens.
 
@@ -253,9 +253,9 @@ def network_rows(config: Config, name: str, seed: int, _: Path) -> MeasuredRows:
 
 
 def hamiltonian_of_network(model: Transformer, name: str, window: int) -> AutoregressiveHamiltonian:
-    """Return the energy function whose sequences have the same distribution as the text of a network (Theorem 1.2).
+    """Return the energy function whose sequences are distributed like the text of a network.
 
-    The energy is a sum over windows of successive tokens.
+    See Theorem 1.2. The energy is a sum over windows of successive tokens.
 
     Args:
         model: The network.
@@ -270,7 +270,7 @@ def hamiltonian_of_network(model: Transformer, name: str, window: int) -> Autore
 def text_rows(
     config: Config, oracle: Autoregressive, network: dict[str, Any], temperature: float, exact: Array | None
 ) -> MeasuredRows:
-    """Generate text that continues each pattern of the corpus, and measure for how long the text follows it.
+    """Generate text that continues each pattern, and measure for how long it follows it.
 
     Args:
         config: Settings of the run.

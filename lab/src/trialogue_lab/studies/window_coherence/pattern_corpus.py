@@ -75,7 +75,9 @@ class PatternCorpus(PrefixOracle):
 
     @validated
     def predictions(self, length: Natural) -> Tensor:
-        """Return the noise-free tokens of all labels. A label is a pattern with an initial position.
+        """Return the noise-free tokens of all labels.
+
+        A label is a pattern with an initial position.
 
         Args:
             length: Number of tokens.
@@ -87,7 +89,9 @@ class PatternCorpus(PrefixOracle):
 
     @validated
     def sample(self, n: Natural, length: Natural, seed: Natural = 0) -> Tensor:
-        """Sample sequences. Each one starts at a random position of a random pattern, and has random wrong tokens.
+        """Sample sequences.
+
+        Each one starts at a random position of a random pattern, and has random wrong tokens.
 
         Args:
             n: Number of sequences.

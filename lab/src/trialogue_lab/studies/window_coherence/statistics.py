@@ -41,7 +41,7 @@ def names(rows: Rows) -> list[str]:
 
 
 def distinguishing(rows: Rows) -> list[str]:
-    """Return the names of the networks whose context is long enough to distinguish the patterns of the corpus.
+    """Return the names of the networks whose context distinguishes the patterns of the corpus.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -82,7 +82,7 @@ def rates(rows: Rows, temperature: float = 1.0) -> DataFrame:
 
 
 def best_rates(rows: Rows, temperature: float = 1.0) -> "Series[float]":
-    """Return the exact rates at which text of an optimal model stops following a pattern of the corpus.
+    """Return the exact rates at which text of an optimal model stops following a pattern.
 
     The optimal model predicts the next token by its exact probability given the previous w tokens. The rate is the
     exponential decay rate of the probability that long text still follows its pattern, in nats per token.
@@ -143,10 +143,11 @@ def decades_beyond_crossing(rows: Rows) -> float:
 
 @exact
 def best_step(rows: Rows) -> float:
-    """Return the smallest reduction of the rate of leaving a pattern by one more token of context.
+    """Return the smallest reduction of the leaving rate by one more token of context.
 
-    The model predicts the next token optimally from the previous w tokens. Its text follows a pattern of the corpus,
-    and stops following it at an exactly computed rate.
+    The leaving rate is the rate at which text stops following a pattern. The model predicts the next token optimally
+    from the previous w tokens. Its text follows a pattern of the corpus, and stops following it at an exactly computed
+    rate.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -194,10 +195,11 @@ def unlimited_gain(rows: Rows) -> "Series[float]":
 
 @trainings
 def measured_rate_error(rows: Rows) -> "Series[float]":
-    """Return the log ratio of the observed to the expected number of texts that stop following their pattern.
+    """Return the log ratio of observed to expected departures from patterns.
 
-    The expected number is computed from the exact rates of the networks with a finite context. The first tokens of a
-    text are omitted, because they depend on the noise-free prompt. Numbers are summed over networks and temperatures.
+    A departure is a text that stops following its pattern. The expected number is computed from the exact rates of the
+    networks with a finite context. The first tokens of a text are omitted, because they depend on the noise-free
+    prompt. Numbers are summed over networks and temperatures.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -213,9 +215,10 @@ def measured_rate_error(rows: Rows) -> "Series[float]":
 
 @trainings
 def mean_run_error(rows: Rows) -> "Series[float]":
-    """Return the log ratio of the observed to the exact mean number of tokens for which texts follow their pattern.
+    """Return the log ratio of the observed to the exact mean length of coherent text.
 
-    Texts that follow their pattern to the end count with their full length.
+    The length is the number of tokens for which a text follows its pattern. Texts that follow their pattern to the end
+    count with their full length.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -229,10 +232,10 @@ def mean_run_error(rows: Rows) -> "Series[float]":
 
 @trainings
 def longer(rows: Rows, first: int | None = None, last: int | None = None) -> "Series[float]":
-    """Return the smallest reduction of the rate of leaving a pattern by the next longer context.
+    """Return the smallest reduction of the leaving rate by the next longer context.
 
-    The networks see different numbers of previous tokens. Their text follows a pattern of the corpus, and stops
-    following it at an exactly computed rate.
+    The leaving rate is the rate at which text stops following a pattern. The networks see different numbers of previous
+    tokens. Their text follows a pattern of the corpus, and stops following it at an exactly computed rate.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -269,10 +272,11 @@ def colder(rows: Rows, tells: bool) -> "Series[float]":
 
 @trainings
 def above_best(rows: Rows, sliding: bool) -> "Series[float]":
-    """Return the log ratio of the rates of leaving a pattern, trained network over optimal model.
+    """Return the log ratio of leaving rates, trained network over optimal model.
 
-    Text follows a pattern of the corpus, and stops following it at an exactly computed rate. The optimal model sees as
-    many previous tokens as the network, and predicts the next token by its exact probability.
+    The leaving rate is the rate at which text stops following a pattern. Text follows a pattern of the corpus, and
+    stops following it at an exactly computed rate. The optimal model sees as many previous tokens as the network, and
+    predicts the next token by its exact probability.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -290,7 +294,7 @@ def above_best(rows: Rows, sliding: bool) -> "Series[float]":
 
 @trainings
 def greedy_survival(rows: Rows) -> "Series[float]":
-    """Return the smallest share of patterns that greedy decoding follows to the end of the text.
+    """Return the smallest share of patterns that greedy decoding follows to the end.
 
     The networks are those whose context is long enough to distinguish the patterns of the corpus.
 
