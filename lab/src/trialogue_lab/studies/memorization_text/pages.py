@@ -10,6 +10,7 @@ from trialogue.display.figures import BAD, COLORS, GOOD, OURS, QUIET, panels
 from trialogue_lab.ledger import Cells, Rows, figure, finish, result_table
 from trialogue_lab.studies.memorization_text import config
 
+# Label, format and color of the curve of each method.
 _STYLES: dict[Any, tuple[str, str, str]] = {
     config.LIKELIEST: ("most likely stored exactly (Theorem 1)", "v-", BAD),
     config.RIDGE: ("ridge regression", "s-", OURS),
@@ -18,7 +19,6 @@ _STYLES: dict[Any, tuple[str, str, str]] = {
     config.TRANSFORMER: ("transformer, trained", "P", COLORS[3]),
     config.TABLE: ("n-gram table", "o--", GOOD),
 }
-"""Label, format and color of the curve of each method."""
 _FLOOR = 1e-4
 _KILO = 1000
 

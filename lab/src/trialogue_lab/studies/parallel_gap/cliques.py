@@ -33,10 +33,7 @@ NAMED = (
     (6, 6, 6, 0.01, 0.2),
     (8, 8, 8, 0.001, 1e-4),
 )
-"""Instances of Proposition 4.1.4: spins, spins of the clique, k, coupling excess J_0, and field of each clique spin.
-
-The last one violates equation 4.49 as printed.
-"""
+"""Spins, spins of the clique, k, coupling excess J_0 and field per clique spin of examples of Proposition 4.1.4."""
 OUTSIDE = 0.01
 """Field of each spin outside the clique, in `NAMED` and on the grid of `hitting_rows`."""
 DELTAS = (0.5, 0.1)

@@ -16,8 +16,8 @@ from trialogue_lab.studies.potts_patterns.config import Config
 from trialogue_lab.studies.potts_patterns.survival import survival_rows
 from trialogue_lab.theory.potts.peierls import peierls_temperature
 
+# Length in tokens of the sequences that are enumerated.
 _SHORT = 8
-"""Length in tokens of the sequences that are enumerated."""
 
 
 def parts(config: Config) -> list[Part]:

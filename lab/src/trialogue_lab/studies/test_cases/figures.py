@@ -5,8 +5,7 @@ from typing import NamedTuple
 import pandas as pd
 from matplotlib.figure import Figure as Drawing
 
-from trialogue.display.figures import COLORS, GOOD, OURS, PUBLISHED, panels
-from trialogue_lab.ledger import Rows, figure, finish
+from trialogue_lab.ledger import COLORS, GOOD, OURS, PUBLISHED, Rows, figure, finish, panels
 from trialogue_lab.studies.test_cases.config import Role
 from trialogue_lab.studies.test_cases.decodings import MAIN, block_best_of
 from trialogue_lab.studies.test_cases.published import PUBLISHED as PUBLISHED_NUMBERS

@@ -27,8 +27,8 @@ _SGD_STEPS = (
     f"{_STEPS} Entries outside blocks of the printed matrices have a standard deviation of 0.0006. The released "
     "code scales a one-hot input by about ten, so that SGD moves further there at the same rate."
 )
+# Difference of a training from the source's setting, by optimizer.
 _SETTING_OF = {"adam": _STEPS, "sgd": _SGD_STEPS}
-"""Difference of a training from the source's setting, by optimizer."""
 _OWN_RATE = (
     "This project chose the rate of SGD, 3, and the standard deviation of initial weights, 0.01. The source prints "
     "neither."

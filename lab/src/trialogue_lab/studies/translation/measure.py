@@ -49,8 +49,8 @@ Translate = Callable[[Sequence[Sequence[int]], Sequence[int]], list[Translation]
 """Function from source sentences and their numbers to translations. The numbers select random streams."""
 _AT_ONCE = 64
 _ATTENDED_PASS = 4
+# For each kind of test sentence, whether it is similar to a training sentence, and its minimum number of tokens.
 _STRATA = {"familiar": (True, 0), "new": (False, 0), "new, 12 tokens or more": (False, 12)}
-"""For each kind of test sentence, whether it is similar to a training sentence, and its minimum number of tokens."""
 
 
 def parts(config: Config) -> list[Part]:

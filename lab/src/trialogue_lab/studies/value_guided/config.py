@@ -15,11 +15,7 @@ EXACT: Final = "exact"
 LAST_TOKEN: Final = "last token"
 SIGNS: Final = "uniform"
 KINDS: tuple[Literal["exact", "last token", "uniform"], ...] = (EXACT, LAST_TOKEN, SIGNS)
-"""Kinds of errors in the values: none, determined by the last token, or with random signs.
-
-An error e multiplies or divides a value by 1 + e. With "last token", values are too large after one token and too small
-after the other.
-"""
+"""Errors of values: none, a factor that depends on the last token, or a factor with a random direction."""
 
 
 @dataclass(frozen=True, kw_only=True)
