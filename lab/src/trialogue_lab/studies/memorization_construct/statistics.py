@@ -22,7 +22,7 @@ def rank_error(rows: Rows, formula: str, generic: bool | None = None) -> float:
     The feature matrix contains the outputs of a network's attention heads for all contexts (sequences of S tokens).
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         formula: Column of the formula: "printed" for the published one, or "mended" for the corrected one. "rank_one"
             is the measured rank of a network whose queries have dimension 1.
         generic: Whether to select the network shapes with S of at least 2 and an embedding width of at most the
@@ -43,7 +43,7 @@ def held(rows: Rows, column: str, provision: float = 0.05, wide: bool = True) ->
     can store as many contexts as it has features (dimensions of the heads' joint output).
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         column: Name of the value, for example "error", the largest error of a log-probability.
         provision: Number of features in excess of the number of contexts, as a share of the number of contexts.
         wide: Whether to select the network with the largest embedding width instead of the smallest.
@@ -63,7 +63,7 @@ def digits(rows: Rows, column: str, provision: float) -> "Series[float]":
     The narrow network has the smallest embedding width.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         column: Name of the value, for example "error_float32", the largest error of a log-probability in float32.
         provision: Number of features in excess of the number of contexts, as a share of the number of contexts.
 
@@ -80,7 +80,7 @@ def association(rows: Rows, column: str, heads: int) -> "Series[float]":
     The embedding width and the head width are 2. A network stores as many contexts as it has features.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         column: Name of the value: "accuracy" for all contexts, "right" for the accuracy on stored contexts, or "bound"
             for the theoretical lower bound of the accuracy.
         heads: Number of attention heads.
@@ -98,7 +98,7 @@ def beyond_bound(rows: Rows) -> "Series[float]":
     The networks must predict one given token after each context, but have too few features to store all contexts.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         One mean difference over networks, per seed of the tokens.
@@ -114,7 +114,7 @@ def approximate(rows: Rows, column: str, heads: int) -> "Series[float]":
     The networks store next-token distributions.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         column: "kl" if the most likely contexts are stored exactly, or "ridge" if the output weights are fitted to all
             contexts by ridge regression. Both are divergences from the true next-token distributions, in nats.
         heads: Number of attention heads.
@@ -133,7 +133,7 @@ def least_slack(rows: Rows, bound: str) -> float:
     difference between the KL divergences of the network and of the encoder from the true distributions.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         bound: Column of the bound: "tight" for equation 13, or "loose" for equation 14.
 
     Returns:
@@ -150,7 +150,7 @@ def tightness(rows: Rows, bound: str) -> "Series[float]":
     difference between the KL divergences of the network and of the encoder from the true distributions.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         bound: Column of the bound: "tight" for equation 13, or "loose" for equation 14.
 
     Returns:
@@ -173,7 +173,7 @@ def ridge_gain(rows: Rows) -> "Series[float]":
     most likely contexts exactly, and ridge regression fits all contexts.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         The decimal log ratio of KL divergences (construction / ridge regression). There is one mean over numbers of
@@ -190,7 +190,7 @@ def encoder(rows: Rows, column: str, width: int) -> "Series[float]":
     The table contains logits.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         column: "truncated" if the table is a truncated singular value decomposition, or "nearest" if it is optimized
             numerically.
         width: Rank of the table.
@@ -209,7 +209,7 @@ def log_optimum_ratio(rows: Rows) -> "Series[float]":
     singular value decomposition.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         One mean natural logarithm per seed, over all ranks except the largest.
@@ -225,7 +225,7 @@ def look_up_slack(rows: Rows, bound: str) -> float:
     Theorem 2 approximates next-token distributions by a table of logits that is built from nearly orthogonal vectors.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         bound: Column of the bound: "bound", or "simple" for its simplified form.
 
     Returns:

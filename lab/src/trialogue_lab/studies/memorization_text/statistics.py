@@ -31,7 +31,7 @@ def text(rows: Rows, column: str, context: int) -> "Series[float]":
     They are estimated from the counts of tokens after the most frequent contexts (sequences of S tokens).
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         column: Name of the property, for example "entropy" in nats, "contexts" for the number of contexts, or
             "alone_kl" for the KL divergence from the distributions to plain token frequencies, in nats.
         context: Context length S.
@@ -49,7 +49,7 @@ def encoder(rows: Rows, column: str, context: int, wide: bool) -> "Series[float]
     The table contains logits.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         column: "kl" if the table is optimized numerically, or "truncated" if it is a truncated singular value
             decomposition.
         context: Number of tokens of a context.
@@ -68,7 +68,7 @@ def network(
     """Return a measured value of one method that stores the next-token distributions of a text.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         column: Name of the value: "kl" for the divergence from the distributions in nats, "held_out" for the loss on
             held-out text in nats per token, "bytes" for the size of the parameters, or another column.
         method: "exact" (constructed network that stores all contexts), "likeliest" (constructed, stores the most
@@ -104,7 +104,7 @@ def digits_over(rows: Rows, first: str, second: str) -> "Series[float]":
     number of features that both methods have.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         first: Method in the numerator, for example "likeliest", "ridge", "trained", "transformer" or "table" (see
             `network`).
         second: Method in the denominator.
@@ -126,7 +126,7 @@ def beyond(rows: Rows, first: str, second: str, column: str) -> "Series[float]":
     The difference is computed for every context length, embedding width and number of features that both methods have.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         first: Method in the minuend, for example "likeliest", "ridge", "trained", "transformer" or "table" (see
             `network`).
         second: Method that is subtracted.
@@ -150,7 +150,7 @@ def digits_over_alone(rows: Rows, method: str, share: float) -> "Series[float]":
     of the text.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         method: Name of the method, for example "likeliest" for networks that are built to store the most frequent
             contexts.
         share: Number of features, as a share of the number of contexts.
@@ -172,7 +172,7 @@ def bytes_over_table(rows: Rows, context: int, wide: bool) -> "Series[float]":
     not trained.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         context: Number of tokens of a context.
         wide: Whether to select the largest embedding width instead of the smallest.
 
@@ -196,7 +196,7 @@ def least_slack(rows: Rows, bound: str) -> float:
     absolute difference between the KL divergences of the network and of the encoder from the text's distributions.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         bound: Column of the bound: "tight" for equation 13, or "loose" for equation 14.
 
     Returns:
@@ -213,7 +213,7 @@ def tightness(rows: Rows, bound: str) -> "Series[float]":
     absolute difference between the KL divergences of the network and of the encoder from the text's distributions.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         bound: Column of the bound: "tight" for equation 13, or "loose" for equation 14.
 
     Returns:
@@ -237,7 +237,7 @@ def digits_of_optimum(rows: Rows) -> "Series[float]":
     truncated singular value decomposition.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         One mean logarithm per sample of the text, over context lengths and ranks.

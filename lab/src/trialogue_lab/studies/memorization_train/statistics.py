@@ -28,7 +28,7 @@ def trained(rows: Rows, experiment: str, form: str = "", **values: int) -> DataF
     """Return the measured rows of the trained networks of one experiment.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         experiment: Name of the experiment, for example "heads".
         form: Form of the networks: "per-head" if every head has its own value map, "shared" for one value map for all
             heads, "MLP" for one head and an MLP, or "deep" for several layers. Empty (default) for all forms.
@@ -61,7 +61,7 @@ def accuracy(rows: Rows, /, experiment: str, form: str = PER_HEAD, **values: int
     tokens), which are also the training data.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         experiment: Name of the experiment, for example "heads".
         form: Form of the networks: "per-head" (default) if every head has its own value map, "shared" for one value map
             for all heads, "MLP" for one head and an MLP, or "deep" for several layers.
@@ -81,7 +81,7 @@ def least_beyond(rows: Rows) -> "Series[float]":
     separate value map in every head.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         One minimum over networks per training seed.
@@ -122,7 +122,7 @@ def slope(rows: Rows, experiment: str, width: int, form: str = PER_HEAD) -> "Ser
     accuracy in the number of heads, multiplied by the number of contexts.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         experiment: Name of the experiment, for example "heads".
         width: Embedding width.
         form: Form of the networks: "per-head" (default) if every head has its own value map, "shared" for one value map
@@ -142,7 +142,7 @@ def straightness(rows: Rows, experiment: str, width: int, form: str = PER_HEAD) 
     The networks are trained to predict one random token after every context.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         experiment: Name of the experiment, for example "heads".
         width: Embedding width.
         form: Form of the networks, as in `slope`.
@@ -162,7 +162,7 @@ def exponent(rows: Rows) -> "Series[float]":
     the logarithm of this gain to the logarithm of the width.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         One exponent per training seed.
@@ -184,7 +184,7 @@ def bend(rows: Rows, form: str) -> "Series[float]":
     default). A quadratic polynomial in the head width is fitted to the accuracies.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         form: Form of the networks: "per-head" if every head has its own value map, or "shared" for one value map for
             all heads.
 
@@ -202,7 +202,7 @@ def gain(rows: Rows, form: str, start: int, end: int) -> "Series[float]":
     The networks are trained to predict one random token after every context. Their head width is fixed (10 by default).
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         form: Form of the networks: "per-head" if every head has its own value map, or "shared" for one value map for
             all heads.
         start: The smaller embedding width.
@@ -222,7 +222,7 @@ def own_values(rows: Rows) -> "Series[float]":
     context.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         One mean difference per training seed, over head widths below the embedding width.
@@ -240,7 +240,7 @@ def mlp_gain(rows: Rows) -> "Series[float]":
     numbers of parameters.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         One mean difference per training seed, over sizes of the networks.
@@ -258,7 +258,7 @@ def mlp_slope(rows: Rows) -> "Series[float]":
     the number of parameters.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         One ratio of slopes per training seed.
@@ -276,7 +276,7 @@ def with_published(rows: Rows, experiment: str) -> DataFrame:
     """Return the published networks of an experiment, joined with our trainings of the same networks.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         experiment: Name of the experiment, a key of `POINTS`.
 
     Returns:
@@ -294,7 +294,7 @@ def ahead(rows: Rows, experiment: str) -> "Series[float]":
     """Return the accuracy of our trained networks minus the published accuracy of the same networks.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         experiment: Name of an experiment with published accuracies, for example "heads".
 
     Returns:
@@ -317,7 +317,7 @@ def heads_against_depth(rows: Rows) -> "Series[float]":
     have the same total number of heads.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         One difference per training seed, between means over numbers of heads.
@@ -335,7 +335,7 @@ def constant(rows: Rows, experiment: str, width: int) -> "Series[float]":
     additional head divided by d^2.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         experiment: Name of the experiment, for example "heads".
         width: Embedding width d.
 
@@ -353,7 +353,7 @@ def beyond_slope(rows: Rows, width: int) -> "Series[float]":
     many contexts per head as the head width.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         width: Embedding width, which is also the head width.
 
     Returns:

@@ -23,7 +23,7 @@ def mask_distributions(rows: Rows, which: str = EVERY) -> list[str]:
     A mask distribution chooses the set of variables that pseudolikelihood estimation predicts from all others.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         which: Name of the group. "every law" selects all distributions, and "every k" selects those that mask k
             uniformly random variables. "k > 1", "k < N - 2" and "k >= N - 2" restrict k, where N is the number of
             variables. Any other name is returned as the only element.
@@ -41,7 +41,7 @@ def bounds(rows: Rows, which: str = EVERY, coupling: float | None = None) -> Dat
     (inverse spectral gap) of the Gibbs sampler that resamples the masked variables.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         which: Name of a mask distribution, or of a group such as "every law" (all) or "every k" (k uniformly random
             variables).
         coupling: Standard deviation of the couplings of the random Ising models. None for all except zero.
@@ -59,7 +59,7 @@ def typical(rows: Rows, column: str, which: str, coupling: float | None = None) 
     """Return the mean of a measured value of pseudolikelihood estimation over random Ising models.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         column: Name of the value, for example "tightness", the smallest valid constant in the covariance bound divided
             by the published constant. If the name starts with "log_", the mean of the logarithms is exponentiated.
         which: Name of a mask distribution, which chooses the predicted variables, or of a group such as "every law"
@@ -81,7 +81,7 @@ def growth(rows: Rows, column: str) -> "Series[float]":
     others.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         column: Name of a column of logarithms, for example "log_trace" for the trace of the estimator's covariance.
 
     Returns:
@@ -101,7 +101,7 @@ def least(rows: Rows, column: str, which: str, coupling: float | None = None) ->
     """Return the minimum of a measured value of pseudolikelihood estimation over all random Ising models.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         column: Name of the value, for example "slack", the smallest eigenvalue of the bound minus the covariance.
         which: Name of a mask distribution, which chooses the predicted variables, or of a group such as "every law"
             (all) or "every k" (k uniformly random variables).
@@ -118,7 +118,7 @@ def most(rows: Rows, column: str, which: str, coupling: float | None = None) -> 
     """Return the maximum of a measured value of pseudolikelihood estimation over all random Ising models.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         column: Name of the value, for example "tightness_most", the smallest valid constant in the covariance bound
             divided by the published constant.
         which: Name of a mask distribution, which chooses the predicted variables, or of a group such as "every law"
@@ -139,7 +139,7 @@ def best_gain(rows: Rows) -> float:
     the decrease of the estimator's covariance from k to k + 1, divided by the trace of the covariance for k.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         The minimum over k of the maximum over models with couplings.

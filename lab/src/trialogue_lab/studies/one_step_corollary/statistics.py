@@ -15,7 +15,7 @@ def share(rows: Rows, instance: str, chain: str) -> "Series[float]":
     The sampler runs on an Ising model in which the spins of the clique are coupled, for a limited number of steps.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         instance: Label of the instance of Corollary 4.1.1, which consists of an Ising model and numbers of steps.
         chain: Name of the sampler. "k-Gibbs" resamples k random spins jointly, once. "independent parallel" resamples
             all spins independently, M times.
@@ -34,7 +34,7 @@ def largest_error(rows: Rows) -> "Series[float]":
     Ising models with different cliques (the instances of Corollary 4.1.1).
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         One maximum per seed of the simulations.

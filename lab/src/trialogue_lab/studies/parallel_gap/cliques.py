@@ -31,7 +31,7 @@ NAMED = (
     (5, 3, 4, 0.5, 0.1),
     (6, 4, 5, 0.2, 0.05),
     (6, 6, 6, 0.01, 0.2),
-    (8, 8, 8, 0.001, 1e-4),
+    (8, 8, 8, 0.001, 1e-4),  # This one violates equation 4.49 as printed.
 )
 """Spins, spins of the clique, k, coupling excess J_0 and field per clique spin of examples of Proposition 4.1.4."""
 OUTSIDE = 0.01
@@ -131,7 +131,7 @@ def stuck_rows() -> MeasuredRows:
     spins (+1 or -1) is at most -2 (Proposition 4.1.5).
 
     Yields:
-        One row per Ising model and failure probability delta, with T in `steps` and the probability in `stuck`. The
+        One row per Ising model and failure probability delta. `stuck` is the probability for `steps` steps. The
         first rows satisfy the corrected assumptions of the proposition, and the last ones only the published
         assumptions.
     """

@@ -20,7 +20,7 @@ def networks(rows: Rows, chain: str) -> DataFrame:
     """Select the measurements of networks that are trained to imitate single steps of a sampler.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         chain: Name of the imitated sampler of an Ising model. "k-Gibbs" resamples k random spins jointly, and
             "independent parallel" resamples all spins independently.
 
@@ -39,7 +39,7 @@ def both_events(rows: Rows) -> "Series[float]":
     probabilities of these two events are multiplied.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         One minimum over instances of the corollary, per seed of the simulations.
@@ -57,7 +57,7 @@ def leaves(rows: Rows) -> Counts:
     4.1.1.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         The number of such runs and the number of all runs, per seed. The instance of the corollary with the most such
@@ -72,10 +72,10 @@ def hits(rows: Rows) -> "Series[float]":
     """Return how far a simulated probability is above its lower bound in Proposition 4.1.4.
 
     The bound is 1 - delta. The probability is that k-Gibbs, which resamples k random spins of an Ising model jointly,
-    turns all spins of a clique up within T steps.
+    turns all spins of a clique up within the proposition's number of steps.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         One minimum over Ising models and values of delta, per seed of the simulations.
@@ -92,7 +92,7 @@ def simulation_error(rows: Rows) -> "Series[float]":
     steps.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         One mean difference over models and samplers, per seed of the simulations.
@@ -108,7 +108,7 @@ def network(
     """Return a measured value of networks that imitate single steps of a sampler.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         chain: Name of the imitated sampler of an Ising model. "k-Gibbs" resamples k random spins jointly, and
             "independent parallel" resamples all spins independently.
         number: Column, or expression of columns as in `DataFrame.eval`. For example, "divergence - best_divergence" is
@@ -134,7 +134,7 @@ def long_run_variation(rows: Rows) -> "Series[float]":
     repeated until the distribution no longer changes. The largest measured number of spins is used.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         One distance per training seed.

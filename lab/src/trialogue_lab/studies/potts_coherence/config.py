@@ -49,7 +49,7 @@ class Sampled(Settings):
 class Config(Settings):
     """Settings of one run.
 
-    Exact properties are computed for all combinations of the first five settings. Potts chains are distributions over
+    Exact properties are computed for all combinations of patterns, windows, temperatures and lengths. Potts chains are distributions over
     token sequences, with an energy that is a sum over windows of successive tokens.
 
     Args:

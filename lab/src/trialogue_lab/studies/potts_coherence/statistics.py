@@ -28,7 +28,7 @@ def uniform(rows: Rows) -> DataFrame:
     pattern are omitted.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         One row per chain, temperature and sequence length.
@@ -40,7 +40,7 @@ def spins(rows: Rows, shape: str, low: float = 0.0, high: float = math.inf) -> D
     """Select the measured magnetizations of Ising spins on the largest square lattice or ring.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         shape: "plane" for a square lattice, or "ring".
         low: Lowest temperature.
         high: Highest temperature.
@@ -61,7 +61,7 @@ def wall_likelihood_from_crossing(rows: Rows) -> float:
     there on.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
     """
     crossing = rows["chain"].set_index(CHAIN).crossing_length
     lengths = rows["length"].query(SEVERAL).set_index(CHAIN)
@@ -77,7 +77,7 @@ def left_of_sharpness(rows: Rows) -> float:
     of temperature to coupling, in which only neighboring tokens interact.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         The absolute difference from 1/e.
@@ -96,7 +96,7 @@ def smallest_step(rows: Rows, along: str) -> float:
     fixed.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         along: Name of the parameter: "patterns" (number of patterns), "window" (tokens per window), "temperature" or
             "length" (sequence length).
 
@@ -112,14 +112,14 @@ def smallest_step(rows: Rows, along: str) -> float:
 def run_ratio(rows: Rows) -> float:
     """Return the smallest factor by which text keeps one pattern longer with a longer window.
 
-    Windows are compared with windows that have one token less. The sequences come from Potts chains whose stored
+    Each window size is compared with the next smaller one. The sequences come from Potts chains whose stored
     patterns each repeat one token. The measured length is the mean number of windows before the sequence changes to
     another pattern. Chains are compared at equal numbers of patterns and equal ratios of the largest window energy to
     the temperature. Mean lengths of half of the sequence or more are omitted, because the end of the sequence limits
     them.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         The smallest ratio of mean lengths.
@@ -145,7 +145,7 @@ def share_error(rows: Rows, column: str) -> "Series[float]":
     A domain wall is a position where a sequence of a Potts chain changes from one stored pattern to another.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         column: "drawn" for exact samples, or "gibbs" for Gibbs sampling that starts from a stored pattern.
 
     Returns:
@@ -164,7 +164,7 @@ def rise(rows: Rows, *places: int) -> "Series[float]":
     lengths.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         *places: Indices of the compared lengths: 0, 1 and 2 for a tenth, one and ten times the length from which walls
             are likely in theory.
 
@@ -183,7 +183,7 @@ def share(rows: Rows, place: int) -> Counts:
     one stored pattern to another. The chain with the fewest such sequences is used.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         place: Index of the sequence length: 0, 1 or 2 for a tenth, one or ten times the length from which walls are
             likely in theory.
 
@@ -199,7 +199,7 @@ def smallest_order(rows: Rows, shape: str, most: float) -> "Series[float]":
     """Return the smallest magnetization of Ising spins on the largest square lattice or ring.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         shape: "plane" for a square lattice, or "ring".
         most: Highest temperature.
 
@@ -214,7 +214,7 @@ def off_infinite(rows: Rows, shape: str, least: float = 0.0, most: float = math.
     """Return the largest difference of the magnetization of Ising spins from the infinite system.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         shape: "plane" for a square lattice, or "ring".
         least: Lowest temperature.
         most: Highest temperature.
@@ -231,7 +231,7 @@ def change_with_size(rows: Rows, shape: str, most: float) -> "Series[float]":
     """Return the largest change of the magnetization of Ising spins with the system size.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         shape: "plane" for a square lattice, or "ring".
         most: Highest temperature.
 

@@ -21,7 +21,7 @@ def cold_change(rows: Rows) -> float:
     maximum is over the chains, at the largest measured sequence length.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         The largest absolute change.
@@ -42,7 +42,7 @@ def cold_error(rows: Rows) -> float:
     that have no wall.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         The largest absolute difference, over chains with short sequences.
@@ -60,7 +60,7 @@ def decay_ratio(rows: Rows) -> "Series[float]":
     forever.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         One mean ratio over random models, per seed of the texts.
@@ -80,7 +80,7 @@ def order_of_colours(
     energy between two different neighbors.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         most: Largest number of states (colors).
         least: Smallest number of states (default: 2).
         above_critical: Whether to return the largest order parameter above the critical temperature instead (default:
@@ -105,7 +105,7 @@ def order_at(rows: Rows, colours: int, temperature: float) -> "Series[float]":
     have it as by chance.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         colours: Number of states (colors).
         temperature: Temperature, in units of the energy between two different neighbors.
 

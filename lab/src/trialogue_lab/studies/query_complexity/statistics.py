@@ -21,7 +21,7 @@ def growth(rows: Rows, /, kind: str, column: str, **values: object) -> float:
     The cost is a number of model calls, or another column of the selected rows.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         kind: Kind of the rows, for example "hidden" for a task with one valid string.
         column: Name of the cost, for example "rejection" for the model calls of rejection sampling.
         **values: Values of other columns that select the rows.
@@ -41,7 +41,7 @@ def power(rows: Rows, kind: str, column: str) -> float:
     The exponent is the slope of log(cost) as a function of log(length), between the two largest lengths.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         kind: Kind of the rows, for example "dyck" for generating Dyck strings (balanced brackets).
         column: Name of the cost, for example "tokenwise" for the model calls of rejection sampling token by token.
     """
@@ -57,7 +57,7 @@ def least_growth(rows: Rows, kind: str, column: str) -> float:
     The rate is computed for every pair of successive lengths, and the minimum is taken.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         kind: Kind of the rows, for example "dyck" for generating Dyck strings (balanced brackets).
         column: Name of the cost, for example "rejection" for the model calls of rejection sampling.
 
@@ -75,7 +75,7 @@ def largest_error(rows: Rows, kind: str, column: str, printed: str) -> float:
     The maximum is taken over string lengths.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         kind: Kind of the rows, for example "zeros" for a task in which only the string of zeros is valid.
         column: Column of the computed number.
         printed: Column of the published number.
@@ -91,7 +91,7 @@ def capped_error(rows: Rows) -> float:
     rejections at one position. Only one valid string of length D has positive probability. The formula is 2^-(D-1).
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         The maximum over lengths and over maximum numbers of rejections.
@@ -107,7 +107,7 @@ def wrong(rows: Rows, kind: str, column: str) -> float:
     A knapsack problem is to find a subset of given weights with a given sum.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         kind: "knapsack" for random problems, or "greedy" for weights that are each at least the sum of all smaller
             ones.
         column: Column that marks wrong results of the solver, for example "generated_wrong".
@@ -123,7 +123,7 @@ def unsolved(rows: Rows, task: str) -> float:
     probability is zero.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         task: "Dyck strings" (balanced brackets), or "hidden string" for models that each give positive probability to
             one valid string only.
 
@@ -141,7 +141,7 @@ def calls_beyond(rows: Rows, /, kind: str, **values: object) -> float:
     positive.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         kind: "verifier" for generating strings, or "knapsack" for random knapsack problems.
         **values: Values of other columns that select the rows.
     """
@@ -154,7 +154,7 @@ def at_length(rows: Rows, kind: str, column: str, length: int) -> float:
     """Return a computed number for one string length.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         kind: Kind of the rows, for example "optimum" for the model calls of an optimal search.
         column: Name of the number.
         length: String length.
@@ -170,7 +170,7 @@ def searched(rows: Rows, length: int, inferred: bool) -> "Series[float]":
     candidates in random order.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         length: String length.
         inferred: Whether the last remaining candidate is inferred without a model call.
 
@@ -188,7 +188,7 @@ def searched_over(rows: Rows, column: str, inferred: bool) -> "Series[float]":
     positive probability under the model.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         column: Column of the optimal number: "inferred" if the last remaining candidate needs no model call, or
             "queried" if it needs one.
         inferred: Whether the random search infers the last remaining candidate without a model call.
@@ -208,7 +208,7 @@ def walked(rows: Rows, walk: str, length: int) -> "Series[float]":
     The model generates uniformly random bits, and only the string of zeros is valid (Proposition 3.1.1).
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         walk: Name of the sampler. "rejection" samples complete strings until one is valid, and "tokenwise rejection"
             samples each token until the verifier accepts it.
         length: String length.
@@ -226,7 +226,7 @@ def walked_over_printed(rows: Rows, walk: str) -> "Series[float]":
     The model generates uniformly random bits, and only the string of zeros is valid.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         walk: Name of the sampler. "rejection" samples complete strings until one is valid, and "tokenwise rejection"
             samples each token until the verifier accepts it.
 
@@ -244,7 +244,7 @@ def solved(rows: Rows, digits: int) -> Counts:
     A knapsack problem is to find a subset of given weights with a given sum. Only problems with a solution are used.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         digits: Number of binary digits of the weights.
 
     Returns:

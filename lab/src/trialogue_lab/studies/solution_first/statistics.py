@@ -16,7 +16,7 @@ def variations(rows: Rows) -> DataFrame:
     and the last digits follow exact counts of primes. The second way samples primes uniformly.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         A table with one row per number of digits of the primes, and one column per number of exactly sampled last
@@ -33,7 +33,7 @@ def leading_fall(rows: Rows) -> float:
     distance from the first k digits of uniformly sampled primes.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         The maximum over pairs of n and n + 1 digits and over k < n - 1. If it is negative, longer primes always have
@@ -51,7 +51,7 @@ def counted_fall(rows: Rows, counted: int) -> float:
     The error is the total variation distance from uniformly sampled primes.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         counted: Number of last digits that are sampled by exact counts.
 
     Returns:
@@ -76,7 +76,7 @@ def growth(rows: Rows, column: str) -> "Series[float]":
     log10(cost) as a function of the number of digits of the primes.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         column: Kind of cost: "tests" (primality tests), "products" (multiplications) or "factoring_steps".
 
     Returns:

@@ -5,7 +5,7 @@ from typing import Literal, get_args
 
 Judging = Literal["none", "trained", "ground truth", "random"]
 Extent = Literal["all", "comparisons", "plane"]
-"""Group of decoding methods: measured in all repetitions, or in as many as the field of `Config` with this name."""
+"""Group of decoding methods. All repetitions measure the first group, and the first ones the others."""
 EXTENTS: tuple[Extent, ...] = get_args(Extent)
 
 

@@ -52,7 +52,7 @@ def drawn(rows: Rows, decoding: str, column: str, role: Role, extent: Extent) ->
     """Return the measured values of one decoding method for the generation of test cases.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         decoding: Name of the decoding method.
         column: Name of the value. "accuracy_distinct" is the number of different correct test cases divided by the
             number of requested cases, and "queries" is the number of model calls.

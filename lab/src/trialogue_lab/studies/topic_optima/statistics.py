@@ -19,7 +19,7 @@ def least_growth(rows: Rows, edge: str, values: str) -> float:
     contains all pairs of weights whose loss is close to the minimum.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         edge: Column of an edge of the region, for example "gamma_low", the smallest mean weight of words of the same
             topic.
         values: Form of the value matrix: "block" (entries are constant within topics) or "diagonal".
@@ -44,7 +44,7 @@ def minimum(rows: Rows, column: str, tau: int, values: str = "block", variant: s
     for the same word, and alpha for other words of the same topic.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         column: Name of the property, for example "beta".
         tau: Number of topics per document.
         values: Form of the value matrix: "block" (entries are constant within topics) or "diagonal".
@@ -63,7 +63,7 @@ def region(rows: Rows, column: str, tau: int, values: str = "block") -> float:
     minimum is at most a tenth of the height at alpha = beta = 0.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         column: Name of the property, for example "gamma_low", the smallest mean weight of words of the same topic in
             the region.
         tau: Number of topics per document.
@@ -79,7 +79,7 @@ def landscape(rows: Rows, column: str, tau: int, values: str = "block", variant:
     It belongs to the attention weights that minimize the loss of a one-layer transformer.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         column: Name of the property, for example "beta", the weight of the same word relative to words of other topics.
         tau: Number of topics per document.
         values: Form of the value matrix: "block" (entries are constant within topics) or "diagonal".
@@ -96,7 +96,7 @@ def at_length(rows: Rows, column: str, length: int = 150, distribution: str = "D
     The documents come from a topic model. The entries of the matrix belong to pairs of words.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         column: Name of the property, for example "block", the mean entry of different words of the same topic.
         length: Number of words of a document (default: 150).
         distribution: Distribution of the topics of a document: "Dirichlet" as in the thesis' experiments (default), or

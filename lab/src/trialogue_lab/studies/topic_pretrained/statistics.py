@@ -20,7 +20,7 @@ MIN_PAIRS = 30
 
 
 def compared(
-    rows: Rows, model: str, measure: str, *, single: bool = True, weights: str = PRETRAINED
+    rows: Rows, model: str, measure: str, *, single: bool = True, weights: str = PRETRAINED, **values: int
 ) -> DataFrame:
     """Select the measurements of word pairs in one model.
 
@@ -28,11 +28,12 @@ def compared(
     different topics.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         model: Name of the model.
         measure: Name of the measure: the cosine or dot product of embeddings, or the attention weight.
         single: Whether every word has a single topic. Otherwise, a word may have several topics.
         weights: "pretrained" (default), or "random" for the same architecture with random weights.
+        **values: Values of other columns that select the rows, for example `words=30`.
 
     Returns:
         One row per seed, text and number of words of a topic. The columns `same` and `different` are the two means.
@@ -40,7 +41,8 @@ def compared(
     Raises:
         NoRows: If no row matches.
     """
-    return rows.require("comparison", model=model, measure=measure, single=single, weights=weights)
+    setting = {"model": model, "measure": measure, "single": single, "weights": weights}
+    return rows.require("comparison", **setting, **values)
 
 
 def _mean(table: DataFrame, values: "Series[float]") -> "Series[float]":
@@ -58,7 +60,7 @@ def gain(rows: Rows, model: str, measure: str) -> "Series[float]":
     The measure is averaged over the pairs of each kind in a pretrained model. Every word has a single topic.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         model: Name of the model.
         measure: Name of the measure: the cosine or dot product of embeddings, or the attention weight.
 
@@ -83,7 +85,7 @@ def ratio(
     The measure is averaged over the pairs of each kind.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         model: Name of the model.
         measure: Name of the measure: the cosine or dot product of embeddings, or the attention weight.
         words: Number of words of a topic. None (default) for all measured numbers.
@@ -97,10 +99,8 @@ def ratio(
     Raises:
         NoRows: If no row matches.
     """
-    table = compared(rows, model, measure, single=single, weights=weights)
-    table = table if words is None else table[table.words == words]
-    if table.empty:
-        raise NoRows(f"no topics of {words} words")
+    size = {} if words is None else {"words": words}
+    table = compared(rows, model, measure, single=single, weights=weights, **size)
     positive = (table.same / table.different).where((table.same > 0) & (table.different > 0))
     return _mean(table, positive.map(math.log)).map(math.exp)
 
@@ -113,7 +113,7 @@ def mostly(rows: Rows, model: str, measures: tuple[str, ...]) -> Counts:
     belongs to one text, number of words of a topic, and measure. Words may have several topics.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         model: Name of the pretrained model.
         measures: Names of the measures: cosine and dot product of embeddings, or attention weight.
 
@@ -139,7 +139,7 @@ def together_gain(rows: Rows, model: str, measure: str) -> "Series[float]":
     of pairs. The measure is averaged over the pairs of each kind, and every word has a single topic.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         model: Name of the pretrained model.
         measure: Name of the measure: the cosine or dot product of embeddings, or the attention weight.
 
@@ -165,7 +165,7 @@ def level(rows: Rows, model: str, measure: str, pairs: str, words: int) -> "Seri
     Every word has a single topic.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         model: Name of the pretrained model.
         measure: Name of the measure: the cosine or dot product of embeddings, or the attention weight.
         pairs: Kind of the pairs: "same" for the same topic, "different" for different topics, or "together" for the
@@ -175,8 +175,7 @@ def level(rows: Rows, model: str, measure: str, pairs: str, words: int) -> "Seri
     Returns:
         One mean over texts, per seed.
     """
-    table = compared(rows, model, measure)
-    table = table[table.words == words]
+    table = compared(rows, model, measure, words=words)
     return _mean(table, table[pairs])
 
 
@@ -188,7 +187,7 @@ def fall(rows: Rows, model: str, measure: str) -> "Series[float]":
     different topics. It is compared between the smallest and the largest measured number of words per topic.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         model: Name of the pretrained model.
         measure: Name of the measure: the cosine or dot product of embeddings, or the attention weight.
 
@@ -208,7 +207,7 @@ def beyond_random(rows: Rows, model: str, measure: str) -> "Series[float]":
     different topics. Only the first text of the run is used.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         model: Name of the model.
         measure: Name of the measure: the cosine or dot product of embeddings, or the attention weight.
 
@@ -229,7 +228,7 @@ def published_gain(rows: Rows, measure: str) -> "Series[float]":
     all models of the publication.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         measure: Name of the measure: the cosine or dot product of embeddings, or the attention weight.
 
     Returns:

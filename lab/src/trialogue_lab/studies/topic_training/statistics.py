@@ -28,7 +28,7 @@ def rows_by_seed(rows: Rows, kind: str, **values: object) -> DataFrame:
     """Return the measured rows of one kind, indexed by seed.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         kind: Kind of the rows, for example "training" or "attention".
         **values: Values of columns that select the rows.
 
@@ -60,7 +60,7 @@ def entries(
     The entries of the matrix belong to pairs of words. A topic is a group of words.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         name: Name of the training, for example "with L2" for a value matrix that is trained with an L2 penalty.
         column: Name of the value, for example "block", the mean entry of different words of the same topic.
         loss: "CE" (cross-entropy) or "squared".
@@ -80,7 +80,7 @@ def progress(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIG
     The decrease is the loss of the best constant prediction minus the test loss of the trained network.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         name: Name of the training, for example "with L2" for a value matrix that is trained with an L2 penalty.
         loss: "CE" (cross-entropy) or "squared".
         optimizer: "adam" or "sgd".
@@ -100,7 +100,7 @@ def contrast(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIG
     two means is divided by the standard deviation of the entries of different topics. Diagonal entries are omitted.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         name: Name of the training, for example "with L2" for a value matrix that is trained with an L2 penalty.
         loss: "CE" (cross-entropy) or "squared".
         optimizer: "adam" or "sgd".
@@ -126,7 +126,7 @@ def prominence(
     count as the same topic. The denominator is an absolute value.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         name: Name of the training, for example "with L2" for a value matrix that is trained with an L2 penalty.
         loss: "CE" (cross-entropy) or "squared".
         optimizer: "adam" or "sgd".
@@ -151,7 +151,7 @@ def standing(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIG
     mean, and five standard deviations, of the entries of different topics.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         name: Name of the training, for example "with L2" for a value matrix that is trained with an L2 penalty.
         loss: "CE" (cross-entropy) or "squared".
         optimizer: "adam" or "sgd".
@@ -174,7 +174,7 @@ def gap(rows: Rows, name: str, loss: str) -> "Series[float]":
     The networks are trained by Adam on documents of a topic model.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         name: Trained part. "embedding alone" is compared with the complete network. "without L2" (only the value
             matrix, with uniform attention) is compared with training the value matrix and the attention.
         loss: "CE" (cross-entropy) or "squared".
@@ -203,7 +203,7 @@ def attention(
     The transformer is trained on documents of a topic model. Weights are rescaled to documents of 100 words.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         column: Kind of word pairs: "same_word", "same_topic" (different words of one topic) or "other" (different
             topics).
         optimizer: "adam" or "sgd".
@@ -234,7 +234,7 @@ def over(
     The transformer is trained on documents of a topic model, with cross-entropy as the loss.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         first: Kind in the numerator: "same_word", "same_topic" (different words of one topic) or "other" (different
             topics).
         second: Kind in the denominator.
@@ -264,7 +264,7 @@ def ordered(rows: Rows) -> Counts:
     (see `progress`).
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         The number of settings in this order and the number of all settings, per seed of the documents.
@@ -288,7 +288,7 @@ def early_growth(
     reaches 40 % of its final value.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         matrix: Name of the weight matrix, for example "keys" (default) for W^K.
         name: Name of the trained transformer, "one layer" (default) or "four layers".
         optimizer: "adam" or "sgd" (default).
@@ -307,7 +307,7 @@ def slowing(rows: Rows, name: str = "one layer", optimizer: str = "sgd") -> "Ser
     when the norm of the key matrix has grown by half.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         name: Name of the trained transformer, "one layer" (default) or "four layers".
         optimizer: "adam" or "sgd" (default).
 
@@ -322,7 +322,7 @@ def growth(rows: Rows, matrix: str, name: str = "one layer", optimizer: str = "s
     """Return the ratio of the final to the initial norm of a weight matrix.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         matrix: Name of the matrix, for example "keys" or "values".
         name: Name of the trained transformer, "one layer" (default) or "four layers".
         optimizer: "adam" or "sgd" (default).

@@ -21,7 +21,7 @@ def entries(rows: Rows, arm: str, column: str) -> "Series[float]":
     of words.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         arm: Name of the training, for example "with L2" for an L2 penalty.
         column: Name of the value, for example "in_topic", the mean entry of words of the same topic.
 
@@ -39,7 +39,7 @@ def prominence(rows: Rows, arm: str) -> "Series[float]":
     an absolute value.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         arm: Name of the training, for example "with L2" for an L2 penalty.
 
     Returns:
@@ -58,7 +58,7 @@ def standing(rows: Rows, arm: str) -> "Series[float]":
     deviations, of the entries of different topics.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         arm: Name of the training, for example "with L2" for an L2 penalty.
 
     Returns:

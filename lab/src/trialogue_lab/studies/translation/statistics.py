@@ -22,7 +22,7 @@ def score(rows: Rows, arm: str, steps: int, hypotheses: int, column: str = "bleu
     """Return a quality score of translations, for each set of test sentences.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         arm: Name of the network: "twin" for the autoregressive network, or the name of a refiner, which predicts all
             target tokens in parallel and revises them in several steps.
         steps: Number of refinement steps. 0 for the twin.
@@ -43,7 +43,7 @@ def small(rows: Rows, arm: str, steps: int = 4, column: str = "bleu") -> "Series
     A refiner predicts all target tokens in parallel and revises them in several steps.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         arm: Name of the training method of the refiner, for example "two stages" or "distilled".
         steps: Number of refinement steps (default: 4).
         column: Name of the score: "bleu" (default), "chrf", "stutter" (rate of repeated words) or another column.
@@ -62,7 +62,7 @@ def attention(rows: Rows, column: str, stutter: bool) -> "Series[float]":
     steps.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         column: Name of the measure.
         stutter: Whether to select pairs of positions with the same token (a repeated token) instead of pairs with
             different tokens.
@@ -94,7 +94,7 @@ def latency(rows: Rows, contender: str, column: str, sentences: str = "all") -> 
     """Return the time that the translation of one sentence takes, in seconds.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         contender: Name of the method: "twin" for the autoregressive network, or the number of refinement steps and of
             tried target lengths, for example "4 steps, 5".
         column: Statistic over sentences, "median" or "p99" (99th percentile).
@@ -113,7 +113,7 @@ def corpus(
     """Return a quality score of the translations of all test sentences of one kind.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         arm: Name of the network: "twin" for the autoregressive network, or the name of a refiner, which predicts all
             target tokens in parallel and revises them in several steps.
         steps: Number of refinement steps. 0 for the twin.
@@ -136,7 +136,7 @@ def length(rows: Rows, column: str) -> float:
     The refiner first predicts the number of target tokens, and then all tokens in parallel.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         column: "first" if the most probable length must be correct, "within_one" if it may differ by one token, or
             "among_three" or "among_five" if the correct length must be among the three or five most probable ones.
 
@@ -151,7 +151,7 @@ def parameters(rows: Rows, arm: str) -> float:
     """Return the number of parameters of a trained network.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         arm: Name of the network: "twin" for the autoregressive one, or "refiner" for the one that predicts all target
             tokens in parallel.
     """

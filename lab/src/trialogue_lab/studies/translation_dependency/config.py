@@ -16,7 +16,7 @@ from trialogue_lab.studies.translation_dependency.language import (
 )
 
 SLIPS = 0.001
-"""Probability that a target token is replaced at random, so that every sequence has positive probability."""
+"""Probability that a target token is replaced at random. Otherwise, most sequences would be impossible."""
 CONDITIONALS, DENOISER = "conditionals", "denoiser"
 TWIN, ONE_STAGE, TWO_STAGES = "twin", "refiner, S = 1", "refiner, S = 2"
 DETERMINISTIC = "refiner, S = 2, deterministic lexicon"

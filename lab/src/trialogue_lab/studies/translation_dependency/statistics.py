@@ -25,7 +25,7 @@ def refined(rows: Rows, sampler: str, passes: int) -> DataFrame:
     Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         sampler: "conditionals" if every token is sampled from its exact distribution given all other tokens, or
             "denoiser" if the noise in all tokens is taken into account.
         passes: Number of passes.
@@ -46,7 +46,7 @@ def gap(rows: Rows, sentence: str, coupling: float, sampler: str, passes: int) -
     Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         sentence: Name of the source sentence.
         coupling: Strength J of the dependence between target tokens.
         sampler: "conditionals" if every token is sampled from its exact distribution given all other tokens, or
@@ -66,7 +66,7 @@ def least_rise(rows: Rows, sampler: str, passes: int) -> float:
     of translations to the output.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         sampler: "conditionals" if every token is sampled from its exact distribution given all other tokens, or
             "denoiser" if the noise in all tokens is taken into account.
         passes: Number of passes.
@@ -89,7 +89,7 @@ def least_lead(rows: Rows, passes: int) -> float:
     output.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         passes: Number of passes.
 
     Returns:
@@ -112,7 +112,7 @@ def most_undone(rows: Rows, sampler: str) -> float:
     subtracted from its value after the last pass.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         sampler: "conditionals" if every token is sampled from its exact distribution given all other tokens, or
             "denoiser" if the noise in all tokens is taken into account.
 
@@ -133,7 +133,7 @@ def chains_lead(rows: Rows, chain: str, sampler: str, passes: int) -> float:
     is from the true distribution of translations to the output.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         chain: "Gibbs" for single tokens, or "Gibbs of pairs".
         sampler: "conditionals" if every token is sampled from its exact distribution given all other tokens, or
             "denoiser" if the noise in all tokens is taken into account.
@@ -155,7 +155,7 @@ def kept_stutter(rows: Rows, sampler: str, passes: int) -> float:
     Only sentences in which neighboring words can be swapped are used.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         sampler: "conditionals" if every token is sampled from its exact distribution given all other tokens, or
             "denoiser" if the noise in all tokens is taken into account.
         passes: Number of passes.
@@ -174,7 +174,7 @@ def translated(rows: Rows, arm: str, column: str, passes: int, keep: str = "noth
     """Return a quality score of the test translations of a trained network.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         arm: Name of the network, for example "twin" (autoregressive) or "refiner, S = 2" (predicts all target tokens in
             parallel and revises them in several passes, trained in two stages).
         column: Name of the score: "bleu", "stutter" (rate of repeated words) or "valid" (share of correct
@@ -198,7 +198,7 @@ def excess_stutter(rows: Rows, times: float) -> "Series[float]":
     The refiner is trained in two stages.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         times: Factor by which the rate of the autoregressive network is multiplied.
 
     Returns:
@@ -215,7 +215,7 @@ def listed(rows: Rows, arm: str, expression: str, passes: int) -> "Series[float]
     The distributions are computed by enumerating all outputs for several source sentences.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         arm: Name of the network, for example "twin" (autoregressive) or "refiner, S = 2" (predicts all target tokens in
             parallel and revises them in several passes, trained in two stages).
         expression: Column, or expression of columns as in `DataFrame.eval`, for example "divergence -
@@ -235,7 +235,7 @@ def attention(rows: Rows, column: str, stutter: bool, arm: str = TWO_STAGES) -> 
     """Return the mean of an attention measure over pairs of adjacent target positions.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         column: Name of the measure, for example "own_mean".
         stutter: Whether to select pairs of positions with the same token instead of pairs with different tokens.
         arm: Name of the network. The default is the refiner that is trained in two stages. A refiner predicts all

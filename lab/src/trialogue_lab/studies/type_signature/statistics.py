@@ -24,7 +24,7 @@ def trials_over_bound(rows: Rows) -> float:
     upper bound on the expected number of trials is n ln 10.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         The maximum over n and over positions of the digit. The bound holds if it is at most 1.
@@ -40,7 +40,7 @@ def factored(rows: Rows, digits: int) -> float:
     generator writes its factors.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         digits: Number of digits of each factor.
     """
     return float(rows["reduction"].set_index("digits").factored[digits])
@@ -54,7 +54,7 @@ def unfactored(rows: Rows) -> float:
     as the beginning of the tuple, the generator should write its factors.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
     """
     return float((rows["reduction"].semiprimes - rows["reduction"].factored).sum())
 
@@ -67,7 +67,7 @@ def hidden_factorings(rows: Rows) -> float:
     before the tuple. The second one computes p and q from a random seed.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         The sum over all sizes and both work-arounds.
@@ -80,7 +80,7 @@ def largest(rows: Rows, /, kind: str, column: str = "variation", **values: objec
     """Return the largest value of a column over selected rows.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         kind: Kind of the rows, for example "law" for the output distributions of generators of tuples [pq, p, q].
         column: Name of the column. The default "variation" is the total variation distance from the target
             distribution.
@@ -96,7 +96,7 @@ def largest_excess(rows: Rows, kind: str, column: str) -> float:
     The bound holds if the result is not positive.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         kind: Kind of the rows, for example "seed" for generators that compute a tuple of primes from a random seed.
         column: Column of the value. The bound is in the column "bound".
     """
@@ -108,7 +108,7 @@ def largest_gap(rows: Rows, kind: str, first: str, second: str) -> float:
     """Return the largest absolute difference between two columns over the rows of a kind.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         kind: Kind of the rows.
         first: Name of the first column.
         second: Name of the second column.
@@ -124,7 +124,7 @@ def density_error(rows: Rows, counted: int) -> float:
     measured number of digits is used.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         counted: Number of last digits that are sampled by exact counts.
     """
     of_largest = rows.where("density", digits=rows["density"].digits.max(), counted=counted)
@@ -139,7 +139,7 @@ def largest_fall(rows: Rows, least: int) -> float:
     to a power n^k. A small ratio means that the share falls quickly.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         least: Smallest n.
 
     Returns:
@@ -157,7 +157,7 @@ def cost(rows: Rows, routine: str, digits: int) -> "Series[float]":
     factoring it. Otherwise, the second number is a random prime.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         routine: "trial division" or "Pollard's rho" for factoring a product, or "primality tests" for sampling a random
             prime.
         digits: Number of digits of the primes.
@@ -177,7 +177,7 @@ def growth(rows: Rows, routine: str) -> "Series[float]":
     number of digits.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         routine: "trial division" or "Pollard's rho" for factoring a product, or "primality tests" for sampling a random
             prime.
 
@@ -196,7 +196,7 @@ def growth_factor(rows: Rows, routine: str) -> "Series[float]":
     The factor is 10 to the power of the rate that `growth` returns.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         routine: "trial division" or "Pollard's rho" for factoring a product, or "primality tests" for sampling a random
             prime.
 
@@ -211,7 +211,7 @@ def learned(rows: Rows, column: str, stream: str, digits: int) -> "Series[float]
     """Return a measured value of networks that generate tuples of two primes and their product.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         column: Name of the value: "valid" (share of generated tuples that are valid), "overlap" (1 minus the total
             variation distance from the uniform distribution over tuples) or "excess" (KL divergence in nats).
         stream: Order of the numbers: "product first", "factors first" or "product first, hidden p and q" (p and q are
@@ -231,7 +231,7 @@ def least_valid(rows: Rows, digits: int) -> "Series[float]":
     A tuple contains a semiprime pq and its factors p and q. It is valid if p and q are primes and pq is their product.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         digits: Number of digits of the primes.
 
     Returns:

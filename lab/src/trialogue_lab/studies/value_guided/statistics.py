@@ -36,7 +36,7 @@ def tree(
     sequence that it reaches.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         column: Name of the property. "action_level", "first_leaf" and "stationary" are total variation distances from
             the target, for action-level sampling, for the first leaf, and for the walk's stationary distribution over
             complete sequences. "leaf_mass" is the stationary probability of all complete sequences. "moves" and "nodes"
@@ -63,7 +63,7 @@ def growth(rows: Rows, column: str, first: int, values: str = LAST_TOKEN) -> "Se
     The property is one that `tree` returns.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         column: Name of the property, for example "first_leaf", the total variation distance of a value-guided random
             walk from the target.
         first: The short sequence length.
@@ -84,7 +84,7 @@ def long(rows: Rows, walk: str, column: str = "sampled", horizon: int | None = N
     completions.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         walk: Name of the sampler. "action level" weights each next token by its value, and "first leaf" walks randomly
             on the tree of prefixes until it reaches a complete sequence.
         column: "sampled" (default) for the total variation distance from the target, estimated from outputs, "computed"
@@ -107,7 +107,7 @@ def beyond_computed(rows: Rows, walk: str) -> "Series[float]":
     estimate uses sampled outputs.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         walk: Name of the sampler. "action level" weights each next token by its value, and "first leaf" walks randomly
             on the tree of prefixes until it reaches a complete sequence.
 
@@ -127,7 +127,7 @@ def cost_exponent(rows: Rows, column: str) -> float:
     the shortest length.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         column: Name of the cost: "steps" for the expected number of steps to the first complete sequence, or "mixing"
             or "leaf_mixing" for the mixing time of prefixes or of complete sequences.
     """
@@ -136,13 +136,13 @@ def cost_exponent(rows: Rows, column: str) -> float:
 
 @exact
 def largest_cost_exponent(rows: Rows, column: str) -> float:
-    """Return the largest exponent that `cost_exponent` computes, over errors in the values.
+    """Return the largest exponent of a cost of the walk, over errors in the values.
 
     The values guide a random walk on the tree of prefixes. The exponent relates a cost of the walk to the sequence
     length.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         column: Name of the cost: "steps" for the expected number of steps to the first complete sequence, or "mixing"
             or "leaf_mixing" for the mixing time of prefixes or of complete sequences.
     """
@@ -166,7 +166,7 @@ def least_leaf_mass(rows: Rows) -> float:
     1 / (2 (1 + e) H), where H is the sequence length and the guiding values are wrong by a factor of up to 1 + e.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         The minimum over models, H and e. The bound holds if it is at least 1.
@@ -184,7 +184,7 @@ def golden_residual(rows: Rows) -> float:
     formula for the spectral gap.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         The largest absolute or relative error over models and lengths.
@@ -206,7 +206,7 @@ def dyck(rows: Rows, rule: str, values: str = "", column: str = "variation") -> 
     The value of a prefix is the expected outcome of its completions.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         rule: Name of the sampler, for example "first leaf" (random walk on the tree of prefixes) or "backtracking".
         values: Values that guide the sampler: "exact", "noisy" or "trained". Empty (default) for samplers without
             values.
@@ -227,7 +227,7 @@ def log_queries(rows: Rows, rule: str, values: str = "", column: str = "queries"
     outcome of its completions.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         rule: Name of the sampler, for example "first leaf" (random walk on the tree of prefixes) or "backtracking".
         values: Values that guide the sampler: "exact", "noisy" or "trained". Empty (default) for samplers without
             values.

@@ -18,7 +18,7 @@ def windows(rows: Rows) -> list[int]:
     """Return the context lengths of the networks whose input is cropped to the last tokens.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         Numbers of previous tokens, in ascending order.
@@ -31,7 +31,7 @@ def names(rows: Rows) -> list[str]:
     """Return the names of all trained networks.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         First the networks whose input is cropped to the last tokens, in ascending order of this number. Then the
@@ -44,7 +44,7 @@ def distinguishing(rows: Rows) -> list[str]:
     """Return the names of the networks whose context distinguishes the patterns of the corpus.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         All networks whose input is cropped to the last tokens, except the one with the shortest context.
@@ -56,7 +56,7 @@ def text_rows(rows: Rows, temperature: float = 1.0) -> DataFrame:
     """Select the measurements of the text that networks generated at one temperature.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         temperature: Sampling temperature (default: 1). 0 for greedy decoding.
 
     Returns:
@@ -72,7 +72,7 @@ def rates(rows: Rows, temperature: float = 1.0) -> DataFrame:
     follows its pattern, in nats per token.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         temperature: Sampling temperature (default: 1).
 
     Returns:
@@ -88,7 +88,7 @@ def best_rates(rows: Rows, temperature: float = 1.0) -> "Series[float]":
     exponential decay rate of the probability that long text still follows its pattern, in nats per token.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         temperature: Sampling temperature (default: 1).
 
     Returns:
@@ -101,7 +101,7 @@ def lowest_temperature(rows: Rows) -> float:
     """Return the lowest positive temperature at which text was generated.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
     """
     temperatures = rows["network"].temperature
     return float(temperatures[temperatures > 0].min())
@@ -114,7 +114,7 @@ def corpus(rows: Rows, column: str) -> float:
     Every sequence of the corpus follows a periodic pattern forever, but each token is wrong with a given probability.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         column: "survival" for the probability that the pattern is still recognized at the end of a text of the
             generated length, or "rate" for the exponential decay rate of this probability, in nats per token.
 
@@ -132,7 +132,7 @@ def decades_beyond_crossing(rows: Rows) -> float:
     estimate is the text length from which changes between patterns are likely in theory.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         The maximum over networks with a finite context and training seeds, at temperature 1.
@@ -150,7 +150,7 @@ def best_step(rows: Rows) -> float:
     rate.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         The smallest natural log ratio of the rates at w and w + 1, over w from the shortest context of a trained
@@ -165,7 +165,7 @@ def text(rows: Rows, model: str, column: str, temperature: float = 1.0) -> "Seri
     """Return a measured value of the text that one network generated.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         model: Name of the network, as returned by `names`.
         column: Name of the value: "survival" for the share of texts that follow their pattern to the end, "mean_run"
             for the mean number of tokens before a text stops following its pattern, or another column.
@@ -184,7 +184,7 @@ def unlimited_gain(rows: Rows) -> "Series[float]":
     A text is coherent if it follows its pattern to the end. The shares of coherent texts are subtracted.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         One difference of shares per training seed.
@@ -202,7 +202,7 @@ def measured_rate_error(rows: Rows) -> "Series[float]":
     prompt. Numbers are summed over networks and temperatures.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         One natural log ratio per training seed.
@@ -221,7 +221,7 @@ def mean_run_error(rows: Rows) -> "Series[float]":
     count with their full length.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         One mean log ratio per training seed, over networks with a finite context, at temperature 1.
@@ -238,7 +238,7 @@ def longer(rows: Rows, first: int | None = None, last: int | None = None) -> "Se
     tokens. Their text follows a pattern of the corpus, and stops following it at an exactly computed rate.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         first: Index of the first pair of successive context lengths. None for 0.
         last: Index after the last pair of successive context lengths. None for all.
 
@@ -258,7 +258,7 @@ def colder(rows: Rows, tells: bool) -> "Series[float]":
     temperature 1 are compared with rates at the lowest positive temperature.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         tells: True to select the networks whose context is long enough to distinguish the patterns. False to select the
             network with the shortest context.
 
@@ -279,7 +279,7 @@ def above_best(rows: Rows, sliding: bool) -> "Series[float]":
     predicts the next token by its exact probability.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         sliding: True to select the network with sliding-window attention. False to select the networks whose cropped
             context is long enough to distinguish the patterns.
 
@@ -299,7 +299,7 @@ def greedy_survival(rows: Rows) -> "Series[float]":
     The networks are those whose context is long enough to distinguish the patterns of the corpus.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         One minimum over networks, per training seed.
