@@ -12,6 +12,7 @@ from torch import Tensor
 
 from trialogue.arrays import real_tensor, require_bools, whole_tensor
 from trialogue.errors import InputError
+from trialogue.indices import index_tensor
 from trialogue.oracles import Energy, Masked
 from trialogue.probabilities import checked_probabilities
 from trialogue.validation import Count, InstanceOf, Natural, Share, validated
@@ -132,15 +133,10 @@ class HiddenMarkov(Masked, Energy):
         """
         hint = f"use token ids from 0 to {self.vocab_size - 1}, of shape (rows, sites)"
         ids = whole_tensor("tokens", tokens, hint)
-        if ids.ndim != 2:
-            raise InputError("tokens", tuple(ids.shape), hint)
         if masked is not None:
             require_bools("masked", masked, tuple(ids.shape), "give one bool for each token")
             ids = ids.masked_fill(masked, 0)
-        wrong = ids[(ids < 0) | (ids >= self.vocab_size)]
-        if len(wrong):
-            raise InputError("tokens", int(wrong[0]), hint)
-        return ids
+        return index_tensor("tokens", ids, (None, None), self.vocab_size, shape_hint=hint, range_hint=hint)
 
     def posterior_log_probs(self, evidence: Tensor, token_weights: Callable[[Tensor], Tensor]) -> Tensor:
         """Return the log-probabilities of the token at each site, given observations at all sites.
