@@ -24,6 +24,5 @@ within a quarter.
 from trialogue_lab.ledger import Study
 
 STUDY = Study.of_package(
-    __name__,
-    source="Memorization in attention-only transformers: section 5, appendix B, Experiments 1 to 6",
+    __name__, source="Memorization in attention-only transformers: section 5, appendix B, Experiments 1 to 6"
 )

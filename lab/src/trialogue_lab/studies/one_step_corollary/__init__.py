@@ -14,6 +14,5 @@ Deviations: The thesis names no instances and gives no weights. Maps and kernels
 from trialogue_lab.ledger import Study
 
 STUDY = Study.of_package(
-    __name__,
-    source="Thesis sections 4.1.4, 4.3.8 and 4.3.9: Corollary 4.1.1, Propositions 4.1.2 and 4.1.3",
+    __name__, source="Thesis sections 4.1.4, 4.3.8 and 4.3.9: Corollary 4.1.1, Propositions 4.1.2 and 4.1.3"
 )

@@ -19,6 +19,5 @@ two with 15,000 and 30,800 spins are computed but not simulated. The thesis does
 from trialogue_lab.ledger import Study
 
 STUDY = Study.of_package(
-    __name__,
-    source="Thesis section 4.1.2: Propositions 4.1.2 to 4.1.5, Corollary 4.1.1; section 4.3",
+    __name__, source="Thesis section 4.1.2: Propositions 4.1.2 to 4.1.5, Corollary 4.1.1; section 4.3"
 )

@@ -15,6 +15,5 @@ sites instead of an infinite plane, so that metastable order can last longer tha
 from trialogue_lab.ledger import Study
 
 STUDY = Study.of_package(
-    __name__,
-    source="Document on Potts chains: Theorem 1.1, Corollary 1.2.1, Theorem 2.1",
+    __name__, source="Document on Potts chains: Theorem 1.1, Corollary 1.2.1, Theorem 2.1"
 )

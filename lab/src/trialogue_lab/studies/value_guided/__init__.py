@@ -22,7 +22,4 @@ measured.
 
 from trialogue_lab.ledger import Study
 
-STUDY = Study.of_package(
-    __name__,
-    source="Thesis section 3.3.1: Algorithm 2, properties (1) to (3)",
-)
+STUDY = Study.of_package(__name__, source="Thesis section 3.3.1: Algorithm 2, properties (1) to (3)")
