@@ -167,7 +167,7 @@ def _slack(rows: Rows, bound: str) -> "Series[float]":
 
 @draws
 def ridge_gain(rows: Rows) -> "Series[float]":
-    """Return how much closer than Theorem 1 ridge regression comes to the true distributions.
+    """Return how much ridge regression improves on the construction of Theorem 1.
 
     Both compute the output weights of a network that is too small to store all contexts. The construction stores the
     most likely contexts exactly, and ridge regression fits all contexts.
