@@ -373,5 +373,8 @@ def test_rows_of_a_kind_have_their_own_columns() -> None:
     pd.testing.assert_frame_equal(Rows([{"t": "a"}], kind="t")["a"], pd.DataFrame({"t": ["a"]}))
     assert rows.where("a", x=2).x.tolist() == [2]
     assert rows.where("a", x=3).empty
+    assert rows.require("a", x=2).x.tolist() == [2]
+    with pytest.raises(LookupError, match="no rows of the kind 'a' with {'x': 3}"):
+        rows.require("a", x=3)
     with pytest.raises(KeyError, match="depth"):
         rows.where("a", depth=1)

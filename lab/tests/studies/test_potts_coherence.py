@@ -1,6 +1,7 @@
 """Tests of the study `potts-coherence`: comparison with enumeration, statistics and invalid input."""
 
 import math
+from pathlib import Path
 
 import pytest
 
@@ -9,7 +10,7 @@ from trialogue.oracles import whole_sequences
 from trialogue_lab.ledger import Rows
 from trialogue_lab.studies.potts_coherence import chains, statistics
 from trialogue_lab.studies.potts_coherence.chains import UNIFORM
-from trialogue_lab.studies.potts_coherence.config import PRESETS, Sampled
+from trialogue_lab.studies.potts_coherence.config import PRESETS, Config, Sampled
 from trialogue_lab.studies.potts_coherence.maps import map_rows, random_model, sequence_probabilities
 
 SMOKE = PRESETS["smoke"]
@@ -50,7 +51,8 @@ def test_control_has_no_walls():
 def agrees_with_exact_shares(setting, count, sweeps):
     """Return whether shares with a wall are within five standard errors of exact shares."""
     scores = []
-    for row in chains.sampled_rows([setting], count, sweeps, 3):
+    config = Config(sampled=(setting,), chains=count, sweeps=sweeps)
+    for row in chains.sampled_rows(config, 3, Path()):
         error = math.sqrt(row["wall"] * (1 - row["wall"]) / count)
         scores += [(row[column] - row["wall"]) / error for column in ("drawn", "gibbs")]
     return max(map(abs, scores)) < 5

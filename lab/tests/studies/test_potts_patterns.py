@@ -1,6 +1,8 @@
 """Tests of the study `potts-patterns`: cold chains, texts, order by number of colours, and wrong measurements."""
 
 import math
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -8,6 +10,7 @@ import torch
 from trialogue_lab.ledger import Rows
 from trialogue_lab.studies.potts_coherence.chains import shared_tokens, uniform
 from trialogue_lab.studies.potts_patterns import measure, statistics, survival
+from trialogue_lab.studies.potts_patterns.config import Config
 from trialogue_lab.studies.potts_patterns.measure import cold_rows, plane_rows
 from trialogue_lab.studies.potts_patterns.survival import survival_rows
 
@@ -25,7 +28,7 @@ def test_cold_chains_keep_states_of_zero_energy() -> None:
 
 
 def test_texts_decay_at_the_exact_rate(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = Rows(list(survival_rows((1, 2), 2, 400, 3)))
+    found = Rows(list(survival_rows(Config(widths=(1, 2), models=2, texts=400), 3, Path())))
     assert statistics.decay_ratio()(found).item() == pytest.approx(1, abs=0.15)
     original = survival.greedy_patterns
 
@@ -33,13 +36,19 @@ def test_texts_decay_at_the_exact_rate(monkeypatch: pytest.MonkeyPatch) -> None:
         return [one._replace(decay_rate=2 * one.decay_rate) for one in original(log_probs)]
 
     monkeypatch.setattr(survival, "greedy_patterns", with_another_rate)
-    assert statistics.decay_ratio()(Rows(list(survival_rows((1, 2), 2, 400, 3)))).item() < 0.7
+    assert (
+        statistics.decay_ratio()(
+            Rows(list(survival_rows(Config(widths=(1, 2), models=2, texts=400), 3, Path())))
+        ).item()
+        < 0.7
+    )
 
 
 def test_order_of_ten_patterns_is_lost_at_a_lower_temperature_than_order_of_two(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    found = Rows(list(plane_rows((2, 10), 12, (0.5, 0.82), 20, 150, 1)))
+    config = Config(colours=(2, 10), side=12, temperatures=(0.5, 0.82), chains=20, sweeps=150)
+    found = Rows(list(plane_rows(config, 1, Path())))
     assert statistics.order_of_colours(4)(found).item() > 0.5
     assert statistics.order_of_colours(10)(found).item() < 0.1
     assert statistics.order_of_colours(10, hottest=0.5)(found).item() > 0.9
@@ -52,5 +61,5 @@ def test_order_of_ten_patterns_is_lost_at_a_lower_temperature_than_order_of_two(
         "potts_grid",
         lambda rows, columns, vocab, coupling: original(rows, columns, vocab, 0.5 * coupling),
     )
-    hotter = Rows(list(plane_rows((2,), 12, (0.82,), 20, 150, 1)))
+    hotter = Rows(list(plane_rows(replace(config, colours=(2,), temperatures=(0.82,)), 1, Path())))
     assert statistics.order_at(2, 0.82)(hotter).item() < 0.2

@@ -93,7 +93,7 @@ def test_candidates_share_the_batch(
     monkeypatch.setattr(draws, "generate", generate)
     monkeypatch.setattr(draws, "make_verifiers", lambda *args: None)
     subject = dataclasses.replace(SMALLEST, batch_size=size)
-    monkeypatch.setattr(draws, "oracle_of", lambda *args: UNTRAINED)
+    monkeypatch.setattr(draws.learning, "oracle_of", lambda *args: UNTRAINED)
     with pytest.raises(InterruptedError):
         list(draws.measure_decoding(subject, [0], block_best_of(8), tmp_path))
     assert batch_sizes == [rows]
@@ -129,7 +129,7 @@ def test_rows_of_known_completions_have_the_expected_values(
         for name, chosen in zip(names, (endings[:2], endings[2:], endings[:2], endings[1:3]), strict=True)
     }
     lengths = {name: len(TOKENS.encode(text)) + 1 for name, text in completions.items()}
-    monkeypatch.setattr(draws, "oracle_of", lambda *args: Scripted(completions))
+    monkeypatch.setattr(draws.learning, "oracle_of", lambda *args: Scripted(completions))
     for decoding in (BASELINE, GREEDY, GROUND_TRUTH):
         rows = list(draws.measure_decoding(subject, [5, 6], decoding, tmp_path))
         assert [row["table"] for row in rows] == ["draw", "progress", "progress"] * 2

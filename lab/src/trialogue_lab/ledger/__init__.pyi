@@ -58,6 +58,7 @@ from .runs.results import load_rows as load_rows
 from .settings import Seeds as Seeds
 from .settings import Settings as Settings
 from .settings import collect_seeds as collect_seeds
+from .study import MeasuredRows as MeasuredRows
 from .study import Part as Part
 from .study import Study as Study
 from .study import parts_by_seed as parts_by_seed

@@ -61,6 +61,21 @@ class Rows(Mapping[str, DataFrame]):
             table = table[table[column] == value]
         return table
 
+    def require(self, kind: str, /, **values: object) -> DataFrame:
+        """Return the rows that `where` selects, of which there must be at least one.
+
+        Args:
+            kind: The kind of measurement.
+            **values: Value of each column that selects rows.
+
+        Raises:
+            NoRows: No row was selected.
+        """
+        table = self.where(kind, **values)
+        if table.empty:
+            raise NoRows(f"no rows of the kind {kind!r} with {values}")
+        return table
+
     def distinct(self, kind: str, column: str) -> list[Any]:
         """Return the distinct values of a column, in ascending order.
 

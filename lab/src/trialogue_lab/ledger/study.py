@@ -6,7 +6,7 @@ import importlib.util
 import re
 import sys
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
@@ -28,6 +28,9 @@ Config = TypeVar("Config")
 
 RESERVED = frozenset({"study", "preset", "results", "threads", "workers", "executor", "force", "help"})
 """Options of the command line, which no config field may be named after."""
+
+MeasuredRows = Iterator[dict[str, Any]]
+"""The rows that a part of a run yields, one mapping from column to value per measurement."""
 
 
 @dataclass(frozen=True)

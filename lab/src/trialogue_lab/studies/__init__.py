@@ -1,7 +1,8 @@
 """Registry of studies: the packages in this folder, and studies that other installed packages register.
 
-A package registers a study by an entry point of the group `trialogue_lab.studies`. Its name is the name of the study,
-and its value is the module that defines `STUDY`. A module is imported only when its study is used.
+A study is a question, the code that measures it, and the claims that the measurements decide. A package registers a
+study by an entry point of the group `trialogue_lab.studies`. Its name is the name of the study, and its value is the
+module that defines `STUDY`. A module is imported only when its study is used.
 """
 
 import ast
@@ -23,7 +24,10 @@ GROUP = "trialogue_lab.studies"
 
 
 def modules() -> dict[str, str]:
-    """Return the module of every study by name, first the packages in this folder, then the registered ones."""
+    """Return the module name of every study by its name.
+
+    The packages in this folder come first, and then the registered studies.
+    """
     built_in = {
         module.name.replace("_", "-"): f"{__name__}.{module.name}"
         for module in pkgutil.iter_modules(__path__)
@@ -34,7 +38,10 @@ def modules() -> dict[str, str]:
 
 
 def find(name: str) -> "Study[Any]":
-    """Import and return the study `name`.
+    """Import and return a study.
+
+    Args:
+        name: Name of the study, for example "potts-coherence".
 
     Raises:
         InputError: If no such study exists, with a suggestion of the closest names, or if its module is broken.
@@ -60,7 +67,11 @@ def find(name: str) -> "Study[Any]":
 
 
 def importable(complain: Callable[[str], None]) -> "list[Study[Any]]":
-    """Return every study that can be imported. `complain` is called with one line for each of the others."""
+    """Return every study that can be imported.
+
+    Args:
+        complain: Function that is called with a one-line message for each study that cannot be imported.
+    """
     found = []
     for name in modules():
         try:
@@ -71,7 +82,10 @@ def importable(complain: Callable[[str], None]) -> "list[Study[Any]]":
 
 
 def questions() -> dict[str, str]:
-    """Return the question of every study by name, read from the module's source without importing it."""
+    """Return the question of every study by its name.
+
+    The question is the first paragraph of the module's docstring. It is read from the source, without an import.
+    """
     return {name: _question(module) for name, module in modules().items()}
 
 

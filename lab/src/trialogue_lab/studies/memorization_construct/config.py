@@ -16,19 +16,25 @@ CONTEXT = 2
 class Config(Settings):
     """Settings of one run. The defaults are the preset `default`.
 
+    The networks have one attention layer, and their weights are computed. A context is a sequence of two tokens.
+
     Args:
-        seeds: Seeds of the distributions, the associations, the priors and the generic heads.
-        vocab_size: Number of tokens N in the experiment that stores the distributions after all pairs of tokens.
-        width: Width of the narrow network. The width of the wide network is `vocab_size` - 1.
-        head_width: Head width of the networks that store all distributions. It is small, so that features are added in
-            small steps.
-        provisions: Additional features as a share of the number of contexts. They are rounded up to whole heads.
-        small_vocab_size: Number of tokens in the experiments that store only some contexts or compare encoders.
-        association_heads: Numbers of heads of width two, in two dimensions.
+        seeds: Seeds of the random distributions, tokens and attention heads.
+        vocab_size: Number of tokens N in the experiment in which a network stores the distributions of all contexts.
+        width: Embedding width of the narrow network. The width of the wide network is `vocab_size` - 1.
+        head_width: Head width of the networks that store all distributions. It is small, so that the number of features
+            can be increased in small steps.
+        provisions: Numbers of features in excess of the number of contexts, as shares of this number. They are rounded
+            up to whole heads.
+        small_vocab_size: Number of tokens in all other experiments.
+        association_heads: Numbers of heads of the networks that store one token per context. Their embedding and head
+            widths are 2.
         kept_heads: Numbers of heads of the networks that store the most likely contexts.
-        prior_exponent: Exponent a of the prior of contexts: the r-th most likely one has a prior proportional to r^-a.
-        widths: Widths of encoders. All are below the rank of the distributions.
-        look_up_width: Width of the encoders of Theorem 2, large enough for nearly orthogonal vectors.
+        prior_exponent: Exponent a of the probabilities of contexts: the r-th most likely one has a probability
+            proportional to r^-a.
+        widths: Ranks of the encoders, which are tables of logits of limited rank. All are below the rank of the
+            distributions.
+        look_up_width: Rank of the encoders of Theorem 2. It is large enough for nearly orthogonal vectors.
     """
 
     seeds: Seeds = tuple(range(101, 113))

@@ -1,10 +1,8 @@
-"""Tasks of a run: the ranks of features, and for each seed the networks that are built."""
+"""Tasks of a run: ranks of feature matrices, and networks with computed weights for each seed."""
 
 import math
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,14 +10,13 @@ from torch import Tensor
 from trialogue.errors import InputError
 from trialogue.oracles import whole_sequences
 from trialogue.randomness import generator, numpy_generator
-from trialogue_lab.ledger import Part, parts_by_seed
+from trialogue_lab.ledger import MeasuredRows, Part, parts_by_seed
 from trialogue_lab.studies.memorization_construct.config import CONTEXT, Config
 from trialogue_lab.theory import memorization
 
-Row = Iterator[dict[str, Any]]
 _ATTEMPTS = 10
 PLANE = 2
-"""Width of the networks and of the heads that store associations in two dimensions."""
+"""Embedding width and head width of the networks that store one token per context."""
 
 SHAPES = tuple(
     (size, length, width, head_width, heads)
@@ -37,7 +34,7 @@ SHAPES = tuple(
     )
     for head_width in sorted({1, 2, width // 2, width} - {0})
 )
-"""Shapes (N, S, d, d_h, H) for which the rank of the features is measured."""
+"""Network shapes (N, S, d, d_h, H): tokens, context length, embedding width, head width, heads."""
 _SHAPE_COLUMNS = ("vocab_size", "context", "width", "head_width", "heads")
 
 
@@ -63,13 +60,13 @@ def sample_distributions(seed: int, contexts: int, vocab_size: int, name: str = 
         name: Name of the random stream.
 
     Returns:
-        Log-probabilities (T, N), float64. Probabilities below 1e-12 are raised to it.
+        Log-probabilities (T, N), float64. Probabilities below 1e-12 are replaced by 1e-12.
     """
     distributions = numpy_generator(seed, name).dirichlet([0.5] * vocab_size, contexts)
     return torch.from_numpy(distributions).clamp_min(1e-12).log().log_softmax(1)
 
 
-def _ranks(_: Path) -> Row:
+def _ranks(_: Path) -> MeasuredRows:
     for size, length, width, head_width, heads in SHAPES:
         shape = (size, length, width, head_width, heads)
         yield {
@@ -83,12 +80,12 @@ def _ranks(_: Path) -> Row:
         }
 
 
-def _networks(config: Config, seed: int, _: Path) -> Row:
+def _networks(config: Config, seed: int, _: Path) -> MeasuredRows:
     for measure in (_held, _associations, _likeliest, _encoders):
         yield from measure(config, seed)
 
 
-def _held(config: Config, seed: int) -> Row:
+def _held(config: Config, seed: int) -> MeasuredRows:
     size = config.vocab_size
     contexts = whole_sequences(size, CONTEXT)
     targets = sample_distributions(seed, len(contexts), size)
@@ -112,8 +109,8 @@ def _held(config: Config, seed: int) -> Row:
             }
 
 
-def _associations(config: Config, seed: int) -> Row:
-    """Store as many associations as there are features, and measure the accuracy on all contexts."""
+def _associations(config: Config, seed: int) -> MeasuredRows:
+    """Store one token for as many contexts as possible, and measure the accuracy on all."""
     size = config.small_vocab_size
     contexts = whole_sequences(size, CONTEXT)
     order = torch.randperm(len(contexts), generator=generator(seed, "order"))
@@ -141,7 +138,7 @@ def _associations(config: Config, seed: int) -> Row:
 def _build_with_retries(
     tokens: Tensor, contexts: Tensor, heads: int, seed: int, vocab_size: int
 ) -> tuple[memorization.Memorized, int]:
-    """Build a network that stores the associations, and return it with the number of attempts.
+    """Build a network that stores one token per context, and count the attempts.
 
     In two dimensions and without additional features, some random heads are so badly conditioned that rounding lowers
     the rank of their features. Such heads are sampled again.
@@ -160,7 +157,7 @@ def _build_with_retries(
                 raise
 
 
-def _likeliest(config: Config, seed: int) -> Row:
+def _likeliest(config: Config, seed: int) -> MeasuredRows:
     size = config.small_vocab_size
     contexts = whole_sequences(size, CONTEXT)
     targets = sample_distributions(seed, len(contexts), size)
@@ -184,7 +181,7 @@ def _likeliest(config: Config, seed: int) -> Row:
         }
 
 
-def _encoders(config: Config, seed: int) -> Row:
+def _encoders(config: Config, seed: int) -> MeasuredRows:
     size = config.small_vocab_size
     targets = sample_distributions(seed, size**CONTEXT, size, "encoded")
     for width in (*config.widths, size - 1):

@@ -1,11 +1,12 @@
 """What does an attention-only transformer need to store the S-gram distribution of a text, compared with a table?
 
-Applies the construction of the document on memorization in attention-only transformers to real text. The targets are
-the next-token distributions after the most frequent contexts of S tokens, weighted by how often the contexts occur.
-Networks store all distributions exactly, as many of the most likely ones as they have features (Theorem 1, with its
-bounds), or all of them by ridge regression. They are compared with an n-gram table of as many bytes, with a network of
-the same shape that is trained on the text, and with a transformer of as many parameters. The cost of a narrow embedding
-is reported separately, as the divergence of the nearest encoder. All methods are also evaluated on held-out text.
+A context is a sequence of S tokens. The targets are the next-token distributions after the most frequent contexts of a
+text, weighted by how often the contexts occur. Networks with computed weights store all distributions exactly, or as
+many of the most likely ones as they have features (dimensions of the joint output of the heads; Theorem 1), or
+approximate all by ridge regression. They are compared with an n-gram table of as many bytes, with a network of the same
+shape that is trained on the text, and with a transformer of as many parameters. The cost of a narrow embedding is
+reported separately, as the divergence of the nearest encoder, a table of logits of limited rank. All methods are also
+evaluated on held-out text.
 
 One replication is one sample of the text, with its own rows, random heads, initial weights and batches.
 

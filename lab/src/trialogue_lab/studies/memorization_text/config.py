@@ -16,8 +16,12 @@ TRAINED, TRANSFORMER, TABLE = "trained", "transformer", "table"
 class Config(Settings):
     """Settings of one run. The defaults are the preset `default`.
 
+    Networks store the next-token distributions after the most frequent contexts of a text. A context is a sequence of S
+    tokens.
+
     Args:
-        seeds: Indices of the samples. Each one is also the seed of its random heads, initial weights and batches.
+        seeds: Indices of the samples of the text. Each one is also the seed of its random heads, initial weights and
+            batches.
         text: Name of a corpus of the hub, or path of a file or folder. A path in the working directory takes
             precedence. Empty for a small generated text, for tests.
         test_share: Share of the text, at its end, that is held out if a file or folder has no test split.
@@ -29,9 +33,10 @@ class Config(Settings):
         contexts: Number of contexts to store: the most frequent ones of the sample, or all if it has fewer.
         smoothing: Number that is added to every count of a token after a context.
         widths: Embedding widths d, which are also the head widths.
-        shares: Number of features of the networks that do not store all contexts, as a share of the number of contexts.
+        shares: Numbers of features of the networks that cannot store all contexts, as shares of the number of contexts.
+            A network stores at most one context per feature.
         provision: Additional features of the networks that store all contexts, as a share of the number of contexts.
-        trained_shares: Shares for which networks of as many parameters are trained.
+        trained_shares: Shares for which networks with as many parameters are trained.
         steps: Number of training steps of trained networks.
         batch_size: Batch size of trained networks.
         attention_rate: Learning rate of attention-only transformers.

@@ -1,7 +1,7 @@
 """Tasks of a run: the distributions of each sample of the text, and the methods that approximate them."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, get_args
@@ -14,14 +14,13 @@ from trialogue.models.networks.attention_only import AttentionOnly, AttentionOnl
 from trialogue_lab.data.ngram_table import NgramTable
 from trialogue_lab.data.ngrams import ngram_distributions
 from trialogue_lab.data.sentences import corpus_or_sentences
-from trialogue_lab.ledger import Part, parts_by_seed, record_model
+from trialogue_lab.ledger import MeasuredRows, Part, parts_by_seed, record_model
 from trialogue_lab.studies.memorization_text import networks
 from trialogue_lab.studies.memorization_text.config import EXACT, TABLE, TRAINED, TRANSFORMER, Config
 from trialogue_lab.theory import memorization
 from trialogue_lab.theory.memorization.approximation import Method
 from trialogue_lab.theory.memorization.targets import divergence
 
-Row = Iterator[dict[str, Any]]
 Predictor = Callable[[Tensor], Tensor]
 """Function from contexts (n, S) to log-probabilities (n, N) of the next token."""
 WEIGHT_BYTES = 4
@@ -38,11 +37,13 @@ def parts(config: Config) -> list[Part]:
 
 
 class TextSample:
-    """Next-token distributions after the most frequent contexts of a sample, and its held-out text.
+    """Next-token distributions after the most frequent contexts of a text sample, and held-out text.
+
+    A context is a sequence of S tokens. These contexts are the ones that networks are built to store.
 
     Args:
         config: Settings of the run.
-        context: Context length S, in tokens.
+        context: Context length S.
         rows: Text of the sample (n, L), int64.
         held_out: Held-out text (m, L), int64.
     """
@@ -59,7 +60,7 @@ class TextSample:
         self.known = torch.tensor([tuple(row) in stored for row in self.held_out.contexts.tolist()])
 
     def scores(self, predictor: Predictor) -> dict[str, float]:
-        """Score predictions of the next token on the stored contexts and on held-out text.
+        """Score predictions of the next token, on the sample and on held-out text.
 
         Args:
             predictor: Function from contexts (n, S) to log-probabilities (n, N).
@@ -72,14 +73,14 @@ class TextSample:
         return {"kl": kl, **self.losses(predictor)}
 
     def losses(self, predictor: Predictor) -> dict[str, float]:
-        """Return the losses of predictions of the next token on held-out text, in nats per token.
+        """Return the losses on held-out text, in nats per token.
 
         Args:
             predictor: Function from contexts (n, S) to log-probabilities (n, N).
 
         Returns:
-            `held_out`, the mean over all positions, and `held_out_known`, the mean over positions after stored
-            contexts.
+            `held_out`, the mean over all positions, and `held_out_known`, the mean over positions whose context is
+            among the most frequent ones of the sample.
         """
         counts = self.held_out.counts
         losses = -(counts * predictor(self.held_out.contexts)).sum(1)
@@ -90,11 +91,11 @@ class TextSample:
 
     @property
     def known_share(self) -> float:
-        """Share of the positions of the held-out text whose contexts are among the most frequent ones."""
+        """Share of the held-out positions whose contexts are among the most frequent ones."""
         return float(self.held_out.counts[self.known].sum() / self.held_out.counts.sum())
 
 
-def _measure_sample(config: Config, seed: int, artifacts: Path) -> Row:
+def _measure_sample(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
     sizes = {"vocab_size": config.vocab_size, "length": config.length}
     corpus = corpus_or_sentences(config.text, artifacts, **sizes, test_share=config.test_share)
     record_model({"text": config.text or "made-up sentences", "files": corpus.fingerprint})
@@ -112,7 +113,7 @@ def _measure_sample(config: Config, seed: int, artifacts: Path) -> Row:
 
 
 def _text_row(config: Config, sample: TextSample) -> dict[str, Any]:
-    """Describe the distributions, and score the distribution of single tokens and the full table."""
+    """Describe the distributions, and score two baselines: token frequencies and a table of all counts."""
     table = NgramTable(sample.orders, smoothing=config.smoothing)
     alone = sample.orders[0].log_probs(config.smoothing)
     scores = sample.scores(lambda contexts: alone.expand(len(contexts), -1))
@@ -130,7 +131,9 @@ def _text_row(config: Config, sample: TextSample) -> dict[str, Any]:
     }
 
 
-def _measure_width(config: Config, sample: TextSample, width: int, seed: int, artifacts: Path) -> Row:
+def _measure_width(
+    config: Config, sample: TextSample, width: int, seed: int, artifacts: Path
+) -> MeasuredRows:
     encoder = memorization.nearest_encoder(sample.targets, width, sample.prior)
     truncated = memorization.truncated_encoder(sample.targets, width, sample.prior)
     yield {"kind": "encoder", "kl": encoder.kl, "truncated": truncated.kl}
@@ -164,8 +167,8 @@ def _size_columns(parameters: int) -> dict[str, int]:
 
 def _built_rows(
     sample: TextSample, encoder: memorization.Encoder, shape: AttentionOnlyConfig, seed: int, *, exact: bool
-) -> Row:
-    """Build networks that store all distributions, or that approximate them by both methods."""
+) -> MeasuredRows:
+    """Build networks that store all distributions, or that approximate them by both methods of `Method`."""
     target = (sample.targets, sample.contexts, shape.width, shape.heads, shape.head_width, seed)
     if exact:
         built = memorization.memorize(*target, prior=sample.prior, encoder=encoder)
@@ -192,7 +195,7 @@ def _built_rows(
 
 
 def _built_scores(sample: TextSample, network: AttentionOnly) -> dict[str, float]:
-    """Return the scores of a network in float64, and its KL with weights cast to float32."""
+    """Return the scores in float64, and the KL divergence with weights cast to float32."""
     scores = sample.scores(partial(networks.next_token_log_probs, network))
     single = networks.next_token_log_probs(network.float(), sample.contexts)
     return scores | {"kl_float32": divergence(sample.targets, single, sample.prior)}
@@ -200,7 +203,7 @@ def _built_scores(sample: TextSample, network: AttentionOnly) -> dict[str, float
 
 def _trained_rows(
     config: Config, sample: TextSample, shape: AttentionOnlyConfig, seed: int, artifacts: Path
-) -> Row:
+) -> MeasuredRows:
     """Train a network of the same shape and a transformer of as many parameters."""
     equal = networks.matching_transformer(config.vocab_size, shape.context, config.layers, shape.parameters)
     for method, each in ((TRAINED, shape), (TRANSFORMER, equal)):

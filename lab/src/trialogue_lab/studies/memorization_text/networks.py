@@ -79,7 +79,7 @@ def trained_network(
     seed: int,
     folder: Path,
 ) -> AttentionOnly | Transformer:
-    """Train a network to predict the next token of a text, or load it if it was trained before.
+    """Train a network to predict the next token of a text, or load it.
 
     Args:
         config: Settings of the training.
@@ -121,7 +121,11 @@ def next_token_log_probs(network: AttentionOnly | Transformer, contexts: Tensor)
 
 
 def count_parameters(network: AttentionOnly | Transformer) -> int:
-    """Return the number of parameters of the network."""
+    """Return the number of parameters of a network.
+
+    Args:
+        network: The network.
+    """
     return sum(parameter.numel() for parameter in network.parameters())
 
 

@@ -10,6 +10,7 @@ from trialogue.display.figures import BAD, COLORS, GOOD, OURS, QUIET, panels
 from trialogue_lab.ledger import Cells, Rows, figure, finish, result_table
 from trialogue_lab.studies.memorization_text import config
 
+# Label, format and color of the curve of each method.
 _STYLES: dict[Any, tuple[str, str, str]] = {
     config.LIKELIEST: ("most likely stored exactly (Theorem 1)", "v-", BAD),
     config.RIDGE: ("ridge regression", "s-", OURS),
@@ -18,7 +19,6 @@ _STYLES: dict[Any, tuple[str, str, str]] = {
     config.TRANSFORMER: ("transformer, trained", "P", COLORS[3]),
     config.TABLE: ("n-gram table", "o--", GOOD),
 }
-"""Label, format and color of the curve of each method."""
 _FLOOR = 1e-4
 _KILO = 1000
 
@@ -71,7 +71,7 @@ def _bytes_figure(rows: Rows) -> Drawing:
 
 
 def _draw_by_size(axes: Axes, table: DataFrame, column: str) -> None:
-    """Draw medians of a column by kilobytes: one line per method and width, and one line for all tables."""
+    """Draw medians of a column by kilobytes, with one line for all tables of counts."""
     tables = table.method == config.TABLE
     networks = table[~tables & (table.method != config.LIKELIEST)]
     for (width, method), line in networks.groupby(["width", "method"]):

@@ -19,7 +19,7 @@ _SETTING = ["seed", "context", "width", "share"]
 
 
 def _width(rows: Rows, wide: bool) -> int:
-    """Return the largest width that was measured, or the smallest."""
+    """Return the largest or the smallest measured embedding width."""
     widths = rows["encoder"].width
     return int(widths.max() if wide else widths.min())
 
@@ -28,13 +28,12 @@ def _width(rows: Rows, wide: bool) -> int:
 def text(rows: Rows, column: str, context: int) -> "Series[float]":
     """Return a property of the next-token distributions of a text sample.
 
-    The distributions are estimated from the counts of tokens after each of the most frequent contexts. A context is a
-    sequence of S tokens.
+    They are estimated from the counts of tokens after the most frequent contexts (sequences of S tokens).
 
     Args:
-        rows: Measured rows of a run, by kind.
-        column: Name of the property, for example "entropy" in nats, "contexts" for the number of stored contexts, or
-            "alone_kl" for the KL divergence of the token frequencies from the distributions, in nats.
+        rows: Measurements of a run, with one DataFrame per kind.
+        column: Name of the property, for example "entropy" in nats, "contexts" for the number of contexts, or
+            "alone_kl" for the KL divergence from the distributions to plain token frequencies, in nats.
         context: Context length S.
 
     Returns:
@@ -45,13 +44,13 @@ def text(rows: Rows, column: str, context: int) -> "Series[float]":
 
 @samples
 def encoder(rows: Rows, column: str, context: int, wide: bool) -> "Series[float]":
-    """Return the KL divergence, in nats, between the next-token distributions of a text and an encoder.
+    """Return the KL divergence, in nats, from a text's next-token distributions to a low-rank table.
 
-    An encoder is a table of logits of limited rank that approximates the distributions.
+    The table contains logits.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        column: "kl" for an encoder that is optimized numerically, or "truncated" for the truncated singular value
+        rows: Measurements of a run, with one DataFrame per kind.
+        column: "kl" if the table is optimized numerically, or "truncated" if it is a truncated singular value
             decomposition.
         context: Number of tokens of a context.
         wide: Whether to select the largest rank instead of the smallest.
@@ -69,7 +68,7 @@ def network(
     """Return a measured value of one method that stores the next-token distributions of a text.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         column: Name of the value: "kl" for the divergence from the distributions in nats, "held_out" for the loss on
             held-out text in nats per token, "bytes" for the size of the parameters, or another column.
         method: "exact" (constructed network that stores all contexts), "likeliest" (constructed, stores the most
@@ -99,18 +98,19 @@ def _by_seed(table: DataFrame, column: str) -> "Series[float]":
 
 @samples
 def digits_over(rows: Rows, first: str, second: str) -> "Series[float]":
-    """Return the decimal logarithm of the ratio of two methods' KL divergences.
+    """Return the decimal log ratio of the KL divergences of two methods.
 
-    Both divergences are from the next-token distributions of the text. The ratio is computed for every context length,
-    embedding width and number of features for which both methods were measured. The logarithms are then averaged.
+    The methods store next-token distributions. The ratio is computed for every context length, embedding width and
+    number of features that both methods have.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        first: Method in the numerator, for example "likeliest", "ridge", "trained", "transformer" or "table".
+        rows: Measurements of a run, with one DataFrame per kind.
+        first: Method in the numerator, for example "likeliest", "ridge", "trained", "transformer" or "table" (see
+            `network`).
         second: Method in the denominator.
 
     Returns:
-        One mean per sample of the text.
+        One mean logarithm per sample of the text.
 
     Raises:
         NoRows: If the methods were not both measured.
@@ -123,12 +123,12 @@ def digits_over(rows: Rows, first: str, second: str) -> "Series[float]":
 def beyond(rows: Rows, first: str, second: str, column: str) -> "Series[float]":
     """Return the difference of a measured value between two methods that store next-token distributions.
 
-    The difference is computed for every context length, embedding width and number of features for which both methods
-    were measured. The differences are then averaged.
+    The difference is computed for every context length, embedding width and number of features that both methods have.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        first: Method in the minuend, for example "likeliest", "ridge", "trained", "transformer" or "table".
+        rows: Measurements of a run, with one DataFrame per kind.
+        first: Method in the minuend, for example "likeliest", "ridge", "trained", "transformer" or "table" (see
+            `network`).
         second: Method that is subtracted.
         column: Name of the value, for example "held_out", the loss on held-out text in nats per token.
 
@@ -144,20 +144,20 @@ def beyond(rows: Rows, first: str, second: str, column: str) -> "Series[float]":
 
 @samples
 def digits_over_alone(rows: Rows, method: str, share: float) -> "Series[float]":
-    """Return the decimal logarithm of the ratio of a method's KL divergence to the divergence of token frequencies.
+    """Return the decimal log ratio of KL divergences, a method over plain token frequencies.
 
     Token frequencies predict the next token without its context. Both divergences are from the next-token distributions
-    of the text. The minimum is taken over context lengths and embedding widths. A positive result means that the method
-    is always worse than token frequencies.
+    of the text.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        method: Name of the method, for example "likeliest" for constructed networks that store the most frequent
+        rows: Measurements of a run, with one DataFrame per kind.
+        method: Name of the method, for example "likeliest" for networks that are built to store the most frequent
             contexts.
         share: Number of features, as a share of the number of contexts.
 
     Returns:
-        One minimum per sample of the text.
+        One minimum over context lengths and embedding widths, per sample of the text. If it is positive, the method is
+        always worse than token frequencies.
     """
     table = rows.where("network", method=method, share=share).set_index(["seed", "context"])
     alone = rows["text"].set_index(["seed", "context"]).alone_kl
@@ -166,12 +166,13 @@ def digits_over_alone(rows: Rows, method: str, share: float) -> "Series[float]":
 
 @samples
 def bytes_over_table(rows: Rows, context: int, wide: bool) -> "Series[float]":
-    """Return the ratio of the size of a constructed network to the size of a table of counts, both in bytes.
+    """Return the size of a network divided by the size of a table, in bytes.
 
-    The network and the table store the next-token distributions of all contexts of a text sample.
+    Both store the next-token distributions of all contexts of a text sample. The weights of the network are computed,
+    not trained.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         context: Number of tokens of a context.
         wide: Whether to select the largest embedding width instead of the smallest.
 
@@ -189,32 +190,30 @@ def bytes_over_table(rows: Rows, context: int, wide: bool) -> "Series[float]":
 
 @exact
 def least_slack(rows: Rows, bound: str) -> float:
-    """Return the smallest log ratio of an upper bound in Theorem 1 to the error that it bounds.
+    """Return the smallest log ratio of a bound in Theorem 1 to the bounded error.
 
-    A constructed network stores the most frequent contexts of an encoder, which is a table of logits of limited rank.
-    The error is the absolute difference between the KL divergences of the network and of the encoder from the text's
-    distributions. The minimum is taken over samples and settings. The bound holds if the minimum is at least zero.
+    A network stores the most frequent contexts of an encoder, a table of logits of limited rank. The error is the
+    absolute difference between the KL divergences of the network and of the encoder from the text's distributions.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         bound: Column of the bound: "tight" for equation 13, or "loose" for equation 14.
 
     Returns:
-        The smallest natural logarithm of the ratio.
+        The smallest natural log ratio over samples and settings. The bound holds if it is at least zero.
     """
     return float(np.log(_slack(rows, bound)).min())
 
 
 @samples
 def tightness(rows: Rows, bound: str) -> "Series[float]":
-    """Return the decimal logarithm of the ratio of an upper bound in Theorem 1 to the error that it bounds.
+    """Return the decimal log ratio of a bound in Theorem 1 to the bounded error.
 
-    A constructed network stores the most frequent contexts of an encoder, which is a table of logits of limited rank.
-    The error is the absolute difference between the KL divergences of the network and of the encoder from the text's
-    distributions.
+    A network stores the most frequent contexts of an encoder, a table of logits of limited rank. The error is the
+    absolute difference between the KL divergences of the network and of the encoder from the text's distributions.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         bound: Column of the bound: "tight" for equation 13, or "loose" for equation 14.
 
     Returns:
@@ -224,7 +223,7 @@ def tightness(rows: Rows, bound: str) -> "Series[float]":
 
 
 def _slack(rows: Rows, bound: str) -> "Series[float]":
-    """Return the ratio of a bound to the quantity that it bounds, for networks whose bounds are finite."""
+    """Return the ratio of a bound to the bounded error, for networks with finite bounds."""
     table = rows.where("network", method=LIKELIEST).set_index("seed")
     table = table[(table.left > 0) & table.loose.notna()]
     return table[bound] / (table.kl - table.encoder_kl).abs()
@@ -232,23 +231,23 @@ def _slack(rows: Rows, bound: str) -> "Series[float]":
 
 @samples
 def digits_of_optimum(rows: Rows) -> "Series[float]":
-    """Return the decimal logarithm of the ratio of the KL divergences of two encoders, optimized over truncated.
+    """Return the decimal log ratio of KL divergences of an optimized and a truncated table.
 
-    An encoder is a table of logits of limited rank that approximates the next-token distributions of a text. It is
-    either optimized numerically or computed by truncating a singular value decomposition.
+    Both tables approximate the next-token distributions of a text. One is optimized numerically, and the other is a
+    truncated singular value decomposition.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
-        One mean per sample of the text, over context lengths and ranks.
+        One mean logarithm per sample of the text, over context lengths and ranks.
     """
     table = rows["encoder"]
     return (table.kl / table.truncated).map(math.log10).groupby(table.seed).mean()
 
 
 def _compared(rows: Rows, column: str, first: str, second: str) -> DataFrame:
-    """Return a column of two methods, by sample and setting, for settings that have both methods."""
+    """Return a column for two methods, restricted to settings that both methods have."""
     table = rows["network"].pivot(index=_SETTING, columns="method", values=column)
     if not {first, second} <= set(table):
         raise NoRows(f"{first} and {second} were not both measured")

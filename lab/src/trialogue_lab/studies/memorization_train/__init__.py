@@ -1,10 +1,11 @@
 """How many associations does a trained attention-only transformer store, compared with the proven lower bound?
 
-Replicates the experiments of the document on memorization in attention-only transformers. Each network is trained to
-predict one random token for every pair of tokens. Its accuracy is measured as a function of the number of heads, the
-head width, the embedding width and the number of parameters. It is compared with the lower bound, with the previous
-bound and with the published accuracies. For the published curves in d_h and d, all heads shared one map to d_h numbers
-and one map back. The study repeats these experiments with shared maps and with the per-head values of equation 1.
+An association is a pair of tokens and one random token that the network must predict after it. The study replicates the
+experiments of the document on memorization in attention-only transformers. Accuracy is measured as a function of the
+number of heads, the head width d_h, the embedding width d and the number of parameters. It is compared with the lower
+bound, with the previous bound and with the published accuracies. For the published curves in d_h and d, all heads
+shared one value map to d_h numbers and one map back. The study repeats these experiments with shared maps and with a
+separate value map per head (equation 1).
 
 Deviations: Every training step uses all contexts. The published steps use batches of 256 out of 16,384 sampled
 contexts. Accuracy is measured at the end of training on all contexts. The published accuracy is the mean over the last
@@ -23,6 +24,5 @@ within a quarter.
 from trialogue_lab.ledger import Study
 
 STUDY = Study.of_package(
-    __name__,
-    source="Memorization in attention-only transformers: section 5, appendix B, Experiments 1 to 6",
+    __name__, source="Memorization in attention-only transformers: section 5, appendix B, Experiments 1 to 6"
 )

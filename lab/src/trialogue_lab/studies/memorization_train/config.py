@@ -17,27 +17,29 @@ CONTEXT = 2
 class Config(Settings):
     """Settings of one run.
 
-    Each seed trains every network once, with its own random associations and initial weights. The networks have the
-    sizes of Experiments 1 to 6. The large and the deep experiments use smaller networks than the document.
+    Each seed trains every network once to predict one random token after each pair of tokens. The networks have the
+    sizes of the document's Experiments 1 to 6. The large and the deep networks are smaller than in the document.
 
     Args:
-        seeds: Seeds of the associations and the initial weights.
+        seeds: Seeds of the random tokens and the initial weights.
         steps: Steps of Adam, each on all contexts.
         learning_rate: Peak learning rate. It is reached after a tenth of the steps and then falls linearly to zero.
         initial_scale: Standard deviation of the initial embeddings.
         vocab_size: Number of tokens in Experiments 1 to 4.
-        widths: Widths d = d_h of the networks with `heads` heads (Experiments 1 and 4).
+        widths: Widths of the networks with `heads` heads, whose heads are as wide as the embedding (Experiments 1 and
+            4).
         heads: Numbers of heads in Experiments 1 and 4.
-        fixed_heads: Number of heads of the networks whose widths vary.
-        fixed_width: Value of the width that is held constant while the other one varies.
+        fixed_heads: Number of heads in Experiments 2 and 3, where the widths vary.
+        fixed_width: Width of the embedding in Experiment 2, and of the heads in Experiment 3.
         head_widths: Head widths below `fixed_width` (Experiment 2).
         embedding_widths: Embedding widths other than `fixed_width` (Experiment 3).
         mlp_vocab_size: Number of tokens in Experiment 5.
-        mlp_heads: Number of heads H, compared with one head and an MLP of width 2 d (H - 1) (Experiment 5).
+        mlp_heads: Numbers of heads H in Experiment 5. Each is compared with one head and an MLP of width 2 d (H - 1),
+            where d is the embedding width.
         small_vocab_size: Number of tokens in Experiment 6.
-        small_heads: Number of heads in two dimensions (Experiment 6).
+        small_heads: Numbers of heads in Experiment 6, where all widths are 2.
         large_vocab_size: Number of tokens in the large experiment.
-        large_widths: Widths d = d_h in the large experiment.
+        large_widths: Embedding and head widths in the large experiment.
         large_heads: Numbers of heads in the large experiment.
         deep_vocab_size: Number of tokens in the experiment with several layers.
         deep_width: Width in the experiment with several layers.

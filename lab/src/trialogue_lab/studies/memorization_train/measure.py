@@ -1,9 +1,7 @@
 """Tasks of a run. Each one trains the networks of one experiment for one seed."""
 
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,12 +10,12 @@ from torch.nn import functional
 from trialogue.models.networks.attention_only import AttentionOnly, AttentionOnlyConfig
 from trialogue.randomness import generator, seed_of
 from trialogue.training import train
-from trialogue_lab.ledger import Part
+from trialogue_lab.ledger import MeasuredRows, Part
 from trialogue_lab.studies.memorization_train.config import CONTEXT, Config
 from trialogue_lab.theory.memorization import accuracy_bound, capacity, previous_capacity
 
 Network = tuple[str, AttentionOnlyConfig]
-"""Form and shape of a network."""
+"""Form (one of the names below) and shape of a network."""
 PER_HEAD, SHARED, MLP, DEEP = "per-head", "shared", "MLP", "deep"
 """Forms of networks: per-head values (equation 1), one map for all heads, one head and an MLP, or several layers."""
 
@@ -25,7 +23,9 @@ _COLUMNS = ("vocab_size", "width", "head_width", "heads", "layers", "mlp_width",
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run. Each task trains the networks of one experiment for one seed.
+    """Return the tasks of a run, one per experiment and seed.
+
+    Each task trains the networks of its experiment.
 
     Args:
         config: Settings of the run.
@@ -48,9 +48,9 @@ def experiments(config: Config) -> dict[str, list[Network]]:
         config: Settings of the run.
 
     Returns:
-        For each name of an experiment, a list of pairs of the form and the shape of a network. The form is "per-head"
-        (every head has its own value map), "shared" (one value map for all heads), "MLP" (one head and an MLP) or
-        "deep" (several layers).
+        For each name of an experiment, the networks as pairs of form and shape. The form is "per-head" (every head has
+        its own value map), "shared" (one value map for all heads), "MLP" (one head and an MLP) or "deep" (several
+        layers).
     """
 
     def net(form: str, size: int, width: int, head_width: int, heads: int, **fields: int) -> Network:
@@ -100,11 +100,11 @@ def experiments(config: Config) -> dict[str, list[Network]]:
 
 
 def association_loss(model: AttentionOnly, tokens: Tensor) -> Tensor:
-    """Return the mean cross-entropy of a network that predicts one token for every context, in nats.
+    """Return the mean cross-entropy of the predicted tokens after all contexts, in nats.
 
     Args:
-        model: The network, which has N tokens and contexts of S tokens.
-        tokens: The correct token (N^S,), int64, for every context.
+        model: The network, with N tokens and contexts of S tokens.
+        tokens: The correct token after every context (N^S,), int64.
 
     Returns:
         The scalar loss.
@@ -141,7 +141,7 @@ def initial_network(config: Config, shape: AttentionOnlyConfig, seed: int) -> At
     return network
 
 
-def _trained(config: Config, seed: int, shapes: list[Network], _: Path) -> Iterator[dict[str, Any]]:
+def _trained(config: Config, seed: int, shapes: list[Network], _: Path) -> MeasuredRows:
     for form, shape in shapes:
         network, tokens = initial_network(config, shape, seed), sample_tokens(seed, shape.vocab_size)
         contexts = len(tokens)

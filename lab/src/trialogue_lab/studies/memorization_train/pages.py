@@ -20,7 +20,7 @@ _HEADS = "number of heads H"
 def _draw_accuracies(
     axes: Axes, table: DataFrame, against: str, by: str, title: str, xlabel: str, label: str = "{}"
 ) -> None:
-    """Draw one curve of accuracies for each value of the column `by`, with the bounds and the chance level."""
+    """Draw one curve of accuracies per value of the column `by`, with bounds."""
     curves(axes, table, against, "accuracy", by, label=label)
     bounds = table[table.form == PER_HEAD].groupby(against)[["bound", "previous"]].max()
     axes.plot(bounds.index, bounds.bound, "-", color=GOOD, label="lower bound")
@@ -31,7 +31,7 @@ def _draw_accuracies(
 
 
 def _draw_published(axes: Axes, rows: Rows, experiment: str, against: str, by: str) -> None:
-    """Draw published accuracies as diamonds in the colors of the curves for the values of the column `by`."""
+    """Draw published accuracies as diamonds in the colors of the curves."""
     points = statistics.with_published(rows, experiment)
     points = points.groupby([*SHAPE, "published"])[["accuracy", "parameters"]].mean().reset_index()
     values = sorted(statistics.trained(rows, experiment)[by].unique())

@@ -1,7 +1,8 @@
-"""Statistics of the study about networks that are trained to associate a random token with every context.
+"""Statistics of the study about networks that are trained to predict one random token after every context.
 
-Networks have attention only, except where an MLP is named. d is the embedding width, d_h the width of a head and H the
-number of heads. Each statistic has one number per seed, from one training of each network.
+A context is a pair of tokens. Networks have attention only, except where an MLP is named. d is the embedding width, d_h
+the width of a head and H the number of heads. Each statistic has one number per seed, from one training of each
+network.
 """
 
 from collections.abc import Callable
@@ -27,7 +28,7 @@ def trained(rows: Rows, experiment: str, form: str = "", **values: int) -> DataF
     """Return the measured rows of the trained networks of one experiment.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         experiment: Name of the experiment, for example "heads".
         form: Form of the networks: "per-head" if every head has its own value map, "shared" for one value map for all
             heads, "MLP" for one head and an MLP, or "deep" for several layers. Empty (default) for all forms.
@@ -54,12 +55,13 @@ def trained(rows: Rows, experiment: str, form: str = "", **values: int) -> DataF
 
 @trainings
 def accuracy(rows: Rows, /, experiment: str, form: str = PER_HEAD, **values: int) -> "Series[float]":
-    """Return the accuracy of networks that are trained to associate a random token with every context.
+    """Return the accuracy of trained networks.
 
-    The accuracy is measured on all contexts, which are also the training data.
+    They are trained to predict one random token after every context. The accuracy is measured on all contexts (pairs of
+    tokens), which are also the training data.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         experiment: Name of the experiment, for example "heads".
         form: Form of the networks: "per-head" (default) if every head has its own value map, "shared" for one value map
             for all heads, "MLP" for one head and an MLP, or "deep" for several layers.
@@ -73,23 +75,23 @@ def accuracy(rows: Rows, /, experiment: str, form: str = PER_HEAD, **values: int
 
 @trainings
 def least_beyond(rows: Rows) -> "Series[float]":
-    """Return the smallest difference between the accuracy of a trained network and its theoretical lower bound.
+    """Return the smallest difference between a trained accuracy and its theoretical lower bound.
 
-    The networks are trained to associate a random token with every context. The minimum is taken over all one-layer
-    networks without an MLP in which every head has its own value map.
+    The networks are trained to predict one random token after every context. They have one layer, no MLP, and a
+    separate value map in every head.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
-        One minimum per training seed.
+        One minimum over networks per training seed.
     """
     table = rows.where("training", form=PER_HEAD)
     return (table.accuracy - table.bound).groupby(table.seed).min()
 
 
 def line(table: DataFrame) -> tuple[float, float]:
-    """Fit the accuracy of trained networks as a linear function of the number of heads, by least squares.
+    """Fit the accuracy as a linear function of the number of heads, by least squares.
 
     Args:
         table: Rows of trained networks, with the columns `heads` and `accuracy`. Networks with an accuracy above 0.95
@@ -114,13 +116,13 @@ def _by_seed(table: DataFrame, statistic: Callable[[DataFrame], float]) -> "Seri
 
 @trainings
 def slope(rows: Rows, experiment: str, width: int, form: str = PER_HEAD) -> "Series[float]":
-    """Return the number of additional associations that a trained network stores per attention head.
+    """Return the number of additional contexts that a trained network stores per attention head.
 
-    An association is a context and the random token that the network must predict for it. The number is the
-    least-squares slope of the accuracy as a function of the number of heads, multiplied by the number of contexts.
+    The network is trained to predict one random token after every context. The number is the least-squares slope of its
+    accuracy in the number of heads, multiplied by the number of contexts.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         experiment: Name of the experiment, for example "heads".
         width: Embedding width.
         form: Form of the networks: "per-head" (default) if every head has its own value map, "shared" for one value map
@@ -135,33 +137,32 @@ def slope(rows: Rows, experiment: str, width: int, form: str = PER_HEAD) -> "Ser
 
 @trainings
 def straightness(rows: Rows, experiment: str, width: int, form: str = PER_HEAD) -> "Series[float]":
-    """Return the coefficient of determination of a linear fit of the accuracy to the number of heads.
+    """Return the R^2 of a linear fit of the accuracy to the number of heads.
 
-    The networks are trained to associate a random token with every context.
+    The networks are trained to predict one random token after every context.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         experiment: Name of the experiment, for example "heads".
         width: Embedding width.
-        form: Form of the networks: "per-head" (default) if every head has its own value map, "shared" for one value map
-            for all heads, or "deep" for several layers.
+        form: Form of the networks, as in `slope`.
 
     Returns:
-        One R^2 per training seed.
+        One coefficient of determination R^2 per training seed.
     """
     return _by_seed(trained(rows, experiment, form, width=width), lambda own: line(own)[1])
 
 
 @trainings
 def exponent(rows: Rows) -> "Series[float]":
-    """Return the exponent of a power law that relates the accuracy gained per head to the embedding width.
+    """Return the exponent of the accuracy gained per head as a function of width.
 
-    Networks are trained to associate a random token with every context, and their heads are as wide as the embedding.
-    The accuracy gained per head is the slope of a linear fit. The exponent is the slope of a second linear fit, of the
-    logarithm of the first slope to the logarithm of the width.
+    The networks are trained to predict one random token after every context, and their heads are as wide as the
+    embedding. The accuracy gained per head is the slope of a linear fit. The exponent is the slope of a second fit, of
+    the logarithm of this gain to the logarithm of the width.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         One exponent per training seed.
@@ -179,11 +180,11 @@ def exponent(rows: Rows) -> "Series[float]":
 def bend(rows: Rows, form: str) -> "Series[float]":
     """Return the curvature of the accuracy as a function of the head width.
 
-    Networks with a fixed embedding width (10 by default) are trained to associate a random token with every context. A
-    quadratic polynomial in the head width is fitted to their accuracies.
+    The networks are trained to predict one random token after every context. Their embedding width is fixed (10 by
+    default). A quadratic polynomial in the head width is fitted to the accuracies.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         form: Form of the networks: "per-head" if every head has its own value map, or "shared" for one value map for
             all heads.
 
@@ -198,10 +199,10 @@ def bend(rows: Rows, form: str) -> "Series[float]":
 def gain(rows: Rows, form: str, start: int, end: int) -> "Series[float]":
     """Return the increase in accuracy from a smaller to a larger embedding width.
 
-    Networks with a fixed head width (10 by default) are trained to associate a random token with every context.
+    The networks are trained to predict one random token after every context. Their head width is fixed (10 by default).
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         form: Form of the networks: "per-head" if every head has its own value map, or "shared" for one value map for
             all heads.
         start: The smaller embedding width.
@@ -215,16 +216,16 @@ def gain(rows: Rows, form: str, start: int, end: int) -> "Series[float]":
 
 @trainings
 def own_values(rows: Rows) -> "Series[float]":
-    """Return the gain in accuracy if every head has its own value map, compared with one value map for all heads.
+    """Return the gain in accuracy if every head has its own value map.
 
-    The networks are trained to associate a random token with every context. The gain is averaged over head widths below
-    the embedding width.
+    It is compared with one value map for all heads. The networks are trained to predict one random token after every
+    context.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
-        One mean difference per training seed.
+        One mean difference per training seed, over head widths below the embedding width.
     """
     table = trained(rows, "head-width")
     cells = table[table.head_width < table.width].pivot_table("accuracy", ["seed", "head_width"], "form")
@@ -233,13 +234,13 @@ def own_values(rows: Rows) -> "Series[float]":
 
 @trainings
 def mlp_gain(rows: Rows) -> "Series[float]":
-    """Return the accuracy of networks with one head and an MLP minus the accuracy of networks with several heads.
+    """Return the gain in accuracy from an MLP instead of additional heads.
 
-    The networks are trained to associate a random token with every context. Networks of both kinds are compared at
-    equal numbers of parameters.
+    The networks are trained to predict one random token after every context. The two kinds are compared at equal
+    numbers of parameters.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         One mean difference per training seed, over sizes of the networks.
@@ -250,14 +251,14 @@ def mlp_gain(rows: Rows) -> "Series[float]":
 
 @trainings
 def mlp_slope(rows: Rows) -> "Series[float]":
-    """Return the accuracy gained per parameter of an MLP divided by the accuracy gained per parameter of heads.
+    """Return the ratio of the accuracies gained per parameter, MLP over heads.
 
-    Networks are trained to associate a random token with every context. Starting from a network with one head, either
-    an MLP of increasing width or more heads are added. The gain per parameter is the slope of a linear fit of the
-    accuracy to the number of parameters.
+    The networks are trained to predict one random token after every context. A network with one head is extended by an
+    MLP of increasing width, or by more heads. The gain per parameter is the slope of a linear fit of the accuracy to
+    the number of parameters.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         One ratio of slopes per training seed.
@@ -275,7 +276,7 @@ def with_published(rows: Rows, experiment: str) -> DataFrame:
     """Return the published networks of an experiment, joined with our trainings of the same networks.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         experiment: Name of the experiment, a key of `POINTS`.
 
     Returns:
@@ -293,7 +294,7 @@ def ahead(rows: Rows, experiment: str) -> "Series[float]":
     """Return the accuracy of our trained networks minus the published accuracy of the same networks.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         experiment: Name of an experiment with published accuracies, for example "heads".
 
     Returns:
@@ -310,13 +311,13 @@ def ahead(rows: Rows, experiment: str) -> "Series[float]":
 
 @trainings
 def heads_against_depth(rows: Rows) -> "Series[float]":
-    """Return the accuracy of networks with one layer minus the accuracy of networks with several layers.
+    """Return the accuracy with one layer minus the accuracy with several layers.
 
-    The networks are trained to associate a random token with every context. Networks with one and with several layers
+    The networks are trained to predict one random token after every context. Networks with one and with several layers
     have the same total number of heads.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         One difference per training seed, between means over numbers of heads.
@@ -327,13 +328,14 @@ def heads_against_depth(rows: Rows) -> "Series[float]":
 
 @trainings
 def constant(rows: Rows, experiment: str, width: int) -> "Series[float]":
-    """Return the constant C in the formula C H d_h d for the number of associations that a trained network stores.
+    """Return the constant C in the formula C H d_h d for the stored contexts.
 
-    H is the number of heads, d_h the head width and d the embedding width. The constant is estimated from networks with
-    d_h = d, as the number of associations per additional head divided by d^2.
+    The network is trained to predict one random token after every context. H is the number of heads, d_h the head width
+    and d the embedding width. The constant is estimated from networks with d_h = d, as the number of contexts per
+    additional head divided by d^2.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         experiment: Name of the experiment, for example "heads".
         width: Embedding width d.
 
@@ -345,13 +347,13 @@ def constant(rows: Rows, experiment: str, width: int) -> "Series[float]":
 
 @trainings
 def beyond_slope(rows: Rows, width: int) -> "Series[float]":
-    """Return the measured number of associations per additional head, divided by the guaranteed number.
+    """Return the contexts stored per additional head, divided by the guaranteed number.
 
-    An association is a context and the random token that a trained network predicts for it. The theoretical lower bound
-    guarantees as many associations per head as the head width.
+    The network is trained to predict one random token after every context. The theoretical lower bound guarantees as
+    many contexts per head as the head width.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         width: Embedding width, which is also the head width.
 
     Returns:

@@ -15,7 +15,7 @@ Deviation = Annotated[Finite, Ge(0)]
 
 
 def size_label(size: int) -> str:
-    """Return the name of the mask distribution that chooses `size` variables uniformly at random.
+    """Return the name of the mask distribution that masks `size` uniformly random variables.
 
     Args:
         size: Number of masked variables.
@@ -27,13 +27,13 @@ def size_label(size: int) -> str:
 class Config(Settings):
     """Settings of one run.
 
-    The models of a set for different standard deviations of the couplings use the same random numbers.
+    In a set of models, models with different `couplings` use the same random numbers, and differ only in scale.
 
     Args:
         sites: Number of spins. All states and masks are enumerated. With two spins, the information matrix is singular.
-        couplings: Standard deviations of the normal couplings.
-        field: Standard deviation of the normal fields.
-        blocks: Number of random blocks of the weighted and the adaptive mask distributions.
+        couplings: Standard deviations of the normally distributed couplings between spins.
+        field: Standard deviation of the normally distributed fields on single spins.
+        blocks: Number of random sets of masked spins, for mask distributions that choose among such sets.
         models: Number of models in a set.
         seeds: Seeds of the sets of random models.
     """

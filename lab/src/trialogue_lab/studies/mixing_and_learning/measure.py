@@ -1,4 +1,4 @@
-"""Tasks of a run: the quantities of the theorems on every set of random models."""
+"""Tasks of a run: covariances of estimators, and their bounds, on every set of random models."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -11,15 +11,10 @@ from pandas import DataFrame
 from torch import Tensor
 
 from trialogue.samplers.exact import ergodicity
-from trialogue_lab.ledger import Part
+from trialogue_lab.ledger import MeasuredRows, Part
 from trialogue_lab.studies.mixing_and_learning import models
 from trialogue_lab.studies.mixing_and_learning.config import ADAPTIVE, WEIGHTED, Config, size_label
-from trialogue_lab.theory.masking import pseudolikelihood
-from trialogue_lab.theory.masking.block_laws import (
-    BlockDistribution,
-    block_distribution,
-    joint_block_dynamics,
-)
+from trialogue_lab.theory.masking import block_laws, pseudolikelihood
 from trialogue_lab.theory.masking.covariance_bound import bound_covariance
 
 RANK_TOLERANCE = 1e-9
@@ -35,7 +30,7 @@ def parts(config: Config) -> list[Part]:
     return [Part(f"seed-{seed}", partial(_measure, config, seed)) for seed in config.seeds]
 
 
-def _measure(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
+def _measure(config: Config, seed: int, _: Path) -> MeasuredRows:
     places = range(config.models)
     for coupling in config.couplings:
         ising = [models.random_ising(config.sites, coupling, config.field, seed, place) for place in places]
@@ -48,8 +43,11 @@ def _measure(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
         yield {"kind": "more", "seed": seed, "family": models.RandomFamily.name, **row}
 
 
-def bound_rows(config: Config, targets: list[Any], seed: int) -> Iterator[dict[str, Any]]:
-    """Compare the asymptotic covariance of pseudolikelihood estimation with its bound.
+def bound_rows(config: Config, targets: list[Any], seed: int) -> MeasuredRows:
+    """Compare the asymptotic covariance of pseudolikelihood estimation with its upper bound.
+
+    Pseudolikelihood estimation fits the parameters of a model by predicting masked variables from all others. A mask
+    distribution chooses the masked variables.
 
     Args:
         config: Settings of the run.
@@ -57,8 +55,7 @@ def bound_rows(config: Config, targets: list[Any], seed: int) -> Iterator[dict[s
         seed: Seed of the set of models.
 
     Yields:
-        One row per mask distribution, which chooses the variables that are predicted from all others. A row has the
-        minimum, mean or maximum of each measured value over all models.
+        One row per mask distribution, with the minimum, mean or maximum of each measured value over all models.
     """
     numbers: dict[str, list[dict[str, float]]] = {}
     for place, model in enumerate(targets):
@@ -78,10 +75,10 @@ def bound_rows(config: Config, targets: list[Any], seed: int) -> Iterator[dict[s
         yield {"law": name, "models": len(values), **summary(values)}
 
 
-def mask_distributions(config: Config, seed: int, place: int) -> dict[str, BlockDistribution]:
+def mask_distributions(config: Config, seed: int, place: int) -> dict[str, block_laws.BlockDistribution]:
     """Return all mask distributions that are tested on a model.
 
-    A mask distribution chooses the variables that pseudolikelihood estimation predicts from all others.
+    A mask distribution chooses the set of variables that pseudolikelihood estimation predicts from all others.
 
     Args:
         config: Settings of the run, with the number N of variables and the number of random sets.
@@ -93,28 +90,34 @@ def mask_distributions(config: Config, seed: int, place: int) -> dict[str, Block
         random sets with fixed weights, and the last one uses weights that depend on the state.
     """
     sizes = range(1, config.sites + 1)
-    uniform = {size_label(size): block_distribution(config.sites, 2, block_size=size) for size in sizes}
+    uniform = {
+        size_label(size): block_laws.block_distribution(config.sites, 2, block_size=size) for size in sizes
+    }
     return uniform | {
         name: models.random_masks(config.sites, config.blocks, name == ADAPTIVE, seed, place)
         for name in (WEIGHTED, ADAPTIVE)
     }
 
 
-def bound_of(model: pseudolikelihood.ExponentialFamily, masks: BlockDistribution) -> dict[str, float]:
-    """Compare the asymptotic covariance Gamma with its bound C I^{-1} (Theorems 4.1.2 and 4.1.3).
+def bound_of(
+    model: pseudolikelihood.ExponentialFamily, masks: block_laws.BlockDistribution
+) -> dict[str, float]:
+    """Compare the covariance Gamma of an estimator with C I^{-1} (Theorems 4.1.2 and 4.1.3).
 
-    I is the Fisher information, I_PL the inverse of Gamma, and C the Poincaré constant of the Gibbs sampler that
-    resamples the masked sites.
+    Covariances are asymptotic. Gamma belongs to pseudolikelihood estimation, which predicts masked variables from all
+    others. I is the Fisher information. C is the Poincaré constant (inverse spectral gap) of the Gibbs sampler that
+    resamples the masked variables.
 
     Args:
-        model: The model.
-        masks: Distribution of the set of masked sites.
+        model: The model whose parameters are estimated.
+        masks: Distribution of the set of masked variables.
 
     Returns:
-        `constant` is C, and `best` is the smallest constant that satisfies the bound. `slack` is the smallest
-        eigenvalue of C I^{-1} - Gamma, and `efficiency` is the smallest eigenvalue of Gamma - I^{-1}. Both are relative
-        to the largest eigenvalue of the first matrix. `information_slack` is the smallest eigenvalue of I_PL - I / C.
-        `tightness` is `best` divided by C. `trace` is Tr Gamma, and `trace_share` is Tr Gamma / (C Tr I^{-1}).
+        `constant` is C, and `best` is the smallest constant for which the bound holds. `tightness` is `best` divided by
+        C. `slack` is the smallest eigenvalue of C I^{-1} - Gamma, relative to the largest eigenvalue of C I^{-1}.
+        `efficiency` is the smallest eigenvalue of Gamma - I^{-1}, relative to the largest eigenvalue of Gamma.
+        `information_slack` is the smallest eigenvalue of Gamma^{-1} - I / C. `trace` is Tr Gamma, and `trace_share` is
+        Tr Gamma / (C Tr I^{-1}).
     """
     probabilities, features = pseudolikelihood.enumerated(model)
     bound = bound_covariance(probabilities, features, masks)
@@ -132,17 +135,18 @@ def bound_of(model: pseudolikelihood.ExponentialFamily, masks: BlockDistribution
     }
 
 
-def classes_of_pairs(model: pseudolikelihood.ExponentialFamily, masks: BlockDistribution) -> float:
-    """Return the number of closed classes of the Gibbs chain on pairs of a state and a set of resampled variables.
+def classes_of_pairs(model: pseudolikelihood.ExponentialFamily, masks: block_laws.BlockDistribution) -> float:
+    """Return the number of closed classes of a Gibbs chain.
 
-    The chain (equation 4.26) has a Poincaré constant only if it has a single closed class.
+    The states of the chain are pairs of a model state and a set of resampled variables. A closed class is a set of
+    states that the chain cannot leave. The chain (equation 4.26) has a spectral gap only if there is a single one.
 
     Args:
         model: The model.
         masks: Distribution of the set given the state.
     """
     probabilities, _ = pseudolikelihood.enumerated(model)
-    return float(ergodicity(joint_block_dynamics(probabilities, masks)).closed_classes)
+    return float(ergodicity(block_laws.joint_block_dynamics(probabilities, masks)).closed_classes)
 
 
 def summary(values: list[dict[str, float]]) -> dict[str, float]:
@@ -168,7 +172,7 @@ def summary(values: list[dict[str, float]]) -> dict[str, float]:
     return {name: float(value) for name, value in found.items()}
 
 
-def more_rows(targets: list[Any]) -> Iterator[dict[str, Any]]:
+def more_rows(targets: list[Any]) -> MeasuredRows:
     """Measure how much one more masked variable improves pseudolikelihood estimation (Theorem 4.1.1).
 
     Estimation predicts k uniformly chosen (masked) variables from all others. Gamma^k is the asymptotic covariance of
@@ -181,7 +185,7 @@ def more_rows(targets: list[Any]) -> Iterator[dict[str, Any]]:
         One row per step from k to k + 1 masked variables. `smallest` and `smallest_most` are the minimum and the
         maximum over models of the smallest eigenvalue of Gamma^k - Gamma^{k+1}, divided by the trace of Gamma^k.
         `trace_drop` is the minimum over models of 1 - Tr Gamma^{k+1} / Tr Gamma^k. `rank_most` is the maximum rank of
-        I^{k+1} - I^k. `identity` is the largest error of the theorem's identity for I^{k+1} - I^k.
+        I^{k+1} - I^k. `identity` is the largest error of the theorem's formula for I^{k+1} - I^k.
     """
     gains = DataFrame([gain for model in targets for gain in _gains(model)])
     for masked in gains.masked.unique().tolist():
@@ -198,12 +202,12 @@ def more_rows(targets: list[Any]) -> Iterator[dict[str, Any]]:
 
 
 def _gains(model: Any) -> Iterator[dict[str, float]]:
-    """Measure the gain from one more masked site on one model, for every step from k to k + 1."""
+    """Measure the gain from one more masked variable on one model, for every number."""
     probabilities, features = pseudolikelihood.enumerated(model)
     theorem = pseudolikelihood.masking_more(model)
     information = [
         pseudolikelihood.pseudolikelihood_information(
-            probabilities, features, block_distribution(model.sites, 2, block_size=size)
+            probabilities, features, block_laws.block_distribution(model.sites, 2, block_size=size)
         )
         for size in range(1, model.sites + 1)
     ]

@@ -32,8 +32,7 @@ def random_ising(sites: int, coupling: float, field: float, seed: int, place: in
 class RandomFamily:
     """An exponential family on binary sequences, with six random features.
 
-    The probability of a sequence is proportional to the exponential of the inner product of its features and the
-    parameters.
+    The probability of a sequence is proportional to exp(features · parameters).
 
     Args:
         all_features: Features (2^sites, 6) of all sequences, in the order of `itertools.product`.
@@ -68,7 +67,7 @@ class RandomFamily:
 
 
 def random_family(sites: int, seed: int, place: int) -> RandomFamily:
-    """Sample an exponential family on binary sequences, with six normally distributed features and parameters.
+    """Sample an exponential family on binary sequences, with six normally distributed features.
 
     Args:
         sites: Number of bits of a sequence.
@@ -83,13 +82,12 @@ def random_family(sites: int, seed: int, place: int) -> RandomFamily:
 def random_masks(sites: int, blocks: int, adaptive: bool, seed: int, place: int) -> BlockDistribution:
     """Sample a distribution over sets of masked variables.
 
-    The sets have 1 to N - 1 of the N variables, and every variable belongs to at least one set.
+    Each set has 1 to N - 1 of the N variables, and every variable belongs to at least one set.
 
     Args:
         sites: Number N of variables.
         blocks: Number of sets.
-        adaptive: Whether the probabilities of the sets depend on the state. Probabilities are sampled uniformly from
-            the simplex, once for every state if `adaptive` is true, and once in total otherwise.
+        adaptive: Whether the probabilities of the sets depend on the state. If so, they are sampled for every state.
         seed: Seed of the set of models.
         place: Index of the model in its set.
     """

@@ -1,8 +1,9 @@
 """Statistics of the study about masking in pseudolikelihood estimation of random models.
 
-A mask distribution chooses the set K of masked sites. Gamma is the asymptotic covariance of the estimator with this
-mask distribution, I the Fisher information, and C the Poincaré constant of the Gibbs sampler that resamples K. The
-bound is Gamma <= C I^-1. Statistics have one number per set of models, or the worst case over all models.
+Pseudolikelihood estimation predicts a set K of masked variables from all others. A mask distribution chooses K. Gamma
+is the asymptotic covariance of the estimated parameters, I the Fisher information, and C the Poincaré constant (inverse
+spectral gap) of the Gibbs sampler that resamples K. The bound is Gamma <= C I^-1. Statistics have one number per set of
+models, or the worst case over all models.
 """
 
 import numpy as np
@@ -22,7 +23,7 @@ def mask_distributions(rows: Rows, which: str = EVERY) -> list[str]:
     A mask distribution chooses the set of variables that pseudolikelihood estimation predicts from all others.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         which: Name of the group. "every law" selects all distributions, and "every k" selects those that mask k
             uniformly random variables. "k > 1", "k < N - 2" and "k >= N - 2" restrict k, where N is the number of
             variables. Any other name is returned as the only element.
@@ -34,14 +35,13 @@ def mask_distributions(rows: Rows, which: str = EVERY) -> list[str]:
 
 
 def bounds(rows: Rows, which: str = EVERY, coupling: float | None = None) -> DataFrame:
-    """Return the measurements of the bound Gamma <= C I^-1 on the covariance of pseudolikelihood estimation.
+    """Select the measurements of the bound C I^-1 on the covariance of pseudolikelihood estimation.
 
-    Gamma is the asymptotic covariance of the estimated parameters, and I is the Fisher information. A mask distribution
-    chooses the variables that are predicted from all others. C is the Poincaré constant of the Gibbs sampler that
-    resamples these variables.
+    The estimator predicts masked variables from all others. I is the Fisher information, and C is the Poincaré constant
+    (inverse spectral gap) of the Gibbs sampler that resamples the masked variables.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         which: Name of a mask distribution, or of a group such as "every law" (all) or "every k" (k uniformly random
             variables).
         coupling: Standard deviation of the couplings of the random Ising models. None for all except zero.
@@ -59,10 +59,9 @@ def typical(rows: Rows, column: str, which: str, coupling: float | None = None) 
     """Return the mean of a measured value of pseudolikelihood estimation over random Ising models.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        column: Name of the value, for example "tightness", the smallest constant that bounds the covariance divided by
-            the Poincaré constant of the Gibbs sampler. If the name starts with "log_", the mean of the logarithms is
-            exponentiated.
+        rows: Measurements of a run, with one DataFrame per kind.
+        column: Name of the value, for example "tightness", the smallest valid constant in the covariance bound divided
+            by the published constant. If the name starts with "log_", the mean of the logarithms is exponentiated.
         which: Name of a mask distribution, which chooses the predicted variables, or of a group such as "every law"
             (all) or "every k" (k uniformly random variables).
         coupling: Standard deviation of the couplings. None for all except zero.
@@ -78,13 +77,12 @@ def typical(rows: Rows, column: str, which: str, coupling: float | None = None) 
 def growth(rows: Rows, column: str) -> "Series[float]":
     """Return how much a logarithmic value grows from the weakest to the strongest couplings.
 
-    The value belongs to pseudolikelihood estimation of random Ising models, which predicts one masked spin from all
+    The value concerns pseudolikelihood estimation of random Ising models, in which one spin is predicted from all
     others.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        column: Name of a column of logarithms, for example "log_constant" for the Poincaré constant of the Gibbs
-            sampler.
+        rows: Measurements of a run, with one DataFrame per kind.
+        column: Name of a column of logarithms, for example "log_trace" for the trace of the estimator's covariance.
 
     Returns:
         One difference of logarithms per set of models, strongest minus weakest couplings.
@@ -103,9 +101,8 @@ def least(rows: Rows, column: str, which: str, coupling: float | None = None) ->
     """Return the minimum of a measured value of pseudolikelihood estimation over all random Ising models.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        column: Name of the value, for example "slack", the smallest eigenvalue by which the covariance is below its
-            bound.
+        rows: Measurements of a run, with one DataFrame per kind.
+        column: Name of the value, for example "slack", the smallest eigenvalue of the bound minus the covariance.
         which: Name of a mask distribution, which chooses the predicted variables, or of a group such as "every law"
             (all) or "every k" (k uniformly random variables).
         coupling: Standard deviation of the couplings. None for all except zero.
@@ -121,9 +118,9 @@ def most(rows: Rows, column: str, which: str, coupling: float | None = None) -> 
     """Return the maximum of a measured value of pseudolikelihood estimation over all random Ising models.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        column: Name of the value, for example "tightness_most", the largest ratio of the smallest valid constant in the
-            bound to the Poincaré constant.
+        rows: Measurements of a run, with one DataFrame per kind.
+        column: Name of the value, for example "tightness_most", the smallest valid constant in the covariance bound
+            divided by the published constant.
         which: Name of a mask distribution, which chooses the predicted variables, or of a group such as "every law"
             (all) or "every k" (k uniformly random variables).
         coupling: Standard deviation of the couplings. None for all except zero.
@@ -138,13 +135,14 @@ def most(rows: Rows, column: str, which: str, coupling: float | None = None) -> 
 def best_gain(rows: Rows) -> float:
     """Return the smallest improvement of pseudolikelihood estimation from masking one more spin.
 
-    Estimation predicts k masked spins of an Ising model from all others, and Gamma^k is the asymptotic covariance of
-    the estimated parameters. The improvement is the smallest eigenvalue of Gamma^k - Gamma^{k+1}, divided by the trace
-    of Gamma^k. First, the maximum over models with couplings is taken for every k. Then, the minimum over k is
-    returned.
+    Estimation predicts k masked spins of an Ising model from all others. The improvement is the smallest eigenvalue of
+    the decrease of the estimator's covariance from k to k + 1, divided by the trace of the covariance for k.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
+
+    Returns:
+        The minimum over k of the maximum over models with couplings.
     """
     coupled = rows.where("more", family="Ising").query("coupling != 0")
     return float(coupled.groupby("masked").smallest_most.max().min())

@@ -14,10 +14,11 @@ class Config(Settings):
     """Settings of one run.
 
     Args:
-        instances: Instances of Corollary 4.1.1 that are simulated.
+        instances: Instances of Corollary 4.1.1 that are simulated. Each is an Ising model with numbers of steps.
         runs: Number of runs per seed on each instance.
         seeds: Seeds of the simulations.
-        decoder_sites: Numbers of sites of the constructed decoders. All states are enumerated.
+        decoder_sites: Numbers of tokens of the sequences on which parallel decoders are tested. All sequences are
+            enumerated.
     """
 
     instances: Some[Instance] = (

@@ -1,16 +1,15 @@
 """Tasks of a run: exact probabilities, constructed decoders, and simulations."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from trialogue.oracles import whole_sequences
 from trialogue.randomness import generator
-from trialogue_lab.ledger import Part
+from trialogue_lab.ledger import MeasuredRows, Part
 from trialogue_lab.studies.one_step_corollary.config import Config
 from trialogue_lab.studies.parallel_gap.cliques import one_step_rows, simulated_corollary_rows
 from trialogue_lab.theory.masking.parallel_decoder import kernel_decoder, map_decoder
@@ -34,16 +33,16 @@ def parts(config: Config) -> list[Part]:
     ]
 
 
-def _simulated_rows(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
+def _simulated_rows(config: Config, seed: int, _: Path) -> MeasuredRows:
     return simulated_corollary_rows(config.instances, config.runs, (seed,))
 
 
-def decoder_rows(sizes: Sequence[int]) -> Iterator[dict[str, Any]]:
-    """Test that parallel decoders can imitate any given map or product kernel (Propositions 4.1.2 and 4.1.3).
+def decoder_rows(sizes: Sequence[int]) -> MeasuredRows:
+    """Test that parallel decoders can compute any map or product kernel (Propositions 4.1.2 and 4.1.3).
 
     A parallel decoder predicts all tokens of the next sequence independently, given the current sequence. A map assigns
-    one next sequence to every sequence, and a product kernel assigns a distribution with independent tokens. Maps and
-    kernels are sampled at random, with vocabularies of two and three tokens.
+    one next sequence to every sequence. A product kernel assigns a distribution with independent tokens. Maps and
+    kernels are random, with vocabularies of two and three tokens.
 
     Args:
         sizes: Numbers of tokens of a sequence.

@@ -38,7 +38,7 @@ def _instances_table(rows: Rows) -> Cells:
 
 
 def _bound(clique: int, divisor: int) -> float:
-    """Return the lower bound on c_stuck that a step of the proof uses."""
+    """Return a lower bound on the exponent c_stuck in the proof of Proposition 4.1.5."""
     return 2 * (1 - clique / 2 + clique**2 / divisor) / clique
 
 

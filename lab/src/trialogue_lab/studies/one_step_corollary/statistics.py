@@ -10,15 +10,15 @@ draws = Replication("draw", "seeds")
 
 @draws
 def share(rows: Rows, instance: str, chain: str) -> "Series[float]":
-    """Return the share of simulated runs in which a sampler turns all spins of a clique up.
+    """Return the share of simulated runs that turn all spins of a clique up.
 
-    The model is an Ising model with a clique of coupled spins, and the number of steps is limited.
+    The sampler runs on an Ising model in which the spins of the clique are coupled, for a limited number of steps.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        instance: Label of the instance of Corollary 4.1.1, which is an Ising model with numbers of steps.
-        chain: Name of the sampler. "k-Gibbs" resamples k random spins jointly, once. "independent parallel" updates all
-            spins independently, M times.
+        rows: Measurements of a run, with one DataFrame per kind.
+        instance: Label of the instance of Corollary 4.1.1, which consists of an Ising model and numbers of steps.
+        chain: Name of the sampler. "k-Gibbs" resamples k random spins jointly, once. "independent parallel" resamples
+            all spins independently, M times.
 
     Returns:
         One share per seed of the simulations.
@@ -30,11 +30,11 @@ def share(rows: Rows, instance: str, chain: str) -> "Series[float]":
 def largest_error(rows: Rows) -> "Series[float]":
     """Return the largest absolute difference between a simulated and an exact probability.
 
-    The probability is that one step of k-Gibbs, which resamples k random spins jointly, turns all spins of a clique up.
-    The maximum is taken over instances of Corollary 4.1.1, which are Ising models with different cliques.
+    The probability is that resampling k random spins jointly, once, turns all spins of a clique up. The maximum is over
+    Ising models with different cliques (the instances of Corollary 4.1.1).
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         One maximum per seed of the simulations.

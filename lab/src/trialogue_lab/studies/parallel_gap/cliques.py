@@ -1,7 +1,11 @@
-"""Measurements on cliques: exact Markov chains of the number of up spins, and simulations of whole states."""
+"""Measurements on Ising models with a clique of coupled spins: exact probabilities, and simulations.
+
+The clique has two modes: all spins up and all spins down. Exact probabilities come from the Markov chain of the number
+of up spins in the clique.
+"""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
@@ -13,12 +17,13 @@ from trialogue.oracles import Chain
 from trialogue.randomness import seed_of
 from trialogue.samplers import BlockGibbs, IndependentParallel
 from trialogue_lab.analysis.clique_hits import clique_hits
+from trialogue_lab.ledger import MeasuredRows
 from trialogue_lab.studies.parallel_gap.config import GIBBS, PARALLEL, Instance
 from trialogue_lab.theory.cliques import bounds, chains
 
 STATED, CORRECTED = "as printed", "corrected"
 SIMULATED_SITES = 1000
-"""Maximum number of spins of a simulated model, whose spins outside the clique are sampled one by one."""
+"""Maximum number of spins of a simulated model."""
 SIMULATED_STEPS = 1000
 """Maximum number of steps of a simulated run."""
 NAMED = (
@@ -26,15 +31,15 @@ NAMED = (
     (5, 3, 4, 0.5, 0.1),
     (6, 4, 5, 0.2, 0.05),
     (6, 6, 6, 0.01, 0.2),
-    (8, 8, 8, 0.001, 1e-4),
+    (8, 8, 8, 0.001, 1e-4),  # This one violates equation 4.49 as printed.
 )
-"""Instances (sites, clique, k, J_0, h of the clique) of Proposition 4.1.4. The last violates eq. (4.49) as printed."""
+"""Spins, spins of the clique, k, coupling excess J_0 and field per clique spin of examples of Proposition 4.1.4."""
 OUTSIDE = 0.01
-"""Field of each spin outside the clique, in these instances and on the grid."""
+"""Field of each spin outside the clique, in `NAMED` and on the grid of `hitting_rows`."""
 DELTAS = (0.5, 0.1)
 
 
-def one_step_rows(instances: Sequence[Instance]) -> Iterator[dict[str, Any]]:
+def one_step_rows(instances: Sequence[Instance]) -> MeasuredRows:
     """Compute the exact probabilities in Corollary 4.1.1, for the worst initial state.
 
     The corollary compares two samplers of an Ising model with a clique of coupled spins. k-Gibbs resamples k random
@@ -73,7 +78,7 @@ def one_step_rows(instances: Sequence[Instance]) -> Iterator[dict[str, Any]]:
 def _hitting(
     sites: int, clique: int, size: int, excess: float, field: float
 ) -> tuple[Ising, chains.Array, bounds.CliqueAssumption, dict[float, bounds.HittingBound]]:
-    """Return a model, the log transition matrix of k-Gibbs, its assumption, and the bound for each delta."""
+    """Return a model, the log transition matrix of k-Gibbs, clique parameters, and bounds by delta."""
     model, coupling = _clique(sites, clique, excess, field, OUTSIDE)
     assumed = bounds.clique_assumption(model)
     least = assumed.excess, assumed.clique_field
@@ -81,15 +86,15 @@ def _hitting(
     return model, chains.block_chain(sites, clique, coupling, field, size), assumed, by_delta
 
 
-def hitting_rows() -> Iterator[dict[str, Any]]:
-    """Compute the probability that a step of k-Gibbs turns all spins of a clique up, for the worst initial state.
+def hitting_rows() -> MeasuredRows:
+    """Compute the probability that k-Gibbs turns all spins of a clique up.
 
-    k-Gibbs resamples k random spins of an Ising model jointly.
+    The initial state is the worst one. One step of k-Gibbs resamples k random spins of an Ising model jointly.
 
     Yields:
-        One row per Ising model, number k and failure probability delta. `rate` is the probability, and `bound` is its
-        lower bound in Proposition 4.1.4. `steps` is the number of steps after which the failure probability is at most
-        delta, and `reached` is the exact success probability after this number of steps.
+        One row per Ising model, number k and failure probability delta. `rate` is the probability for one step, and
+        `bound` is its lower bound in Proposition 4.1.4. `steps` is the number of steps after which the failure
+        probability is at most delta by the proposition. `reached` is the exact success probability after these steps.
     """
     sizes = ((6, 4), (8, 5), (10, 6), (12, 8))
     grid = [
@@ -119,15 +124,16 @@ def hitting_rows() -> Iterator[dict[str, Any]]:
             }
 
 
-def stuck_rows() -> Iterator[dict[str, Any]]:
-    """Compute the probability that independent parallel updates keep most spins of a clique down for T steps.
+def stuck_rows() -> MeasuredRows:
+    """Compute the probability that independent parallel updates keep most spins of a clique down.
 
-    All spins of an Ising model are updated at once, independently of each other. "Most" means that the sum of the spins
-    (+1 or -1) is at most -2 (Proposition 4.1.5).
+    All spins of an Ising model are resampled at once, independently of each other. "Most" means that the sum of the
+    spins (+1 or -1) is at most -2 (Proposition 4.1.5).
 
     Yields:
-        One row per Ising model and failure probability delta, with T in `steps` and the probability in `stuck`. The
-        first rows satisfy the corrected assumptions of the proposition, and the last ones only the printed ones.
+        One row per Ising model and failure probability delta. `stuck` is the probability for `steps` steps. The
+        first rows satisfy the corrected assumptions of the proposition, and the last ones only the published
+        assumptions.
     """
     for clique, excess, delta in product((10, 20, 40), (1.0, 2.0, 4.0), DELTAS):
         bound = bounds.stuck_bound(clique, excess, delta)
@@ -147,13 +153,13 @@ def _stuck(
     return setting | {"stuck_exponent": exponent, "steps": steps, "stuck": stuck}
 
 
-def growth_rows() -> Iterator[dict[str, Any]]:
-    """Compute the expected number of steps until all spins of a clique point up, for increasing sizes of the clique.
+def growth_rows() -> MeasuredRows:
+    """Compute the expected number of steps until all spins of a clique point up.
 
     Three samplers of an Ising model are compared. k-Gibbs resamples the whole clique jointly, single-spin Gibbs
     resamples one spin, and independent parallel updates resample all spins independently. k-Gibbs starts with all spins
-    down. The other samplers start with the most up spins for which the sum of the spins (+1 or -1) is at most -2.
-    Couplings and fields are the smallest that the assumptions allow for a failure probability of 0.1.
+    down. The others start with the most up spins for which the sum of the spins (+1 or -1) is at most -2. Couplings and
+    fields are the smallest that the assumptions allow for a failure probability of 0.1.
 
     Yields:
         One row per clique size, with the logarithm of the expected number of steps for each sampler.
@@ -174,9 +180,7 @@ def growth_rows() -> Iterator[dict[str, Any]]:
         yield {"kind": "growth", "clique": clique, **steps}
 
 
-def simulated_corollary_rows(
-    instances: Sequence[Instance], runs: int, seeds: Sequence[int]
-) -> Iterator[dict[str, Any]]:
+def simulated_corollary_rows(instances: Sequence[Instance], runs: int, seeds: Sequence[int]) -> MeasuredRows:
     """Simulate one step of k-Gibbs and M independent parallel updates (Corollary 4.1.1).
 
     k-Gibbs resamples k random spins of an Ising model jointly, and independent parallel updates resample all spins
@@ -206,10 +210,10 @@ def simulated_corollary_rows(
                 yield {"kind": "simulated", **common, **row}
 
 
-def simulated_hitting_rows(runs: int, seeds: Sequence[int]) -> Iterator[dict[str, Any]]:
-    """Simulate k-Gibbs on four small Ising models, for the number T of steps in Proposition 4.1.4.
+def simulated_hitting_rows(runs: int, seeds: Sequence[int]) -> MeasuredRows:
+    """Simulate k-Gibbs, which resamples k random spins jointly, on four small Ising models.
 
-    k-Gibbs resamples k random spins jointly.
+    The number T of steps is the number in Proposition 4.1.4.
 
     Args:
         runs: Number of runs per seed.
@@ -230,7 +234,10 @@ def simulated_hitting_rows(runs: int, seeds: Sequence[int]) -> Iterator[dict[str
 
 
 def _clique(sites: int, clique: int, excess: float, field: float, outside: float) -> tuple[Ising, float]:
-    """Return a model with the given fields inside and outside the clique, and its coupling J = J_0 + ||h||_1."""
+    """Return a model with the given fields, and the coupling of its clique.
+
+    The coupling is J_0 plus the sum of all fields, where J_0 is `excess`.
+    """
     fields = torch.full((sites,), outside, dtype=torch.float64)
     fields[:clique] = field
     coupling = excess + clique * field + (sites - clique) * outside
@@ -239,8 +246,8 @@ def _clique(sites: int, clique: int, excess: float, field: float, outside: float
 
 def _shares(
     chain: Chain[Any], model: Ising, clique: int, budget: int, label: str, **runs: Any
-) -> Iterator[dict[str, Any]]:
-    """Yield, for each seed, the share of runs that visit R_1 within `budget` steps."""
+) -> MeasuredRows:
+    """Yield the share of runs that turn all spins of the clique up, by seed."""
     stream = seed_of(0, "parallel-gap", label, type(chain).__name__)
     reached = clique_hits(chain, model, clique, budget=budget, stream=stream, **runs).reached
     for seed, share in zip(runs["seeds"], reached.double().mean(1).tolist(), strict=True):

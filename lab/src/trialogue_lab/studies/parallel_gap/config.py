@@ -15,11 +15,11 @@ PARALLEL = "independent parallel"
 
 @dataclass(frozen=True, kw_only=True)
 class Instance(Settings):
-    """An instance of Corollary 4.1.1: an Ising model with a clique of coupled spins, and numbers of steps.
+    """An Ising model with a clique of coupled spins, and numbers of steps (Corollary 4.1.1).
 
     The corollary compares one step of k-Gibbs, which resamples k random spins jointly, with M independent parallel
-    updates of all spins. Spins outside the clique are free, that is, without couplings and fields. The fields inside
-    the clique are equal. The couplings, the fields and k are the smallest that Assumptions 4.1.6 and 4.1.7 allow.
+    updates of all spins. Spins outside the clique have no couplings and fields. The fields inside the clique are equal.
+    The couplings, the fields and k are the smallest that Assumptions 4.1.6 and 4.1.7 allow.
 
     Args:
         delta: Failure probability δ of the corollary.
@@ -53,7 +53,7 @@ class Instance(Settings):
 
     @property
     def block_size(self) -> int:
-        """The number k of spins that k-Gibbs resamples per step, the smallest that the assumptions allow."""
+        """The smallest number k of jointly resampled spins that the assumptions allow."""
         return bounds.smallest_block_size(self.sites, self.clique, self.delta)
 
     @property
@@ -66,7 +66,7 @@ class Instance(Settings):
 
     @property
     def field(self) -> float:
-        """The field h of each spin of the clique, which is the field h_G of the clique divided by its size."""
+        """The field h of each spin of the clique."""
         return self.least.clique_field / self.clique
 
     @property
@@ -97,10 +97,11 @@ class Config(Settings):
         runs: Number of simulated runs per seed.
         seeds: Seeds of the simulations.
         training_seeds: Seeds of the networks.
-        network_sites: Numbers of spins of the cliques whose steps networks imitate. All states are enumerated.
-        coupling: Coupling of these cliques, which have no field.
+        network_sites: Numbers of spins of the Ising models on which networks imitate single steps of a sampler. All
+            states are enumerated.
+        coupling: Coupling between all pairs of spins of these models, which have no fields.
         training_steps: Number of training steps of a network.
-        batch_size: Number of transitions of a batch.
+        batch_size: Number of pairs of a state and the next state in a batch.
     """
 
     instances: Some[Instance] = (

@@ -1,17 +1,13 @@
-"""Tasks of a run: exact numbers, simulations, and one network each."""
+"""Tasks of a run: exact probabilities, simulations, and one task per trained network."""
 
-from collections.abc import Iterator
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
-from trialogue_lab.ledger import Part
+from trialogue_lab.ledger import MeasuredRows, Part
 from trialogue_lab.studies.parallel_gap import cliques
 from trialogue_lab.studies.parallel_gap.config import GIBBS, PARALLEL, Config
 from trialogue_lab.studies.parallel_gap.transitions import Imitation, kernel_rows, network_row, two_mode_rows
-
-Row = dict[str, Any]
 
 
 def parts(config: Config) -> list[Part]:
@@ -21,19 +17,19 @@ def parts(config: Config) -> list[Part]:
         config: Settings of the run.
 
     Returns:
-        One task for exact probabilities, one for distances to product distributions, one for simulations, and one per
-        trained network. Networks that imitate independent parallel updates, the control, come last.
+        One task for exact probabilities, one for distances to distributions of independent spins, one for simulations,
+        and one per trained network. Networks that imitate independent parallel updates, the control, come last.
     """
 
-    def exact(_: Path) -> Iterator[Row]:
+    def exact(_: Path) -> MeasuredRows:
         corollary = cliques.one_step_rows(config.instances)
         return chain(corollary, cliques.hitting_rows(), cliques.stuck_rows(), cliques.growth_rows())
 
-    def simulated(_: Path) -> Iterator[Row]:
+    def simulated(_: Path) -> MeasuredRows:
         corollary = cliques.simulated_corollary_rows(config.instances, config.runs, config.seeds)
         return chain(corollary, cliques.simulated_hitting_rows(config.runs, config.seeds))
 
-    def network(imitated_chain: str, sites: int, seed: int, _: Path) -> Iterator[Row]:
+    def network(imitated_chain: str, sites: int, seed: int, _: Path) -> MeasuredRows:
         settings = (config.coupling, config.training_steps, config.batch_size)
         yield {
             "kind": "network",

@@ -15,7 +15,7 @@ from trialogue_lab.studies.parallel_gap.statistics import network, networks
 
 
 def _renamed(table: DataFrame, label: str, columns: Mapping[str, str]) -> DataFrame:
-    """Return columns of a table under new names, with rows labelled by the format string `label`."""
+    """Return columns of a table under new names, with formatted row labels."""
     records: Any = table.to_dict("records")
     labels = [label.format(**record) for record in records]
     return table[list(columns.values())].set_axis(labels).set_axis(list(columns), axis=1)

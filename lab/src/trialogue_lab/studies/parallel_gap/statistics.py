@@ -1,8 +1,8 @@
 """Statistics of the study about the gap between k-Gibbs and independent parallel updates of an Ising model.
 
 k-Gibbs resamples k random spins jointly, and independent parallel updates resample all spins independently. R_1 is the
-set of states in which all spins of the clique point up. Corollary 4.1.1 states that with probability 1 - delta, k-Gibbs
-reaches R_1 in one step and independent parallel updates do not reach it in M steps.
+set of states in which all spins of a clique (a set of coupled spins) point up. Corollary 4.1.1 states that with
+probability 1 - delta, k-Gibbs reaches R_1 in one step and independent parallel updates do not reach it in M steps.
 """
 
 import numpy as np
@@ -17,12 +17,12 @@ trainings = Replication("training", "training_seeds")
 
 
 def networks(rows: Rows, chain: str) -> DataFrame:
-    """Return the measurements of networks that are trained to imitate single steps of a sampler.
+    """Select the measurements of networks that are trained to imitate single steps of a sampler.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         chain: Name of the imitated sampler of an Ising model. "k-Gibbs" resamples k random spins jointly, and
-            "independent parallel" updates all spins independently.
+            "independent parallel" resamples all spins independently.
 
     Returns:
         One row per training seed and number of spins.
@@ -32,14 +32,14 @@ def networks(rows: Rows, chain: str) -> DataFrame:
 
 @draws
 def both_events(rows: Rows) -> "Series[float]":
-    """Return how far a simulated probability is above the lower bound 1 - delta of Corollary 4.1.1.
+    """Return how far a simulated probability is above its lower bound in Corollary 4.1.1.
 
-    The corollary compares two samplers of an Ising model. One step of k-Gibbs, which resamples k random spins jointly,
-    turns all spins of a clique up. M independent parallel updates of all spins do not. The probability of the first
-    event is multiplied by the probability of the second.
+    The bound is 1 - delta. The corollary is about two samplers of an Ising model. One step of k-Gibbs, which resamples
+    k random spins jointly, turns all spins of a clique up. M independent parallel updates of all spins do not. The
+    probabilities of these two events are multiplied.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         One minimum over instances of the corollary, per seed of the simulations.
@@ -51,18 +51,17 @@ def both_events(rows: Rows) -> "Series[float]":
 
 @draws
 def leaves(rows: Rows) -> Counts:
-    """Count the simulated runs in which independent parallel updates turn all spins of a clique up within M steps.
+    """Count the runs in which independent parallel updates turn all spins of a clique up.
 
-    The model is an Ising model in which the spins of the clique are coupled. All spins are updated at once,
-    independently of each other. M is the number of steps in Corollary 4.1.1, which bounds the probability of this
-    event.
+    All spins of an Ising model are resampled at once, independently of each other, for the number of steps in Corollary
+    4.1.1.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
-        The number of runs with the event and the number of all runs, per seed. The instance of the corollary with the
-        most events is used.
+        The number of such runs and the number of all runs, per seed. The instance of the corollary with the most such
+        runs is used.
     """
     reached = rows.where("simulated", chain=PARALLEL).groupby("seed").reached.max()
     return counts_from_shares(reached, rows.config["runs"], identical=True)
@@ -70,13 +69,13 @@ def leaves(rows: Rows) -> Counts:
 
 @draws
 def hits(rows: Rows) -> "Series[float]":
-    """Return how far a simulated probability is above the lower bound 1 - delta of Proposition 4.1.4.
+    """Return how far a simulated probability is above its lower bound in Proposition 4.1.4.
 
-    The probability is that k-Gibbs, which resamples k random spins of an Ising model jointly, turns all spins of a
-    clique up within T steps.
+    The bound is 1 - delta. The probability is that k-Gibbs, which resamples k random spins of an Ising model jointly,
+    turns all spins of a clique up within the proposition's number of steps.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         One minimum over Ising models and values of delta, per seed of the simulations.
@@ -90,13 +89,13 @@ def simulation_error(rows: Rows) -> "Series[float]":
     """Return the mean difference between simulated and exact probabilities.
 
     The probabilities are that a sampler of an Ising model turns all spins of a clique up within a given number of
-    steps. The mean is taken over models and samplers.
+    steps.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
-        One mean difference per seed of the simulations.
+        One mean difference over models and samplers, per seed of the simulations.
     """
     table = pd.concat([rows["simulated"], rows["simulated hitting"]])
     return (table.reached - table.exact).groupby(table.seed).mean()
@@ -106,14 +105,15 @@ def simulation_error(rows: Rows) -> "Series[float]":
 def network(
     rows: Rows, chain: str, number: str, sites: int | None = None, how: str = "max"
 ) -> "Series[float]":
-    """Return a measured value of networks that are trained to imitate single steps of a sampler.
+    """Return a measured value of networks that imitate single steps of a sampler.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         chain: Name of the imitated sampler of an Ising model. "k-Gibbs" resamples k random spins jointly, and
-            "independent parallel" updates all spins independently.
+            "independent parallel" resamples all spins independently.
         number: Column, or expression of columns as in `DataFrame.eval`. For example, "divergence - best_divergence" is
-            the KL divergence from the sampler to the network minus the smallest divergence to any product distribution.
+            the KL divergence from the sampler to the network minus the smallest divergence to any distribution of
+            independent spins.
         sites: Number of spins. By default, values are aggregated over all numbers.
         how: Aggregation over numbers of spins: "max" (default), "min" or another name that pandas accepts.
 
@@ -128,13 +128,13 @@ def network(
 
 @trainings
 def long_run_variation(rows: Rows) -> "Series[float]":
-    """Return the total variation distance between an Ising model and the stationary distribution of a network.
+    """Return the total variation distance of a network's stationary distribution from the Ising model.
 
-    The network is trained to imitate one step of k-Gibbs, which resamples k random spins jointly. Its steps are then
-    repeated until the distribution no longer changes. The largest measured clique is used.
+    The network is trained to imitate one step of a sampler that resamples all spins jointly. Its steps are then
+    repeated until the distribution no longer changes. The largest measured number of spins is used.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         One distance per training seed.

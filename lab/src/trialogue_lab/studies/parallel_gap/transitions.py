@@ -1,4 +1,4 @@
-"""Measurements on transitions: product distributions, joint steps, and networks that imitate them."""
+"""Measurements on single steps of samplers: their distance to independent updates, and networks that imitate them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from trialogue_lab.theory.masking.mixing import stationary_probabilities
 
 Array = NDArray[np.float64]
 PRODUCT = 1e-12
-"""A distribution with less KL in nats to the product of its marginals counts as a product."""
+"""A distribution counts as a product if its KL divergence to the product of its marginals is below this, in nats."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,10 @@ class Imitation:
     batch_size: int
 
     def model(self) -> Ising:
-        """Return the Ising model. Without fields, its two modes (all spins up, all down) have equal probability."""
+        """Return the Ising model.
+
+        Without fields, its two modes (all spins up, all down) have equal probability.
+        """
         return Ising.clique(self.sites, self.sites, self.coupling, 0.0)
 
     def sampler(self) -> Chain[Any]:

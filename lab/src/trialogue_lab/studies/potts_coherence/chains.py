@@ -1,9 +1,15 @@
-"""Exact rows about chains (walls, coherent runs and bounds), and rows about sampled walls."""
+"""Measurements of Potts chains: exact probabilities of domain walls and their bounds, and walls in sampled sequences.
+
+A Potts chain is a distribution over token sequences. Its energy is a sum over windows of successive tokens. Windows
+that follow a stored pattern have energy zero. A domain wall is a position where a sequence changes from one stored
+pattern to another.
+"""
 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import product
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
@@ -11,11 +17,10 @@ import torch
 from trialogue.data import PottsChain, window_tables
 from trialogue.randomness import generator, seed_of
 from trialogue.samplers.chains.simulation.sweeps import run_sweeps
-from trialogue_lab.studies.potts_coherence.config import Sampled
+from trialogue_lab.ledger import MeasuredRows
+from trialogue_lab.studies.potts_coherence.config import Config, Sampled
 from trialogue_lab.theory.potts import domain_walls
 from trialogue_lab.theory.potts.nearest_neighbour import NearestNeighbourPotts
-
-Row = dict[str, Any]
 
 UNIFORM, PLANTED, PERIODIC, SHARED = "uniform", "planted", "periodic", "shared tokens"
 
@@ -24,10 +29,11 @@ class NamedChain(NamedTuple):
     """A Potts chain with its name and parameters.
 
     Attributes:
-        name: Name of the family of chains.
+        name: Name of the family of chains, for example "uniform".
         chain: The chain.
-        patterns: Number of stored patterns. A pattern of several tokens counts once per phase.
-        penalty: Energy of a wrong token in a window, or the largest window energy of a random chain.
+        patterns: Number of stored patterns. A pattern of k different tokens counts k times, once for each token that it
+            can start with.
+        penalty: Energy of a wrong token in a window, or the largest window energy of a chain with random energies.
     """
 
     name: str
@@ -35,12 +41,18 @@ class NamedChain(NamedTuple):
     patterns: int
     penalty: float
 
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The columns that identify the chain in measured rows."""
+        names = {"family": self.name, "patterns": self.patterns}
+        return names | {"window": self.chain.window, "penalty": self.penalty}
+
 
 def uniform(patterns: int, window: int, penalty: float, vocab: int) -> NamedChain:
-    """Return a Potts chain that stores patterns of one repeated token.
+    """Return a Potts chain that stores patterns of one repeated token, like 000... and 111...
 
-    A Potts chain is a distribution over token sequences whose energy is a sum over windows of successive tokens. All
-    wrong tokens of a window cost the same energy.
+    The energy of a sequence is a sum over windows of successive tokens. A window has energy `penalty` for each token
+    that must be changed to obtain a window of a pattern.
 
     Args:
         patterns: Number of patterns. Pattern i repeats token i.
@@ -53,11 +65,10 @@ def uniform(patterns: int, window: int, penalty: float, vocab: int) -> NamedChai
 
 
 def planted(patterns: int, window: int, penalty: float) -> NamedChain:
-    """Return a Potts chain that stores patterns of one repeated token, and has random energies otherwise.
+    """Return a Potts chain with patterns of one repeated token and random energies otherwise.
 
-    A Potts chain is a distribution over token sequences whose energy is a sum over windows of successive tokens.
-    Windows that repeat one token have energy zero. The energies of all other windows are uniform between half of
-    `penalty` and `penalty`.
+    The energy of a sequence is a sum over windows of successive tokens. Windows that repeat one token have energy zero.
+    The energies of all other windows are uniform between half of `penalty` and `penalty`.
 
     Args:
         patterns: Number of patterns, which is also the number of token values.
@@ -76,23 +87,21 @@ def planted(patterns: int, window: int, penalty: float) -> NamedChain:
 def periodic(penalty: float) -> NamedChain:
     """Return a Potts chain that stores the patterns 012012... and 210210...
 
-    A Potts chain is a distribution over token sequences whose energy is a sum over windows of successive tokens. A
-    window has three tokens, and the patterns share no two successive tokens.
+    The patterns have no two successive tokens in common.
 
     Args:
-        penalty: Energy of a wrong token in a window.
+        penalty: Energy of a wrong token in a window of three tokens.
     """
     return NamedChain(PERIODIC, PottsChain.from_patterns([[0, 1, 2], [2, 1, 0]], 3, penalty), 6, penalty)
 
 
 def shared_tokens(penalty: float) -> NamedChain:
-    """Return a Potts chain that stores the patterns 0000... and 0101..., which agree at every second position.
+    """Return a Potts chain that stores the patterns 0000... and 0101...
 
-    A Potts chain is a distribution over token sequences whose energy is a sum over windows of successive tokens. A
-    window has three tokens.
+    They agree at every second position.
 
     Args:
-        penalty: Energy of a wrong token in a window.
+        penalty: Energy of a wrong token in a window of three tokens.
     """
     return NamedChain(SHARED, PottsChain.from_patterns([[0, 0], [0, 1]], 3, penalty), 3, penalty)
 
@@ -102,8 +111,7 @@ def families(
 ) -> Iterator[NamedChain]:
     """Yield all Potts chains whose properties are computed exactly.
 
-    A Potts chain is a distribution over token sequences whose energy is a sum over windows of successive tokens. The
-    chains have patterns of one repeated token with equal or random energies, or patterns of several tokens.
+    These are the chains that `uniform`, `planted`, `periodic` and `shared_tokens` return.
 
     Args:
         patterns: Numbers of stored patterns of the chains with equal energies.
@@ -119,8 +127,10 @@ def families(
     yield shared_tokens(1.0)
 
 
-def chain_rows(family: NamedChain, temperatures: Sequence[float], lengths: Sequence[int]) -> Iterator[Row]:
-    """Compute exact properties of a Potts chain, in particular its domain walls (changes between stored patterns).
+def chain_rows(family: NamedChain, temperatures: Sequence[float], lengths: Sequence[int]) -> MeasuredRows:
+    """Compute exact probabilities of domain walls in the sequences of a Potts chain.
+
+    A domain wall is a position where a sequence changes from one stored pattern to another.
 
     Args:
         family: The chain.
@@ -128,20 +138,15 @@ def chain_rows(family: NamedChain, temperatures: Sequence[float], lengths: Seque
         lengths: Sequence lengths in tokens.
 
     Yields:
-        One row per temperature. `wall_decay` is the rate at which the probability of no wall falls with the length,
-        `ground_decay` is the same for sequences that follow one pattern exactly, and `crossing_length` is the length
-        from which walls are likely. One row per temperature and length with the expected number of walls `walls`, the
-        probability `wall` of at least one, and the mean number `run` of windows before the first wall or the end of the
-        sequence. If there are several patterns, also with the free energy of a wall and its bound.
+        One row per temperature. `wall_decay` is the rate at which the probability of no wall falls with the length.
+        `ground_decay` is this rate for sequences that follow one pattern exactly. `crossing_length` is the length from
+        which walls are likely. Also one row per temperature and length. `walls` is the expected number of walls, and
+        `wall` is the probability of at least one. `run` is the mean number of windows before the first wall or the end
+        of the sequence. With several patterns, `free_energy` and `free_energy_bound` are the free energy of a wall and
+        its upper bound.
     """
     chain, energies = family.chain, family.chain.energies
-    common = {
-        "family": family.name,
-        "patterns": family.patterns,
-        "window": chain.window,
-        "penalty": family.penalty,
-        "max_energy": chain.max_energy,
-    }
+    common = {**family.columns, "max_energy": chain.max_energy}
     walls = family.patterns > 1
     for temperature in temperatures:
         setting = (chain.window, chain.max_energy, temperature, family.patterns)
@@ -179,13 +184,13 @@ def chain_rows(family: NamedChain, temperatures: Sequence[float], lengths: Seque
             yield row
 
 
-def closed_form_rows() -> Iterator[Row]:
-    """Compare closed forms for the Potts chain with nearest-neighbor interactions with exact numerical results.
+def closed_form_rows() -> MeasuredRows:
+    """Compare formulas for Potts chains in which only neighboring tokens interact with exact numerical results.
 
     Yields:
-        One row per number of token values, coupling and temperature. The columns that end in "_error" are the largest
-        absolute errors of the log partition function, the expected number of domain walls (changes of token), the
-        probability of no wall, and the rate at which this probability decays with the length.
+        One row per number of token values, coupling and temperature. Columns that end in "_error" are largest absolute
+        errors. They concern the log partition function, the expected number of domain walls (changes of token), the
+        probability of no wall, and the rate at which this probability falls with the length.
     """
     for vocab, coupling, temperature in product((2, 3, 5), (0.3, 1.3, 3.0), (0.3, 0.7, 3.0)):
         energies = coupling * (1 - torch.eye(vocab, dtype=torch.float64))
@@ -213,15 +218,14 @@ def closed_form_rows() -> Iterator[Row]:
         }
 
 
-def control_rows() -> Iterator[Row]:
-    """Compute how the probability of a domain wall falls if walls get more expensive.
+def control_rows() -> MeasuredRows:
+    """Compute the probability of a domain wall as a function of its energy.
 
-    The Potts chains have two patterns of one repeated token and interactions between neighboring tokens. A domain wall
-    is a change from one pattern to the other.
+    A domain wall is a change from 000... to 111..., or back. Only neighboring tokens interact.
 
     Yields:
-        One row per energy of a wall. `wall` is the probability of at least one wall among 10^6 tokens. Walls of
-        infinite energy are forbidden.
+        One row per energy of a wall. `wall` is the probability of at least one wall among 10^6 tokens. A wall of
+        infinite energy is forbidden.
     """
     for cost in (2.0, 5.0, 10.0, 20.0, math.inf):
         energies = torch.full((2, 2), cost, dtype=torch.float64).fill_diagonal_(0.0)
@@ -235,16 +239,15 @@ def control_rows() -> Iterator[Row]:
         }
 
 
-def curve_rows(settings: Sequence[Sampled], points: int) -> Iterator[Row]:
-    """Compute the exact probability of at least one domain wall as a function of the sequence length.
+def curve_rows(settings: Sequence[Sampled], points: int) -> MeasuredRows:
+    """Compute the exact probability of a domain wall as a function of the length.
 
-    The sequences come from Potts chains. A domain wall is a position where a sequence changes from one stored pattern
-    to another.
+    A domain wall is a position where a sequence of a Potts chain changes from one stored pattern to another.
 
     Args:
         settings: Chains and temperatures.
-        points: Number of lengths. They are logarithmically spaced up to 30 times the crossing length, the theoretical
-            length from which walls are likely.
+        points: Number of lengths. They are logarithmically spaced up to 30 times the theoretical length from which
+            walls are likely.
 
     Yields:
         One row per chain and length, with the probability in `wall`.
@@ -258,29 +261,27 @@ def curve_rows(settings: Sequence[Sampled], points: int) -> Iterator[Row]:
             yield {"kind": "curve", **asdict(setting), "length": length, "wall": -math.expm1(kept)}
 
 
-def sampled_rows(settings: Sequence[Sampled], chains: int, sweeps: int, seed: int) -> Iterator[Row]:
+def sampled_rows(config: Config, seed: int, _: Path) -> MeasuredRows:
     """Sample sequences of Potts chains, and measure the share of sequences with a domain wall.
 
     A domain wall is a position where a sequence changes from one stored pattern to another.
 
     Args:
-        settings: Chains and temperatures.
-        chains: Number of sequences per chain and length.
-        sweeps: Number of sweeps of Gibbs sampling. A sweep updates every token.
+        config: Settings with the chains, the number of sequences, and the number of sweeps of Gibbs sampling.
         seed: Seed of the samples.
 
     Yields:
-        One row per chain and length. `wall` is the exact probability of a wall, `drawn` is the share among exact
-        samples, and `gibbs` is the share after Gibbs sampling that starts from a stored pattern.
+        One row per chain and length. `wall` is the exact probability of a wall. `drawn` is the share of exact samples
+        with a wall, and `gibbs` the share after Gibbs sampling that starts from a stored pattern.
     """
-    for setting in settings:
+    for setting in config.sampled:
         chain, temperature = setting.chain, setting.temperature
         for place, length in enumerate(setting.lengths):
             stream = seed_of(seed, "potts-coherence", *asdict(setting).values(), length)
-            exact_samples = chain.sample(chains, length, temperature, stream)
-            start = torch.zeros(chains, length, dtype=torch.int64)
+            exact_samples = chain.sample(config.chains, length, temperature, stream)
+            start = torch.zeros(config.chains, length, dtype=torch.int64)
             model = window_tables(chain.energies / temperature, length)
-            gibbs_samples = run_sweeps(model, sweeps=sweeps, start=start, seed=stream)
+            gibbs_samples = run_sweeps(model, sweeps=config.sweeps, start=start, seed=stream)
             yield {
                 "kind": "sampled",
                 "seed": seed,

@@ -37,10 +37,9 @@ class Sampled(Settings):
 
     @property
     def lengths(self) -> tuple[int, ...]:
-        """Sampled sequence lengths: 1/10, 1 and 10 times the crossing length.
+        """Sampled sequence lengths: 1/10, 1 and 10 times the length from which walls are likely.
 
-        The crossing length is the theoretical length from which domain walls are likely. All lengths are at least two
-        windows.
+        All lengths are at least two windows.
         """
         crossing = crossing_length(self.window, self.chain.max_energy, self.temperature, self.patterns)
         return tuple(max(2 * self.window, round(share * crossing)) for share in (0.1, 1.0, 10.0))
@@ -50,11 +49,11 @@ class Sampled(Settings):
 class Config(Settings):
     """Settings of one run.
 
-    Exact properties are computed for Potts chains with all combinations of `patterns`, `windows`, `temperatures` and
-    `lengths`.
+    Exact properties are computed for all combinations of patterns, windows, temperatures and lengths. Potts chains are
+    distributions over token sequences, with an energy that is a sum over windows of successive tokens.
 
     Args:
-        patterns: Numbers of stored patterns.
+        patterns: Numbers of stored patterns of the Potts chains.
         windows: Numbers of tokens in a window, on which the energy depends.
         penalties: Largest window energies of the chains with random energies.
         temperatures: Temperatures.
@@ -64,9 +63,9 @@ class Config(Settings):
         sweeps: Number of sweeps of Gibbs sampling of a sequence.
         widths: Numbers of previous tokens that the random autoregressive models depend on.
         models: Number of random autoregressive models per width.
-        sides: Side lengths of the tori of Ising spins.
+        sides: Side lengths of the square lattices of Ising spins with periodic boundaries.
         plane_temperatures: Temperatures of the Ising spins.
-        plane_chains: Number of simulations per torus and temperature.
+        plane_chains: Number of simulations per lattice and temperature.
         plane_sweeps: Number of sweeps of a simulation.
         seeds: Seeds of the samples and simulations.
     """

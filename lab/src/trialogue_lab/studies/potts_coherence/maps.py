@@ -1,6 +1,6 @@
-"""Exact rows about random autoregressive models: Theorem 1.2 and Corollary 1.2.1."""
+"""Exact comparisons of random autoregressive models with Potts chains (Theorem 1.2 and Corollary 1.2.1)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -11,6 +11,7 @@ from trialogue.oracles import Autoregressive, whole_sequences
 from trialogue.oracles.prefixes import next_log_probs
 from trialogue.randomness import generator
 from trialogue.samplers import truncated
+from trialogue_lab.ledger import MeasuredRows
 from trialogue_lab.theory.potts.greedy_patterns import greedy_patterns
 from trialogue_lab.theory.potts.map import autoregressive_of, context_log_probs, hamiltonian_of
 
@@ -55,8 +56,8 @@ def sequence_probabilities(oracle: Autoregressive) -> Tensor:
     return total.exp()
 
 
-def map_rows(widths: Sequence[int], models: int) -> Iterator[dict[str, Any]]:
-    """Map random autoregressive models to Potts chains and back (Theorem 1.2).
+def map_rows(widths: Sequence[int], models: int) -> MeasuredRows:
+    """Convert random autoregressive models to Potts chains and back (Theorem 1.2).
 
     A Potts chain is a distribution over token sequences whose energy is a sum over windows of successive tokens.
 
@@ -65,11 +66,12 @@ def map_rows(widths: Sequence[int], models: int) -> Iterator[dict[str, Any]]:
         models: Number of models per width.
 
     Yields:
-        One row per model. "global", "per_context" and "round_trip" are total variation distances between the model and
-        its chain, or the model that is recovered from the chain. "per_step_T" and "exact_T" are distances from the
-        chain at temperature T, for sampling with temperature T at every token and for the model that is recovered at T.
-        "patterns" is the number of stored patterns, which greedy decoding repeats forever, and "decay" is the smallest
-        rate at which sampled text leaves a pattern (Corollary 1.2.1).
+        One row per model. "global" and "per_context" are total variation distances between the model and its chain, for
+        the two interpretations of the constant in equation 9. "round_trip" is the distance to the model that is
+        recovered from the chain. "per_step_T" and "exact_T" are distances to the chain at temperature T, from sampling
+        each token at temperature T and from the model that is recovered at T. "patterns" is the number of stored
+        patterns, which greedy decoding repeats forever. "decay" is the smallest rate at which sampled text leaves a
+        pattern (Corollary 1.2.1).
     """
     states = whole_sequences(VOCAB, LENGTH)
     for width in widths:

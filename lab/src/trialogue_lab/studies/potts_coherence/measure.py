@@ -1,11 +1,10 @@
-"""Tasks of a run: exact numbers about chains, models and the plane, and samples by seed."""
+"""Tasks of a run: exact values for chains, autoregressive models and Ising spins, and simulations for each seed."""
 
-from collections.abc import Iterator
 from functools import partial
 from itertools import chain
 from pathlib import Path
 
-from trialogue_lab.ledger import Part
+from trialogue_lab.ledger import MeasuredRows, Part
 from trialogue_lab.studies.potts_coherence import chains
 from trialogue_lab.studies.potts_coherence.config import Config
 from trialogue_lab.studies.potts_coherence.maps import map_rows
@@ -13,13 +12,20 @@ from trialogue_lab.studies.potts_coherence.plane import exact_plane_rows, plane_
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks for exact numbers, and two tasks per seed of the simulations."""
+    """Return the tasks of a run.
 
-    def exact_chains(_: Path) -> Iterator[chains.Row]:
+    Args:
+        config: Settings of the run.
+
+    Returns:
+        Three tasks for exact values, and two tasks per seed: sampled Potts chains and simulated Ising spins.
+    """
+
+    def exact_chains(_: Path) -> MeasuredRows:
         for family in chains.families(config.patterns, config.windows, config.penalties):
             yield from chains.chain_rows(family, config.temperatures, config.lengths)
 
-    def exact(_: Path) -> Iterator[chains.Row]:
+    def exact(_: Path) -> MeasuredRows:
         return chain(
             chains.closed_form_rows(),
             chains.control_rows(),
@@ -27,19 +33,13 @@ def parts(config: Config) -> list[Part]:
             exact_plane_rows(),
         )
 
-    def sampled(seed: int, _: Path) -> Iterator[chains.Row]:
-        return chains.sampled_rows(config.sampled, config.chains, config.sweeps, seed)
-
-    def plane(seed: int, _: Path) -> Iterator[chains.Row]:
-        return plane_rows(config, seed)
-
     return [
         Part("chains", exact_chains),
         Part("maps", lambda _: map_rows(config.widths, config.models)),
         Part("exact", exact),
         *(
-            Part(f"{measure.__name__}-{seed}", partial(measure, seed), lane=str(seed))
+            Part(f"{name}-{seed}", partial(measure, config, seed), lane=str(seed))
             for seed in config.seeds
-            for measure in (sampled, plane)
+            for name, measure in (("sampled", chains.sampled_rows), ("plane", plane_rows))
         ),
     ]

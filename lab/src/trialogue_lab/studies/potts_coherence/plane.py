@@ -1,7 +1,6 @@
-"""Rows about order in the plane: heat bath from an ordered start, and exact magnetisations."""
+"""Magnetization of Ising spins on a square lattice: simulations from an ordered start, and exact values."""
 
-from collections.abc import Iterator
-from typing import Any
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -9,20 +8,21 @@ import torch
 from trialogue.data.ising.grid import ising_grid
 from trialogue.randomness import seed_of
 from trialogue.samplers.chains.simulation.sweeps import run_sweeps
+from trialogue_lab.ledger import MeasuredRows
 from trialogue_lab.studies.potts_coherence.config import Config
 from trialogue_lab.theory.potts import peierls
 
 PLANE, RING = "plane", "ring"
 
 
-def exact_plane_rows() -> Iterator[dict[str, Any]]:
+def exact_plane_rows() -> MeasuredRows:
     """Compute the exact magnetization of the infinite two-dimensional Ising model with coupling 1.
 
-    The magnetization is compared with its bound by Peierls' argument, which counts domain walls (boundaries between up
-    and down spins). A domain wall costs energy 2 per bond.
+    The magnetization is compared with a lower bound by Peierls' argument, which counts boundaries between up and down
+    spins. A boundary costs energy 2 per bond.
 
     Yields:
-        One row per temperature. One further row has the critical temperature and the highest temperature for which the
+        One row per temperature. One more row has the critical temperature and the highest temperature for which the
         argument holds.
     """
     # The magnetisation falls as the eighth root of the distance from the critical temperature.
@@ -42,16 +42,16 @@ def exact_plane_rows() -> Iterator[dict[str, Any]]:
     }
 
 
-def plane_rows(config: Config, seed: int) -> Iterator[dict[str, Any]]:
-    """Simulate Ising spins that start with all spins up, on tori and on rings with as many spins.
+def plane_rows(config: Config, seed: int, _: Path) -> MeasuredRows:
+    """Simulate Ising spins that start with all spins up, on square lattices and rings.
 
     Args:
-        config: Side lengths, temperatures, and numbers of chains and sweeps.
+        config: Side lengths, temperatures, and numbers of simulations and sweeps.
         seed: Seed of the Gibbs sampling.
 
     Yields:
-        One row per shape, side length and temperature, with the mean magnetization per spin and its value in the
-        infinite system.
+        One row per shape, side length and temperature. `magnetisation` is the mean per spin, and `onsager` is its exact
+        value in the infinite system.
     """
     for side in config.sides:
         start = torch.ones(config.plane_chains, side * side, dtype=torch.int64)

@@ -1,8 +1,8 @@
 """Statistics of the study about domain walls in Potts chains.
 
-A chain generates sequences of tokens. Its energy is a sum over windows of successive tokens, and windows that follow
-one of the stored patterns have energy zero. A domain wall is a place where the sequence changes from one pattern to
-another. The crossing length L* is the sequence length from which walls are likely.
+A Potts chain is a distribution over token sequences. Its energy is a sum over windows of successive tokens, and windows
+that follow a stored pattern have energy zero. A domain wall is a position where a sequence changes from one stored
+pattern to another. The crossing length L* is the sequence length from which walls are likely in theory.
 """
 
 import math
@@ -18,17 +18,17 @@ draws = Replication("draw", "seeds")
 SEVERAL = "patterns > 1"
 """Condition on rows of chains that can have walls."""
 CHAIN = ["family", "patterns", "window", "penalty", "temperature"]
-"""Columns that identify a chain at a temperature."""
+"""Columns that identify a chain and a temperature."""
 
 
 def uniform(rows: Rows) -> DataFrame:
-    """Return the measurements of Potts chains whose stored patterns each repeat one token.
+    """Select the measurements of Potts chains whose stored patterns each repeat one token.
 
-    A Potts chain is a distribution over token sequences whose energy is a sum over windows of successive tokens. In the
-    selected chains, every wrong token of a window costs the same energy, and there are at least two patterns.
+    In these chains, every wrong token in a window of successive tokens costs the same energy. Chains with a single
+    pattern are omitted.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         One row per chain, temperature and sequence length.
@@ -37,11 +37,11 @@ def uniform(rows: Rows) -> DataFrame:
 
 
 def spins(rows: Rows, shape: str, low: float = 0.0, high: float = math.inf) -> DataFrame:
-    """Return the magnetizations of Ising spins on the largest torus or ring.
+    """Select the measured magnetizations of Ising spins on the largest square lattice or ring.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        shape: "plane" for a torus, or "ring".
+        rows: Measurements of a run, with one DataFrame per kind.
+        shape: "plane" for a square lattice, or "ring".
         low: Lowest temperature.
         high: Highest temperature.
 
@@ -54,15 +54,14 @@ def spins(rows: Rows, shape: str, low: float = 0.0, high: float = math.inf) -> D
 
 @exact
 def wall_likelihood_from_crossing(rows: Rows) -> float:
-    """Return the smallest probability of at least one domain wall in long sequences of Potts chains.
+    """Return the smallest probability of a domain wall in sufficiently long sequences.
 
-    A Potts chain is a distribution over token sequences whose energy is a sum over windows of successive tokens. A
-    domain wall is a position where a sequence changes from one stored pattern to another. The minimum is taken over
-    chains, temperatures and all sequence lengths from the crossing length on, which is the length from which walls
-    should be likely according to theory.
+    A domain wall is a position where a sequence of a Potts chain changes from one stored pattern to another. Theory
+    gives a length from which walls are likely. The minimum is over chains, temperatures and all measured lengths from
+    there on.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
     """
     crossing = rows["chain"].set_index(CHAIN).crossing_length
     lengths = rows["length"].query(SEVERAL).set_index(CHAIN)
@@ -71,14 +70,14 @@ def wall_likelihood_from_crossing(rows: Rows) -> float:
 
 @exact
 def left_of_sharpness(rows: Rows) -> float:
-    """Return how far the probability of no domain wall at the crossing length is from 1/e.
+    """Return how far the probability of no domain wall is from 1/e.
 
-    The sequences come from a Potts chain in which only neighboring tokens interact. A domain wall is a position where a
-    sequence changes from one stored pattern to another. The crossing length is the theoretical length from which walls
-    are likely. The chain with the lowest ratio of temperature to coupling is used.
+    The length of the sequences is the length from which walls are likely in theory. A domain wall is a position where a
+    sequence changes from one stored pattern to another. The sequences come from the Potts chain with the lowest ratio
+    of temperature to coupling, in which only neighboring tokens interact.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         The absolute difference from 1/e.
@@ -90,20 +89,19 @@ def left_of_sharpness(rows: Rows) -> float:
 
 @exact
 def smallest_step(rows: Rows, along: str) -> float:
-    """Return the smallest increase of the expected number of domain walls along one parameter.
+    """Return the smallest increase of the expected number of domain walls as one parameter increases.
 
-    The sequences come from Potts chains whose stored patterns each repeat one token. A domain wall is a position where
-    a sequence changes from one stored pattern to another. The increase is the natural log ratio of the numbers at
-    successive values of the parameter, with all other parameters fixed. If the minimum is positive, the number of walls
-    always increases.
+    A domain wall is a position where a sequence of a Potts chain changes from one stored pattern to another. The
+    increase is the log ratio of the numbers of walls at successive values of the parameter, with all other parameters
+    fixed.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         along: Name of the parameter: "patterns" (number of patterns), "window" (tokens per window), "temperature" or
             "length" (sequence length).
 
     Returns:
-        The smallest log ratio.
+        The smallest natural log ratio. If it is positive, the number of walls always increases.
     """
     table = uniform(rows).sort_values(along)
     others = [name for name in ("patterns", "window", "temperature", "length") if name != along]
@@ -112,15 +110,16 @@ def smallest_step(rows: Rows, along: str) -> float:
 
 @exact
 def run_ratio(rows: Rows) -> float:
-    """Return the smallest growth factor of the mean coherence length from one window size to the next.
+    """Return the smallest factor by which text keeps one pattern longer with a longer window.
 
-    The sequences come from Potts chains whose stored patterns each repeat one token. The coherence length is the number
-    of windows before the first domain wall, which is a change from one pattern to another. Chains are compared at equal
-    numbers of patterns and equal ratios of the largest window energy to the temperature. Pairs in which the shorter
-    mean is at least half of the sequence are omitted, because the end of the sequence limits it.
+    Each window size is compared with the next smaller one. The sequences come from Potts chains whose stored
+    patterns each repeat one token. The measured length is the mean number of windows before the sequence changes to
+    another pattern. Chains are compared at equal numbers of patterns and equal ratios of the largest window energy to
+    the temperature. Mean lengths of half of the sequence or more are omitted, because the end of the sequence limits
+    them.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         The smallest ratio of mean lengths.
@@ -143,11 +142,10 @@ def run_ratio(rows: Rows) -> float:
 def share_error(rows: Rows, column: str) -> "Series[float]":
     """Return the observed share of sequences with a domain wall minus the exact probability.
 
-    The sequences come from Potts chains. A domain wall is a position where a sequence changes from one stored pattern
-    to another.
+    A domain wall is a position where a sequence of a Potts chain changes from one stored pattern to another.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         column: "drawn" for exact samples, or "gibbs" for Gibbs sampling that starts from a stored pattern.
 
     Returns:
@@ -159,17 +157,16 @@ def share_error(rows: Rows, column: str) -> "Series[float]":
 
 @draws
 def rise(rows: Rows, *places: int) -> "Series[float]":
-    """Return the smallest increase of the share of sequences with a domain wall from one sequence length to the next.
+    """Return the smallest increase of the share of sequences with a domain wall by length.
 
-    The sequences of Potts chains are generated by Gibbs sampling that starts from a stored pattern. A domain wall is a
-    position where a sequence changes from one stored pattern to another. The minimum is taken over chains and pairs of
-    successive lengths.
+    A domain wall is a position where a sequence of a Potts chain changes from one stored pattern to another. Sequences
+    are generated by Gibbs sampling that starts from a stored pattern. The minimum is over chains and successive
+    lengths.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        *places: Indices of the compared lengths: 0 for a tenth of the crossing length, 1 for the crossing length, and 2
-            for ten times the crossing length. The crossing length is the theoretical length from which walls are
-            likely.
+        rows: Measurements of a run, with one DataFrame per kind.
+        *places: Indices of the compared lengths: 0, 1 and 2 for a tenth, one and ten times the length from which walls
+            are likely in theory.
 
     Returns:
         One minimum per seed.
@@ -180,15 +177,15 @@ def rise(rows: Rows, *places: int) -> "Series[float]":
 
 @draws
 def share(rows: Rows, place: int) -> Counts:
-    """Count the sequences with a domain wall after Gibbs sampling from a stored pattern.
+    """Count the sequences with a domain wall after Gibbs sampling.
 
-    The sequences come from Potts chains. A domain wall is a position where a sequence changes from one stored pattern
-    to another. Counts are computed for every chain, and the smallest one is returned.
+    Sampling starts from a stored pattern. A domain wall is a position where a sequence of a Potts chain changes from
+    one stored pattern to another. The chain with the fewest such sequences is used.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        place: Index of the sequence length: 0 for a tenth of the crossing length, 1 for the crossing length, and 2 for
-            ten times the crossing length. The crossing length is the theoretical length from which walls are likely.
+        rows: Measurements of a run, with one DataFrame per kind.
+        place: Index of the sequence length: 0, 1 or 2 for a tenth, one or ten times the length from which walls are
+            likely in theory.
 
     Returns:
         The number of sequences with a wall and the number of all sequences, per seed.
@@ -199,11 +196,11 @@ def share(rows: Rows, place: int) -> Counts:
 
 @draws
 def smallest_order(rows: Rows, shape: str, most: float) -> "Series[float]":
-    """Return the smallest magnetization of Ising spins on the largest torus or ring.
+    """Return the smallest magnetization of Ising spins on the largest square lattice or ring.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        shape: "plane" for a torus, or "ring".
+        rows: Measurements of a run, with one DataFrame per kind.
+        shape: "plane" for a square lattice, or "ring".
         most: Highest temperature.
 
     Returns:
@@ -214,11 +211,11 @@ def smallest_order(rows: Rows, shape: str, most: float) -> "Series[float]":
 
 @draws
 def off_infinite(rows: Rows, shape: str, least: float = 0.0, most: float = math.inf) -> "Series[float]":
-    """Return the largest distance of the magnetization of Ising spins from its value in the infinite system.
+    """Return the largest difference of the magnetization of Ising spins from the infinite system.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        shape: "plane" for a torus, or "ring".
+        rows: Measurements of a run, with one DataFrame per kind.
+        shape: "plane" for a square lattice, or "ring".
         least: Lowest temperature.
         most: Highest temperature.
 
@@ -231,11 +228,11 @@ def off_infinite(rows: Rows, shape: str, least: float = 0.0, most: float = math.
 
 @draws
 def change_with_size(rows: Rows, shape: str, most: float) -> "Series[float]":
-    """Return the largest change of the magnetization of Ising spins from the smallest to the largest system.
+    """Return the largest change of the magnetization of Ising spins with the system size.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        shape: "plane" for a torus, or "ring".
+        rows: Measurements of a run, with one DataFrame per kind.
+        shape: "plane" for a square lattice, or "ring".
         most: Highest temperature.
 
     Returns:

@@ -10,21 +10,23 @@ from trialogue_lab.ledger import Count, Different, Positive, Seeds, Settings
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
-    """Settings of a run.
+    """Settings of one run.
+
+    Potts chains are distributions over token sequences, with an energy that is a sum over windows of successive tokens.
 
     Args:
-        patterns: Numbers of patterns of the chains that are computed exactly.
-        windows: Window sizes of these chains.
-        length: Length of these chains in tokens. They are also enumerated at eight tokens.
-        widths: Context widths in tokens of the random models that generate texts.
+        patterns: Numbers of stored patterns of the Potts chains that are computed exactly.
+        windows: Numbers of tokens in a window of these chains.
+        length: Number of tokens of their sequences. Sequences of eight tokens are also enumerated.
+        widths: Numbers of previous tokens that the random models see.
         models: Number of random models per width.
         texts: Number of texts per model and seed.
-        colours: Numbers N of patterns in the plane.
-        side: Side length of the torus.
-        temperatures: Temperatures in units of the energy J of a wall.
-        chains: Number of chains per number of patterns and temperature.
-        sweeps: Number of sweeps of a chain.
-        seeds: Seeds of texts and chains.
+        colours: Numbers of states of the Potts models on a square lattice.
+        side: Side length of the lattice, which has periodic boundaries.
+        temperatures: Temperatures, in units of the energy between two different neighbors.
+        chains: Number of simulations per number of states and temperature.
+        sweeps: Number of sweeps of a simulation.
+        seeds: Seeds of texts and simulations.
     """
 
     patterns: Different[Count] = (1, 2, 3, 4)

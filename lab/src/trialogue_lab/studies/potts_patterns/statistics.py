@@ -1,6 +1,6 @@
-"""Statistics of the study about stored patterns in Potts chains at low temperature, in random models, and in the plane.
+"""Statistics of the study about stored patterns: at low temperature, in texts of random models, and on a lattice.
 
-A domain wall is a place where a sequence changes from one stored pattern to another.
+A domain wall is a position where a sequence changes from one stored pattern to another.
 """
 
 import math
@@ -15,14 +15,13 @@ texts = Replication("draw", "seeds", objects="the random models of the run")
 
 @exact
 def cold_change(rows: Rows) -> float:
-    """Return the largest change of the probability of no domain wall between the two lowest temperatures.
+    """Return the change of the probability of no domain wall at the two lowest temperatures.
 
-    The sequences come from Potts chains, whose energy is a sum over windows of successive tokens. A domain wall is a
-    position where a sequence changes from one stored pattern to another. The maximum is taken over chains with the
-    largest measured sequence length.
+    A domain wall is a position where a sequence of a Potts chain changes from one stored pattern to another. The
+    maximum is over the chains, at the largest measured sequence length.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         The largest absolute change.
@@ -36,17 +35,17 @@ def cold_change(rows: Rows) -> float:
 
 @exact
 def cold_error(rows: Rows) -> float:
-    """Return how far the probability of no domain wall at the lowest temperature is from its limit.
+    """Return how far the probability of no domain wall is from its zero-temperature limit.
 
-    The sequences come from Potts chains, whose energy is a sum over windows of successive tokens. A domain wall is a
-    position where a sequence changes from one stored pattern to another. The limit for temperature zero is the share of
-    sequences without a wall among all sequences of minimum energy.
+    It is computed at the lowest measured temperature. A domain wall is a position where a sequence of a Potts chain
+    changes from one stored pattern to another. The limit at temperature zero is the share of minimum-energy sequences
+    that have no wall.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
-        The largest absolute difference, over short chains.
+        The largest absolute difference, over chains with short sequences.
     """
     table = rows["cold"].dropna(subset="limit")
     coldest = table[table.cold == table.cold.max()]
@@ -55,13 +54,13 @@ def cold_error(rows: Rows) -> float:
 
 @texts
 def decay_ratio(rows: Rows) -> "Series[float]":
-    """Return the measured rate at which generated text stops following a pattern, divided by the exact rate.
+    """Return the ratio of the measured and exact rates at which text leaves a pattern.
 
     The text is sampled from a random model. The pattern is the sequence that greedy decoding of this model repeats
     forever.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         One mean ratio over random models, per seed of the texts.
@@ -74,16 +73,16 @@ def decay_ratio(rows: Rows) -> "Series[float]":
 def order_of_colours(
     rows: Rows, most: int, least: int = 2, above_critical: bool = False, hottest: float = math.inf
 ) -> "Series[float]":
-    """Return the smallest order parameter of Potts models on a torus.
+    """Return the smallest order parameter of Potts models on a square lattice.
 
-    All sites start in the same pattern. The order parameter is 1 if all sites still have this pattern, and 0 if as many
-    have it as by chance. Only temperatures for which Peierls' argument is stated are used, that is, up to 1 / log 3 in
-    units of the energy of a domain wall.
+    All sites start in the same state. The order parameter is 1 if all sites still have this state, and 0 if as many
+    have it as by chance. Only temperatures for which Peierls' argument is stated are used: at most 1 / log 3 times the
+    energy between two different neighbors.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        most: Largest number of patterns (colors).
-        least: Smallest number of patterns (default: 2).
+        rows: Measurements of a run, with one DataFrame per kind.
+        most: Largest number of states (colors).
+        least: Smallest number of states (default: 2).
         above_critical: Whether to return the largest order parameter above the critical temperature instead (default:
             False).
         hottest: Highest temperature (default: no limit).
@@ -100,15 +99,15 @@ def order_of_colours(
 
 @draws
 def order_at(rows: Rows, colours: int, temperature: float) -> "Series[float]":
-    """Return the order parameter of a Potts model on a torus at one temperature.
+    """Return the order parameter of a Potts model on a square lattice at one temperature.
 
-    All sites start in the same pattern. The order parameter is 1 if all sites still have this pattern, and 0 if as many
+    All sites start in the same state. The order parameter is 1 if all sites still have this state, and 0 if as many
     have it as by chance.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        colours: Number of patterns (colors).
-        temperature: Temperature, in units of the energy of a domain wall.
+        rows: Measurements of a run, with one DataFrame per kind.
+        colours: Number of states (colors).
+        temperature: Temperature, in units of the energy between two different neighbors.
 
     Returns:
         One order parameter per seed.

@@ -1,37 +1,36 @@
-"""Simulated texts of random models, and the time until they leave a pattern of the model (Corollary 1.2.1)."""
+"""Simulated texts of random models, and how long they follow a pattern of the model (Corollary 1.2.1)."""
 
 import math
-from collections.abc import Iterator, Sequence
-from typing import Any
+from pathlib import Path
 
 import torch
 
 from trialogue.randomness import seed_of
 from trialogue.samplers import generate
+from trialogue_lab.ledger import MeasuredRows
 from trialogue_lab.studies.potts_coherence.maps import VOCAB, random_model
+from trialogue_lab.studies.potts_patterns.config import Config
 from trialogue_lab.theory.potts.greedy_patterns import greedy_patterns
 from trialogue_lab.theory.potts.map import context_log_probs
 
 
-def survival_rows(widths: Sequence[int], models: int, chains: int, seed: int) -> Iterator[dict[str, Any]]:
+def survival_rows(config: Config, seed: int, _: Path) -> MeasuredRows:
     """Measure how long texts of random models follow a pattern that greedy decoding repeats forever.
 
-    The pattern is the one with the smallest decay rate. Texts start on it and are so long that about a tenth of them
-    follow it to the end.
+    Texts start on the pattern with the smallest decay rate. They are so long that about a tenth of them follow it to
+    the end.
 
     Args:
-        widths: Context widths of the models.
-        models: Number of models per width.
-        chains: Number of texts per model.
+        config: Numbers of previous tokens that the models see, of models and of texts.
         seed: Seed of the texts.
 
     Yields:
-        One row per model. `rate` is the exact decay rate in nats per token, and `measured` is its estimate from the
-        texts. `half` and `whole` are the shares of texts that follow the pattern for half of their length and to the
-        end.
+        One row per model. `rate` is the exact rate, in nats per token, at which the share of texts that still follow
+        the pattern falls. `measured` is its estimate. `half` and `whole` are the shares of texts that follow the
+        pattern for half of their length and to the end.
     """
-    for width in widths:
-        for place in range(models):
+    for width in config.widths:
+        for place in range(config.models):
             oracle = random_model(width, place)
             patterns = greedy_patterns(context_log_probs(oracle, width))
             pattern = min(patterns, key=lambda each: each.decay_rate)
@@ -42,12 +41,12 @@ def survival_rows(widths: Sequence[int], models: int, chains: int, seed: int) ->
             prompt = (pattern.context // digits) % VOCAB
             text = generate(
                 oracle,
-                prompt.expand(chains, -1),
+                prompt.expand(config.texts, -1),
                 max_new_tokens=periods * period,
                 seed=seed_of(seed, "potts-patterns", "survival", width, place),
             )
             written = torch.tensor([row[width:] for row in text.sequences()])
-            follows = (written == pattern.tokens.repeat(periods)).view(chains, periods, period).all(2)
+            follows = (written == pattern.tokens.repeat(periods)).view(config.texts, periods, period).all(2)
             survived = follows.int().cumprod(1).sum(1)
             ended = survived < periods
             hazard = float(ended.sum()) / float(survived.sum() + ended.sum())

@@ -18,22 +18,26 @@ Digits = Annotated[Increasing[Annotated[int, Interval(ge=1, le=200)]], MinLen(2)
 class Config(Settings):
     """Settings of one run.
 
+    The hidden string of Theorem 3.1.1 is the only valid string with positive probability under a model. A knapsack is a
+    list of weights and a total, and a solution is a subset of the weights with this sum.
+
     Args:
-        optimum_lengths: String lengths D of Theorem 3.1.1 for which the dynamic program is run.
-        hidden_lengths: String lengths D of Theorem 3.1.1 for which sampling with a perfect verifier is computed.
+        optimum_lengths: Lengths of hidden strings for which the optimal search is computed by dynamic programming.
+        hidden_lengths: Lengths of hidden strings for which sampling with a perfect verifier is computed.
         caps: Maximum numbers of rejections at one position, after which tokenwise rejection fails.
-        search_lengths: String lengths D for which the searcher is simulated.
+        search_lengths: Lengths of hidden strings for which a random search is simulated.
         searches: Number of hidden strings per length and seed.
         search_seeds: Seeds of the simulated searches.
-        zero_lengths: String lengths D of Proposition 3.1.1.
-        walked_lengths: String lengths D of Proposition 3.1.1 for which the samplers are simulated.
+        zero_lengths: String lengths in Proposition 3.1.1, in which only the string of zeros is valid.
+        walked_lengths: String lengths in Proposition 3.1.1 for which the samplers are simulated.
         walks: Number of outputs per sampler, length and seed.
         walk_seeds: Seeds of the simulated samplers.
-        law_lengths: String lengths D of Proposition 3.1.2.
-        dyck_lengths: Lengths of Dyck strings with two types of brackets.
-        verified_lengths: String lengths D of Theorem 3.1.1 for which a string is generated with the verifier alone.
+        law_lengths: String lengths in Proposition 3.1.2, in which all strings except the string of ones are valid.
+        dyck_lengths: Lengths of Dyck strings (balanced brackets) with two types of brackets.
+        verified_lengths: Lengths of hidden strings for which a string is generated with the verifier alone.
         knapsacks: Number of random knapsacks, with up to 10 weights, that are solved by constrained generation.
-        superincreasing: Number of superincreasing knapsacks that are solved greedily.
+        superincreasing: Number of knapsacks that are solved greedily. Each weight is at least the sum of the previous
+            ones.
         lattice_size: Number of weights of the knapsacks that are solved by lattice reduction.
         lattice_digits: Numbers of binary digits of the weights of these knapsacks.
         lattices: Number of these knapsacks per number of digits and seed.

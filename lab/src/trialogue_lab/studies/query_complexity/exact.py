@@ -1,6 +1,6 @@
-"""Exact measurements: optimal costs, output distributions as fractions, and numbers of verifier calls."""
+"""Exact measurements of samplers with a verifier: model calls, verifier calls and output distributions."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import product
 from typing import Any
 
@@ -10,17 +10,16 @@ from trialogue.data.puzzles.hidden_string import ConstrainedTask, HiddenString
 from trialogue.data.puzzles.weighted_prefixes import Prefix
 from trialogue.samplers import TokenwiseRejection, truncated
 from trialogue.samplers.exact import exact_distribution, target_distribution, total_variation
+from trialogue_lab.ledger import MeasuredRows
 from trialogue_lab.theory import query_complexity as theory
-
-Rows = Iterator[dict[str, Any]]
 
 DYCK, HIDDEN = "Dyck strings", "hidden string"
 BRACKETS = 4
 """Number of tokens of Dyck strings with two types of brackets."""
 
 
-def optimum_rows(lengths: Iterable[int]) -> Rows:
-    """Compute the expected number of model calls that an optimal search needs to find a hidden string (Theorem 3.1.1).
+def optimum_rows(lengths: Iterable[int]) -> MeasuredRows:
+    """Compute the expected model calls of an optimal search for a hidden string (Theorem 3.1.1).
 
     The hidden string is the only valid string with positive probability under the model.
 
@@ -43,10 +42,10 @@ def optimum_rows(lengths: Iterable[int]) -> Rows:
         }
 
 
-def order_rows(lengths: Iterable[int]) -> Rows:
-    """Compute the number of model calls of a search that tries all candidates for a hidden string in a fixed order.
+def order_rows(lengths: Iterable[int]) -> MeasuredRows:
+    """Compute the model calls of a search that tries all candidates in a fixed order.
 
-    The hidden string is the only valid string with positive probability under the model.
+    The search is for the hidden string, the only valid string with positive probability under the model.
 
     Args:
         lengths: String lengths.
@@ -72,7 +71,7 @@ def order_rows(lengths: Iterable[int]) -> Rows:
             }
 
 
-def hidden_rows(lengths: Iterable[int], caps: Iterable[int]) -> Rows:
+def hidden_rows(lengths: Iterable[int], caps: Iterable[int]) -> MeasuredRows:
     """Compute the costs of sampling a hidden string with a perfect verifier.
 
     The hidden string is the only valid string with positive probability under the model. Rejection samples complete
@@ -111,8 +110,8 @@ def hidden_rows(lengths: Iterable[int], caps: Iterable[int]) -> Rows:
             }
 
 
-def zero_rows(lengths: Iterable[int]) -> Rows:
-    """Compute the number of model calls for sampling the string of zeros, if it is the only valid string.
+def zero_rows(lengths: Iterable[int]) -> MeasuredRows:
+    """Compute the model calls for sampling the string of zeros, the only valid string.
 
     The model generates uniformly random bits. The computed numbers are compared with the numbers in Proposition 3.1.1.
 
@@ -136,8 +135,8 @@ def zero_rows(lengths: Iterable[int]) -> Rows:
         }
 
 
-def distribution_rows(lengths: Iterable[int]) -> Rows:
-    """Compute the output distribution of tokenwise rejection if every string except the string of ones is valid.
+def distribution_rows(lengths: Iterable[int]) -> MeasuredRows:
+    """Compute the output distribution of tokenwise rejection if every string except 1...1 is valid.
 
     Tokenwise rejection samples each token from uniformly random bits until the verifier accepts the prefix. This is the
     example of Proposition 3.1.2. Probabilities are exact fractions.
@@ -181,8 +180,8 @@ def distribution_rows(lengths: Iterable[int]) -> Rows:
         }
 
 
-def dyck_rows(lengths: Iterable[int]) -> Rows:
-    """Compute the number of model calls for sampling Dyck strings (balanced brackets) from a uniform model.
+def dyck_rows(lengths: Iterable[int]) -> MeasuredRows:
+    """Compute the model calls for sampling Dyck strings (balanced brackets) from a uniform model.
 
     Args:
         lengths: String lengths.
@@ -202,7 +201,9 @@ def dyck_rows(lengths: Iterable[int]) -> Rows:
 
 
 def dyck_task(length: int) -> ConstrainedTask:
-    """Return the task of generating Dyck strings with two types of brackets from a uniform model.
+    """Return the task of generating Dyck strings with two types of brackets.
+
+    The model is uniform.
 
     Args:
         length: String length.
@@ -211,8 +212,8 @@ def dyck_task(length: int) -> ConstrainedTask:
     return ConstrainedTask(oracle, Dyck(length, (0.5, 0.5)), length)
 
 
-def verifier_rows(dyck_lengths: Iterable[int], hidden_lengths: Iterable[int]) -> Rows:
-    """Count the verifier calls that are needed to generate a string by trying every token at every position.
+def verifier_rows(dyck_lengths: Iterable[int], hidden_lengths: Iterable[int]) -> MeasuredRows:
+    """Count the verifier calls for generating a string by trying every token at every position.
 
     Args:
         dyck_lengths: Lengths of Dyck strings (balanced brackets).

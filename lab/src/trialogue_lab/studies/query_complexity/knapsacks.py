@@ -1,24 +1,23 @@
-"""Measurements of knapsacks: random, superincreasing and low-density ones."""
+"""Measurements of solvers of the knapsack problem: find a subset of given weights with a given sum."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import product
-from typing import Any
 
 import numpy as np
 
 from trialogue.data.puzzles.hidden_string import subset_sum_task
 from trialogue.data.puzzles.weighted_prefixes import Prefix
 from trialogue.randomness import numpy_generator
+from trialogue_lab.ledger import MeasuredRows
 from trialogue_lab.studies.query_complexity.config import Config
 from trialogue_lab.theory import query_complexity as theory
 from trialogue_lab.theory.query_complexity.knapsacks import density, solves
 
-Rows = Iterator[dict[str, Any]]
 Knapsack = tuple[tuple[int, ...], int]
 
 
-def random_rows(count: int) -> Rows:
+def random_rows(count: int) -> MeasuredRows:
     """Solve random knapsacks with several solvers, and compare the results with brute force.
 
     Every second knapsack has a solution by construction. A result is wrong if it is FAIL although a solution exists, or
@@ -51,10 +50,11 @@ def random_rows(count: int) -> Rows:
         }
 
 
-def greedy_rows(count: int) -> Rows:
-    """Solve superincreasing knapsacks greedily, for all totals of each knapsack.
+def greedy_rows(count: int) -> MeasuredRows:
+    """Solve knapsacks with superincreasing weights greedily, for all totals of each knapsack.
 
-    One weight in four is equal to the sum of the previous weights, so that some totals have several solutions.
+    Each weight is at least the sum of the previous ones. One weight in four is equal to this sum, so that some totals
+    have several solutions.
 
     Args:
         count: Number of knapsacks.
@@ -83,14 +83,15 @@ def greedy_rows(count: int) -> Rows:
         yield {"kind": "greedy", "unique": unique, **counts}
 
 
-def lattice_rows(config: Config) -> Rows:
+def lattice_rows(config: Config) -> MeasuredRows:
     """Solve random knapsacks that have a solution by lattice reduction.
 
     Args:
         config: Numbers of weights, digits and knapsacks, and seeds.
 
     Yields:
-        One row per seed and number of binary digits, with the density of the knapsacks and the number solved.
+        One row per seed and number of binary digits. `density` is the mean of the number of weights divided by log2 of
+        the largest weight, and `solved` is the number of solved knapsacks.
     """
     for seed in config.lattice_seeds:
         for digits in config.lattice_digits:
@@ -113,7 +114,7 @@ def lattice_rows(config: Config) -> Rows:
 
 
 def _with_solution(size: int, digits: int, rng: np.random.Generator) -> Knapsack:
-    """Return random weights with this number of binary digits, and the sum of about half of them."""
+    """Return random weights, and the sum of about half of them."""
     bits = rng.integers(0, 2, (size, digits)).tolist()
     weights = tuple(int("".join(map(str, row)), 2) for row in bits)
     return weights, sum(weight for weight in weights if rng.random() < 0.5)

@@ -1,6 +1,6 @@
-"""Tasks of a run: exact numbers, simulated searches and samplers, and knapsacks."""
+"""Tasks of a run: exact numbers, simulated searches and samplers, and knapsack problems."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import chain
 from typing import Any
 
@@ -10,13 +10,11 @@ from trialogue.data.puzzles.hidden_string import HiddenString, all_zeros_task
 from trialogue.randomness import numpy_generator, seed_of
 from trialogue.samplers import Rejection, TokenwiseRejection, generate
 from trialogue.samplers.prefix.contract.sampler import Sampler
-from trialogue_lab.ledger import Part
+from trialogue_lab.ledger import MeasuredRows, Part
 from trialogue_lab.studies.query_complexity import exact
 from trialogue_lab.studies.query_complexity.config import Config
 from trialogue_lab.studies.query_complexity.knapsacks import greedy_rows, lattice_rows, random_rows
 from trialogue_lab.theory import query_complexity as theory
-
-Rows = Iterator[dict[str, Any]]
 
 REJECTION, TOKENWISE = "rejection", "tokenwise rejection"
 SAMPLERS: dict[str, Sampler[Any]] = {REJECTION: Rejection(), TOKENWISE: TokenwiseRejection()}
@@ -54,7 +52,7 @@ def parts(config: Config) -> list[Part]:
     ]
 
 
-def search_rows(lengths: Iterable[int], searches: int, seeds: Iterable[int]) -> Rows:
+def search_rows(lengths: Iterable[int], searches: int, seeds: Iterable[int]) -> MeasuredRows:
     """Simulate a search for a hidden string that tries all candidates in random order.
 
     The hidden string is the only valid string with positive probability under the model.
@@ -92,8 +90,8 @@ def search_rows(lengths: Iterable[int], searches: int, seeds: Iterable[int]) -> 
                 }
 
 
-def walk_rows(lengths: Iterable[int], walks: int, seeds: Iterable[int]) -> Rows:
-    """Generate the string of zeros, which is the only valid string, by two samplers (Proposition 3.1.1).
+def walk_rows(lengths: Iterable[int], walks: int, seeds: Iterable[int]) -> MeasuredRows:
+    """Generate the string of zeros, the only valid string, by two samplers (Proposition 3.1.1).
 
     The model generates uniformly random bits. Rejection samples complete strings until one is valid, and tokenwise
     rejection samples each token until the verifier accepts it.

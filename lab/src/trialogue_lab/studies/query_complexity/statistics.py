@@ -1,6 +1,6 @@
-"""Statistics of the study about the number of queries that constrained generation needs.
+"""Statistics of the study about the number of model calls that constrained generation needs.
 
-A query is a call of the model. In the task "hidden string" of Theorem 3.1.1, only one valid string of length D has
+Model calls are also called queries. In the task "hidden string" of Theorem 3.1.1, only one valid string of length D has
 positive probability under the model.
 """
 
@@ -16,12 +16,12 @@ lattices = Replication("draw", "lattice_seeds")
 
 @exact
 def growth(rows: Rows, /, kind: str, column: str, **values: object) -> float:
-    """Return the exponential growth rate of a cost with the string length, between the two largest lengths.
+    """Return the exponential growth rate of a cost, between the two largest string lengths.
 
     The cost is a number of model calls, or another column of the selected rows.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         kind: Kind of the rows, for example "hidden" for a task with one valid string.
         column: Name of the cost, for example "rejection" for the model calls of rejection sampling.
         **values: Values of other columns that select the rows.
@@ -41,7 +41,7 @@ def power(rows: Rows, kind: str, column: str) -> float:
     The exponent is the slope of log(cost) as a function of log(length), between the two largest lengths.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         kind: Kind of the rows, for example "dyck" for generating Dyck strings (balanced brackets).
         column: Name of the cost, for example "tokenwise" for the model calls of rejection sampling token by token.
     """
@@ -57,7 +57,7 @@ def least_growth(rows: Rows, kind: str, column: str) -> float:
     The rate is computed for every pair of successive lengths, and the minimum is taken.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         kind: Kind of the rows, for example "dyck" for generating Dyck strings (balanced brackets).
         column: Name of the cost, for example "rejection" for the model calls of rejection sampling.
 
@@ -75,7 +75,7 @@ def largest_error(rows: Rows, kind: str, column: str, printed: str) -> float:
     The maximum is taken over string lengths.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         kind: Kind of the rows, for example "zeros" for a task in which only the string of zeros is valid.
         column: Column of the computed number.
         printed: Column of the published number.
@@ -85,14 +85,16 @@ def largest_error(rows: Rows, kind: str, column: str, printed: str) -> float:
 
 @exact
 def capped_error(rows: Rows) -> float:
-    """Return the largest relative error of a formula for the success probability of tokenwise rejection sampling.
+    """Return the largest relative error of a formula for the success probability of tokenwise rejection.
 
     Tokenwise rejection samples each token until the verifier accepts the prefix, and gives up after a maximum number of
-    rejections at one position. Only one string of length D is valid and has positive probability. The formula is
-    2^-(D-1). The maximum error is taken over lengths and over maximum numbers of rejections.
+    rejections at one position. Only one valid string of length D has positive probability. The formula is 2^-(D-1).
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
+
+    Returns:
+        The maximum over lengths and over maximum numbers of rejections.
     """
     capped = rows["capped"]
     return float((capped.success * 2.0 ** (capped.length - 1) - 1).abs().max())
@@ -102,10 +104,12 @@ def capped_error(rows: Rows) -> float:
 def wrong(rows: Rows, kind: str, column: str) -> float:
     """Return the number of knapsack problems for which a solver returns a wrong result.
 
+    A knapsack problem is to find a subset of given weights with a given sum.
+
     Args:
-        rows: Measured rows of a run, by kind.
-        kind: "knapsack" for random problems, or "greedy" for superincreasing weights, where each weight exceeds the sum
-            of all smaller ones.
+        rows: Measurements of a run, with one DataFrame per kind.
+        kind: "knapsack" for random problems, or "greedy" for weights that are each at least the sum of all smaller
+            ones.
         column: Column that marks wrong results of the solver, for example "generated_wrong".
     """
     return float(rows[kind][column].sum())
@@ -113,15 +117,18 @@ def wrong(rows: Rows, kind: str, column: str) -> float:
 
 @exact
 def unsolved(rows: Rows, task: str) -> float:
-    """Return the largest share of models that cannot generate the string that the verifier alone finds.
+    """Return the largest share of models that cannot generate the string found without them.
 
-    The string is found without the model, by trying every token at every position. A model cannot generate it if its
-    probability is zero. The maximum is taken over string lengths.
+    The string is found by trying every token at every position, without the model. A model cannot generate it if its
+    probability is zero.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         task: "Dyck strings" (balanced brackets), or "hidden string" for models that each give positive probability to
             one valid string only.
+
+    Returns:
+        The maximum over string lengths.
     """
     return float(1 - rows.where("verifier", task=task).solved.min())
 
@@ -134,7 +141,7 @@ def calls_beyond(rows: Rows, /, kind: str, **values: object) -> float:
     positive.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         kind: "verifier" for generating strings, or "knapsack" for random knapsack problems.
         **values: Values of other columns that select the rows.
     """
@@ -147,7 +154,7 @@ def at_length(rows: Rows, kind: str, column: str, length: int) -> float:
     """Return a computed number for one string length.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         kind: Kind of the rows, for example "optimum" for the model calls of an optimal search.
         column: Name of the number.
         length: String length.
@@ -157,13 +164,13 @@ def at_length(rows: Rows, kind: str, column: str, length: int) -> float:
 
 @searches
 def searched(rows: Rows, length: int, inferred: bool) -> "Series[float]":
-    """Return the number of model calls that a random search needs to find a hidden string.
+    """Return the model calls that a random search needs to find a hidden string.
 
     The hidden string is the only valid string with positive probability under the model. The search tries all
     candidates in random order.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         length: String length.
         inferred: Whether the last remaining candidate is inferred without a model call.
 
@@ -175,13 +182,13 @@ def searched(rows: Rows, length: int, inferred: bool) -> "Series[float]":
 
 @searches
 def searched_over(rows: Rows, column: str, inferred: bool) -> "Series[float]":
-    """Return the number of model calls of a random search, divided by the optimal expected number.
+    """Return the model calls of a random search, divided by the optimal expected number.
 
     The search tries all candidates for a hidden string in random order. The hidden string is the only valid string with
     positive probability under the model.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         column: Column of the optimal number: "inferred" if the last remaining candidate needs no model call, or
             "queried" if it needs one.
         inferred: Whether the random search infers the last remaining candidate without a model call.
@@ -196,12 +203,12 @@ def searched_over(rows: Rows, column: str, inferred: bool) -> "Series[float]":
 
 @walks
 def walked(rows: Rows, walk: str, length: int) -> "Series[float]":
-    """Return the number of model calls that a sampler needs to generate the string of zeros.
+    """Return the model calls that a sampler needs to generate the string of zeros.
 
     The model generates uniformly random bits, and only the string of zeros is valid (Proposition 3.1.1).
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         walk: Name of the sampler. "rejection" samples complete strings until one is valid, and "tokenwise rejection"
             samples each token until the verifier accepts it.
         length: String length.
@@ -214,12 +221,12 @@ def walked(rows: Rows, walk: str, length: int) -> "Series[float]":
 
 @walks
 def walked_over_printed(rows: Rows, walk: str) -> "Series[float]":
-    """Return the number of model calls that a sampler needs, divided by the number in Proposition 3.1.1.
+    """Return the model calls of a sampler, divided by the number in Proposition 3.1.1.
 
     The model generates uniformly random bits, and only the string of zeros is valid.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         walk: Name of the sampler. "rejection" samples complete strings until one is valid, and "tokenwise rejection"
             samples each token until the verifier accepts it.
 
@@ -234,10 +241,10 @@ def walked_over_printed(rows: Rows, walk: str) -> "Series[float]":
 def solved(rows: Rows, digits: int) -> Counts:
     """Count the random knapsack problems that lattice reduction solves.
 
-    Only problems with a solution are used.
+    A knapsack problem is to find a subset of given weights with a given sum. Only problems with a solution are used.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         digits: Number of binary digits of the weights.
 
     Returns:

@@ -11,7 +11,7 @@ from trialogue_lab.ledger import Count, Different, Increasing, Seeds, Settings
 PRODUCT_FIRST = "product-first"
 FACTORS_FIRST = "factors-first"
 ORDERS: tuple[Order, ...] = get_args(Order)
-"""Orders of the tuples whose first number is measured."""
+"""Orders of the numbers in a tuple of two primes and their product."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,14 +19,16 @@ class Config(Settings):
     """Settings of one run. The defaults are the preset `default`.
 
     Args:
-        stopped_digits: Digits of the numbers that end with a stop token. All numbers are enumerated.
+        stopped_digits: Numbers of digits of the random numbers that end with a stop token. All numbers are enumerated.
         objects: Numbers of objects in twenty questions.
         rounds: Number of questions per game.
         clues: Numbers of clues of a Sudoku puzzle of 16 cells.
         puzzles: Number of Sudoku puzzles over which look-ups are averaged.
-        density_digits: Digits of the primes that are sampled by density.
-        vectors: Number of probability vectors for which the overlap bound is tested.
-        cost_digits: Digits of the primes in the tuples whose first number is measured.
+        density_digits: Numbers of digits of the primes whose first digits are sampled by the approximate density of
+            primes.
+        vectors: Number of random vectors of success probabilities for which the bound on the overlap is tested.
+        cost_digits: Numbers of digits of the primes in tuples of two primes and their product, for which costs are
+            counted.
         cost_samples: Number of tuples over which a cost is averaged.
         cost_seeds: Seeds of these tuples.
     """

@@ -1,11 +1,11 @@
-"""Tasks of a run: exact numbers for every experiment, and the measured cost of a tuple's first number."""
+"""Tasks of a run: exact numbers for every experiment, and the counted cost of the first number of a tuple."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import torch
 
@@ -19,14 +19,13 @@ from trialogue.samplers.exact import exact_distribution, total_variation
 from trialogue_lab.data.puzzles.arithmetic import SemiprimeTuples
 from trialogue_lab.data.puzzles.random_activations import activated_factors
 from trialogue_lab.data.puzzles.random_primes import RandomNumbers
-from trialogue_lab.ledger import Part
+from trialogue_lab.ledger import MeasuredRows, Part
 from trialogue_lab.studies.solution_first.config import ORDERS, Config
 from trialogue_lab.studies.type_signature.exact import listed_distribution
 from trialogue_lab.theory.factoring.overlap import optimal_generator, overlap_bound
 from trialogue_lab.theory.factoring.prime_density import density_variation
 from trialogue_lab.theory.factoring.reduction import first_number_costs
 
-Rows = Iterator[dict[str, Any]]
 _BATCH = 100
 
 
@@ -50,14 +49,14 @@ def parts(config: Config) -> list[Part]:
     ]
 
 
-def stop_rows(config: Config) -> Rows:
-    """Compute the distance between numbers that are generated digit by digit with a stop token and uniform numbers.
+def stop_rows(config: Config) -> MeasuredRows:
+    """Compute the error of random numbers that are generated with a stop token.
 
     Args:
         config: Numbers of digits.
 
     Yields:
-        One total variation per number of digits.
+        One row per number of digits, with the total variation distance from the uniform distribution.
     """
     for digits in config.stopped_digits:
         numbers = RandomNumbers(digits)
@@ -67,7 +66,7 @@ def stop_rows(config: Config) -> Rows:
         yield {"kind": "stop", "digits": digits, "variation": total_variation(written, uniform)}
 
 
-def activation_rows() -> Rows:
+def activation_rows() -> MeasuredRows:
     """Compare generated tuples [pq, p, q] with uniformly distributed ones.
 
     The primes p and q are first stored in random hidden activations, so that writing the product pq first does not
@@ -88,8 +87,10 @@ def activation_rows() -> Rows:
         }
 
 
-def sudoku_rows(config: Config) -> Rows:
-    """Generate Sudoku puzzles and their solutions in both orders, and count the cells that are looked up.
+def sudoku_rows(config: Config) -> MeasuredRows:
+    """Generate Sudoku puzzles with their solutions, and count the cells that are looked up.
+
+    The puzzle or the solution comes first. A look-up reads one cell of one of the 288 complete grids.
 
     Args:
         config: Numbers of clues and puzzles.
@@ -121,8 +122,11 @@ def sudoku_rows(config: Config) -> Rows:
         }
 
 
-def question_rows(config: Config) -> Rows:
-    """Count the look-ups for one answer in twenty questions about hashes, with and without an index of objects.
+def question_rows(config: Config) -> MeasuredRows:
+    """Count the look-ups for one answer in twenty questions.
+
+    The player may have an index of objects. A player without memory must find the objects that fit the previous
+    answers. Each look-up reads one answer about one object.
 
     Args:
         config: Numbers of objects and questions.
@@ -130,7 +134,7 @@ def question_rows(config: Config) -> Rows:
     Yields:
         One row per number of objects and of previous answers i, averaged over games. `fitting` is the number of objects
         divided by 2^i. `indexed` and `rescanned` are the numbers of look-ups. `variation` is the total variation
-        between games of a player with the index and games about a fixed object.
+        distance between games of a player with the index and games about a fixed object.
     """
     for objects in config.objects:
         indexed = IndexedTwentyQuestions.of_hashes(objects, config.rounds)
@@ -163,8 +167,8 @@ def _looks(player: TwentyQuestions | SudokuPuzzles, prefix: Prefix) -> tuple[int
     return player.looked_up - before, weights
 
 
-def density_rows(config: Config) -> Rows:
-    """Compute the error of the first k digits of a prime that is sampled by the approximate density of primes.
+def density_rows(config: Config) -> MeasuredRows:
+    """Compute the error of the first digits of a prime that is sampled by density.
 
     The error is the total variation distance from the first k digits of uniformly sampled primes of n digits. It is
     also the error of complete primes whose last n - k digits are sampled by exact counts.
@@ -181,13 +185,14 @@ def density_rows(config: Config) -> Rows:
             yield {"kind": "density", **place, "variation": variation}
 
 
-def overlap_rows(config: Config) -> Rows:
-    """Compare the largest overlap of a generator with its upper bound, on random vectors of success probabilities.
+def overlap_rows(config: Config) -> MeasuredRows:
+    """Compare the largest overlap of a generator with its upper bound, on random success probabilities.
 
-    The bound is the square root of the mean success probability.
+    The overlap is 1 minus the total variation distance from the target distribution. The bound is the square root of
+    the mean success probability.
 
     Args:
-        config: Number of vectors.
+        config: Number of vectors of success probabilities.
 
     Yields:
         One row per batch of vectors, with the largest difference and the largest ratio of overlap and bound.
@@ -205,10 +210,11 @@ def overlap_rows(config: Config) -> Rows:
         yield {"kind": "overlap", "vectors": len(batch), "excess": worst[0], "ratio": worst[1]}
 
 
-def cost_rows(config: Config, seed: int, _: Path) -> Rows:
-    """Measure the cost of each digit of the first number in tuples of a product and its two prime factors.
+def cost_rows(config: Config, seed: int, _: Path) -> MeasuredRows:
+    """Count the operations for each digit of the first number in a tuple.
 
-    The first number is the product or a factor, depending on the order of the tuple.
+    The tuple contains two primes and their product. The first number is the product or a factor, depending on the order
+    of the tuple.
 
     Args:
         config: Settings of the run, with the numbers of digits of the primes and the number of tuples.

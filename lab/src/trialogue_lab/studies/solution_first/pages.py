@@ -3,8 +3,7 @@
 from matplotlib.figure import Figure as Drawing
 from pandas import DataFrame
 
-from trialogue.display.figures import COLORS, panels
-from trialogue_lab.ledger import Cells, Rows, curves, figure, finish, result_table
+from trialogue_lab.ledger import COLORS, Cells, Rows, curves, figure, finish, panels, result_table
 from trialogue_lab.studies.solution_first.statistics import variations
 
 

@@ -16,7 +16,7 @@ def variations(rows: Rows) -> DataFrame:
     and the last digits follow exact counts of primes. The second way samples primes uniformly.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         A table with one row per number of digits of the primes, and one column per number of exactly sampled last
@@ -27,14 +27,17 @@ def variations(rows: Rows) -> DataFrame:
 
 @exact
 def leading_fall(rows: Rows) -> float:
-    """Return the largest log ratio of the errors of leading digits between primes of n + 1 and of n digits.
+    """Return the largest log ratio of the errors of leading digits, longer over shorter primes.
 
     The first k digits of a prime are sampled by the approximate density of primes. The error is their total variation
-    distance from the first k digits of uniformly sampled primes. The maximum is taken over n and over k < n - 1. If it
-    is negative, longer primes always have smaller errors.
+    distance from the first k digits of uniformly sampled primes.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
+
+    Returns:
+        The maximum over pairs of n and n + 1 digits and over k < n - 1. If it is negative, longer primes always have
+        smaller errors.
     """
     table = rows["density"].query("counted > 1").pivot(index="digits", columns="length", values="variation")
     return _largest_log_ratio(table)
@@ -42,15 +45,17 @@ def leading_fall(rows: Rows) -> float:
 
 @exact
 def counted_fall(rows: Rows, counted: int) -> float:
-    """Return the largest log ratio of the errors of sampled primes between n + 1 and n digits.
+    """Return the largest log ratio of the errors of sampled primes, longer over shorter primes.
 
     The first digits of a prime are sampled by the approximate density of primes, and the last digits by exact counts.
-    The error is the total variation distance from uniformly sampled primes. The maximum is taken over n. If it is
-    negative, longer primes always have smaller errors.
+    The error is the total variation distance from uniformly sampled primes.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         counted: Number of last digits that are sampled by exact counts.
+
+    Returns:
+        The maximum over pairs of n and n + 1 digits. If it is negative, longer primes always have smaller errors.
     """
     return _largest_log_ratio(variations(rows)[[counted]])
 
@@ -65,13 +70,13 @@ def _largest_log_ratio(table: DataFrame) -> float:
 
 @costs
 def growth(rows: Rows, column: str) -> "Series[float]":
-    """Return the exponential growth rate of the cost of writing a product of two primes before its factors.
+    """Return the growth rate of the cost of writing a product before its factors.
 
-    The cost of the most expensive digit of the product is used. A line is fitted to log10(cost) as a function of the
-    number of digits of the primes.
+    The factors are two primes. The cost of the most expensive digit of the product is used. A line is fitted to
+    log10(cost) as a function of the number of digits of the primes.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         column: Kind of cost: "tests" (primality tests), "products" (multiplications) or "factoring_steps".
 
     Returns:

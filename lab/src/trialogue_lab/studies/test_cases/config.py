@@ -1,4 +1,4 @@
-"""Configuration of the study and its presets: the two models, the sizes of their measurements, and the repetitions."""
+"""Settings of the study: the two language models, the sizes of their measurements, and the repetitions."""
 
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
@@ -14,18 +14,26 @@ from trialogue_lab.studies.test_cases.surrogate import surrogate_prompt
 SURROGATE = "surrogate"
 
 Role = Literal["pretrained", "scratch"]
-"""The pretrained model of all repetitions, or the model that every repetition trains from scratch."""
+"""The pretrained model, which all repetitions share, or a model that every repetition trains from scratch."""
 ROLES: tuple[Role, ...] = get_args(Role)
 
 
 def headed(head: str, role: Role) -> str:
-    """Return the heading of a table column for the pretrained model or for models trained from scratch."""
+    """Return the heading of a table column for one of the two models.
+
+    Args:
+        head: Heading for the pretrained model.
+        role: "pretrained", or "scratch" for models trained from scratch.
+    """
     return head if role == "pretrained" else f"{head}, from scratch"
 
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredModel(Settings):
-    """A model and the sizes of its measurements. The defaults are the values of SmolLM2 in the preset `night`.
+    """A language model and the sizes of its measurements.
+
+    The defaults are for SmolLM2 in the preset `night`. A prompt requests test cases of a function, called the target
+    function. A verifier is a classifier of prefixes that is trained on hidden states of the model.
 
     Args:
         model: Hub id, folder or short name of a causal language model. "surrogate" for a model that is trained from
@@ -34,14 +42,15 @@ class MeasuredModel(Settings):
         weights: Format of the weights. See `load_pretrained`.
         training_steps: Number of training steps of a surrogate. Every repetition trains its own.
         cases: Number of test cases that a prompt requests.
-        examples: Number of demonstrations of the target function. The prompts of the thesis have none.
+        examples: Number of demonstrations of the target function in a prompt. The prompts of the thesis have none.
         example_length: Largest number of digits in a list of a demonstration.
         names: Number of target functions per repetition.
         runs: Number of completions per target function.
         max_new_tokens: Maximum number of tokens of a completion.
         training_prompts: Number of prompts whose completions train a verifier.
         training_runs: Number of completions per training prompt of a verifier.
-        layer: Number of blocks after which the verifier reads the hidden state. -1 for the input of the output head.
+        layer: Number of transformer blocks after which the verifier reads the hidden state. -1 for the input of the
+            output head.
         layers: Layers whose verifiers are compared.
         depths: Numbers of layers of the verifiers that are compared.
         probe_epochs: Number of epochs of the training of a verifier.
@@ -81,7 +90,7 @@ class MeasuredModel(Settings):
 
     @property
     def is_surrogate(self) -> bool:
-        """Whether the run trains the model."""
+        """Whether the model is trained from scratch in every repetition."""
         return self.model == SURROGATE
 
     def probe(self, seed: int, depth: int) -> ProbeConfig:
@@ -107,11 +116,9 @@ class MeasuredModel(Settings):
             name: Name of the function.
             seed: Seed of the demonstration in the prompt.
         """
-        return (
-            surrogate_prompt(name)
-            if self.is_surrogate
-            else PromptLayout(**self.shared(PromptLayout)).prompt(name, seed)
-        )
+        if self.is_surrogate:
+            return surrogate_prompt(name)
+        return PromptLayout(**self.shared(PromptLayout)).prompt(name, seed)
 
     def prompts(self, seed: int, out_of_distribution: bool) -> list[tuple[str, str]]:
         """Return the target functions of a repetition, for which test cases are requested.
@@ -182,11 +189,15 @@ SMALLEST = replace(
 class Config(Settings):
     """Settings of one run. The defaults are the preset `default`.
 
+    A repetition is a complete experiment with its own function names, prompts, random numbers and verifiers.
+
     Args:
-        seeds: Repetitions with the pretrained model. Each has its own names, demonstrations, completions and verifiers.
-        comparisons: Number of the first repetitions that also compare layers, depths, thresholds and names.
-        planes: Number of the first repetitions that also measure the grid of top-p and temperature.
-        scratch_seeds: Repetitions with their own model, trained from scratch. All of them measure every decoding.
+        seeds: Seeds of the repetitions with the pretrained model.
+        comparisons: Number of these repetitions, from the first on, that also compare layers, depths, thresholds and
+            names.
+        planes: Number of these repetitions, from the first on, that also measure the grid of top-p and temperature.
+        scratch_seeds: Seeds of the repetitions that train their own model from scratch. All of them measure every
+            decoding.
         pretrained: The pretrained model and its measurements.
         scratch: The models trained from scratch and their measurements.
     """
@@ -211,15 +222,19 @@ class Config(Settings):
             raise InputError("scratch_seeds", self.scratch_seeds, "must not contain any of the seeds")
 
     def subject(self, role: Role) -> MeasuredModel:
-        """Return the settings of the pretrained model or of the models trained from scratch."""
-        return self.pretrained if role == "pretrained" else self.scratch
-
-    def repetitions(self, role: Role, extent: Extent) -> tuple[int, ...]:
-        """Return the seeds of the repetitions that measure a group of decodings.
+        """Return the settings of one of the two models.
 
         Args:
             role: "pretrained" for the pretrained model, or "scratch" for models trained from scratch.
-            extent: Group of decodings: "all", "comparisons" or "plane".
+        """
+        return self.pretrained if role == "pretrained" else self.scratch
+
+    def repetitions(self, role: Role, extent: Extent) -> tuple[int, ...]:
+        """Return the seeds of the repetitions that measure a group of decoding methods.
+
+        Args:
+            role: "pretrained" for the pretrained model, or "scratch" for models trained from scratch.
+            extent: Group of decoding methods: "all", "comparisons" or "plane" (grid of top-p and temperature).
         """
         if role == "scratch":
             return self.scratch_seeds
@@ -227,11 +242,12 @@ class Config(Settings):
         return self.seeds[: counts[extent]]
 
     def decodings(self, role: Role, extent: Extent) -> list[DecodingRule]:
-        """Return the decodings of a group.
+        """Return the decoding methods of a group.
 
         Args:
             role: "pretrained" for the pretrained model, or "scratch" for models trained from scratch.
-            extent: Group of decodings: "all" for those that all repetitions measure, "comparisons" or "plane".
+            extent: Group of decoding methods: "all" for those that all repetitions measure, "comparisons", or "plane"
+                for the grid of top-p and temperature.
         """
         subject = self.subject(role)
         others = tuple(layer for layer in subject.layers if layer != subject.layer)

@@ -1,11 +1,11 @@
-"""Decodings of the study: Algorithm 1 with its verifiers and ablations, and every baseline."""
+"""Decoding methods of the study: Algorithm 1 with several verifiers and variants, and baselines."""
 
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 Judging = Literal["none", "trained", "ground truth", "random"]
 Extent = Literal["all", "comparisons", "plane"]
-"""Repetitions that measure a decoding: all of them, or as many as the field of the configuration says."""
+"""Group of decoding methods. All repetitions measure the first group, and the first ones the others."""
 EXTENTS: tuple[Extent, ...] = get_args(Extent)
 
 
@@ -53,7 +53,10 @@ class DecodingRule:
 
     @property
     def name(self) -> str:
-        """Name of the decoding in rows and files. It lists the differences from nucleus sampling."""
+        """Name of the decoding method in rows and files.
+
+        It lists the differences from nucleus sampling.
+        """
         words = {
             f"Q{self.quota}-B{self.stride}": self.quota,
             f"below-{self.threshold}": self.judge == "trained" and self.quota,
@@ -70,7 +73,7 @@ class DecodingRule:
 
     @property
     def label(self) -> str:
-        """Description of the decoding for tables and figures."""
+        """Description of the decoding method for tables and figures."""
         words = {
             f"block best-of-{self.candidates}": self.candidates,
             "greedy": self.greedy,
@@ -107,11 +110,13 @@ HOT = replace(WIDE, temperature=1.2)
 TOP_PS = (0.7, 0.8, 0.9, 0.95, 1.0)
 TEMPERATURES = (0.2, 0.4, 0.6, 0.8, 1.0, 1.2)
 PLANE = tuple(DecodingRule(top_p=top_p, temperature=t) for top_p in TOP_PS for t in TEMPERATURES)
-"""Grid of the baselines (section 3.2.2.3) without greedy decoding, which is the same at all temperatures."""
+"""Grid of sampling without a verifier (section 3.2.2.3). Greedy decoding, equal at all temperatures, is left out."""
 
 
 def block_best_of(n: int) -> DecodingRule:
-    """Return the method that samples several candidates of each line and keeps the one with the best verifier score.
+    """Return the method that samples several candidates of each line and keeps the best one.
+
+    The best candidate is the one with the highest score of the verifier.
 
     Args:
         n: Number of candidates per line. They are sampled at top-p 0.95 and temperature 1.
@@ -120,12 +125,20 @@ def block_best_of(n: int) -> DecodingRule:
 
 
 def below_half(decoding: DecodingRule) -> DecodingRule:
-    """Return the same decoding, in which the verifier rejects prefixes with a score below 0.5."""
+    """Return the same decoding method with a rejection threshold of 0.5.
+
+    Args:
+        decoding: The method.
+    """
     return replace(decoding, threshold=0.5)
 
 
 def out_of_distribution(decoding: DecodingRule) -> DecodingRule:
-    """Return the same decoding, applied to functions that have the name of another task."""
+    """Return the same decoding method, applied to functions that have the name of another task.
+
+    Args:
+        decoding: The method.
+    """
     return replace(decoding, out_of_distribution=True)
 
 
@@ -143,7 +156,7 @@ MAIN = (
     LONG_STRIDE,
     block_best_of(2),
 )
-"""Decodings of Table 3.6 at one top-p and temperature, and of Tables 3.12 and 3.17."""
+"""Decoding methods of Table 3.6 at top-p 0.95 and temperature 1, and of Tables 3.12 and 3.17."""
 
 
 def decodings_of(extent: Extent, layers: tuple[int, ...], depths: tuple[int, ...]) -> list[DecodingRule]:

@@ -1,4 +1,4 @@
-"""Completions of each decoding: distinct correct cases and queries (Figure 3.3), and processor time (section 3.4.1)."""
+"""Completions of each decoding method: numbers of correct test cases, model calls, and processor time."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -15,19 +15,12 @@ from trialogue.samplers import Ancestral, Backtracking, BlockBestOfN, Samples, g
 from trialogue.samplers.prefix.contract.sampler import Sampler
 from trialogue.verifiers import ProbeVerifier, RandomVerifier, Threshold
 from trialogue_lab.data.list_append.cases import Evaluation, distinct_correct, evaluate
-from trialogue_lab.studies.test_cases import decodings
+from trialogue_lab.studies.test_cases import decodings, learning
 from trialogue_lab.studies.test_cases.config import MeasuredModel
-from trialogue_lab.studies.test_cases.learning import (
-    GroundTruth,
-    Kind,
-    TextOracle,
-    oracle_of,
-    train_verifier,
-)
 
 CANDIDATES = 4
 TIMED = (decodings.BASELINE, decodings.TRAINED, decodings.LARGE_QUOTA, decodings.block_best_of(CANDIDATES))
-"""Decodings whose time is measured, one completion after the other."""
+"""Decoding methods whose time is measured, one completion after the other."""
 
 _MIN_BLOCK_TOKENS = 3  # A shorter line contains no case.
 _IDS_PER_SEED = 1_000_000
@@ -51,7 +44,7 @@ def measure_decoding(
     Yields:
         For each repetition, one row for all completions, and one row for each smaller number of completions per prompt.
     """
-    oracle = oracle_of(subject, seeds[0], artifacts)
+    oracle = learning.oracle_of(subject, seeds[0], artifacts)
     runs = 1 if decoding.greedy else subject.runs
     prompts = [
         (seed, *prompt) for seed in seeds for prompt in subject.prompts(seed, decoding.out_of_distribution)
@@ -85,7 +78,7 @@ def measure_decoding(
 def cumulative_rows(
     subject: MeasuredModel, runs: int, evaluations: Sequence[Evaluation], samples: Samples, own: range
 ) -> list[dict[str, float]]:
-    """Return the totals of a repetition after 1, 2, ... completions of each of its prompts.
+    """Return the totals of a repetition after 1, 2, ... completions of each prompt.
 
     Args:
         subject: Sizes of the measurement.
@@ -140,7 +133,7 @@ def slope(rows: Sequence[dict[str, float]]) -> float:
 def complete(
     subject: MeasuredModel,
     decoding: decodings.DecodingRule,
-    oracle: TextOracle,
+    oracle: learning.TextOracle,
     prompts: Sequence[Prompt],
     artifacts: Path,
     **settings: Any,
@@ -176,12 +169,12 @@ def complete(
     return samples, time.process_time() - start
 
 
-def make_sampler(decoding: decodings.DecodingRule, oracle: TextOracle) -> Sampler[Any]:
-    """Return the sampler of a decoding.
+def make_sampler(decoding: decodings.DecodingRule, oracle: learning.TextOracle) -> Sampler[Any]:
+    """Return the sampler of a decoding method.
 
     Args:
-        decoding: The decoding.
-        oracle: The model, whose tokenization defines the line ends of block best-of-n.
+        decoding: The decoding method.
+        oracle: The language model. Its tokenization defines the line ends of block best-of-n.
     """
     if decoding.candidates:
         newlines = tuple(oracle.tokenization.tokens_ending_with("\n").tolist())
@@ -196,20 +189,20 @@ def make_sampler(decoding: decodings.DecodingRule, oracle: TextOracle) -> Sample
 def make_verifiers(
     subject: MeasuredModel,
     decoding: decodings.DecodingRule,
-    oracle: TextOracle,
+    oracle: learning.TextOracle,
     prompts: Sequence[Prompt],
     artifacts: Path,
 ) -> list[Verifier] | None:
-    """Return the verifier of each prompt, or None for a decoding without a verifier.
+    """Return the verifier of each prompt, or None for a decoding method without a verifier.
 
     Prompts of the same repetition share a verifier.
 
     Args:
-        subject: The model and the sizes of its measurements.
-        decoding: The decoding.
-        oracle: The loaded model.
+        subject: The language model and the sizes of its measurements.
+        decoding: The decoding method.
+        oracle: The loaded language model.
         prompts: The prompts.
-        artifacts: Folder of training completions and states.
+        artifacts: Folder of training completions and hidden states.
     """
     if decoding.judge == "none":
         return None
@@ -217,8 +210,8 @@ def make_verifiers(
     for seed in dict.fromkeys(seed for seed, _, _ in prompts):
         if decoding.judge == "trained":
             layer = subject.layer if decoding.layer is None else decoding.layer
-            kind: Kind = "block" if decoding.candidates else "token"
-            trained = train_verifier(subject, seed, kind, layer, decoding.depth or 1, artifacts)
+            kind: learning.Kind = "block" if decoding.candidates else "token"
+            trained = learning.train_verifier(subject, seed, kind, layer, decoding.depth or 1, artifacts)
             probe = ProbeVerifier(trained.probe, layer)
             by_seed[seed] = probe if decoding.candidates else Threshold(probe, decoding.threshold)
         elif decoding.judge == "random":
@@ -226,12 +219,12 @@ def make_verifiers(
         else:
             encode = oracle.tokenization.encode
             names = {tuple(encode(text)): name for owner, name, text in prompts if owner == seed}
-            by_seed[seed] = GroundTruth(names, oracle.tokenization, subject.cases, oracle.eos)
+            by_seed[seed] = learning.GroundTruth(names, oracle.tokenization, subject.cases, oracle.eos)
     return [by_seed[seed] for seed, _, _ in prompts]
 
 
-def stop_after_cases(subject: MeasuredModel, oracle: TextOracle) -> Callable[[Sequence[int]], bool]:
-    """Return a function that decides whether a completion has as many lines as the prompt requests test cases.
+def stop_after_cases(subject: MeasuredModel, oracle: learning.TextOracle) -> Callable[[Sequence[int]], bool]:
+    """Return a function that stops a completion after as many lines as requested test cases.
 
     Args:
         subject: Settings with the number of requested test cases.
@@ -248,19 +241,19 @@ def stop_after_cases(subject: MeasuredModel, oracle: TextOracle) -> Callable[[Se
 def measure_speed(subject: MeasuredModel, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
     """Measure model calls and processor seconds of completions that are generated one at a time.
 
-    Decodings alternate, so that a slowdown of the machine affects all of them. The candidates of block best-of-n run
-    together.
+    Decoding methods alternate, so that a slowdown of the machine affects all of them. The candidates of block best-of-n
+    form one batch.
 
     Args:
-        subject: The model and the sizes of its measurements.
+        subject: The language model and the sizes of its measurements.
         seed: Seed of the repetition.
-        artifacts: Folder of models, training completions and states.
+        artifacts: Folder of models, training completions and hidden states.
 
     Yields:
-        One row per decoding. The last row has the rank correlation of calls and seconds over the completions of all
-        decodings but block best-of-n.
+        One row per decoding method. The last row has the rank correlation of model calls and seconds over the
+        completions of all methods except block best-of-n.
     """
-    oracle = oracle_of(subject, seed, artifacts)
+    oracle = learning.oracle_of(subject, seed, artifacts)
     measured: dict[decodings.DecodingRule, list[tuple[int, float]]] = {decoding: [] for decoding in TIMED}
     for name, text in subject.prompts(seed, False):
         for decoding in TIMED:

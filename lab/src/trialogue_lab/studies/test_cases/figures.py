@@ -1,12 +1,11 @@
-"""Figures of the study: distinct correct cases as a function of queries, and every decoding next to the thesis."""
+"""Figures of the study: correct test cases as a function of model calls, and comparisons with the thesis."""
 
 from typing import NamedTuple
 
 import pandas as pd
 from matplotlib.figure import Figure as Drawing
 
-from trialogue.display.figures import COLORS, GOOD, OURS, PUBLISHED, panels
-from trialogue_lab.ledger import Rows, figure, finish
+from trialogue_lab.ledger import COLORS, GOOD, OURS, PUBLISHED, Rows, figure, finish, panels
 from trialogue_lab.studies.test_cases.config import Role
 from trialogue_lab.studies.test_cases.decodings import MAIN, block_best_of
 from trialogue_lab.studies.test_cases.published import PUBLISHED as PUBLISHED_NUMBERS
@@ -17,7 +16,7 @@ _SHOWN = (*MAIN, *map(block_best_of, (4, 8)))
 
 
 class Curve(NamedTuple):
-    """Color, legend label and line style of a decoding."""
+    """Color, legend label and line style of a decoding method."""
 
     color: str
     label: str
@@ -34,10 +33,10 @@ _CURVES = {
 
 
 def curve_of(name: str) -> Curve:
-    """Return the color, label and line style of a decoding.
+    """Return the color, label and line style of a decoding method.
 
     Args:
-        name: Name of the decoding (see `DecodingRule.name`). The line is dotted for misleading function names.
+        name: Name of the method (see `DecodingRule.name`). The line is dotted for misleading function names.
     """
     judge, *words = name.split("-")
     curve = _CURVES["block" if "block" in words else judge]

@@ -1,9 +1,9 @@
-"""Verifiers of a repetition: their training completions and examples, their training, and the evaluator as a verifier.
+"""Verifiers: their training examples, their training, and a verifier that evaluates test cases exactly.
 
-Thesis section 3.2.2.6. The tokenwise examples of an incorrect completion are the prefix that ends with the first wrong
-token, and a correct prefix that ends with a random earlier token. The example of a correct completion is a random
-prefix. The blockwise examples are the prefixes that end with the last newline before the error, and with the first
-newline after it.
+A verifier classifies prefixes of completions as correct or erroneous (thesis section 3.2.2.6). An incorrect completion
+gives two tokenwise examples: the prefix that ends with the first wrong token, and a correct prefix that ends with a
+random earlier token. A correct completion gives one random prefix. Blockwise examples are the prefixes that end with
+the last newline before the error, and with the first newline after it.
 """
 
 import json
@@ -34,7 +34,7 @@ from trialogue_lab.studies.test_cases.surrogate import PieceTokens, Surrogate, t
 Kind = Literal["token", "block"]
 TextTokens = Tokenization | PieceTokens
 TextOracle = Surrogate | PretrainedOracle
-"""An oracle with a tokenization."""
+"""A language model with a tokenization."""
 
 _STATES = "test-cases states 1"
 _LOADED: dict[tuple[str, str, str], PretrainedOracle] = {}
@@ -78,12 +78,12 @@ def oracle_of(subject: MeasuredModel, seed: int, artifacts: Path) -> TextOracle:
 
 
 def collect_completions(subject: MeasuredModel, seed: int, artifacts: Path) -> list[Completion]:
-    """Generate the completions on which the verifiers of a repetition are trained, or load them from `artifacts`.
+    """Generate the completions that train the verifiers of a repetition, or load them from `artifacts`.
 
     An incorrect completion ends with the line of its first error, since the rest is not used for training.
 
     Args:
-        subject: The model and the sizes of its measurements.
+        subject: The language model and the sizes of its measurements.
         seed: Seed of the repetition.
         artifacts: Folder of models and completions.
     """
@@ -111,7 +111,7 @@ def collect_completions(subject: MeasuredModel, seed: int, artifacts: Path) -> l
 def stop_after_first_error(
     names: set[str], tokenization: TextTokens, cases: int
 ) -> Callable[[Sequence[int]], bool]:
-    """Return a function that decides whether a completion has ended the line of its first error.
+    """Return a function that stops a completion after the line with its first error.
 
     The function has no access to the prompt. A completion therefore continues if it is correct for any of the names.
 
@@ -132,11 +132,11 @@ def stop_after_first_error(
 
 
 class Examples(NamedTuple):
-    """Examples of a verifier, in the format of `hidden_states_of_prefixes`.
+    """Training examples of a verifier, in the format of `hidden_states_of_prefixes`.
 
     Attributes:
-        sequences: Tokens of each sequence.
-        lengths: Lengths of the prefixes of each sequence.
+        sequences: Token ids of each prompt with its completion.
+        lengths: For each sequence, the lengths of the prefixes that are examples.
         labels: Label of each prefix, 1 for correct and 0 for erroneous.
     """
 
@@ -167,14 +167,14 @@ def make_examples(
 ) -> Examples:
     """Return the training examples of a verifier: prefixes of completions with a label.
 
-    Completions with content after their last case are skipped. Erroneous completions without a correct prefix before
-    their error are also skipped, so that the classes stay balanced.
+    Completions with content after their last test case are skipped. Erroneous completions without a correct prefix
+    before their error are also skipped, so that the classes stay balanced.
 
     Args:
         completions: Completions of prompts for `cases` test cases.
         tokenization: Tokenization of the completions.
-        cases: Number of requested cases.
-        kind: "token" for tokenwise examples, "block" for blockwise examples, which end with lines.
+        cases: Number of requested test cases.
+        kind: "token" for prefixes that end at any token, or "block" for prefixes that end with a line.
         random: Generator for the choice of correct prefixes.
     """
     examples = Examples([], [], [])
@@ -197,7 +197,7 @@ def make_examples(
 
 
 def _tokenwise(position: int, stops: Sequence[int], random: np.random.Generator) -> list[tuple[int, int]]:
-    """Return the last token of each example with its label, in ascending order."""
+    """Return the last token of each example and its label, in ascending order."""
     wrong = len(stops) if position < 0 else token_at(position, stops)
     if wrong == 0:
         return []
@@ -208,7 +208,7 @@ def _tokenwise(position: int, stops: Sequence[int], random: np.random.Generator)
 def _blockwise(
     text: str, position: int, stops: Sequence[int], random: np.random.Generator
 ) -> list[tuple[int, int]]:
-    """Return the last token of each example with its label, in ascending order."""
+    """Return the last token of each example and its label, in ascending order."""
     newlines = [place for place, character in enumerate(text) if character == "\n"]
     if position < 0:
         return [(token_at(newlines[random.integers(len(newlines))], stops), 1)] if newlines else []
@@ -224,10 +224,10 @@ def compute_states(subject: MeasuredModel, seed: int, kind: Kind, artifacts: Pat
     """Compute hidden states of the training examples of a verifier, or load them from `artifacts`.
 
     Args:
-        subject: The model and the sizes of its measurements.
+        subject: The language model and the sizes of its measurements.
         seed: Seed of the repetition.
-        kind: "token" for tokenwise examples, "block" for blockwise examples, which end with lines.
-        artifacts: Folder of models, completions and states.
+        kind: "token" for prefixes that end at any token, or "block" for prefixes that end with a line.
+        artifacts: Folder of models, completions and hidden states.
 
     Returns:
         Hidden states (n, layers, width), and labels (n,) that are 1 for correct and 0 for erroneous prefixes.
@@ -254,15 +254,15 @@ def compute_states(subject: MeasuredModel, seed: int, kind: Kind, artifacts: Pat
 def train_verifier(
     subject: MeasuredModel, seed: int, kind: Kind, layer: int, depth: int, artifacts: Path
 ) -> TrainedProbe:
-    """Train a verifier on the hidden states of one layer.
+    """Train a verifier, a classifier of prefixes, on the hidden states of one layer.
 
     Args:
-        subject: The model and the sizes of its measurements.
+        subject: The language model and the sizes of its measurements.
         seed: Seed of the repetition.
-        kind: "token" for tokenwise examples, "block" for blockwise examples, which end with lines.
+        kind: "token" for prefixes that end at any token, or "block" for prefixes that end with a line.
         layer: Layer of the hidden states.
         depth: Number of layers of the verifier.
-        artifacts: Folder of models, completions and states.
+        artifacts: Folder of models, completions and hidden states.
     """
     states, labels = compute_states(subject, seed, kind, artifacts)
     place = subject.layers.index(layer)
@@ -271,7 +271,9 @@ def train_verifier(
 
 
 class GroundTruth(Verifier):
-    """Verifier that evaluates a completion exactly: whether it is free of errors so far (thesis Table 3.12).
+    """Verifier that accepts completions without an error so far (Table 3.12).
+
+    It evaluates test cases exactly.
 
     Args:
         names: Name of the target function by the token ids of the prompt.

@@ -1,28 +1,25 @@
-"""Tasks of a run: training of the verifiers, completions of every decoding, and processor time."""
+"""Tasks of a run: training of the verifiers, completions of every decoding method, and processor time."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from trialogue_lab.data.list_append.cases import evaluate
-from trialogue_lab.ledger import Part
+from trialogue_lab.ledger import MeasuredRows, Part
 from trialogue_lab.studies.test_cases.config import Config, MeasuredModel
 from trialogue_lab.studies.test_cases.decodings import EXTENTS, DecodingRule
 from trialogue_lab.studies.test_cases.draws import measure_decoding, measure_speed
 from trialogue_lab.studies.test_cases.learning import Kind, collect_completions, oracle_of, train_verifier
 
-MeasuredRows = Iterator[dict[str, Any]]
-
 
 def parts(config: Config) -> list[Part]:
     """Return the tasks of a run.
 
-    The tasks of a chain run one after the other. Each model that is trained from scratch has a chain, and so has each
-    group of repetitions that the pretrained model completes together. A task of the pretrained model trains the
-    verifiers of one repetition, or measures one decoding method. A task of a model from scratch measures all decoding
-    methods of one group.
+    Tasks of the same chain run one after the other. There is one chain per model that is trained from scratch, and one
+    per group of repetitions whose completions the pretrained model generates together. A task of the pretrained model
+    trains the verifiers of one repetition, or measures one decoding method. A task of a model from scratch measures all
+    decoding methods of one group.
 
     Args:
         config: Settings of the run.
@@ -60,10 +57,10 @@ def _scratch_tasks(config: Config) -> Iterator[Part]:
 
 
 def measure_learning(subject: MeasuredModel, seed: int, artifacts: Path) -> MeasuredRows:
-    """Count the errors of the training completions, and train verifiers on several layers, depths and kinds.
+    """Count the errors of the training completions, and train verifiers on several layers.
 
     A training completion is text that the language model generated for a test-case prompt. A verifier is a classifier
-    of its prefixes.
+    of its prefixes. Verifiers differ in the layer that they read, their own number of layers, and the kind of prefix.
 
     Args:
         subject: The language model and the sizes of its measurements.

@@ -13,15 +13,15 @@ from trialogue_lab.studies.test_cases import decodings
 MODEL = "CodeLlama-7b-hf"
 """Name of the thesis' model on the hub, without its owner."""
 LAYER = 28
-"""Layer of the verifier, unless Table 3.13 states another one."""
+"""Layer that the verifier reads, unless Table 3.13 states another one."""
 
 
 class Published(NamedTuple):
-    """Published numbers of a decoding.
+    """Published numbers of a decoding method.
 
     Attributes:
-        accuracy: Distinct accuracy.
-        queries: Mean number of queries per repetition, NaN if it is not printed.
+        accuracy: Number of different correct test cases divided by the number of requested cases.
+        queries: Mean number of model calls per repetition, NaN if it is not printed.
     """
 
     accuracy: float
@@ -57,7 +57,7 @@ TABLE_3_13: dict[decodings.DecodingRule, Published] = {
         for temperature, numbers in zip(decodings.TEMPERATURES, line, strict=True)
     },
 }
-"""Numbers of Table 3.13, which include those of Tables 3.6 and 3.10."""
+"""Numbers of Table 3.13 by decoding method, which include those of Tables 3.6 and 3.10."""
 
 PUBLISHED: dict[decodings.DecodingRule, Published] = {
     **TABLE_3_13,
@@ -83,7 +83,7 @@ PUBLISHED: dict[decodings.DecodingRule, Published] = {
         for depth, accuracy in ((2, 0.687), (4, 0.699), (8, 0.684))
     },
 }  # fmt: skip
-"""Numbers of Table 3.13, and of Tables 3.9, 3.11, 3.12, 3.15 and 3.17, which print no queries."""
+"""Numbers of Table 3.13 by decoding method, and of Tables 3.9, 3.11, 3.12, 3.15 and 3.17 without queries."""
 
 VALIDATION = {1: 0.96, 2: 0.97, 4: 0.97, 8: 0.97}
-"""Validation accuracy by depth of the verifier (Table 3.11)."""
+"""Validation accuracy by number of layers of the verifier (Table 3.11)."""

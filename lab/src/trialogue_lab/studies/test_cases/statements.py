@@ -1,4 +1,4 @@
-"""Statements about a model, and the claims about the pretrained model and models from scratch that they become."""
+"""Statements about a language model, and the claims for the pretrained model and for models from scratch."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ SETTING = (
     "8 test cases, for 10 names with 10 runs, without a demonstration."
 )
 MARGIN = 0.05
-"""Largest difference of two distinct accuracies that count as equal."""
+"""Largest difference of two accuracies that count as equal."""
 
 CriterionOf = Callable[[Role], Criterion]
 """Function that returns the criterion of a statement for one of the two models."""
@@ -23,7 +23,7 @@ CriterionOf = Callable[[Role], Criterion]
 
 @dataclass(frozen=True)
 class ModelStatement:
-    """A statement that is tested on the pretrained model and on models that are trained from scratch.
+    """A statement that is tested on the pretrained model and on models from scratch.
 
     Args:
         id: Identifier of the claim about the pretrained model.
@@ -44,7 +44,11 @@ class ModelStatement:
 
     @property
     def on_pretrained(self) -> Claim:
-        """The claim about the pretrained model. If its criterion has a margin of equality, the claim is a grade."""
+        """The claim about the pretrained model.
+
+        If the criterion is that two values are equal within a margin, this project chose the margin, and `Claim.grade`
+        is true.
+        """
         criterion, place = self.criterion("pretrained"), f"{THESIS}, {self.source}"
         if not self.entry:
             return ours(self.id, self.words, criterion, place, self.published)
@@ -54,7 +58,7 @@ class ModelStatement:
 
     @property
     def on_both(self) -> tuple[Claim, Claim]:
-        """The claim about the pretrained model, and this project's claim about models trained from scratch."""
+        """The published claim about the pretrained model, and our claim about models trained from scratch."""
         from_scratch = ours(
             f"{self.id}-from-scratch",
             f"Trained from scratch on flawed completions alone: {self.words}",
@@ -66,7 +70,7 @@ class ModelStatement:
 
 
 def more(first: DecodingRule, second: DecodingRule, column: str = "accuracy_distinct") -> CriterionOf:
-    """Return a function that creates the criterion that a value is larger for the first of two decoding methods.
+    """Return a function that creates the criterion that one decoding method exceeds another.
 
     Args:
         first: Method with the larger value.
@@ -81,10 +85,10 @@ def more(first: DecodingRule, second: DecodingRule, column: str = "accuracy_dist
 
 
 def same(first: DecodingRule, second: DecodingRule) -> CriterionOf:
-    """Return a function that creates the criterion that two decoding methods have the same distinct accuracy.
+    """Return a function that creates the criterion that two decoding methods are equally accurate.
 
-    Distinct accuracy is the number of different correct test cases, divided by the number of requested cases.
-    Accuracies count as the same if they differ by at most 0.05.
+    The accuracy is the number of different correct test cases, divided by the number of requested cases. Accuracies
+    count as equal if they differ by at most 0.05.
 
     Args:
         first: The first method.

@@ -1,6 +1,6 @@
-"""Statistics of the study about generating test cases for a function with Algorithm 1 (backtracking) and baselines.
+"""Statistics of the study about generating test cases of a function with Algorithm 1 (backtracking) and baselines.
 
-A test case is a line of Python that asserts the result of the function. Distinct accuracy is the number of distinct
+A test case is a line of Python that asserts the result of the function. Distinct accuracy is the number of different
 correct cases divided by the number of requested cases. Queries are model calls. The "pretrained" model is the same in
 all repetitions, and a model "from scratch" is trained in every repetition. Statistics have one number per repetition.
 """
@@ -22,9 +22,9 @@ pretrained = {
     "comparisons": Replication("training", "comparisons", objects=_MODEL),
     "plane": Replication("training", "planes", objects=_MODEL),
 }
-"""Replications by extent. Each has its own names, demonstrations, completions and verifiers."""
+"""Replications with the pretrained model, by group of decoding methods (see `Extent`)."""
 scratch = Replication("training", "scratch_seeds")
-"""Replications that also have their own language model."""
+"""Replications that train their own language model."""
 
 
 def _statistic(
@@ -35,12 +35,12 @@ def _statistic(
 
 
 def _common_extent(first: DecodingRule, second: DecodingRule) -> Extent:
-    """Return the extent whose repetitions measure both decodings."""
+    """Return the group of repetitions that measure both decoding methods."""
     return max(extent_of(first), extent_of(second), key=decodings.EXTENTS.index)
 
 
 def _rows_of(rows: Rows, table: str, role: Role, extent: Extent) -> DataFrame:
-    """Return the rows of the repetitions of an extent."""
+    """Return the rows of the repetitions that measure a group of decoding methods."""
     found = rows.where(table, model=role)
     if role == "scratch" or extent == "all":
         return found
@@ -52,13 +52,13 @@ def drawn(rows: Rows, decoding: str, column: str, role: Role, extent: Extent) ->
     """Return the measured values of one decoding method for the generation of test cases.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         decoding: Name of the decoding method.
         column: Name of the value. "accuracy_distinct" is the number of different correct test cases divided by the
             number of requested cases, and "queries" is the number of model calls.
         role: "pretrained" for the pretrained model, or "scratch" for models trained from scratch.
-        extent: Repetitions of the experiment to select: "all", or the ones that also measure the "comparisons" or the
-            "plane" of top-p and temperature settings.
+        extent: Repetitions to select: "all", or only those that also measure the group "comparisons" or "plane" (grid
+            of top-p and temperature).
 
     Returns:
         One value per repetition, indexed by seed.
@@ -73,15 +73,18 @@ def measured(
     role: Role = "pretrained",
     extent: Extent | None = None,
 ) -> Statistic:
-    """Return the statistic of a measured value of one decoding method, with one number per repetition.
+    """Return the statistic of a measured value of one decoding method.
 
     Args:
         decoding: The decoding method.
         column: Name of the value. The default "accuracy_distinct" is the number of different correct test cases divided
             by the number of requested cases.
         role: "pretrained" (default) for the pretrained model, or "scratch" for models trained from scratch.
-        extent: Repetitions of the experiment to select: "all", or the ones that also measure the "comparisons" or the
-            "plane" of top-p and temperature settings. By default, all that measure this method.
+        extent: Repetitions to select: "all", or only those that also measure the group "comparisons" or "plane" (grid
+            of top-p and temperature). By default, all that measure this method.
+
+    Returns:
+        A statistic with one number per repetition.
     """
     extent = extent or extent_of(decoding)
     return _statistic(role, extent, drawn, decoding.name, column, role, extent)
@@ -93,8 +96,11 @@ def per_query(decoding: DecodingRule, role: Role = "pretrained", extent: Extent 
     Args:
         decoding: The decoding method.
         role: "pretrained" (default) for the pretrained model, or "scratch" for models trained from scratch.
-        extent: Repetitions of the experiment to select: "all", or the ones that also measure the "comparisons" or the
-            "plane" of top-p and temperature settings. By default, all that measure this method.
+        extent: Repetitions to select: "all", or only those that also measure the group "comparisons" or "plane" (grid
+            of top-p and temperature). By default, all that measure this method.
+
+    Returns:
+        A statistic with one number per repetition.
     """
     correct, queries = (
         measured(decoding, column, role, extent) for column in ("distinct_correct", "queries")
@@ -116,20 +122,26 @@ def gain(
         role: "pretrained" (default) for the pretrained model, or "scratch" for models trained from scratch.
         column: Name of the value. The default "accuracy_distinct" is the number of different correct test cases divided
             by the number of requested cases.
+
+    Returns:
+        A statistic with one number per repetition.
     """
     extent = _common_extent(first, second)
     return measured(first, column, role, extent) - measured(second, column, role, extent)
 
 
 def gain_per_query(first: DecodingRule, second: DecodingRule, role: Role = "pretrained") -> Statistic:
-    """Return the statistic of the difference between two decoding methods in correct test cases per model call.
+    """Return the statistic of the difference in correct test cases per 100 model calls.
 
-    Only different correct cases are counted. The number is per 100 model calls.
+    Only different correct test cases are counted.
 
     Args:
-        first: Method in the minuend.
-        second: Method that is subtracted.
+        first: Decoding method in the minuend.
+        second: Decoding method that is subtracted.
         role: "pretrained" (default) for the pretrained model, or "scratch" for models trained from scratch.
+
+    Returns:
+        A statistic with one number per repetition.
     """
     extent = _common_extent(first, second)
     return per_query(first, role, extent) - per_query(second, role, extent)
@@ -143,20 +155,26 @@ def ratio(first: DecodingRule, second: DecodingRule, column: str, role: Role = "
         second: Method in the denominator.
         column: Name of the value, for example "queries", the number of model calls.
         role: "pretrained" (default) for the pretrained model, or "scratch" for models trained from scratch.
+
+    Returns:
+        A statistic with one number per repetition.
     """
     extent = _common_extent(first, second)
     return measured(first, column, role, extent) / measured(second, column, role, extent)
 
 
 def gain_of_depth(role: Role = "pretrained") -> Statistic:
-    """Return the statistic of the gain in distinct accuracy if the verifier has several layers instead of one.
+    """Return the statistic of the gain in accuracy from verifiers with several layers.
 
-    Algorithm 1 generates text with a verifier, and erases the last tokens when the verifier rejects them. Distinct
-    accuracy is the number of different correct test cases, divided by the number of requested cases. The gain is the
-    mean over verifiers of 2, 4 and 8 layers, minus the value for one layer.
+    Algorithm 1 generates text with a verifier, and erases the last tokens when the verifier rejects them. The accuracy
+    is the number of different correct test cases, divided by the number of requested cases. The gain is the mean over
+    verifiers of 2, 4 and 8 layers, minus the value for one layer.
 
     Args:
         role: "pretrained" (default) for the pretrained model, or "scratch" for models trained from scratch.
+
+    Returns:
+        A statistic with one number per repetition.
     """
     second, fourth, eighth = (
         measured(replace(decodings.TRAINED, depth=depth), role=role) for depth in (2, 4, 8)
@@ -168,12 +186,14 @@ def gain_on_misleading(role: Role = "pretrained") -> Statistic:
     """Return the statistic of how much less misleading names harm Algorithm 1 than nucleus sampling.
 
     Algorithm 1 generates text with a verifier, and erases the last tokens when the verifier rejects them. A function
-    name is misleading if it belongs to another task. The decrease of distinct accuracy through misleading names is
-    computed for both methods, and the decrease for Algorithm 1 is subtracted. Distinct accuracy is the number of
-    different correct test cases, divided by the number of requested cases.
+    name is misleading if it belongs to another task. The harm is the decrease in accuracy, which is the number of
+    different correct test cases divided by the number of requested cases.
 
     Args:
         role: "pretrained" (default) for the pretrained model, or "scratch" for models trained from scratch.
+
+    Returns:
+        A statistic with one number per repetition: the harm to nucleus sampling minus the harm to Algorithm 1.
     """
     of_trained, of_nucleus = (
         measured(rule, role=role, extent="comparisons") for rule in (decodings.TRAINED, decodings.BASELINE)
@@ -194,6 +214,9 @@ def distinct_share(decoding: DecodingRule, role: Role = "pretrained") -> Statist
     Args:
         decoding: The decoding method.
         role: "pretrained" (default) for the pretrained model, or "scratch" for models trained from scratch.
+
+    Returns:
+        A statistic with one number per repetition.
     """
 
     def distinct(rows: Rows, decoding: str, role: Role) -> "Series[float]":
@@ -206,14 +229,18 @@ def distinct_share(decoding: DecodingRule, role: Role = "pretrained") -> Statist
 
 
 def lead_of_best(role: Role = "pretrained") -> Statistic:
-    """Return the statistic of the lead of top-p 0.95 and temperature 1 over the best other setting.
+    """Return the statistic of the lead of the default sampling over the best other setting.
 
-    Both settings sample test cases without a verifier. The lead is the difference in distinct accuracy. Distinct
-    accuracy is the number of different correct test cases, divided by the number of requested cases. For each
-    repetition, the best other setting is chosen by the mean over all other repetitions, which avoids a selection bias.
+    The default is top-p 0.95 and temperature 1. Both settings sample test cases without a verifier. The lead is the
+    difference in accuracy, which is the number of different correct test cases divided by the number of requested
+    cases. For each repetition, the best other setting is chosen by the mean over all other repetitions, which avoids a
+    selection bias.
 
     Args:
         role: "pretrained" (default) for the pretrained model, or "scratch" for models trained from scratch.
+
+    Returns:
+        A statistic with one number per repetition.
     """
 
     def lead(rows: Rows, role: Role) -> "Series[float]":
@@ -232,11 +259,16 @@ def lead_of_best(role: Role = "pretrained") -> Statistic:
 
 
 def validation(role: Role, /, **values: object) -> Statistic:
-    """Return the statistic of the validation accuracy of trained verifiers, which classify prefixes of test cases.
+    """Return the statistic of the validation accuracy of trained verifiers.
+
+    A verifier classifies prefixes of test cases as correct or erroneous.
 
     Args:
         role: "pretrained" for the pretrained model, or "scratch" for models trained from scratch.
         **values: Values of columns that select the verifiers, for example `layer=24` or `depth=1`.
+
+    Returns:
+        A statistic with one number per repetition.
     """
 
     def validated(rows: Rows, /, role: Role, **values: object) -> "Series[float]":
@@ -254,6 +286,9 @@ def timed(decoding: str, column: str, role: Role = "pretrained") -> Statistic:
             "milliseconds" for processor time per model call, or "rank_correlation" between model calls and processor
             time.
         role: "pretrained" (default) for the pretrained model, or "scratch" for models trained from scratch.
+
+    Returns:
+        A statistic with one number per repetition.
     """
 
     def spent(rows: Rows, decoding: str, column: str, role: Role) -> "Series[float]":
@@ -270,6 +305,9 @@ def milliseconds(decoding: DecodingRule, role: Role = "pretrained") -> Statistic
     Args:
         decoding: The decoding method.
         role: "pretrained" (default) for the pretrained model, or "scratch" for models trained from scratch.
+
+    Returns:
+        A statistic with one number per repetition.
     """
     spent, queries = (measured(decoding, column, role) for column in ("cpu_seconds", "queries"))
     return replace(spent * 1000 / queries, logarithmic=False)

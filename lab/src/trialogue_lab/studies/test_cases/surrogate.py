@@ -1,8 +1,8 @@
 """A small language model that every repetition from scratch trains within seconds.
 
-A transformer over a few dozen tokens is trained on completions with known flaws. Each line is wrong with probability
-0.15: the item comes first, is missing, or is replaced by another one. With probability 0.3, lines are missing and
-another function follows. The prompt is the name of the function alone.
+A transformer over a few dozen tokens is trained on test cases of list append with known errors. Each line is wrong with
+probability 0.15: the appended item comes first, is missing, or is replaced by another one. With probability 0.3, lines
+are missing and another function follows. The prompt is the name of the function alone.
 """
 
 import re
@@ -42,10 +42,17 @@ _BLOCKS, _BATCH_SIZE = 2, 16
 
 
 class PieceTokens:
-    """Tokenization into fixed pieces of text, which prefers longer pieces. The last id is the end of sequence."""
+    """Tokenization into fixed pieces of text, which prefers longer pieces.
+
+    The last token id is the end of sequence.
+    """
 
     def encode(self, text: str) -> list[int]:
-        """Return the token ids of a text that consists of the pieces."""
+        """Return the token ids of a text that consists of the pieces.
+
+        Args:
+            text: The text.
+        """
         return [_PIECES.index(piece) for piece in _PIECE.findall(text)]
 
     def text(self, tokens: Iterable[int], final: bool = True) -> str:
@@ -59,7 +66,11 @@ class PieceTokens:
         return "".join(_PIECES[token] for token in tokens if token < len(_PIECES))
 
     def tokens_ending_with(self, text: str) -> Tensor:
-        """Return the ids (n,) of the tokens whose piece ends with `text`."""
+        """Return the token ids (n,) whose piece of text ends with `text`.
+
+        Args:
+            text: The ending.
+        """
         return torch.tensor([token for token, piece in enumerate(_PIECES) if piece.endswith(text)])
 
 
@@ -88,12 +99,16 @@ class Surrogate(Autoregressive):
 
 
 def surrogate_prompt(name: str) -> str:
-    """Return the prompt of the model from scratch, which is the name of the target function."""
+    """Return the prompt of the model from scratch, the name of the target function.
+
+    Args:
+        name: Name of the target function.
+    """
     return f"{name}\n"
 
 
 def surrogate_completion(name: str, cases: int, random: np.random.Generator) -> str:
-    """Return a random completion with flaws, on which the model from scratch is trained.
+    """Return a random completion with errors, on which the model from scratch is trained.
 
     Args:
         name: Name of the target function.
@@ -140,7 +155,7 @@ def _names(seed: int) -> list[str]:
 
 
 def _completions(cases: int, seed: int, step: int) -> tuple[Tensor, Tensor]:
-    """Return the tokens and lengths of the batch for a step."""
+    """Return the tokens and lengths of the batch for a training step."""
     random, tokenization = numpy_generator(seed, "surrogate", step), PieceTokens()
     texts = [
         surrogate_prompt(name) + surrogate_completion(name, cases, random)

@@ -25,7 +25,7 @@ DEVIATIONS = (
 
 
 def _line(decoding: decodings.DecodingRule, roles: tuple[Role, ...] = ROLES) -> dict[str, Statistic]:
-    """Return the cells of a decoding for either model."""
+    """Return the cells of a decoding method for the given models."""
     cells = {}
     for role in roles:
         cells[headed(HEAD, role)] = measured(decoding, role=role)
@@ -35,7 +35,7 @@ def _line(decoding: decodings.DecodingRule, roles: tuple[Role, ...] = ROLES) -> 
 
 
 def _published(rules: Mapping[str, decodings.DecodingRule]) -> dict[str, dict[str, float]]:
-    """Return the published numbers of decodings, by label."""
+    """Return the published numbers of decoding methods, by label."""
     cells = {}
     for label, rule in rules.items():
         if rule in PUBLISHED:
@@ -45,12 +45,12 @@ def _published(rules: Mapping[str, decodings.DecodingRule]) -> dict[str, dict[st
 
 
 def _table(title: str, source: str, rules: Iterable[decodings.DecodingRule], note: str = "") -> ResultTable:
-    """Return a table of decodings with their published numbers.
+    """Return a table of decoding methods with their published numbers.
 
     Args:
         title: The title above the table.
         source: Place within the section of the thesis.
-        rules: The decodings. Those without published numbers have only ours.
+        rules: The decoding methods. Methods without published numbers have only ours.
         note: A remark below the table.
     """
     labelled = {rule.label: rule for rule in rules}

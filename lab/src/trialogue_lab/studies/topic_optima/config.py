@@ -13,23 +13,25 @@ TopicsInDocuments = Annotated[int, Ge(2)]
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
-    """Settings of a run, by default with the masking of the thesis' experiments.
+    """Settings of one run, by default with the masking of the thesis' experiments.
+
+    In a topic model, a document consists of a few topics, and each topic of v words.
 
     Args:
-        seeds: Seeds of random members of the solution sets, and of simulated documents.
+        seeds: Seeds of random optimal matrices and of simulated documents.
         p_mask: Share of tokens that are masked.
         p_correct: Share of masked tokens that keep their word.
-        p_random: Share of masked tokens that get a random word.
-        sizes: T (topics), v (words per topic) and tau (topics per document) of the models whose documents are
+        p_random: Share of masked tokens that are replaced by a random word. The others become [MASK].
+        sizes: Numbers of topics, of words per topic, and of topics per document, of the models whose documents are
             enumerated.
         words: Number of words of a simulated document.
-        taus: Numbers of topics per document, in models with T = tau^2 topics of `many` words.
+        taus: Numbers tau of topics per document, in models with tau^2 topics of `many` words.
         many: Number of words per topic in the models of `taus`.
-        landscape: T and v of Figures 2.7 and 2.8.
-        landscape_taus: Numbers of topics per document in the landscapes.
-        points: Number of points along each axis of a landscape.
-        drawn: Number of points along each axis of a plotted landscape.
-        lengths: Numbers of words of the documents for which the optimal values are computed.
+        landscape: Numbers of topics and of words per topic in Figures 2.7 and 2.8.
+        landscape_taus: Numbers of topics per document in these figures.
+        points: Number of values of each of the two attention weights at which the loss is computed.
+        drawn: Number of values of each weight in a plot of the loss.
+        lengths: Numbers of words of the documents for which the optimal value matrix is computed.
     """
 
     seeds: Seeds = tuple(range(1, 9))

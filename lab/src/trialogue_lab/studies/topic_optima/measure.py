@@ -1,11 +1,14 @@
-"""Measurements: enumerated documents of small models, minima and landscapes of attention, optima by length."""
+"""Tasks of a run: optimal weights of a one-layer transformer on documents of topic models.
+
+In a topic model, a document consists of a few topics, and each topic of v words. The loss depends on two attention
+weights, relative to words of other topics: beta for the same word, and alpha for other words of the same topic.
+"""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -16,30 +19,16 @@ from torch import Tensor
 from trialogue.data import BertMasking, TopicModel
 from trialogue.randomness import generator
 from trialogue_lab.data.batch_draw import sample_document_batch
-from trialogue_lab.ledger import Part
+from trialogue_lab.ledger import MeasuredRows, Part
 from trialogue_lab.studies.topic_optima.config import Config
 from trialogue_lab.studies.topic_training.matrices import entry_means
-from trialogue_lab.theory.topics import (
-    attention_loss,
-    constants,
-    embedding_bias,
-    least_squares,
-    moments_of,
-    optimal_attention,
-    optimal_embedding,
-    optimal_member,
-    optimal_values,
-    squared_loss,
-    values_violation,
-)
-from trialogue_lab.theory.topics.bounds import attention_bounds
+from trialogue_lab.theory import topics as theory
 
-RowIterator = Iterator[dict[str, Any]]
 RIDGES = (1e-3, 1e-5, 1e-7, 1e-9)
 LOW, HIGH = -4.0, 7.0
 """Base-10 logarithms of the ends of both axes of a landscape"""
 LOW_LOSS = 0.1
-"""Height above the minimum up to which a loss is low, as a share of the height of zero attention"""
+"""Losses are low up to this height above the minimum, as a share of the height at alpha = beta = 0."""
 THESIS = {"topics": 10, "words_per_topic": 10}
 CONCENTRATION, LENGTHS = 0.1, (100, 150)
 """Concentration of topic shares, and smallest and largest document length, in the thesis' experiments"""
@@ -72,7 +61,9 @@ def masking_of(config: Config) -> BertMasking:
 
 
 def population(model: TopicModel, masking: BertMasking) -> tuple[Tensor, Tensor]:
-    """Compute the input and target distributions of a transformer with uniform attention, for every set of topics.
+    """Compute the input and target distributions of masked prediction, for every set of topics.
+
+    Attention is uniform over a document with infinitely many words.
 
     Args:
         model: Topic model with T topics of v words and a fixed number of topics per document.
@@ -91,18 +82,18 @@ def population(model: TopicModel, masking: BertMasking) -> tuple[Tensor, Tensor]
     return masking.read(words).T, torch.nn.functional.pad(words.T, (0, 0, 1, 0))
 
 
-def _documents(config: Config, size: tuple[int, int, int], _: Path) -> RowIterator:
+def _documents(config: Config, size: tuple[int, int, int], _: Path) -> MeasuredRows:
     model, masking = TopicModel(*size), masking_of(config)
     shape = dict(zip(("topics", "words_per_topic", "tau"), size, strict=True))
     read, target = population(model, masking)
-    moments = moments_of(model, masking)
-    optimum = optimal_values(model, **config.shared(BertMasking))
+    moments = theory.moments_of(model, masking)
+    optimum = theory.optimal_values(model, **config.shared(BertMasking))
     full = TopicModel(size[0], size[1], size[0])
     full_read, full_target = population(full, masking)
     # The matrix of least norm that fits the only distribution.
     least_norm = full_target @ torch.linalg.pinv(full_read)
-    bias, printed_bias = (embedding_bias(model, masking, printed) for printed in (False, True))
-    example, printed = (optimal_embedding(model, masking, each) for each in (False, True))
+    bias, printed_bias = (theory.embedding_bias(model, masking, printed) for printed in (False, True))
+    example, printed = (theory.optimal_embedding(model, masking, each) for each in (False, True))
 
     def misfit(embedding: Tensor, offset: Tensor) -> float:
         return float((embedding @ read + offset[:, None] - target).abs().max())
@@ -111,34 +102,37 @@ def _documents(config: Config, size: tuple[int, int, int], _: Path) -> RowIterat
         "kind": "model",
         **shape,
         "hessian_rank": int(torch.linalg.matrix_rank(moments.read, rtol=1e-10)),
-        "formula_error": float((least_squares(moments) - optimum).abs().max()),
-        "formula_violation": values_violation(optimum, model, masking),
+        "formula_error": float((theory.least_squares(moments) - optimum).abs().max()),
+        "formula_violation": theory.values_violation(optimum, model, masking),
         "example_printed": misfit(printed, printed_bias),
         "example_printed_mended_bias": misfit(printed, bias),
         "example": misfit(example, bias),
         "with_all_topics_fits": float((least_norm @ full_read - full_target).abs().max()),
-        "with_all_topics_violation": values_violation(least_norm, model, masking),
+        "with_all_topics_violation": theory.values_violation(least_norm, model, masking),
         "law_error": float(read.sum(0).sub(1).abs().max()),
     }
     for ridge in RIDGES:
-        distance = float((least_squares(moments, ridge) - optimum).abs().max())
+        distance = float((theory.least_squares(moments, ridge) - optimum).abs().max())
         yield {"kind": "ridge", **shape, "ridge": ridge, "distance": distance}
     unseen = torch.eye(len(read), dtype=torch.float64) - read @ torch.linalg.pinv(read)
     for seed in config.seeds:
-        member = optimal_member(model, masking, seed)
+        member = theory.optimal_member(model, masking, seed)
         noise = torch.randn(len(read), len(read), generator=generator(seed, "unseen"), dtype=torch.float64)
         yield {
             "kind": "member",
             **shape,
             "seed": seed,
             "misfit": float((member @ read - target).abs().max()),
-            "other_violation": values_violation(optimum + noise @ unseen, model, masking),
+            "other_violation": theory.values_violation(optimum + noise @ unseen, model, masking),
             "z": _rate_z(model, masking, config.words, seed),
         }
 
 
 def _rate_z(model: TopicModel, masking: BertMasking, words: int, seed: int) -> float:
-    """Return the largest deviation of a simulated document's input rates from Proposition 2.1.1, in standard errors."""
+    """Return the largest error of Proposition 2.1.1 on a simulated document, in standard errors.
+
+    The proposition gives the rates of the input tokens.
+    """
     tokens = sample_document_batch(model, 1, words, seed).tokens[0]
     random = generator(seed, "topic-optima", "read")
     read = masking.read_where_masked(torch.eye(model.vocab_size, dtype=torch.float64))[tokens]
@@ -152,19 +146,19 @@ def _rate_z(model: TopicModel, masking: BertMasking, words: int, seed: int) -> f
     return float(((counts - words * rates) / (words * rates * (1 - rates)).sqrt()).abs().max())
 
 
-def _minima(config: Config, tau: int, _: Path) -> RowIterator:
+def _minima(config: Config, tau: int, _: Path) -> MeasuredRows:
     model = TopicModel(tau * tau, config.many, tau)
     yield from _optima(model, config, "minimum")
 
 
-def _optima(model: TopicModel, config: Config, kind: str) -> RowIterator:
+def _optima(model: TopicModel, config: Config, kind: str) -> MeasuredRows:
     masking = masking_of(config)
     for values in ("block", "diagonal"):
         for variant in ("printed", "mask", "nomask"):
-            bounds = attention_bounds(model, masking, values, variant)
-            alpha, beta = optimal_attention(model, masking, values, variant)
+            bounds = theory.attention_bounds(model, masking, values, variant)
+            alpha, beta = theory.optimal_attention(model, masking, values, variant)
             settings = config.shared(BertMasking) | {"values": values, "variant": variant}
-            loss: Callable[..., float] = partial(attention_loss, model, **settings)
+            loss: Callable[..., float] = partial(theory.attention_loss, model, **settings)
             yield {
                 "kind": kind,
                 "topics": model.topics,
@@ -186,11 +180,11 @@ def _optima(model: TopicModel, config: Config, kind: str) -> RowIterator:
                 "per_topic": beta
                 / (model.topics_per_document or 1)
                 / (1 if values == "block" else config.many),
-                "kept": constants(model, masking).c3,
+                "kept": theory.constants(model, masking).c3,
             }
 
 
-def _landscape(config: Config, tau: int, _: Path) -> RowIterator:
+def _landscape(config: Config, tau: int, _: Path) -> MeasuredRows:
     topics, size = config.landscape
     model, probabilities = TopicModel(topics, size, tau), config.shared(BertMasking)
     yield from _optima(model, config, "landscape-minimum")
@@ -198,9 +192,9 @@ def _landscape(config: Config, tau: int, _: Path) -> RowIterator:
     coarse = np.logspace(LOW, HIGH, config.drawn)
     for values in ("block", "diagonal"):
         for variant in ("printed", "mask"):
-            loss = partial(attention_loss, model, **probabilities, values=values, variant=variant)
+            loss = partial(theory.attention_loss, model, **probabilities, values=values, variant=variant)
             table = loss(alpha=axis[:, None], beta=axis)
-            alpha, beta = optimal_attention(model, masking_of(config), values, variant)
+            alpha, beta = theory.optimal_attention(model, masking_of(config), values, variant)
             smallest, without = loss(alpha=alpha, beta=beta), loss(alpha=0.0, beta=0.0)
             level = smallest + LOW_LOSS * (without - smallest)
             rows, columns = (table <= level).nonzero()
@@ -217,18 +211,18 @@ def _landscape(config: Config, tau: int, _: Path) -> RowIterator:
                 "gamma_high": float(gammas.max()),
                 "most_ratio": float((axis[rows] / axis[columns]).max()),
             }
-        picture = attention_loss(model, coarse[:, None], coarse, **probabilities, values=values)
+        picture = theory.attention_loss(model, coarse[:, None], coarse, **probabilities, values=values)
         for alpha, line in zip(coarse.tolist(), heights(picture).tolist(), strict=True):
             columns = {f"beta_{place}": height for place, height in enumerate(line)}
             yield {"kind": "landscape", "tau": tau, "values": values, "alpha": alpha, **columns}
-    gamma = optimal_attention(model, masking_of(config))[0]
+    gamma = theory.optimal_attention(model, masking_of(config))[0]
     mixtures = np.linspace(0, gamma, 9)
-    losses = attention_loss(model, mixtures, size * gamma - (size - 1) * mixtures, **probabilities)
+    losses = theory.attention_loss(model, mixtures, size * gamma - (size - 1) * mixtures, **probabilities)
     yield {"kind": "gamma", "tau": tau, "gamma": gamma, "differ": float(np.ptp(losses) / losses.min())}
 
 
 def heights(table: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the relative height of a loss above its minimum, on a logarithmic scale for plots.
+    """Return the relative height of a loss above its minimum, on a logarithmic scale.
 
     Args:
         table: Losses on a grid.
@@ -241,36 +235,43 @@ def heights(table: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _edge(loss: Callable[..., float], axis: str, level: float, best: float) -> float:
-    """Return the first point below `best` on an axis at which the loss is `level`. The other coordinate is zero."""
+    """Return the first point below `best` on an axis at which the loss is `level`.
+
+    The other coordinate is zero.
+    """
     other = {"alpha": "beta", "beta": "alpha"}[axis]
     ends = (math.log(10.0) * LOW, math.log(best))
     return math.exp(brentq(lambda log: loss(**{axis: math.exp(log), other: 0.0}) - level, *ends, xtol=1e-10))
 
 
-def _lengths(config: Config, _: Path) -> RowIterator:
+def _lengths(config: Config, _: Path) -> MeasuredRows:
     masking = masking_of(config)
     thesis = TopicModel(**THESIS, concentration=CONCENTRATION)
     restricted = TopicModel(**THESIS, topics_per_document=3)
-    least_norm = optimal_values(restricted, **config.shared(BertMasking))
+    least_norm = theory.optimal_values(restricted, **config.shared(BertMasking))
     for length in (None, *config.lengths):
         model = restricted if length else thesis
-        moments = moments_of(model, masking, length or LENGTHS)
-        optimum = least_squares(moments)
+        moments = theory.moments_of(model, masking, length or LENGTHS)
+        optimum = theory.least_squares(moments)
         yield {
             "kind": "length",
             "law": "tau = 3" if length else "Dirichlet",
             "length": length or LENGTHS[1],
             **_entry_classes(optimum, model),
-            "loss": squared_loss(optimum, moments),
-            "loss_of_least_norm": squared_loss(least_norm, moments),
+            "loss": theory.squared_loss(optimum, moments),
+            "loss_of_least_norm": theory.squared_loss(least_norm, moments),
         }
-    moments = moments_of(restricted, masking, LENGTHS)
+    moments = theory.moments_of(restricted, masking, LENGTHS)
     for ridge in np.logspace(-8, -2, 25).tolist():
-        yield {"kind": "penalty", "ridge": ridge, **_entry_classes(least_squares(moments, ridge), restricted)}
+        yield {
+            "kind": "penalty",
+            "ridge": ridge,
+            **_entry_classes(theory.least_squares(moments, ridge), restricted),
+        }
 
 
 def _entry_classes(values: Tensor, model: TopicModel) -> dict[str, float]:
-    """Return mean entries of the same word, the same topic and other topics, and the mean row sum of a block."""
+    """Return mean entries by relation of the two words, and mean row sums within topics."""
     found = entry_means(values, model)
     means = {name: found[name] for name in ("diagonal", "block", "other")}
     return means | {"row": float((values[1:, 1:] * model.same_topic().bool()).sum(1).mean())}

@@ -5,19 +5,8 @@ from itertools import product
 import numpy as np
 from matplotlib.figure import Figure as Drawing
 
-from trialogue_lab.ledger import (
-    BAD,
-    COLORS,
-    GOOD,
-    OURS,
-    PUBLISHED,
-    QUIET,
-    Cells,
-    Rows,
-    figure,
-    panels,
-    result_table,
-)
+from trialogue.display.figures import BAD, COLORS, GOOD, OURS, PUBLISHED, QUIET, panels
+from trialogue_lab.ledger import Cells, Rows, figure, result_table
 from trialogue_lab.studies.topic_optima.statistics import at_length
 
 

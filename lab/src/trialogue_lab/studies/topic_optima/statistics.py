@@ -1,9 +1,8 @@
 """Statistics of the study about optimal weights of a one-layer transformer on topic models, all computed exactly.
 
-A topic model has T topics of v words, and every document has tau of them. Attention is described by two numbers. Beta
-is the attention weight of the same word, and alpha is the weight of other words of the same topic, both relative to
-words of other topics. Value matrices are "block" (constant within topics) or "diagonal". Extremes of columns are
-defined in the claims.
+A topic model has T topics of v words, and every document has tau of them. Attention is described by two weights,
+relative to words of other topics: beta for the same word, and alpha for other words of the same topic. Value matrices
+are "block" (constant within topics) or "diagonal".
 """
 
 import numpy as np
@@ -13,16 +12,15 @@ from trialogue_lab.ledger import NoRows, Rows, exact
 
 @exact
 def least_growth(rows: Rows, edge: str, values: str) -> float:
-    """Return the smallest growth of the region of low loss with the number of topics per document.
+    """Return the smallest growth of the region of low loss with the topics per document.
 
-    The loss of a one-layer transformer on documents of a topic model depends on two attention weights. They belong to
-    the same word (beta) and to other words of the same topic (alpha), relative to words of other topics. The region of
-    low loss contains all pairs of weights whose loss is close to the minimum. An edge of this region is compared
-    between successive numbers of topics per document.
+    The loss of a one-layer transformer on documents of a topic model depends on two attention weights, relative to
+    words of other topics: beta for the same word, and alpha for other words of the same topic. The region of low loss
+    contains all pairs of weights whose loss is close to the minimum.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        edge: Column of the edge, for example "gamma_low", the smallest mean attention weight of words of the same
+        rows: Measurements of a run, with one DataFrame per kind.
+        edge: Column of an edge of the region, for example "gamma_low", the smallest mean weight of words of the same
             topic.
         values: Form of the value matrix: "block" (entries are constant within topics) or "diagonal".
 
@@ -42,74 +40,66 @@ def least_growth(rows: Rows, edge: str, values: str) -> float:
 def minimum(rows: Rows, column: str, tau: int, values: str = "block", variant: str = "printed") -> float:
     """Return a property of the attention weights that minimize the loss of a one-layer transformer.
 
-    The documents come from a topic model with tau^2 topics. The two weights belong to the same word (beta) and to other
-    words of the same topic (alpha), relative to words of other topics.
+    The documents come from a topic model with tau^2 topics. The two weights are relative to words of other topics: beta
+    for the same word, and alpha for other words of the same topic.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         column: Name of the property, for example "beta".
         tau: Number of topics per document.
         values: Form of the value matrix: "block" (entries are constant within topics) or "diagonal".
         variant: Formula of the loss: "printed" as published, "mask" for the exact loss, or "nomask" for the exact loss
             without attention to [MASK].
     """
-    return _single_value(rows, "minimum", column, tau=tau, values=values, variant=variant)
+    return float(rows.require("minimum", tau=tau, values=values, variant=variant)[column].iloc[0])
 
 
 @exact
 def region(rows: Rows, column: str, tau: int, values: str = "block") -> float:
     """Return a property of the region of attention weights with low loss.
 
-    The loss of a one-layer transformer on documents of a topic model depends on two attention weights. They belong to
-    the same word (beta) and to other words of the same topic (alpha), relative to words of other topics. A loss is low
-    if its height above the minimum is at most a tenth of the height at alpha = beta = 0.
+    The loss of a one-layer transformer on documents of a topic model depends on two weights, relative to words of other
+    topics: beta for the same word, and alpha for other words of the same topic. A loss is low if its height above the
+    minimum is at most a tenth of the height at alpha = beta = 0.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         column: Name of the property, for example "gamma_low", the smallest mean weight of words of the same topic in
             the region.
         tau: Number of topics per document.
         values: Form of the value matrix: "block" (entries are constant within topics) or "diagonal".
     """
-    return _single_value(rows, "region", column, tau=tau, values=values, variant="printed")
+    return float(rows.require("region", tau=tau, values=values, variant="printed")[column].iloc[0])
 
 
 @exact
 def landscape(rows: Rows, column: str, tau: int, values: str = "block", variant: str = "printed") -> float:
-    """Return a property of the attention weights that minimize the loss, for the topic models of Figures 2.7 and 2.8.
+    """Return the same property as `minimum`, for the topic models of Figures 2.7 and 2.8.
 
-    The two weights of a one-layer transformer belong to the same word (beta) and to other words of the same topic
-    (alpha), relative to words of other topics.
+    It belongs to the attention weights that minimize the loss of a one-layer transformer.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        column: Name of the property, for example "beta".
+        rows: Measurements of a run, with one DataFrame per kind.
+        column: Name of the property, for example "beta", the weight of the same word relative to words of other topics.
         tau: Number of topics per document.
         values: Form of the value matrix: "block" (entries are constant within topics) or "diagonal".
         variant: Formula of the loss: "printed" as published, "mask" for the exact loss, or "nomask" for the exact loss
             without attention to [MASK].
     """
-    return _single_value(rows, "landscape-minimum", column, tau=tau, values=values, variant=variant)
+    return float(rows.require("landscape-minimum", tau=tau, values=values, variant=variant)[column].iloc[0])
 
 
 @exact
 def at_length(rows: Rows, column: str, length: int = 150, distribution: str = "Dirichlet") -> float:
-    """Return a property of the optimal value matrix of a transformer for documents of a given length.
+    """Return a property of the optimal value matrix for documents of a given length.
 
-    The documents come from a topic model. Each entry of the matrix belongs to a pair of words.
+    The documents come from a topic model. The entries of the matrix belong to pairs of words.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         column: Name of the property, for example "block", the mean entry of different words of the same topic.
         length: Number of words of a document (default: 150).
         distribution: Distribution of the topics of a document: "Dirichlet" as in the thesis' experiments (default), or
             "tau = 3" for three equally frequent topics.
     """
-    return _single_value(rows, "length", column, law=distribution, length=length)
-
-
-def _single_value(rows: Rows, kind: str, column: str, **values: object) -> float:
-    table = rows.where(kind, **values)
-    if table.empty:
-        raise NoRows(f"no rows of the kind {kind!r} with {values}")
-    return float(table[column].iloc[0])
+    return float(rows.require("length", law=distribution, length=length)[column].iloc[0])

@@ -10,8 +10,4 @@ WikiText-2 replace Wikipedia.
 from trialogue_lab.ledger import Study
 from trialogue_lab.studies.topic_pretrained.measure import parts
 
-STUDY = Study.of_package(
-    __name__,
-    source="Thesis section 2.1.5.4, Tables 2.3 and 2.5",
-    parts=parts,
-)
+STUDY = Study.of_package(__name__, source="Thesis section 2.1.5.4, Tables 2.3 and 2.5", parts=parts)

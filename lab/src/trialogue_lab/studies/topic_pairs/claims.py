@@ -1,4 +1,4 @@
-"""Claims of `topic-pretrained` about attention that its ten samples of texts left undecided."""
+"""Claims of `topic-pretrained` about attention that ten samples of texts left undecided."""
 
 from dataclasses import replace
 
@@ -14,7 +14,10 @@ _UNDECIDED = (
 
 
 def _without_corrections(claim: Claim) -> Claim:
-    """Return the claim without the corrections of its statistic, which concern results of the other study."""
+    """Return the claim without the recorded corrections of its statistic.
+
+    The corrections concern results of the other study.
+    """
     quantity = replace(claim.statistic, corrections=())
     return replace(claim, criterion=replace(claim.criterion, statistic=quantity))
 

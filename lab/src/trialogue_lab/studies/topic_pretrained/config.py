@@ -1,4 +1,4 @@
-"""Settings of the study: models, texts, topics, and the texts in which attention is measured."""
+"""Settings of the study: models, texts, topics, and the passages in which attention is measured."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal, NamedTuple, get_args
@@ -13,12 +13,12 @@ Name = Literal["minilm", "smollm2", "gemma3", "bert", "albert", "bart", "electra
 
 
 class Model(NamedTuple):
-    """A model of the study.
+    """A pretrained language model.
 
     Attributes:
         location: Folder, file, or name in the catalogue or on the hub.
-        name: Name of the model.
-        kind: Kind of the model.
+        name: Name of the model in tables.
+        kind: Description, for example "a decoder".
     """
 
     location: str
@@ -27,7 +27,7 @@ class Model(NamedTuple):
 
     @property
     def label(self) -> str:
-        """Name and kind, as in the statements of claims."""
+        """Name and description of the model, as in the statements of claims."""
         return f"{self.name}, {self.kind}"
 
 
@@ -44,14 +44,17 @@ MODELS: dict[Name, Model] = {
 HERE: tuple[Name, ...] = ("minilm", "smollm2", "gemma3")
 """Models that are available without the hub"""
 PUBLISHED: tuple[Name, ...] = tuple(name for name in get_args(Name) if name not in HERE)
-"""Models of the source"""
+"""Models of the publication"""
 WORDS = (15, 30, 61)
-"""Numbers of words of a topic: the source's shares of the 30,522 tokens of BERT"""
+"""Numbers of words of a topic. They are the publication's shares of the 30,522 tokens of BERT."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
-    """Settings of a run. Each seed samples passages, fits topics to them, and chooses texts to measure attention.
+    """Settings of one run.
+
+    Each seed samples passages of the texts and fits topics to them. A topic is a distribution over words, represented
+    by its most likely words. A model is measured by attention and embeddings of pairs of these words.
 
     Args:
         seeds: One seed per sample of passages.
@@ -92,7 +95,11 @@ class Config(Settings):
             raise InputError("shortest", self.shortest, f"use at most length={self.length}")
 
     def topic_settings(self, seed: int) -> TopicSettings:
-        """Return the settings of topics and attention for a seed."""
+        """Return the settings for fitting topics and measuring attention.
+
+        Args:
+            seed: Seed of the topics.
+        """
         return TopicSettings(**self.shared(TopicSettings), seed=seed)
 
 

@@ -1,10 +1,8 @@
-"""Measurements: every model on every text, for one sample of passages at a time."""
+"""Tasks of a run: measurements of every model on every text, for one sample of passages at a time."""
 
 import json
-from collections.abc import Iterator
 from functools import cache, lru_cache, partial
 from pathlib import Path
-from typing import Any
 
 from trialogue.data.corpus.documents import Passage, documents_of, passages_of
 from trialogue.data.corpus.hub import HUB, hub_texts
@@ -14,7 +12,7 @@ from trialogue.inspection.topic_structure.ratios import DIFFERENT, SAME, TOGETHE
 from trialogue.models.hub.attention_weights import AttendingModel, load_attending
 from trialogue.randomness import numpy_generator
 from trialogue.storage import make_folder
-from trialogue_lab.ledger import Part, record_model
+from trialogue_lab.ledger import MeasuredRows, Part, record_model
 from trialogue_lab.studies.topic_pretrained.config import MODELS, Config, Name
 from trialogue_lab.studies.topic_pretrained.statistics import PRETRAINED, RANDOM
 from trialogue_lab.studies.topic_pretrained.tiny import synthetic_documents, tiny_model
@@ -43,7 +41,7 @@ def parts(config: Config) -> list[Part]:
     ]
 
 
-def _measured(config: Config, name: Name, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
+def _measured(config: Config, name: Name, seed: int, artifacts: Path) -> MeasuredRows:
     model = _model(name, config.tiny)
     if not config.tiny:
         record_model({"model": MODELS[name].location, "files": model.files})
@@ -76,9 +74,7 @@ def _measured(config: Config, name: Name, seed: int, artifacts: Path) -> Iterato
             yield from _comparisons(config, text, weights, measurement)
 
 
-def _comparisons(
-    config: Config, text: str, weights: str, measurement: TopicMeasurement
-) -> Iterator[dict[str, Any]]:
+def _comparisons(config: Config, text: str, weights: str, measurement: TopicMeasurement) -> MeasuredRows:
     for words in config.words:
         for single in (True, False) if weights == PRETRAINED else (True,):
             for one in measurement.compare(words, single=single):

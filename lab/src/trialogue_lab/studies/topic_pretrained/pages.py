@@ -7,21 +7,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 from pandas import Series
 
+from trialogue.display.figures import COLORS, PUBLISHED, QUIET, panels
 from trialogue.inspection.topic_structure.measure import AS_READ
 from trialogue.inspection.topic_structure.ratios import ATTENTION, COSINE, DOT, RAW_ATTENTION
-from trialogue_lab.ledger import (
-    COLORS,
-    PUBLISHED,
-    QUIET,
-    Cells,
-    NoRows,
-    Rows,
-    Statistic,
-    figure,
-    panels,
-    result_table,
-    spread,
-)
+from trialogue_lab.ledger import Cells, NoRows, Rows, Statistic, figure, result_table, spread
 from trialogue_lab.studies.topic_pretrained.config import MODELS, WORDS, Name
 from trialogue_lab.studies.topic_pretrained.statistics import PRETRAINED, RANDOM, level, ratio
 
@@ -78,7 +67,10 @@ def _ratios(rows: Rows, single: bool) -> Cells:
 
 
 def _ratios_of_all_seeds(cell: Statistic, rows: Rows) -> "Series[float] | None":
-    """Return the ratios, or None if a seed has no ratio. If means are zero, only chance makes both of them positive."""
+    """Return the ratios of all seeds, or None if a seed has none.
+
+    A ratio requires positive means. If the true means are zero, both are positive only by chance.
+    """
     values = cell(rows)
     return values if len(values) == rows["comparison"].seed.nunique() else None
 
@@ -179,7 +171,10 @@ def _ratios_figure(rows: Rows) -> Drawing:
 
 
 def _draw_published(axis: Axes, column: int) -> None:
-    """Draw the published ratios as thin lines, with one label for lines that end close to each other."""
+    """Draw the published ratios as thin lines.
+
+    Lines that end close to each other share a label.
+    """
     ends: list[tuple[float, list[str]]] = []
     models = [model for model in _TABLE_2_3 if "random" not in model]
     for model in sorted(models, key=lambda name: _TABLE_2_3[name][-1][column]):

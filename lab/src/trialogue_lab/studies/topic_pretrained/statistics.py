@@ -1,7 +1,8 @@
 """Statistics of the study about word topics in pretrained models.
 
-A measure, for example the cosine of embeddings or attention, is averaged over pairs of words. Pairs of words of the
-same topic are compared with pairs of different topics. Each seed samples passages of the texts and fits topics to them.
+A measure of a pair of words is the cosine or dot product of their embeddings, or the attention between them. It is
+averaged over pairs of words of the same topic, and over pairs of different topics. Each seed samples passages of the
+texts and fits topics to them.
 """
 
 import math
@@ -15,23 +16,24 @@ draws = Replication("draw", "seeds", objects="these texts and models")
 
 PRETRAINED, RANDOM = "pretrained", "random"
 MIN_PAIRS = 30
-"""Smallest number of pairs of each kind that are compared with pairs that often occur together"""
+"""Smallest number of word pairs for a comparison with the pairs that most often occur together"""
 
 
 def compared(
-    rows: Rows, model: str, measure: str, *, single: bool = True, weights: str = PRETRAINED
+    rows: Rows, model: str, measure: str, *, single: bool = True, weights: str = PRETRAINED, **values: int
 ) -> DataFrame:
-    """Return the measurements of word pairs in one model.
+    """Select the measurements of word pairs in one model.
 
-    Measures such as the cosine of embeddings are averaged over pairs of words of the same topic, and over pairs of
+    Cosines, dot products or attention weights are averaged over pairs of words of the same topic, and over pairs of
     different topics.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         model: Name of the model.
         measure: Name of the measure: the cosine or dot product of embeddings, or the attention weight.
         single: Whether every word has a single topic. Otherwise, a word may have several topics.
         weights: "pretrained" (default), or "random" for the same architecture with random weights.
+        **values: Values of other columns that select the rows, for example `words=30`.
 
     Returns:
         One row per seed, text and number of words of a topic. The columns `same` and `different` are the two means.
@@ -39,10 +41,8 @@ def compared(
     Raises:
         NoRows: If no row matches.
     """
-    table = rows.where("comparison", model=model, measure=measure, single=single, weights=weights)
-    if table.empty:
-        raise NoRows(f"no {measure} of {model} with {weights} weights")
-    return table
+    setting = {"model": model, "measure": measure, "single": single, "weights": weights}
+    return rows.require("comparison", **setting, **values)
 
 
 def _mean(table: DataFrame, values: "Series[float]") -> "Series[float]":
@@ -55,18 +55,17 @@ def _log_ratio(table: DataFrame) -> "Series[float]":
 
 @draws
 def gain(rows: Rows, model: str, measure: str) -> "Series[float]":
-    """Return the difference of a measure between word pairs of the same topic and of different topics.
+    """Return the difference of a measure between word pairs within and between topics.
 
-    The measure is averaged over the pairs of each kind in a pretrained model. Every word has a single topic. The
-    differences are averaged over texts and over numbers of words of a topic.
+    The measure is averaged over the pairs of each kind in a pretrained model. Every word has a single topic.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         model: Name of the model.
         measure: Name of the measure: the cosine or dot product of embeddings, or the attention weight.
 
     Returns:
-        One mean difference per seed, which selects passages of the texts.
+        One mean difference over texts and numbers of words of a topic, per seed of the sampled passages.
     """
     table = compared(rows, model, measure)
     return _mean(table, table.same - table.different)
@@ -81,12 +80,12 @@ def ratio(
     single: bool = True,
     weights: str = PRETRAINED,
 ) -> "Series[float]":
-    """Return the ratio of a measure between word pairs of the same topic and of different topics.
+    """Return the ratio of a measure between word pairs within and between topics.
 
     The measure is averaged over the pairs of each kind.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         model: Name of the model.
         measure: Name of the measure: the cosine or dot product of embeddings, or the attention weight.
         words: Number of words of a topic. None (default) for all measured numbers.
@@ -100,22 +99,21 @@ def ratio(
     Raises:
         NoRows: If no row matches.
     """
-    table = compared(rows, model, measure, single=single, weights=weights)
-    table = table if words is None else table[table.words == words]
-    if table.empty:
-        raise NoRows(f"no topics of {words} words")
+    size = {} if words is None else {"words": words}
+    table = compared(rows, model, measure, single=single, weights=weights, **size)
     positive = (table.same / table.different).where((table.same > 0) & (table.different > 0))
     return _mean(table, positive.map(math.log)).map(math.exp)
 
 
 @draws
 def mostly(rows: Rows, model: str, measures: tuple[str, ...]) -> Counts:
-    """Count the comparisons in which a measure is larger for word pairs of the same topic than of different topics.
+    """Count the comparisons in which a measure is larger within topics than between topics.
 
-    Each comparison belongs to one text, number of words of a topic, and measure. Words may have several topics.
+    The measure is averaged over word pairs of the same topic, and over pairs of different topics. Each comparison
+    belongs to one text, number of words of a topic, and measure. Words may have several topics.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         model: Name of the pretrained model.
         measures: Names of the measures: cosine and dot product of embeddings, or attention weight.
 
@@ -135,13 +133,13 @@ def mostly(rows: Rows, model: str, measures: tuple[str, ...]) -> Counts:
 
 @draws
 def together_gain(rows: Rows, model: str, measure: str) -> "Series[float]":
-    """Return the difference of a measure between word pairs of the same topic and word pairs that often occur together.
+    """Return the difference of a measure between same-topic pairs and pairs that often co-occur.
 
-    The second class contains the pairs that share the most passages. Both classes have the same number of pairs. The
-    measure is averaged over the pairs of each class, and every word has a single topic.
+    The second kind of word pairs are the ones that occur together in the most passages. Both kinds have the same number
+    of pairs. The measure is averaged over the pairs of each kind, and every word has a single topic.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         model: Name of the pretrained model.
         measure: Name of the measure: the cosine or dot product of embeddings, or the attention weight.
 
@@ -149,7 +147,7 @@ def together_gain(rows: Rows, model: str, measure: str) -> "Series[float]":
         One mean difference over texts and numbers of words of a topic, per seed.
 
     Raises:
-        NoRows: If a class has fewer than 30 pairs, or if the classes have different numbers of pairs.
+        NoRows: If a kind has fewer than 30 pairs, or if the kinds have different numbers of pairs.
     """
     table = compared(rows, model, measure)
     few = (table.same_pairs < MIN_PAIRS) | (table.same_pairs != table.together_pairs)
@@ -162,23 +160,22 @@ def together_gain(rows: Rows, model: str, measure: str) -> "Series[float]":
 
 @draws
 def level(rows: Rows, model: str, measure: str, pairs: str, words: int) -> "Series[float]":
-    """Return the mean of a measure over word pairs of one class.
+    """Return the mean of a measure over word pairs of one kind.
 
     Every word has a single topic.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         model: Name of the pretrained model.
         measure: Name of the measure: the cosine or dot product of embeddings, or the attention weight.
-        pairs: Class of the pairs: "same" for the same topic, "different" for different topics, or "together" for the
-            pairs that share the most passages.
+        pairs: Kind of the pairs: "same" for the same topic, "different" for different topics, or "together" for the
+            pairs that occur together in the most passages.
         words: Number of words of a topic.
 
     Returns:
         One mean over texts, per seed.
     """
-    table = compared(rows, model, measure)
-    table = table[table.words == words]
+    table = compared(rows, model, measure, words=words)
     return _mean(table, table[pairs])
 
 
@@ -190,7 +187,7 @@ def fall(rows: Rows, model: str, measure: str) -> "Series[float]":
     different topics. It is compared between the smallest and the largest measured number of words per topic.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         model: Name of the pretrained model.
         measure: Name of the measure: the cosine or dot product of embeddings, or the attention weight.
 
@@ -210,7 +207,7 @@ def beyond_random(rows: Rows, model: str, measure: str) -> "Series[float]":
     different topics. Only the first text of the run is used.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         model: Name of the model.
         measure: Name of the measure: the cosine or dot product of embeddings, or the attention weight.
 
@@ -225,16 +222,17 @@ def beyond_random(rows: Rows, model: str, measure: str) -> "Series[float]":
 
 @draws
 def published_gain(rows: Rows, measure: str) -> "Series[float]":
-    """Return the difference of a measure between word pairs of the same topic and of different topics.
+    """Return the difference of a measure within and between topics, for the published models.
 
-    The difference is averaged over all models of the publication, over texts and over numbers of words of a topic.
+    The measure is averaged over word pairs of the same topic and of different topics. The difference is averaged over
+    all models of the publication.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         measure: Name of the measure: the cosine or dot product of embeddings, or the attention weight.
 
     Returns:
-        One mean difference per seed.
+        One mean difference over models, texts and numbers of words of a topic, per seed.
     """
     tables = [compared(rows, model, measure) for model in PUBLISHED]
     return DataFrame([_mean(table, table.same - table.different) for table in tables]).mean()

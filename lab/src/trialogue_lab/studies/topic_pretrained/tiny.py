@@ -12,10 +12,10 @@ _TOPICS, _WORDS, _DOCUMENTS, _LENGTH = 4, 10, 80, 40
 
 
 def synthetic_documents() -> list[str]:
-    """Return random documents of 40 words that have topics of ten words, for tests.
+    """Return random documents of 40 words, for tests.
 
-    About 80 % of the words of a document are from one topic and 20 % from a second, except that a tenth of all words
-    are from random topics.
+    The vocabulary has four topics of ten words. About 80 % of the words of a document are from one topic and 20 % from
+    a second, except that a tenth of all words are from random topics.
     """
     random = numpy_generator(0, "made-up documents")
     words = synthetic_words()
@@ -37,7 +37,10 @@ def synthetic_words() -> list[str]:
 
 
 def synthetic_tokenizer() -> Any:
-    """Return a fast tokenizer with one token for each word of the documents, and one for all other words."""
+    """Return a fast tokenizer with one token per word of the synthetic documents.
+
+    One more token stands for all other words.
+    """
     import transformers
 
     vocabulary = {word: number for number, word in enumerate(["[PAD]", "[UNK]", *synthetic_words()])}

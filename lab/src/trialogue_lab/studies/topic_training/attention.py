@@ -1,4 +1,7 @@
-"""Mean attention of one layer within and between topics (Tables 2.1 and 2.2 of the thesis)."""
+"""Mean attention of one layer within and between topics (Tables 2.1 and 2.2 of the thesis).
+
+A topic is a group of words that occur in the same documents.
+"""
 
 from typing import NamedTuple
 
@@ -11,12 +14,12 @@ from trialogue.validation import check, integer_range
 from trialogue_lab.models.topic_transformer import TopicTransformer
 
 REFERENCE_LENGTH = 100.0
-"""Document length to which attention is scaled. Mean attention is 1 divided by this length."""
+"""Number of words of a document to which attention is scaled. The mean weight is then 1 / 100."""
 _BATCH_SIZE = 64
 
 
 class AttentionByClass(NamedTuple):
-    """Mean attention weights of a transformer, by class of the attending and the attended word.
+    """Mean attention weights of a transformer, by relation of the attending and the attended word.
 
     Attributes:
         same_word: Mean weight between positions with the same word.
@@ -32,7 +35,7 @@ class AttentionByClass(NamedTuple):
 def attention_by_class(
     network: TopicTransformer, tokens: Tensor, model: TopicModel, shift: int = 0
 ) -> AttentionByClass:
-    """Return the mean attention weights of the first layer, by class of the attending and the attended word.
+    """Return the mean attention weights of the first layer, by relation of the two words.
 
     Weights are multiplied by the length of the document divided by 100, so that documents of different lengths are
     comparable.

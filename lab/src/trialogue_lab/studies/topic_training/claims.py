@@ -6,19 +6,6 @@ from trialogue_lab.ledger import Claim, graded
 from trialogue_lab.studies.topic_training import statistics
 from trialogue_lab.studies.topic_training.config import DIAGONAL_RATES, SETTINGS, SGD_RATES
 from trialogue_lab.studies.topic_training.own_claims import ATTENTION_RATE, FIGURES, LOSSES, OURS
-from trialogue_lab.studies.topic_training.statistics import (
-    attention,
-    contrast,
-    early_growth,
-    entries,
-    gap,
-    growth,
-    ordered,
-    over,
-    progress,
-    slowing,
-    standing,
-)
 
 _OPTIMIZERS = {"adam": "Adam", "sgd": "SGD"}
 _PUBLISHED_ATTENTION = dict(
@@ -40,8 +27,8 @@ _SGD_STEPS = (
     f"{_STEPS} Entries outside blocks of the printed matrices have a standard deviation of 0.0006. The released "
     "code scales a one-hot input by about ten, so that SGD moves further there at the same rate."
 )
+# Difference of a training from the source's setting, by optimizer.
 _SETTING_OF = {"adam": _STEPS, "sgd": _SGD_STEPS}
-"""Difference of a training from the source's setting, by optimizer."""
 _OWN_RATE = (
     "This project chose the rate of SGD, 3, and the standard deviation of initial weights, 0.01. The source prints "
     "neither."
@@ -72,7 +59,7 @@ PUBLISHED = (
             "for different words of one topic than for words of two, by more than three deviations of the latter (a "
             "reduced number of steps; "
             f"{_HAS_MOVED}).",
-            contrast("all", loss, optimizer) > 3,
+            statistics.contrast("all", loss, optimizer) > 3,
             "Thesis Figure 2.1",
             statement_id="thesis:T-Fig2.1",
             setting=_SETTING_OF[optimizer],
@@ -85,7 +72,7 @@ PUBLISHED = (
             f"values-in-blocks-{'penalty-' if name == 'with L2' else ''}{loss.lower()}-{optimizer}",
             f"Under uniform attention, {name}, W^V trained by {loss_name} and {optimizer_name} at a rate of 0.01 "
             f"is {_LARGE_BLOCKS}",
-            standing(name, loss, optimizer).as_ratio() > 1,
+            statistics.standing(name, loss, optimizer).as_ratio() > 1,
             f"Thesis Figure {figure}",
             statement_id=f"thesis:T-Fig{figure}",
             setting=_SETTING_OF[optimizer],
@@ -99,7 +86,7 @@ PUBLISHED = (
             f"values-in-blocks-attention-{loss.lower()}-{optimizer}",
             f"Trained together with attention by {LOSSES[loss]} and {_OPTIMIZERS[optimizer]} at a rate of 0.01, W^V is "
             f"{_LARGE_BLOCKS}",
-            standing("with values", loss, optimizer).as_ratio() > 1,
+            statistics.standing("with values", loss, optimizer).as_ratio() > 1,
             "Thesis Figure 2.6",
             statement_id="thesis:T-Fig2.6",
             setting=_SETTING_OF[optimizer],
@@ -122,7 +109,7 @@ PUBLISHED = (
             f"loss-of-{part}-alone-{loss.lower()}",
             f"The test loss ({loss_name}) of training {what} alone is within 2 % of that of training all (relative "
             "excess, Adam).",
-            gap(name, loss) < 0.02,
+            statistics.gap(name, loss) < 0.02,
             f"Thesis section 2.1.2, text after {theorem}",
             "only slightly greater",
             statement_id=f"thesis:T-loss.{part}",
@@ -139,7 +126,7 @@ PUBLISHED = (
             f"attention-to-topics-{optimizer}-{rate:g}",
             f"{_OPTIMIZERS[optimizer]} at {rate:g}: attention to other words of the topic is above "
             f"that to words of other topics (logarithm of the ratio{f'; {_HAS_MOVED}' if optimizer == 'sgd' else ''}).",
-            over("same_topic", "other", optimizer, rate) > 0,
+            statistics.over("same_topic", "other", optimizer, rate) > 0,
             "Thesis Table 2.1",
             printed,
             statement_id="thesis:T-Tab2.1",
@@ -151,7 +138,7 @@ PUBLISHED = (
         "attention-in-order",
         "In most of the five settings attention is ordered: same word, same topic, other topics (share of settings in "
         "which the training has moved).",
-        ordered() > 0.5,
+        statistics.ordered() > 0.5,
         "Thesis Table 2.1, caption",
         "under most settings (in one of the five printed rows)",
         statement_id="thesis:T-Tab2.1",
@@ -161,7 +148,7 @@ PUBLISHED = (
         Claim(
             f"diagonal-attention-{ending}-{rate:g}",
             f"With diagonal values, Adam at {rate:g}: attention to {higher} is above that to {lower} (log ratio).",
-            over(first, second, "adam", rate, "diagonal values") > 0,
+            statistics.over(first, second, "adam", rate, "diagonal values") > 0,
             "Thesis Table 2.2, Theorem 2.1.5",
             printed,
             statement_id="thesis:T-Tab2.2",
@@ -182,7 +169,7 @@ PUBLISHED = (
         "values-first",
         "In two stages, SGD from weights near zero: until |W^V| has reached 40 % of its last size |W^K| grows by less "
         "than 5 % of what |W^V| does.",
-        early_growth() < 0.05,
+        statistics.early_growth() < 0.05,
         source="Thesis Figure 2.4, section 2.1.4.1",
         published="stage 1: W^K, W^Q near zero",
     ),
@@ -190,31 +177,31 @@ PUBLISHED = (
         "values-rest-in-stage-two",
         "In the second stage, from where |W^K| has grown by half, |W^V| grows less than half as fast as before (ratio "
         "of its growth a step).",
-        slowing() < 0.5,
+        statistics.slowing() < 0.5,
         published="stage 2: W^V flat",
     ),
     _four_layers(
         "values-first-in-four-layers",
         "The same of four layers of four heads by Adam, on documents of topics in place of Wikipedia, for W^K.",
-        early_growth("keys", *FOUR_LAYERS) < 0.05,
+        statistics.early_growth("keys", *FOUR_LAYERS) < 0.05,
         published="stage 1: W^K, W^Q near zero",
     ),
     _four_layers(
         "values-rest-in-four-layers",
         "There |W^V| rests in the second stage, as above (ratio of its growth a step).",
-        slowing(*FOUR_LAYERS) < 0.5,
+        statistics.slowing(*FOUR_LAYERS) < 0.5,
         published="stage 2: W^V flat",
     ),
     _four_layers(
         "keys-grow-in-four-layers",
         "There |W^K| more than doubles by the end.",
-        growth("keys", *FOUR_LAYERS) > 2,
+        statistics.growth("keys", *FOUR_LAYERS) > 2,
         published="stage 2: W^K, W^Q grow",
     ),
     _two_stages(
         "keys-grow-in-stage-two",
         "|W^K| more than doubles by the end.",
-        growth("keys") > 2,
+        statistics.growth("keys") > 2,
         published="stage 2: W^K, W^Q grow",
     ),
 )
@@ -222,29 +209,31 @@ PUBLISHED = (
 CLAIMS = (*PUBLISHED, *OURS)
 
 NUMBERS = {
-    "progress of SGD, values, CE": progress("without L2", "CE", "sgd"),
-    "progress of SGD, values, squared": progress("without L2", "squared", "sgd"),
-    "progress of SGD, embeddings, CE": progress("all", "CE", "sgd"),
-    "progress of SGD at a rate of ours, values, CE": progress(
+    "progress of SGD, values, CE": statistics.progress("without L2", "CE", "sgd"),
+    "progress of SGD, values, squared": statistics.progress("without L2", "squared", "sgd"),
+    "progress of SGD, embeddings, CE": statistics.progress("all", "CE", "sgd"),
+    "progress of SGD at a rate of ours, values, CE": statistics.progress(
         "without L2", "CE", "sgd", SGD_RATES["values"]["CE"]
     ),
-    "ratio, SGD at a rate of ours": attention("same_topic", "sgd", ATTENTION_RATE)
-    / attention("other", "sgd", ATTENTION_RATE),
-    "same topic, Adam .01": attention("same_topic", "adam", 0.01),
-    "other topics, Adam .01": attention("other", "adam", 0.01),
-    "same word, Adam .01": attention("same_word", "adam", 0.01),
-    "ratio, Adam .01": attention("same_topic", "adam", 0.01) / attention("other", "adam", 0.01),
+    "ratio, SGD at a rate of ours": statistics.attention("same_topic", "sgd", ATTENTION_RATE)
+    / statistics.attention("other", "sgd", ATTENTION_RATE),
+    "same topic, Adam .01": statistics.attention("same_topic", "adam", 0.01),
+    "other topics, Adam .01": statistics.attention("other", "adam", 0.01),
+    "same word, Adam .01": statistics.attention("same_word", "adam", 0.01),
+    "ratio, Adam .01": statistics.attention("same_topic", "adam", 0.01)
+    / statistics.attention("other", "adam", 0.01),
     "shifted ratio, Adam .01": (
-        attention("same_topic", "adam", 0.01, shift=4) / attention("other", "adam", 0.01, shift=4)
+        statistics.attention("same_topic", "adam", 0.01, shift=4)
+        / statistics.attention("other", "adam", 0.01, shift=4)
     ),
-    "share in order": ordered(),
-    "diagonal of trained values": entries("without L2", "diagonal", "squared", "adam"),
-    "block of trained values": entries("without L2", "block", "squared", "adam"),
-    "growth of keys by then": early_growth(),
-    "slowing of values": slowing(),
-    "slowing of values in four layers": slowing(*FOUR_LAYERS),
-    "gap of values alone, CE": gap("without L2", "CE"),
-    "gap of values alone, squared": gap("without L2", "squared"),
-    "gap of the embedding alone, CE": gap("embedding alone", "CE"),
-    "gap of the embedding alone, squared": gap("embedding alone", "squared"),
+    "share in order": statistics.ordered(),
+    "diagonal of trained values": statistics.entries("without L2", "diagonal", "squared", "adam"),
+    "block of trained values": statistics.entries("without L2", "block", "squared", "adam"),
+    "growth of keys by then": statistics.early_growth(),
+    "slowing of values": statistics.slowing(),
+    "slowing of values in four layers": statistics.slowing(*FOUR_LAYERS),
+    "gap of values alone, CE": statistics.gap("without L2", "CE"),
+    "gap of values alone, squared": statistics.gap("without L2", "squared"),
+    "gap of the embedding alone, CE": statistics.gap("embedding alone", "CE"),
+    "gap of the embedding alone, squared": statistics.gap("embedding alone", "squared"),
 }

@@ -20,7 +20,7 @@ SGD_RATES = {
     "values": {"CE": 30.0, "squared": 0.3},
     "attention": {"CE": 30.0},
 }
-"""Higher learning rates of SGD, chosen by this project, by trained part and loss.
+"""Higher learning rates of SGD, chosen by this project, by trained part of the network and loss.
 
 At the rates of the source, SGD hardly changes the matrices. Rates of 1, 3, 10 and 30 (0.1, 0.3, 0.5 and 1 for the
 squared loss) were tried on the documents of the pilot, with `slower` times the number of steps of Adam. The rate with
@@ -30,9 +30,11 @@ the largest decrease of the loss was chosen. Some larger rates diverge.
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
-    """Settings of a run. For each seed, networks are trained on one set of documents, with both losses and optimizers.
+    """Settings of one run.
 
-    Documents have the distribution of section 2.1.5.1: Dirichlet topic shares, 100 to 150 words, and fixed masks.
+    For each seed, all networks are trained on one set of documents. Documents have the distribution of section 2.1.5.1:
+    a mixture of topics with Dirichlet-distributed shares, 100 to 150 words, and fixed masked positions. Each topic is a
+    group of words.
 
     Args:
         seeds: One seed per set of documents.
@@ -44,14 +46,14 @@ class Config(Settings):
         tests: Number of documents on which losses and attention are measured.
         batch_size: Number of documents per batch.
         deviation: Standard deviation of initial weights. The default is the default of the library of the authors.
-        value_steps: Number of steps that train the values alone.
-        embedding_steps: Number of steps of trainings with embeddings.
-        attention_steps: Number of steps of trainings with attention.
+        value_steps: Number of training steps if only the value matrix is trained.
+        embedding_steps: Number of training steps if embeddings are trained.
+        attention_steps: Number of training steps if attention is trained.
         slower: Factor by which the number of steps is larger for SGD at `SGD_RATES`.
         penalty: Coefficient lambda of the L2 penalty.
-        stage_steps: Number of steps of the training with two stages.
-        stage_rate: Learning rate of SGD in the trainings with two stages.
-        stage_deviation: Standard deviation of initial weights in the trainings with two stages.
+        stage_steps: Number of steps of the training in which matrices are recorded to find two stages.
+        stage_rate: Learning rate of SGD in this training.
+        stage_deviation: Standard deviation of initial weights in this training.
         deep_steps: Number of steps of the network of four layers.
         deep_width: Width of the network of four layers with four heads each.
         deep_rate: Learning rate of the network of four layers.

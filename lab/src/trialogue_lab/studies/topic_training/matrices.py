@@ -1,16 +1,14 @@
-"""Rows about a trained matrix: means over classes of its entries, and the entries themselves."""
-
-from collections.abc import Iterator
-from typing import Any
+"""Measurements of a trained matrix: mean entries by relation of the two words, and the entries themselves."""
 
 import torch
 from torch import Tensor
 
 from trialogue.data import TopicModel
+from trialogue_lab.ledger import MeasuredRows
 
 
 def entry_means(matrix: Tensor, model: TopicModel) -> dict[str, float]:
-    """Return the mean entries of a matrix by class of the two words.
+    """Return the mean entries of a matrix by relation of the two words.
 
     Args:
         matrix: Matrix (V + 1, V + 1) with one row and one column per word. The first row and column belong to [MASK]
@@ -18,9 +16,8 @@ def entry_means(matrix: Tensor, model: TopicModel) -> dict[str, float]:
         model: Topic model, which assigns a topic to every word.
 
     Returns:
-        The means `diagonal` (same word), `block` (different words of the same topic), `in_topic` (both classes
-        together) and `other` (different topics), and the standard deviation `other_std` of the entries of different
-        topics.
+        The means `diagonal` (same word), `block` (different words of the same topic), `in_topic` (both together) and
+        `other` (different topics), and the standard deviation `other_std` of the entries of different topics.
     """
     words, same = matrix.detach().double()[1:, 1:], model.same_topic().bool()
     own = torch.eye(model.vocab_size, dtype=torch.bool)
@@ -34,7 +31,7 @@ def entry_means(matrix: Tensor, model: TopicModel) -> dict[str, float]:
     }
 
 
-def entry_rows(matrix: Tensor) -> Iterator[dict[str, Any]]:
+def entry_rows(matrix: Tensor) -> MeasuredRows:
     """Yield the entries of a matrix between words as table rows for a figure.
 
     Args:

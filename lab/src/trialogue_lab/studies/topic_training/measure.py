@@ -1,7 +1,7 @@
-"""Measurements: for each seed, trained embeddings, values and attention, and the two stages of training."""
+"""Tasks of a run: for each seed, trainings of embeddings, values and attention, and the two stages of training."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from trialogue.errors import InputError
 from trialogue.randomness import seed_of
 from trialogue.training import TrainingConfig, train
 from trialogue_lab.data.batch_draw import sample_document_batch
-from trialogue_lab.ledger import Part, parts_by_seed
+from trialogue_lab.ledger import MeasuredRows, Part, parts_by_seed
 from trialogue_lab.models.topic_transformer import TopicTransformer, TopicTransformerConfig
 from trialogue_lab.studies.topic_training.attention import attention_by_class
 from trialogue_lab.studies.topic_training.config import (
@@ -29,8 +29,6 @@ from trialogue_lab.studies.topic_training.matrices import entry_means, entry_row
 from trialogue_lab.theory.topics import diagonal_values
 from trialogue_lab.training.counted_documents import CountedDocuments, Loss, document_loss
 from trialogue_lab.training.weight_norms import WeightNorms
-
-Row = Iterator[dict[str, Any]]
 
 MASKING = BertMasking()
 SHIFT = 4
@@ -68,7 +66,10 @@ class TopicTraining:
     network: dict[str, Any] = field(default_factory=dict)
 
     def columns(self) -> dict[str, Any]:
-        """Return all settings except `network` by name. They become columns of every row about the training."""
+        """Return all settings except `network` by name.
+
+        They become columns of every row about the training.
+        """
         return {name: value for name, value in vars(self).items() if name != "network"}
 
 
@@ -131,7 +132,8 @@ def trained(
         deviation: Standard deviation of initial weights (default: `config.deviation`).
 
     Returns:
-        The network, and a row with its training and test losses. They are None if the training diverged.
+        The network, and its row of measurements with the training and test losses. They are None if the training
+        diverged.
     """
     shape: dict[str, Any] = {"vocab_size": config.topics * config.words_per_topic, **run.network}
     width = shape.get("width") or shape["vocab_size"] + 1
@@ -172,8 +174,11 @@ def trained(
 
 def _matrix_rows(
     config: Config, seed: int, run: TopicTraining, matrix_of: Callable[[TopicTransformer], Tensor]
-) -> Row:
-    """Train a network, and yield its row and, for the first seed, the entries of a matrix."""
+) -> MeasuredRows:
+    """Train a network, and yield its measurements and the entries of a matrix.
+
+    The entries are yielded for the first seed only.
+    """
     network, row = trained(config, run, seed)
     matrix = matrix_of(network)
     yield row | entry_means(matrix, model_of(config))
@@ -182,7 +187,7 @@ def _matrix_rows(
 
 
 def _combinations(config: Config, group: str, steps: int) -> list[tuple[str, str, float, int]]:
-    """Return loss, optimizer, rate and steps of the trainings at the rate of the figures and at `SGD_RATES`."""
+    """Return loss, optimizer, learning rate and steps of every training of a group."""
     return [
         (loss, *case)
         for loss in LOSSES
@@ -198,8 +203,8 @@ def _gram_matrix(network: TopicTransformer) -> Tensor:
     return network.embedding @ network.embedding.T
 
 
-def _embeddings(config: Config, seed: int, _: Path) -> Row:
-    """Yield the rows of Figure 2.1, and of trainings of the embedding alone."""
+def _embeddings(config: Config, seed: int, _: Path) -> MeasuredRows:
+    """Yield the measurements of Figure 2.1, and of trainings of the embedding alone."""
     for case in _combinations(config, "embeddings", config.embedding_steps):
         run = TopicTraining("embeddings", "all", *case, network={"biases": "all"})
         yield from _matrix_rows(config, seed, run, _gram_matrix)
@@ -210,8 +215,8 @@ def _embeddings(config: Config, seed: int, _: Path) -> Row:
         yield row | entry_means(_gram_matrix(network), model_of(config))
 
 
-def _values(config: Config, seed: int, _: Path) -> Row:
-    """Yield the rows of Figures 2.2 and 2.5: values under uniform attention, with and without a penalty."""
+def _values(config: Config, seed: int, _: Path) -> MeasuredRows:
+    """Yield the measurements of value matrices under uniform attention (Figures 2.2 and 2.5)."""
     for penalty in (config.penalty, 0.0):
         for case in _combinations(config, "values", config.value_steps):
             name = "with L2" if penalty else "without L2"
@@ -219,8 +224,8 @@ def _values(config: Config, seed: int, _: Path) -> Row:
             yield from _matrix_rows(config, seed, run, lambda network: network.values[0])
 
 
-def _attention(config: Config, seed: int, _: Path) -> Row:
-    """Yield the rows of Tables 2.1 and 2.2 and of Figure 2.6: attention with trained and with fixed diagonal values."""
+def _attention(config: Config, seed: int, _: Path) -> MeasuredRows:
+    """Yield the measurements of trained attention (Tables 2.1 and 2.2, Figure 2.6)."""
     model, steps = model_of(config), config.attention_steps
     diagonal = diagonal_values(TopicModel(config.topics, config.words_per_topic, 1), MASKING)
     by_sgd = ("sgd", SGD_RATES["attention"]["CE"], steps * config.slower)
@@ -245,8 +250,8 @@ def _attention(config: Config, seed: int, _: Path) -> Row:
             yield {"kind": "attention", **setting, **attended._asdict()}
 
 
-def _stages(config: Config, seed: int, _: Path) -> Row:
-    """Yield the rows of Figures 2.4 and 2.9, and of the saddle point at zero."""
+def _stages(config: Config, seed: int, _: Path) -> MeasuredRows:
+    """Yield the measurements of Figures 2.4 and 2.9, and of the saddle point at zero."""
     deep = {"width": config.deep_width, "layers": 4, "heads": 4, "residual": True, "biases": "all"}
     one_layer = partial(TopicTraining, "stages", "one layer", "CE", network=ONE_HOT)
     for run in (
@@ -266,7 +271,10 @@ def _stages(config: Config, seed: int, _: Path) -> Row:
 
 
 def _moved_from_zero(config: Config, seed: int) -> float:
-    """Return the largest entry of W^K and W^Q after ten steps from zero, without biases of keys and queries."""
+    """Return the largest entry of W^K and W^Q after ten training steps from zero.
+
+    Keys and queries have no biases.
+    """
     batches = documents(config, seed)[0]
     shape = TopicTransformerConfig(vocab_size=batches.vocab_size, embeddings="one-hot")
     network = TopicTransformer(shape, seed)

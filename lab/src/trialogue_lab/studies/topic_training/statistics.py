@@ -1,8 +1,8 @@
 """Statistics of the study about transformers that are trained on documents of a topic model.
 
-Entries of a trained matrix, and attention weights, belong to pairs of words. A pair is of the same word, of the same
-topic, or of different topics. Losses are "CE" (cross-entropy) or "squared". Statistics have one number per seed, that
-is, per set of documents.
+A topic is a group of words that occur in the same documents. Entries of a trained matrix, and attention weights, belong
+to pairs of words. The words of a pair are equal, of the same topic, or of different topics. Losses are "CE"
+(cross-entropy) or "squared". Statistics have one number per seed, that is, per set of documents.
 """
 
 import math
@@ -17,18 +17,18 @@ from trialogue_lab.studies.topic_training.config import FIGURE_RATE, SETTINGS
 trainings = Replication("training", "seeds")
 
 REACHED = 0.4
-"""Share of the final norm of the values that ends the early part of a training"""
+"""The early part of a training ends when the norm of the values reaches this share of its final value"""
 MOVED = 0.1
-"""Smallest progress of a training on which claims are tested (see `progress`)"""
+"""Smallest `progress` of a training on which claims are tested"""
 FACTOR, DEVIATIONS = 10.0, 5.0
-"""Required ratio of same-topic entries to the mean, or to the standard deviation, of other entries"""
+"""Required ratio of same-topic entries to the mean, or to the standard deviation, of entries of different topics"""
 
 
 def rows_by_seed(rows: Rows, kind: str, **values: object) -> DataFrame:
     """Return the measured rows of one kind, indexed by seed.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         kind: Kind of the rows, for example "training" or "attention".
         **values: Values of columns that select the rows.
 
@@ -38,10 +38,7 @@ def rows_by_seed(rows: Rows, kind: str, **values: object) -> DataFrame:
     Raises:
         NoRows: If no row matches.
     """
-    table = rows.where(kind, **values)
-    if table.empty:
-        raise NoRows(f"no rows of the kind {kind!r} with {values}")
-    return table.set_index("seed")
+    return rows.require(kind, **values).set_index("seed")
 
 
 def _training(rows: Rows, name: str, loss: str, optimizer: str, rate: float) -> DataFrame:
@@ -58,12 +55,12 @@ def _attended(
 def entries(
     rows: Rows, name: str, column: str, loss: str, optimizer: str, rate: float = FIGURE_RATE
 ) -> "Series[float]":
-    """Return a measured value of a matrix that is trained on documents of a topic model.
+    """Return a measured value of a matrix that is trained on documents of topics.
 
-    Every entry of the matrix belongs to a pair of words.
+    The entries of the matrix belong to pairs of words. A topic is a group of words.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         name: Name of the training, for example "with L2" for a value matrix that is trained with an L2 penalty.
         column: Name of the value, for example "block", the mean entry of different words of the same topic.
         loss: "CE" (cross-entropy) or "squared".
@@ -78,32 +75,32 @@ def entries(
 
 @trainings
 def progress(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIGURE_RATE) -> "Series[float]":
-    """Return the decrease of the test loss in a training, relative to the decrease with Adam at learning rate 0.01.
+    """Return the decrease of the test loss relative to Adam at learning rate 0.01.
 
     The decrease is the loss of the best constant prediction minus the test loss of the trained network.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         name: Name of the training, for example "with L2" for a value matrix that is trained with an L2 penalty.
         loss: "CE" (cross-entropy) or "squared".
         optimizer: "adam" or "sgd".
         rate: Learning rate.
 
     Returns:
-        One ratio per seed of the documents.
+        One ratio of decreases per seed of the documents.
     """
     return _progress(rows, name, loss, optimizer, rate)
 
 
 @trainings
 def contrast(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIGURE_RATE) -> "Series[float]":
-    """Return how far matrix entries of words of the same topic are above entries of words of different topics.
+    """Return how far matrix entries of the same topic are above entries of different topics.
 
-    In the matrix, every entry belongs to a pair of words of a topic model. The difference of the means of both classes
-    is divided by the standard deviation of the entries of different topics. Diagonal entries are omitted.
+    The matrix is trained on documents of a topic model, and its entries belong to pairs of words. The difference of the
+    two means is divided by the standard deviation of the entries of different topics. Diagonal entries are omitted.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         name: Name of the training, for example "with L2" for a value matrix that is trained with an L2 penalty.
         loss: "CE" (cross-entropy) or "squared".
         optimizer: "adam" or "sgd".
@@ -113,7 +110,7 @@ def contrast(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIG
         One number of standard deviations per seed of the documents.
 
     Raises:
-        NoRows: If the loss of a training has hardly fallen below the loss of the best constant prediction.
+        NoRows: If a training has made hardly any progress (see `progress`).
     """
     table = _trained_rows(rows, name, loss, optimizer, rate)
     return (table.block - table.other) / table.other_std
@@ -123,13 +120,13 @@ def contrast(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIG
 def prominence(
     rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIGURE_RATE
 ) -> "Series[float]":
-    """Return the ratio of mean matrix entries of words of the same topic and of different topics.
+    """Return the ratio of mean matrix entries of the same topic and of different topics.
 
-    In the matrix, every entry belongs to a pair of words of a topic model. Diagonal entries count as entries of the
-    same topic. The absolute value of the mean over different topics is used.
+    The matrix is trained on documents of a topic model, and its entries belong to pairs of words. Diagonal entries
+    count as the same topic. The denominator is an absolute value.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         name: Name of the training, for example "with L2" for a value matrix that is trained with an L2 penalty.
         loss: "CE" (cross-entropy) or "squared".
         optimizer: "adam" or "sgd".
@@ -139,7 +136,7 @@ def prominence(
         One ratio per seed of the documents.
 
     Raises:
-        NoRows: If the loss of a training has hardly fallen below the loss of the best constant prediction.
+        NoRows: If a training has made hardly any progress (see `progress`).
     """
     table = _trained_rows(rows, name, loss, optimizer, rate)
     return table.in_topic / table.other.abs()
@@ -147,14 +144,14 @@ def prominence(
 
 @trainings
 def standing(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIGURE_RATE) -> "Series[float]":
-    """Return how clearly matrix entries of words of the same topic exceed entries of words of different topics.
+    """Return how clearly matrix entries of the same topic exceed entries of different topics.
 
-    In the matrix, every entry belongs to a pair of words of a topic model. The mean entry of the same topic, including
-    the diagonal, is divided by the smaller of two thresholds. The first threshold is ten times the absolute mean entry
-    of different topics. The second one is five standard deviations of the entries of different topics.
+    The matrix is trained on documents of a topic model, and its entries belong to pairs of words. The mean entry of the
+    same topic, including the diagonal, is divided by the smaller of two thresholds. They are ten times the absolute
+    mean, and five standard deviations, of the entries of different topics.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         name: Name of the training, for example "with L2" for a value matrix that is trained with an L2 penalty.
         loss: "CE" (cross-entropy) or "squared".
         optimizer: "adam" or "sgd".
@@ -164,7 +161,7 @@ def standing(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIG
         One ratio per seed of the documents. A ratio above 1 means that a threshold is exceeded.
 
     Raises:
-        NoRows: If the loss of a training has hardly fallen below the loss of the best constant prediction.
+        NoRows: If a training has made hardly any progress (see `progress`).
     """
     table = _trained_rows(rows, name, loss, optimizer, rate)
     return table.in_topic / np.minimum(FACTOR * table.other.abs(), DEVIATIONS * table.other_std)
@@ -172,12 +169,12 @@ def standing(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIG
 
 @trainings
 def gap(rows: Rows, name: str, loss: str) -> "Series[float]":
-    """Return the relative increase of the test loss if only a part of the network is trained.
+    """Return the relative increase of the test loss if only one part is trained.
 
     The networks are trained by Adam on documents of a topic model.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         name: Trained part. "embedding alone" is compared with the complete network. "without L2" (only the value
             matrix, with uniform attention) is compared with training the value matrix and the attention.
         loss: "CE" (cross-entropy) or "squared".
@@ -201,13 +198,13 @@ def attention(
     shift: int = 0,
     loss: str = "CE",
 ) -> "Series[float]":
-    """Return the mean trained attention weight over word pairs of one class.
+    """Return the mean trained attention weight over word pairs of one kind.
 
     The transformer is trained on documents of a topic model. Weights are rescaled to documents of 100 words.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        column: Class of word pairs: "same_word", "same_topic" (different words of one topic) or "other" (different
+        rows: Measurements of a run, with one DataFrame per kind.
+        column: Kind of word pairs: "same_word", "same_topic" (different words of one topic) or "other" (different
             topics).
         optimizer: "adam" or "sgd".
         rate: Learning rate.
@@ -232,15 +229,15 @@ def over(
     name: str = "with values",
     shift: int = 0,
 ) -> "Series[float]":
-    """Return the log ratio of the mean trained attention weights of two classes of word pairs.
+    """Return the log ratio of the mean attention weights of two kinds of word pairs.
 
     The transformer is trained on documents of a topic model, with cross-entropy as the loss.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        first: Class in the numerator: "same_word", "same_topic" (different words of one topic) or "other" (different
+        rows: Measurements of a run, with one DataFrame per kind.
+        first: Kind in the numerator: "same_word", "same_topic" (different words of one topic) or "other" (different
             topics).
-        second: Class in the denominator.
+        second: Kind in the denominator.
         optimizer: "adam" or "sgd".
         rate: Learning rate.
         name: "with values" if the value matrix is trained too, or "diagonal values" if it is a fixed diagonal matrix.
@@ -251,7 +248,7 @@ def over(
         One natural log ratio per seed of the documents.
 
     Raises:
-        NoRows: If the loss of a training has hardly fallen below the loss of the best constant prediction.
+        NoRows: If a training has made hardly any progress (see `progress`).
     """
     _trained_rows(rows, name, "CE", optimizer, rate)
     table = _attended(rows, optimizer, rate, name, shift)
@@ -260,14 +257,14 @@ def over(
 
 @trainings
 def ordered(rows: Rows) -> Counts:
-    """Count the optimizer settings of Table 2.1 for which trained attention weights are ordered by topic.
+    """Count the optimizer settings for which trained attention weights are ordered by topic.
 
-    The mean weight must be larger for the same word than for other words of its topic, and larger for these than for
-    words of other topics. Trainings whose loss has hardly fallen below the loss of the best constant prediction are
-    omitted.
+    The settings are those of Table 2.1. The mean weight must be larger for the same word than for other words of its
+    topic, and larger for these than for words of other topics. Trainings that have made hardly any progress are omitted
+    (see `progress`).
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         The number of settings in this order and the number of all settings, per seed of the documents.
@@ -285,13 +282,13 @@ def ordered(rows: Rows) -> Counts:
 def early_growth(
     rows: Rows, matrix: str = "keys", name: str = "one layer", optimizer: str = "sgd"
 ) -> "Series[float]":
-    """Return the growth of a weight matrix relative to the growth of the value matrix, early in training.
+    """Return the growth of a weight matrix early in training, relative to the value matrix.
 
     The growth is the increase of the norm. The early part of the training ends when the norm of the value matrix
     reaches 40 % of its final value.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         matrix: Name of the weight matrix, for example "keys" (default) for W^K.
         name: Name of the trained transformer, "one layer" (default) or "four layers".
         optimizer: "adam" or "sgd" (default).
@@ -304,13 +301,13 @@ def early_growth(
 
 @trainings
 def slowing(rows: Rows, name: str = "one layer", optimizer: str = "sgd") -> "Series[float]":
-    """Return the ratio of the growth rates of the value matrix in the second and in the first stage of training.
+    """Return the ratio of the growth rates of the value matrix, second over first stage.
 
-    The growth rate is the increase of the norm per training step. The first stage ends when the norm of the key matrix
-    has grown by half.
+    Both are stages of training. The growth rate is the increase of the norm per training step. The first stage ends
+    when the norm of the key matrix has grown by half.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         name: Name of the trained transformer, "one layer" (default) or "four layers".
         optimizer: "adam" or "sgd" (default).
 
@@ -322,10 +319,10 @@ def slowing(rows: Rows, name: str = "one layer", optimizer: str = "sgd") -> "Ser
 
 @trainings
 def growth(rows: Rows, matrix: str, name: str = "one layer", optimizer: str = "sgd") -> "Series[float]":
-    """Return the ratio of the final to the initial norm of a weight matrix in a training.
+    """Return the ratio of the final to the initial norm of a weight matrix.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         matrix: Name of the matrix, for example "keys" or "values".
         name: Name of the trained transformer, "one layer" (default) or "four layers".
         optimizer: "adam" or "sgd" (default).
@@ -348,7 +345,11 @@ def _progress(rows: Rows, name: str, loss: str, optimizer: str, rate: float) -> 
 
 
 def _trained_rows(rows: Rows, name: str, loss: str, optimizer: str, rate: float) -> DataFrame:
-    """Return the rows of trainings. Raises `NoRows` if one has made no progress. Diverged trainings are included."""
+    """Return the measurements of trainings, including diverged ones.
+
+    Raises:
+        NoRows: If a training has made hardly any progress (see `progress`).
+    """
     found = _progress(rows, name, loss, optimizer, rate)
     unmoved = int((found < MOVED).sum())
     if unmoved:

@@ -12,7 +12,4 @@ one-hot input and normalizes the sum. This scales the input by about ten, so tha
 
 from trialogue_lab.ledger import Study
 
-STUDY = Study.of_package(
-    __name__,
-    source="Thesis sections 2.1.4 and 2.1.5: Figures 2.2, 2.5 and 2.6",
-)
+STUDY = Study.of_package(__name__, source="Thesis sections 2.1.4 and 2.1.5: Figures 2.2, 2.5 and 2.6")

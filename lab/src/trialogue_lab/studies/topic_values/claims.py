@@ -1,4 +1,4 @@
-"""Claims of the study: blocks in value matrices that are trained by SGD on the squared loss."""
+"""Claims of the study: entries of value matrices that are trained by SGD on the squared loss."""
 
 from trialogue_lab.ledger import Claim, Criterion, cited, ours
 from trialogue_lab.studies.topic_values.measure import USUAL_WEIGHTS, WITH_ATTENTION, WITH_L2, WITHOUT_L2
@@ -29,7 +29,7 @@ _TRAINED = "W^V trained by the squared loss and SGD at a rate of 0.01"
 def _claim_near_zero(
     arm: str, name: str, shape: str, criterion: Criterion, place: str, *, grade: bool
 ) -> Claim:
-    """Return the claim on an arm whose weights begin near zero."""
+    """Return the claim about one of the trainings that start with weights near zero."""
     figure, where, printed = _ARMS[arm]
     citation = cited(
         f"Thesis Figure {figure}, {place}", printed, f"thesis:T-Fig{figure}", grade=grade, setting=_SETTING

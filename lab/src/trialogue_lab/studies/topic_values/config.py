@@ -10,17 +10,19 @@ from trialogue_lab.ledger import Count, Positive, Seeds, Settings
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
-    """Settings of a run. For each seed, networks are trained on one set of documents, as in `topic-training`.
+    """Settings of one run.
+
+    For each seed, networks are trained on one set of documents of a topic model.
 
     Args:
         seeds: One seed per set of documents.
-        topics: Number of topics.
+        topics: Number of topics, which are groups of words.
         words_per_topic: Number of words per topic.
         documents: Number of training documents.
         tests: Number of test documents.
         batch_size: Number of documents per batch.
-        deviation: Standard deviation of initial weights. The default is the standard deviation of the printed entries
-            outside blocks.
+        deviation: Standard deviation of initial weights. The default is the published standard deviation of the trained
+            entries between words of different topics.
         library_deviation: Standard deviation of initial weights in the comparison. The default is the default of the
             library that the authors use.
         rate: Learning rate.

@@ -1,19 +1,11 @@
-"""Measurements: for each seed, the value matrices of Figures 2.2, 2.5 and 2.6."""
+"""Tasks of a run: for each seed, the trained value matrices of Figures 2.2, 2.5 and 2.6."""
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from trialogue_lab.ledger import Part, parts_by_seed
+from trialogue_lab.ledger import MeasuredRows, Part, parts_by_seed
 from trialogue_lab.studies.topic_training import config as training
+from trialogue_lab.studies.topic_training import measure as topic_training
 from trialogue_lab.studies.topic_training.matrices import entry_means, entry_rows
-from trialogue_lab.studies.topic_training.measure import (
-    ONE_HOT,
-    VALUES_ONLY,
-    TopicTraining,
-    model_of,
-    trained,
-)
 from trialogue_lab.studies.topic_values.config import Config
 
 WITH_L2, WITHOUT_L2, WITH_ATTENTION = "with L2", "without L2", "with attention"
@@ -22,7 +14,9 @@ ARMS = (WITH_L2, WITHOUT_L2, WITH_ATTENTION, USUAL_WEIGHTS)
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run, one per seed. Each task trains all value matrices on one set of documents.
+    """Return the tasks of a run, one per seed.
+
+    Each task trains all value matrices on one set of documents.
 
     Args:
         config: Settings of the run.
@@ -30,11 +24,11 @@ def parts(config: Config) -> list[Part]:
     return parts_by_seed(config, config.seeds, values=_values)
 
 
-def _values(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
+def _values(config: Config, seed: int, _: Path) -> MeasuredRows:
     settings = training.Config(**config.shared(training.Config))
-    model = model_of(settings)
+    model = topic_training.model_of(settings)
     for arm in ARMS:
-        run = TopicTraining(
+        run = topic_training.TopicTraining(
             "values",
             arm,
             "squared",
@@ -42,10 +36,10 @@ def _values(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
             config.rate,
             config.steps,
             config.penalty if arm == WITH_L2 else 0.0,
-            ONE_HOT if arm == WITH_ATTENTION else VALUES_ONLY,
+            topic_training.ONE_HOT if arm == WITH_ATTENTION else topic_training.VALUES_ONLY,
         )
         deviation = config.library_deviation if arm == USUAL_WEIGHTS else config.deviation
-        network, row = trained(settings, run, seed, deviation=deviation)
+        network, row = topic_training.trained(settings, run, seed, deviation=deviation)
         yield row | {"deviation": deviation} | entry_means(network.values[0], model)
         if seed == config.seeds[0]:
             yield from ({**run.columns(), **line} for line in entry_rows(network.values[0]))

@@ -2,8 +2,7 @@
 
 from matplotlib.figure import Figure as Drawing
 
-from trialogue.display.figures import panels
-from trialogue_lab.ledger import Cells, Rows, figure, result_table
+from trialogue_lab.ledger import Cells, Rows, figure, panels, result_table
 from trialogue_lab.studies.topic_values.measure import ARMS, WITH_ATTENTION, WITHOUT_L2
 from trialogue_lab.studies.topic_values.statistics import entries, prominence
 

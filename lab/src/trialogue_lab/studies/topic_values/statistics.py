@@ -1,7 +1,7 @@
 """Statistics of the study about trained value matrices of a transformer on documents of a topic model.
 
-Entries of the matrix belong to pairs of words, of the same topic or of different topics. Statistics have one number per
-seed, that is, per set of documents.
+A topic is a group of words that occur in the same documents. Entries of the matrix belong to pairs of words, of the
+same topic or of different topics. Statistics have one number per seed, that is, per set of documents.
 """
 
 import numpy as np
@@ -15,12 +15,13 @@ trainings = Replication("training", "seeds")
 
 @trainings
 def entries(rows: Rows, arm: str, column: str) -> "Series[float]":
-    """Return a measured value of a value matrix that is trained on documents of a topic model.
+    """Return a measured value of a trained value matrix.
 
-    Every entry of the matrix belongs to a pair of words.
+    It is trained on documents of a topic model. The entries of the matrix belong to pairs of words. A topic is a group
+    of words.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         arm: Name of the training, for example "with L2" for an L2 penalty.
         column: Name of the value, for example "in_topic", the mean entry of words of the same topic.
 
@@ -32,13 +33,13 @@ def entries(rows: Rows, arm: str, column: str) -> "Series[float]":
 
 @trainings
 def prominence(rows: Rows, arm: str) -> "Series[float]":
-    """Return the ratio of mean entries of a trained value matrix, same topic over different topics.
+    """Return the ratio of mean entries of a value matrix, same over different topics.
 
-    In the matrix, every entry belongs to a pair of words of a topic model. Diagonal entries count as entries of the
-    same topic. The absolute value of the mean over different topics is used.
+    The entries belong to pairs of words of a topic model. Diagonal entries count as the same topic. The denominator is
+    an absolute value.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         arm: Name of the training, for example "with L2" for an L2 penalty.
 
     Returns:
@@ -50,14 +51,14 @@ def prominence(rows: Rows, arm: str) -> "Series[float]":
 
 @trainings
 def standing(rows: Rows, arm: str) -> "Series[float]":
-    """Return how clearly the entries of words of the same topic exceed the entries of words of different topics.
+    """Return how clearly entries of the same topic exceed entries of different topics.
 
-    The entries belong to a trained value matrix. The mean entry of the same topic, including the diagonal, is divided
-    by the smaller of two thresholds. The first threshold is ten times the absolute mean entry of different topics. The
-    second one is five standard deviations of the entries of different topics.
+    The entries belong to a trained value matrix and to pairs of words. The mean entry of the same topic, including the
+    diagonal, is divided by the smaller of two thresholds. They are ten times the absolute mean, and five standard
+    deviations, of the entries of different topics.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         arm: Name of the training, for example "with L2" for an L2 penalty.
 
     Returns:

@@ -13,11 +13,11 @@ from trialogue_lab.studies.translation.hub_pairs import HUB_PAIRS
 
 TWIN, REFINER, MASK_PREDICT = "twin", "refiner", "mask-predict"
 RESCORED = "refiner, rescored"
-"""The refiner with its candidates ranked by the twin, in one more pass."""
+"""The refiner, with its candidate translations ranked by the twin in one more pass."""
 PLAIN, ONE_STAGE, LITTLE_NOISE = "two stages", "one stage", "half correct"
 MASKS, NO_POSITIONS, DISTILLED = "masks", "no positional attention", "distilled"
 SMALL = (PLAIN, ONE_STAGE, LITTLE_NOISE, MASKS, NO_POSITIONS, DISTILLED)
-"""Refiners that are trained for fewer updates. All but the first differ from it in one respect.
+"""Refiners with fewer training updates. All but the first differ from it in one setting of the training.
 
 `MASKS` also starts refinement from masks.
 """
@@ -26,6 +26,9 @@ SMALL = (PLAIN, ONE_STAGE, LITTLE_NOISE, MASKS, NO_POSITIONS, DISTILLED)
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
     """Settings of one run.
+
+    The twin is an autoregressive translator. A refiner predicts all target tokens in parallel and revises them in
+    several steps. It tries several target lengths, called hypotheses.
 
     Args:
         seeds: Seeds of the split, the initial weights and the batches. Each seed trains one network of each kind.
@@ -45,16 +48,17 @@ class Config(Settings):
         learning_rate: Peak learning rate.
         bf16: Whether to train in bfloat16. Translations are computed in float32.
         twin_steps: Number of updates of the twin.
-        refiner_steps: Number of updates of the refiner and of mask-predict.
-        dropout: Dropout of the twin and of its pupils. Small refiners see no pair twice and have none.
-        small_steps: Number of updates of the small refiners.
+        refiner_steps: Number of updates of the refiner, and of a second one that is trained like mask-predict.
+        dropout: Dropout of the twin and of these two refiners. Small refiners see no pair twice and have none.
+        small_steps: Number of updates of the small refiners, which compare training settings.
         small_pairs: Number of training pairs of the small refiners.
         small_sets: Number of sets of test sentences that the small refiners translate.
         steps: Numbers of refinement steps.
         hypotheses: Numbers of hypotheses of the target length.
         alpha: Exponent of the length penalty that ranks candidates.
         beams: Beam size of the twin, which also translates greedily.
-        timed: Number of test sentences whose latency a round measures, and of long ones if there are as many.
+        timed: Number of test sentences whose latency a round measures. The same number of long sentences is timed, if
+            there are as many.
         long: Minimum number of tokens of a long reference, including the end of the sequence.
         rounds: Number of rounds of latency measurements.
     """
@@ -107,7 +111,8 @@ class Config(Settings):
         """Return the training settings of a network.
 
         Args:
-            arm: Name of the network, for example "twin" (autoregressive) or "refiner".
+            arm: Name of the network, for example "twin" (autoregressive) or "refiner" (predicts all tokens in
+                parallel).
             seed: Seed of the training.
         """
         settings = self.shared(TranslationTraining) | {"steps": self.refiner_steps, "bf16": self.bf16 or None}

@@ -45,7 +45,9 @@ def bleu_interval(
 
 
 def stutter_interval(repeats: Stutter, seed: int) -> Any:
-    """Return a 95 % bootstrap interval of the rate of repeated words over sentences, by the percentile method.
+    """Return a 95 % bootstrap interval of the rate of repeated words over sentences.
+
+    The percentile method is used.
 
     Args:
         repeats: Numbers of repeated words and of word pairs of each sentence.

@@ -92,7 +92,7 @@ def material(config: Config, seed: int, artifacts: Path) -> TranslationCorpus:
 
 
 def twin_of(config: Config, seed: int, artifacts: Path) -> CausalTranslator:
-    """Train the twin, an autoregressive network of the same size as the refiner, or load it from `artifacts`.
+    """Train the twin, an autoregressive network of the refiner's size, or load it.
 
     Args:
         config: Settings of the run.
@@ -108,8 +108,8 @@ def twin_of(config: Config, seed: int, artifacts: Path) -> CausalTranslator:
 def refiner_of(config: Config, arm: str, seed: int, artifacts: Path) -> Refiner:
     """Train a refiner, or load it from `artifacts`.
 
-    Large refiners are trained on translations by the autoregressive twin and start from its weights. Small refiners
-    start from random weights.
+    A refiner predicts all target tokens in parallel. Large refiners start from the weights of an autoregressive
+    network, the twin, and are trained on its translations. Small refiners start from random weights.
 
     Args:
         config: Settings of the run.
@@ -131,7 +131,7 @@ def refiner_of(config: Config, arm: str, seed: int, artifacts: Path) -> Refiner:
 
 
 def _distilled(config: Config, seed: int, sources: Tensor, artifacts: Path) -> Tensor:
-    """Return the twin's translations of the training sources."""
+    """Return the translations of the training sources by the autoregressive network."""
     twin = twin_of(config, seed, artifacts)
     with _locked(artifacts, f"distilled-{seed}"):
         return cached_translations(twin, sources, artifacts / f"distilled-{seed}.safetensors")
@@ -174,7 +174,10 @@ def _split(config: Config, seed: int) -> Split:
 
 
 def _generated() -> ParallelText:
-    """Return about a thousand sentences and their word-by-word translations into reversed words in another order."""
+    """Return about a thousand generated sentences and their translations, for tests.
+
+    The sources have reversed words in another order.
+    """
     words = (
         ("Lily", "Tom", "Max", "Sue", "Ben", "Anna"),
         ("saw", "found", "liked", "lost", "took"),

@@ -1,9 +1,13 @@
-"""Tasks of a run: train each network and score its translations, measure attention, and measure latencies."""
+"""Tasks of a run: scores of the translations of every network, attention, and latencies.
+
+The twin is an autoregressive translator. A refiner predicts all target tokens in parallel and revises them in several
+steps. It tries several target lengths, called hypotheses.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -21,7 +25,7 @@ from trialogue.samplers.translation.hypotheses import Translation, without_repea
 from trialogue.samplers.translation.refining import LengthBeam
 from trialogue.samplers.translation.writing import BeamSearch, rescored
 from trialogue_lab.analysis.adjacent_attention import refined_attention
-from trialogue_lab.ledger import Part, parts_by_seed
+from trialogue_lab.ledger import MeasuredRows, Part, parts_by_seed
 from trialogue_lab.studies.translation.config import (
     MASK_PREDICT,
     MASKS,
@@ -41,13 +45,12 @@ from trialogue_lab.studies.translation.material import (
 )
 from trialogue_lab.studies.translation_dependency.attention import attention_rows
 
-Rows = Iterator[dict[str, Any]]
 Translate = Callable[[Sequence[Sequence[int]], Sequence[int]], list[Translation]]
-"""Function from sources and their numbers, which select their random streams, to translations."""
+"""Function from source sentences and their numbers to translations. The numbers select random streams."""
 _AT_ONCE = 64
 _ATTENDED_PASS = 4
+# For each kind of test sentence, whether it is similar to a training sentence, and its minimum number of tokens.
 _STRATA = {"familiar": (True, 0), "new": (False, 0), "new, 12 tokens or more": (False, 12)}
-"""For each stratum, whether its sentences are familiar and their minimum number of tokens."""
 
 
 def parts(config: Config) -> list[Part]:
@@ -62,7 +65,7 @@ def parts(config: Config) -> list[Part]:
     """
     # Small refiners come before the pupils, which have to wait for the twin.
     refiners = (*SMALL, REFINER, MASK_PREDICT)
-    measures: dict[str, Callable[[Config, int, Path], Rows]] = {
+    measures: dict[str, Callable[[Config, int, Path], MeasuredRows]] = {
         TWIN: _twin,
         **{arm: partial(_refined, arm) for arm in refiners},
         "rescored": partial(_refined, RESCORED),
@@ -73,7 +76,7 @@ def parts(config: Config) -> list[Part]:
     return parts_by_seed(config, config.seeds, **named)
 
 
-def _twin(config: Config, seed: int, artifacts: Path) -> Rows:
+def _twin(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
     data, twin = material(config, seed, artifacts), twin_of(config, seed, artifacts)
     yield _network(TWIN, twin.model)
     for beams in (1, config.beams):
@@ -81,8 +84,11 @@ def _twin(config: Config, seed: int, artifacts: Path) -> Rows:
         yield from _score_rows(config, data, translate, {"arm": TWIN, "steps": 0, "hypotheses": beams}, seed)
 
 
-def _refined(arm: str, config: Config, seed: int, artifacts: Path) -> Rows:
-    """Yield the scores of a refiner, whose candidates are ranked by the twin if `arm` is `RESCORED`."""
+def _refined(arm: str, config: Config, seed: int, artifacts: Path) -> MeasuredRows:
+    """Yield the scores of a refiner.
+
+    If `arm` is `RESCORED`, the twin ranks its candidates.
+    """
     data = material(config, seed, artifacts)
     refiner = refiner_of(config, REFINER if arm == RESCORED else arm, seed, artifacts)
     if arm == REFINER:
@@ -112,7 +118,7 @@ def _network(arm: str, network: EncoderDecoder) -> dict[str, Any]:
     return {"kind": "network", "arm": arm, "parameters": parameters}
 
 
-def _adjacent_attention(config: Config, seed: int, artifacts: Path) -> Rows:
+def _adjacent_attention(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
     """Yield the refiner's attention at adjacent positions, for each set of test sentences."""
     sources = material(config, seed, artifacts).tested.sources
     refiner = refiner_of(config, REFINER, seed, artifacts)
@@ -145,8 +151,11 @@ def _by_rescoring(
 
 def _score_rows(
     config: Config, data: TranslationCorpus, translate: Translate, setting: dict[str, Any], seed: int
-) -> Rows:
-    """Yield the scores of every set of test sentences and of every stratum, after a refiner's repeats are dropped."""
+) -> MeasuredRows:
+    """Yield the scores of every set and every kind of test sentences.
+
+    Repeated words in the output of a refiner are dropped first.
+    """
     sets = config.small_sets if setting["arm"] in SMALL else config.sets
     tested = data.tested
     places = [place for place in range(config.test) if place % config.sets < sets]
@@ -208,7 +217,10 @@ def _strata(tested: HeldOut, places: list[int]) -> dict[str, list[int]]:
 
 
 def _translate_by_length(translate: Translate, tested: HeldOut, places: list[int]) -> dict[int, Translation]:
-    """Return the translations of the sources at `places`. Sources of similar lengths share a batch."""
+    """Return the translations of the sources with the given indices.
+
+    Sources of similar lengths share a batch.
+    """
     order = sorted(places, key=lambda place: len(tested.sources[place]))
     outputs: dict[int, Translation] = {}
     for start in range(0, len(order), _AT_ONCE):
@@ -235,10 +247,11 @@ def _length_accuracy(refiner: Refiner, tested: HeldOut) -> dict[str, float]:
     }
 
 
-def _latency(config: Config, seed: int, artifacts: Path) -> Rows:
-    """Yield the seconds per sentence of the twin and of the refiners, which translate each sentence in rotating order.
+def _latency(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
+    """Yield the seconds per sentence of the twin and of the refiners.
 
-    Every round has its own sentences, except that the long ones are too few and all rounds share them.
+    They translate each sentence in rotating order. Every round has its own sentences, except that all rounds share the
+    long ones.
     """
     tested = material(config, seed, artifacts).tested
     twin, refiner = twin_of(config, seed, artifacts), refiner_of(config, REFINER, seed, artifacts)
@@ -273,6 +286,9 @@ def _latency(config: Config, seed: int, artifacts: Path) -> Rows:
 
 
 def _evenly_spaced(places: list[int], most: int) -> list[int]:
-    """Return at most `most` of the places, evenly spaced because a table of pairs may be sorted by length."""
+    """Return at most `most` of the places, evenly spaced.
+
+    A table of pairs may be sorted by length.
+    """
     count = min(most, len(places))
     return [places[index * len(places) // count] for index in range(count)]

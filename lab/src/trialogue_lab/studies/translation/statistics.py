@@ -1,11 +1,11 @@
 """Statistics of the study about translation by iterative refinement.
 
-The refiner predicts all target tokens in parallel and revises them in several steps. The twin is an autoregressive
-network of the same size. The refiner's candidates are several target lengths, called hypotheses. Replications are sets
-of test sentences or rounds of timing.
+The refiner predicts all target tokens in parallel and revises them in several steps. It tries several target lengths,
+called hypotheses. The twin is an autoregressive network of the same size. Replications are sets of test sentences or
+rounds of timing.
 """
 
-from pandas import DataFrame, Series
+from pandas import Series
 
 from trialogue_lab.ledger import NoRows, Replication, Rows, Statistic, exact
 from trialogue_lab.ledger.claims.jackknife import pseudo_values
@@ -22,7 +22,7 @@ def score(rows: Rows, arm: str, steps: int, hypotheses: int, column: str = "bleu
     """Return a quality score of translations, for each set of test sentences.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         arm: Name of the network: "twin" for the autoregressive network, or the name of a refiner, which predicts all
             target tokens in parallel and revises them in several steps.
         steps: Number of refinement steps. 0 for the twin.
@@ -38,12 +38,12 @@ def score(rows: Rows, arm: str, steps: int, hypotheses: int, column: str = "bleu
 
 @small_sets
 def small(rows: Rows, arm: str, steps: int = 4, column: str = "bleu") -> "Series[float]":
-    """Return a quality score of a refiner that is trained for fewer updates, for each set of test sentences.
+    """Return a quality score of a refiner with fewer training updates.
 
     A refiner predicts all target tokens in parallel and revises them in several steps.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         arm: Name of the training method of the refiner, for example "two stages" or "distilled".
         steps: Number of refinement steps (default: 4).
         column: Name of the score: "bleu" (default), "chrf", "stutter" (rate of repeated words) or another column.
@@ -56,19 +56,20 @@ def small(rows: Rows, arm: str, steps: int = 4, column: str = "bleu") -> "Series
 
 @test_sets
 def attention(rows: Rows, column: str, stutter: bool) -> "Series[float]":
-    """Return the mean of an attention measure of the refiner over pairs of adjacent target positions.
+    """Return the mean of an attention measure over pairs of adjacent target positions.
 
-    The refiner predicts all target tokens in parallel and revises them in several steps. The measure is averaged over
-    pairs of positions, and then over training seeds.
+    The attention is that of the refiner, which predicts all target tokens in parallel and revises them in several
+    steps.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         column: Name of the measure.
         stutter: Whether to select pairs of positions with the same token (a repeated token) instead of pairs with
             different tokens.
 
     Returns:
-        One jackknife pseudo-value per set of test sentences.
+        One jackknife pseudo-value per set of test sentences. Their mean is the mean over pairs, averaged over training
+        seeds.
 
     Raises:
         NoRows: If fewer than two sets of sentences, or fewer than half of the sets, have such pairs.
@@ -93,7 +94,7 @@ def latency(rows: Rows, contender: str, column: str, sentences: str = "all") -> 
     """Return the time that the translation of one sentence takes, in seconds.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         contender: Name of the method: "twin" for the autoregressive network, or the number of refinement steps and of
             tried target lengths, for example "4 steps, 5".
         column: Statistic over sentences, "median" or "p99" (99th percentile).
@@ -112,20 +113,20 @@ def corpus(
     """Return a quality score of the translations of all test sentences of one kind.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         arm: Name of the network: "twin" for the autoregressive network, or the name of a refiner, which predicts all
             target tokens in parallel and revises them in several steps.
         steps: Number of refinement steps. 0 for the twin.
         hypotheses: Number of target lengths that a refiner tries, or the beam size of the twin.
         stratum: Kind of sentences: "all" (default), "familiar" (the reference differs in at most one word from a
-            training target), "new", or "new, 12 tokens or more".
+            training target), "new" (the others), or "new, 12 tokens or more".
         column: Name of the score: "bleu" (default), "chrf" or "stutter" (rate of repeated words).
 
     Returns:
         The mean over training seeds.
     """
-    table = rows.where("corpus", arm=arm, steps=steps, hypotheses=hypotheses, stratum=stratum)
-    return _mean(table, column)
+    table = rows.require("corpus", arm=arm, steps=steps, hypotheses=hypotheses, stratum=stratum)
+    return float(table[column].mean())
 
 
 @exact
@@ -135,14 +136,14 @@ def length(rows: Rows, column: str) -> float:
     The refiner first predicts the number of target tokens, and then all tokens in parallel.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         column: "first" if the most probable length must be correct, "within_one" if it may differ by one token, or
             "among_three" or "among_five" if the correct length must be among the three or five most probable ones.
 
     Returns:
         The share of test sentences, averaged over training seeds.
     """
-    return _mean(rows["length"], column)
+    return float(rows["length"][column].mean())
 
 
 @exact
@@ -150,11 +151,11 @@ def parameters(rows: Rows, arm: str) -> float:
     """Return the number of parameters of a trained network.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         arm: Name of the network: "twin" for the autoregressive one, or "refiner" for the one that predicts all target
             tokens in parallel.
     """
-    return _mean(rows.where("network", arm=arm), "parameters")
+    return float(rows.require("network", arm=arm).parameters.mean())
 
 
 def greedy(column: str = "bleu") -> Statistic:
@@ -181,9 +182,3 @@ def refined(steps: int, hypotheses: int, column: str = "bleu") -> Statistic:
 
 def _score(rows: Rows, arm: str, steps: int, hypotheses: int, column: str) -> "Series[float]":
     return rows.where("set", arm=arm, steps=steps, hypotheses=hypotheses).groupby("set")[column].mean()
-
-
-def _mean(table: DataFrame, column: str) -> float:
-    if table.empty:
-        raise NoRows(f"no rows with {column}")
-    return float(table[column].mean())

@@ -11,9 +11,9 @@ _HOLE = "\0"
 
 
 def one_word_variants(sentences: list[str], known: list[str]) -> NDArray[np.bool_]:
-    """Return which sentences are equal to a known sentence, up to one word that is replaced, added or removed.
+    """Return which sentences are equal to a known sentence, up to one word.
 
-    Case and punctuation are ignored.
+    The word is replaced, added or removed. Case and punctuation are ignored.
 
     Args:
         sentences: Sentences to test.
@@ -39,7 +39,10 @@ def one_word_variants(sentences: list[str], known: list[str]) -> NDArray[np.bool
 
 
 def _with_hole(sentence: str) -> Iterator[str]:
-    """Yield the sentence with each of its words replaced by a hole. A sentence of one word has no variants."""
+    """Yield the sentence with each of its words replaced by a placeholder.
+
+    A sentence of one word has no such variant.
+    """
     words = sentence.split()
     if len(words) > 1:
         for place in range(len(words)):

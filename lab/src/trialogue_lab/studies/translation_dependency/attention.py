@@ -1,16 +1,16 @@
-"""Tables 4.4 and 4.5 of the thesis for any translator: rows about adjacent positions, their claims and tables."""
+"""Attention at adjacent target positions (Tables 4.4 and 4.5 of the thesis): measured rows, claims and tables."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 from pandas import DataFrame
 
 from trialogue_lab.analysis.adjacent_attention import AdjacentAttention
-from trialogue_lab.ledger import Cells, Claim, Precondition, ResultTable, Rows, Statistic
+from trialogue_lab.ledger import Cells, Claim, MeasuredRows, Precondition, ResultTable, Rows, Statistic
 
 Attention = Callable[[str, bool], Statistic]
-"""Function from a column of `attention_rows`, and whether pairs repeat a token, to the statistic."""
+"""Function that returns the statistic of a column of `attention_rows`. Its second argument is `stutter`."""
 Translators = Callable[[DataFrame], Mapping[str, Attention]]
 """Function from rows of `attention_rows` to the statistics of each translator in them, by name."""
 
@@ -39,15 +39,16 @@ _CROSS_PUBLISHED = {
 }
 
 
-def attention_rows(attention: AdjacentAttention) -> Iterator[dict[str, Any]]:
+def attention_rows(attention: AdjacentAttention) -> MeasuredRows:
     """Summarize attention measures over pairs of adjacent target positions.
 
     Args:
         attention: Attention measures of all pairs and heads.
 
     Yields:
-        One row for pairs with the same token, and one row for pairs with different tokens. The columns are means and
-        standard deviations over pairs, for the minimum, mean and maximum over heads. A class without pairs has no row.
+        One row for pairs with the same token (`stutter` is true), and one row for pairs with different tokens. The
+        columns are means and standard deviations over pairs, for the minimum, mean and maximum over heads. If there are
+        no such pairs, the row is missing.
     """
     for stutter in (True, False):
         chosen = attention.stutter == stutter
@@ -69,7 +70,7 @@ def attention_rows(attention: AdjacentAttention) -> Iterator[dict[str, Any]]:
 def attention_claims(
     where: str, attention: Attention, setting: str, preconditions: tuple[Precondition, ...] = ()
 ) -> tuple[Claim, ...]:
-    """Return the claims of section 4.2.4 about attention at adjacent target positions (Tables 4.4 and 4.5).
+    """Return the claims about attention at adjacent target positions (Tables 4.4 and 4.5).
 
     Args:
         where: Beginning of every statement.

@@ -17,6 +17,7 @@ _SETTING = (
     "translates WMT with 67 million parameters."
 )
 
+# A refiner that fails the task repeats tokens because it has not learned them, not because they are dependent.
 _LEARNED = (
     Precondition(
         "the two-stage refiner has learned the task: after four passes more than half of its outputs are correct "
@@ -24,7 +25,6 @@ _LEARNED = (
         translated(TWO_STAGES, "valid", 4) > 0.5,
     ),
 )
-"""A refiner that fails the task repeats tokens because it has not learned them, not because they are dependent."""
 
 _found = partial(ours, source="not in the thesis")
 _trained = partial(_found, preconditions=_LEARNED)

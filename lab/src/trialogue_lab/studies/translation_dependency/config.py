@@ -16,7 +16,7 @@ from trialogue_lab.studies.translation_dependency.language import (
 )
 
 SLIPS = 0.001
-"""Probability that a target token is replaced at random. Without it most sequences would have probability zero."""
+"""Probability that a target token is replaced at random. Otherwise, most sequences would be impossible."""
 CONDITIONALS, DENOISER = "conditionals", "denoiser"
 TWIN, ONE_STAGE, TWO_STAGES = "twin", "refiner, S = 1", "refiner, S = 2"
 DETERMINISTIC = "refiner, S = 2, deterministic lexicon"
@@ -27,7 +27,7 @@ REAL_TEXT = "named translator"
 
 @dataclass(frozen=True, kw_only=True)
 class Sentence(Settings):
-    """The structure of a source sentence that determines how its target tokens depend on each other.
+    """The structure of a source sentence, which determines the dependence of its target tokens.
 
     Args:
         name: Name of the sentence in tables.
@@ -57,7 +57,7 @@ class Sentence(Settings):
     def translations(self, coupling: float, slips: float = SLIPS) -> HiddenMarkov:
         """Return the distribution of the translations of the sentence.
 
-        Every source word has two synonyms in the target language.
+        Every source word has two synonyms in the target language, numbered 1 and 2.
 
         Args:
             coupling: Strength J of the dependence between words. The number of a word's synonym equals the number of
@@ -69,7 +69,11 @@ class Sentence(Settings):
         return translation_model(phrases, coupling=coupling, swapping=self.swapping, slips=slips)
 
     def deterministic_translations(self) -> HiddenMarkov:
-        """Return the distribution of a teacher that uses the first synonym of every word, in source order."""
+        """Return a distribution that uses the first synonym of every word, in source order.
+
+        It is the distribution of a teacher that always translates in the same way, except for random replacements of
+        tokens.
+        """
         first = [word[:1] for word in phrases_of_lengths(self.words)]
         return translation_model(first, coupling=0.0, slips=SLIPS, vocab_size=self.vocab_size)
 
@@ -85,18 +89,22 @@ ALL = Sentence(name="all of them", words=((1, 2), (2, 1), (1, 1)), swapping=0.2)
 class Config(Settings):
     """Settings of one run.
 
+    Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
+    Its output distribution is computed exactly for single sentences of an artificial language, and measured for
+    networks that are trained on this language.
+
     Args:
         sentences: Sentences whose refinement is computed exactly.
-        couplings: Couplings J of these sentences.
+        couplings: Strengths J of the dependence between the target tokens of these sentences.
         passes: Number of refinement passes.
         correct: Share of correct tokens that the perfect denoiser assumes. The other tokens are uniform over the
             language, as in training.
         chain_states: Largest number of token sequences of a sentence for which Markov chains are computed.
-        chain_coupling: Coupling J of the Markov chains.
+        chain_coupling: Strength J for the Markov chains.
         chain_passes: Number of steps of the Markov chains.
         seeds: Seeds of the trained networks. Each seed trains one network of each kind.
         words: Number of source words of the learned language.
-        coupling: Coupling J of the learned language.
+        coupling: Strength J of the learned language.
         swapping: Probability that two neighbouring words are swapped in the learned language.
         expanding: Probability that a synonym has two tokens.
         source_lengths: Minimum and maximum number of words of the training sentences.
@@ -108,7 +116,7 @@ class Config(Settings):
         training_steps: Number of training steps.
         batch_size: Number of pairs of a batch.
         sources: Number of test sentences.
-        listed: Number of sentences for which the networks' distributions are enumerated.
+        listed: Number of sentences for which the output distributions of networks are computed by enumeration.
         listed_words: Number of words of these sentences.
         starts: Number of random targets from which their refinement starts.
         tested_passes: Numbers of passes after which test sentences are scored.
@@ -175,7 +183,11 @@ class Config(Settings):
         return self.language().vocab_size - SPECIAL
 
     def language(self, synonyms: int = 2) -> TranslationLanguage:
-        """Return the learned language, or its deterministic version if `synonyms` is 1."""
+        """Return the learned language.
+
+        Args:
+            synonyms: Number of synonyms per word. With 1, every sentence has one translation.
+        """
         settings = self.shared(TranslationLanguage) | {"slips": SLIPS, "synonyms": synonyms}
         return TranslationLanguage(**settings | ({} if synonyms == 2 else {"swapping": 0.0}))
 

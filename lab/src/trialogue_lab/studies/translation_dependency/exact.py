@@ -1,8 +1,10 @@
-"""Exact distributions of refinement and of Markov chains with perfect models, on sentences that can be enumerated."""
+"""Exact output distributions of refinement and of Markov chains with perfect models, by enumeration of all sentences.
+
+Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -10,12 +12,10 @@ from torch import Tensor
 from trialogue.oracles import Masked, whole_sequences
 from trialogue.samplers import BlockGibbs, ChainRule, Gibbs
 from trialogue.samplers.exact import transition_matrix
+from trialogue_lab.ledger import MeasuredRows
+from trialogue_lab.studies.translation_dependency import parallel_steps
 from trialogue_lab.studies.translation_dependency.config import CONDITIONALS, DENOISER, Config, Sentence
 from trialogue_lab.studies.translation_dependency.hidden_markov import Denoiser, HiddenMarkov
-from trialogue_lab.studies.translation_dependency.parallel_steps import (
-    divergence_and_variation,
-    refinement_distributions,
-)
 from trialogue_lab.theory.masking.product_kernels import closest_in_divergence
 
 Distributions = dict[int, Tensor]
@@ -60,7 +60,7 @@ class Truth:
         means = dict.fromkeys(("divergence", "variation", "valid", "stutter"), 0.0)
         for length, weight in self.lengths.items():
             own = distributions[length]
-            distances = divergence_and_variation(self.distributions[length], own)
+            distances = parallel_steps.divergence_and_variation(self.distributions[length], own)
             valid, stutter = float(own[self._correct[length]].sum()), float(own @ self._repeats[length])
             for name, number in zip(means, (*distances, valid, stutter), strict=True):
                 means[name] += weight * number
@@ -77,12 +77,13 @@ class Truth:
         """
         truth = torch.cat([weight * self.distributions[length] for length, weight in self.lengths.items()])
         joint = torch.cat([distributions[length] for length in self.lengths])
-        return divergence_and_variation(truth / truth.sum(), joint)
+        return parallel_steps.divergence_and_variation(truth / truth.sum(), joint)
 
     def total_correlation(self, vocab: int) -> float:
-        """Return the total correlation of the target tokens given the length, averaged over lengths.
+        """Return how strongly the target tokens depend on each other, averaged over lengths.
 
-        This is the KL divergence in nats from the true distribution to the product of its marginals.
+        The total correlation is the KL divergence, in nats, from their joint distribution given the length to the
+        product of its marginals.
 
         Args:
             vocab: Number of tokens of the vocabulary.
@@ -93,7 +94,7 @@ class Truth:
         )
 
 
-def sentence_rows(sentence: Sentence, config: Config, _: Path) -> Iterator[dict[str, Any]]:
+def sentence_rows(sentence: Sentence, config: Config, _: Path) -> MeasuredRows:
     """Compute the exact output distribution of refinement on one sentence.
 
     Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
@@ -133,10 +134,8 @@ def sentence_rows(sentence: Sentence, config: Config, _: Path) -> Iterator[dict[
         yield {"kind": "alike", **task, "passes": passes, **compared, "from_truth": 1 - overlap}
 
 
-def _refinement_rows(
-    translations: HiddenMarkov, truth: Truth, config: Config, passes: int
-) -> Iterator[dict[str, Any]]:
-    """Yield the gap after each pass of the conditionals and of the perfect denoiser."""
+def _refinement_rows(translations: HiddenMarkov, truth: Truth, config: Config, passes: int) -> MeasuredRows:
+    """Yield the distance from the truth after each pass of the two perfect models."""
     noise_tokens = max(config.noise_tokens, translations.vocab_size)
     models = {CONDITIONALS: translations, DENOISER: Denoiser(translations, config.correct, noise_tokens)}
     for sampler, model in models.items():
@@ -145,13 +144,15 @@ def _refinement_rows(
 
 
 def _compared_passes(model: Masked, truth: Truth, passes: int) -> Iterator[tuple[int, dict[str, float]]]:
-    """Yield the numbers 1, 2, ... of passes from masks, and the comparison with the truth after them."""
-    refined = {length: refinement_distributions(model, length, passes - 1) for length in truth.lengths}
+    """Yield the distances from the truth after 1, 2, ... passes that start from masks."""
+    refined = {
+        length: parallel_steps.refinement_distributions(model, length, passes - 1) for length in truth.lengths
+    }
     for number in range(passes):
         yield number + 1, truth.compared({length: each[number] for length, each in refined.items()})
 
 
-def chain_rows(sentence: Sentence, config: Config, _: Path) -> Iterator[dict[str, Any]]:
+def chain_rows(sentence: Sentence, config: Config, _: Path) -> MeasuredRows:
     """Compare Markov chains with refinement on one sentence, at equal numbers of model calls.
 
     Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
@@ -175,7 +176,7 @@ def chain_rows(sentence: Sentence, config: Config, _: Path) -> Iterator[dict[str
         for length in truth.lengths:
             chain = Gibbs() if min(block, length) == 1 else BlockGibbs(block)
             matrices[length] = transition_matrix(chain, ChainRule(translations), sites=length)
-            current[length] = refinement_distributions(translations, length, 0)[0]
+            current[length] = parallel_steps.refinement_distributions(translations, length, 0)[0]
         for passes in range(1, config.chain_passes + 1, calls):
             yield {**task, "sampler": sampler, "passes": passes, **truth.compared(current)}
             current = {length: current[length] @ matrix for length, matrix in matrices.items()}
@@ -185,7 +186,10 @@ def chain_rows(sentence: Sentence, config: Config, _: Path) -> Iterator[dict[str
 
 
 def _by_chain_rule(translations: HiddenMarkov, length: int) -> Tensor:
-    """Return the distribution (V^N,) of tokens that are sampled in order while the remaining tokens are masked."""
+    """Return the distribution (V^N,) of tokens that are sampled in order.
+
+    Later tokens are masked.
+    """
     total = torch.zeros(1, dtype=torch.float64)
     for site in range(length):
         prefixes = whole_sequences(translations.vocab_size, site)

@@ -1,7 +1,7 @@
-"""The exact distribution of the output of a hidden Markov chain that emits one token per state until it ends.
+"""The exact distribution of the output of a hidden Markov chain, and its perfect denoiser.
 
-The distribution is a masked model and an energy, so that Markov chains can sample from it. `Denoiser` reconstructs
-corrupted sequences.
+The chain emits one token per state until it ends. The distribution is a masked model and an energy, so that Markov
+chains can sample from it.
 """
 
 from collections.abc import Callable
@@ -12,17 +12,18 @@ from torch import Tensor
 
 from trialogue.arrays import real_tensor, require_bools, whole_tensor
 from trialogue.errors import InputError
+from trialogue.indices import index_tensor
 from trialogue.oracles import Energy, Masked
 from trialogue.probabilities import checked_probabilities
 from trialogue.validation import Count, InstanceOf, Natural, Share, validated
 
 
 class HiddenMarkov(Masked, Energy):
-    """Distribution of the sequences that a hidden Markov chain with K states emits over a vocabulary of V tokens.
+    """Distribution of the sequences that a hidden Markov chain emits.
 
-    The chain emits one token in each state. It then ends, or moves to another state. The energy of a sequence of N
-    tokens is -log p(N, x), so that the distribution over N sites is p(x | N). Every method runs one forward and one
-    backward pass over the sequence (Rabiner 1989).
+    It has K states and a vocabulary of V tokens. The chain emits one token in each state. It then ends, or moves to
+    another state. The energy of a sequence of N tokens is -log p(N, x), so that the distribution over N sites is p(x |
+    N). Every method runs one forward and one backward pass over the sequence (Rabiner 1989).
 
     Args:
         initial: Probabilities (K,) of the first state.
@@ -32,8 +33,8 @@ class HiddenMarkov(Masked, Energy):
             sums to one.
 
     Raises:
-        InputError: If the arguments are not such probabilities. The methods raise it for token ids out of range and
-            for conditionals given sequences of probability zero.
+        InputError: If the arguments are not such probabilities. The methods raise it for token ids out of range and for
+            conditionals given sequences of probability zero.
     """
 
     def __init__(self, initial: Any, transitions: Any, emissions: Any, ending: Any) -> None:
@@ -90,7 +91,7 @@ class HiddenMarkov(Masked, Energy):
         return torch.tensor(probabilities, dtype=torch.float64).log()
 
     def log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
-        """Return the log-probabilities of the token at every site, given the other unmasked tokens and the length.
+        """Return the log-probabilities of each token, given the other unmasked tokens and the length.
 
         Args:
             tokens: Token ids (rows, N).
@@ -104,7 +105,7 @@ class HiddenMarkov(Masked, Energy):
         return self.posterior_log_probs(evidence, lambda states: states @ self.emissions)
 
     def refined_log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
-        """Return the log-probabilities of the token at every site, given the other unmasked tokens and the length.
+        """Return the log-probabilities of each token, given the other unmasked tokens and the length.
 
         They are equal to `log_probs`, because these do not depend on the current token at the predicted site.
 
@@ -132,15 +133,10 @@ class HiddenMarkov(Masked, Energy):
         """
         hint = f"use token ids from 0 to {self.vocab_size - 1}, of shape (rows, sites)"
         ids = whole_tensor("tokens", tokens, hint)
-        if ids.ndim != 2:
-            raise InputError("tokens", tuple(ids.shape), hint)
         if masked is not None:
             require_bools("masked", masked, tuple(ids.shape), "give one bool for each token")
             ids = ids.masked_fill(masked, 0)
-        wrong = ids[(ids < 0) | (ids >= self.vocab_size)]
-        if len(wrong):
-            raise InputError("tokens", int(wrong[0]), hint)
-        return ids
+        return index_tensor("tokens", ids, (None, None), self.vocab_size, shape_hint=hint, range_hint=hint)
 
     def posterior_log_probs(self, evidence: Tensor, token_weights: Callable[[Tensor], Tensor]) -> Tensor:
         """Return the log-probabilities of the token at each site, given observations at all sites.
@@ -198,7 +194,7 @@ class Denoiser(Masked):
             raise InputError("noise_tokens", noise_tokens, hint)
 
     def log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
-        """Return the log-probabilities of the token at every site, given the other unmasked tokens without noise.
+        """Return the log-probabilities of each token, given the other unmasked tokens without noise.
 
         Args:
             tokens: Clean token ids (rows, N).
@@ -229,6 +225,9 @@ class Denoiser(Masked):
 
 
 def _normalised(message: Tensor) -> tuple[Tensor, Tensor]:
-    """Return `message` (rows, K) divided by its sums, and the logarithms (rows,) of the sums. Zero rows stay zero."""
+    """Return `message` (rows, K) divided by its sums, and the logarithms (rows,) of the sums.
+
+    Zero rows stay zero.
+    """
     total = message.sum(1)
     return message / torch.where(total > 0, total, 1.0)[:, None], total.log()

@@ -1,10 +1,10 @@
-"""An artificial language pair for which p(target | source) is known exactly, and with it the dependence of its tokens.
+"""An artificial language pair with an exactly known distribution of translations.
 
-Every source word has synonyms, which are phrases of target tokens. A sentence is translated word by word. The style of
-a word is the number of its synonym. A word keeps the style of the previous word with odds e^J, neighbouring words are
+Every source word has synonyms, which are phrases of target tokens. A sentence is translated word by word. The number of
+a word's synonym is called its style. A word keeps the style of the previous word with odds e^J, neighboring words are
 swapped with some probability, and sometimes a token is replaced by a random one. These hidden choices form a Markov
-chain, so that the distribution of translations is a `HiddenMarkov`. The coupling J sets the dependence: with J = 0,
-phrases of one token and no swaps, target tokens are independent given the source.
+chain, so that the distribution of translations is a `HiddenMarkov`. J determines how strongly tokens depend on each
+other. With J = 0, phrases of one token and no swaps, target tokens are independent given the source.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,10 @@ SPECIAL = 4
 
 
 class _State(NamedTuple):
-    """Token `place` of the phrase of `word` in `style`. `order` is "in order", "early" or "late"."""
+    """Hidden state: token `place` of the phrase of `word` in `style`.
+
+    `order` is "in order", or "early" or "late" if the word is swapped.
+    """
 
     order: str
     word: int
@@ -109,7 +112,10 @@ def _states(phrases: Phrases) -> list[_State]:
 
 
 def _next_words(word: int, words: int, swapping: float) -> list[tuple[str, int, float]]:
-    """Return the possible next words, if all before `word` are translated, as (order, word, probability)."""
+    """Return the possible next words as (order, word, probability).
+
+    All words before `word` are translated.
+    """
     if word + 1 < words:
         return [("in order", word, 1 - swapping), ("early", word + 1, swapping)]
     return [("in order", word, 1.0)] if word < words else []
@@ -135,7 +141,9 @@ def phrases_of_lengths(lengths: Sequence[Sequence[int]]) -> list[list[list[int]]
 
 
 class Translations(HiddenMarkov):
-    """The distribution of the translations of one source sentence, over tokens 0 to A - 1.
+    """The distribution of the translations of one source sentence.
+
+    Its tokens are 0 to A - 1.
 
     Args:
         model: The distribution.
@@ -193,7 +201,10 @@ class TranslationLanguage:
 
     @cached_property
     def lexicon(self) -> list[list[list[int]]]:
-        """Token ids of the two synonyms of each source word, even if only one synonym is used."""
+        """Token ids of the two synonyms of each source word.
+
+        It has both synonyms even if only one is used.
+        """
         random = numpy_generator(self.seed, "translation language", "lexicon")
         lengths = 1 + (random.random((self.words, 2)) < self.expanding)
         first = SPECIAL + self.words
@@ -225,7 +236,7 @@ class TranslationLanguage:
         return [self.lexicon[word - SPECIAL][: self.synonyms] for word in source]
 
     def condition(self, source: Sequence[int], *, slips: float | None = None) -> Translations:
-        """Return the distribution of the translations of a source sentence, from which `translate` samples.
+        """Return the distribution of the translations of a source sentence, as sampled by `translate`.
 
         Args:
             source: Token ids of the source words.

@@ -1,14 +1,12 @@
-"""Tasks of a run: exact distributions of each sentence, Markov chains, networks, and a translator of the user."""
+"""Tasks of a run: exact distributions, Markov chains, trained networks, and a translator of the user."""
 
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from trialogue.data.parallel import ParallelText
 from trialogue.generation.translation.model import TranslationModel
 from trialogue_lab.analysis.adjacent_attention import refined_attention
-from trialogue_lab.ledger import Part
+from trialogue_lab.ledger import MeasuredRows, Part
 from trialogue_lab.studies.translation_dependency.attention import attention_rows
 from trialogue_lab.studies.translation_dependency.config import ARMS, REAL_TEXT, Config
 from trialogue_lab.studies.translation_dependency.exact import chain_rows, sentence_rows
@@ -46,8 +44,8 @@ def parts(config: Config) -> list[Part]:
     return tasks
 
 
-def _real_text(config: Config, _: Path) -> Iterator[dict[str, Any]]:
-    """Measure the attention of the user's translator in the same pass as in the trained networks."""
+def _real_text(config: Config, _: Path) -> MeasuredRows:
+    """Measure the attention of the user's translator in the same pass as the networks'."""
     model = TranslationModel.open(config.model)
     texts = ParallelText.read(config.text, config.columns).sources[: config.sources]
     sources = [source for source in model.vocabulary.encode(texts) if len(source) <= model.max_length]

@@ -1,9 +1,9 @@
-"""Networks trained on the artificial language: their translations, and their distributions where these are listed."""
+"""Networks that are trained on the artificial language: their translations and their exact output distributions."""
 
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -20,21 +20,17 @@ from trialogue.samplers.translation.writing import BeamSearch
 from trialogue.training.recipes import Recipe, trained
 from trialogue.training.translation.recipes import TranslationTraining, encoded_pairs
 from trialogue_lab.analysis.adjacent_attention import refined_attention
+from trialogue_lab.ledger import MeasuredRows
+from trialogue_lab.studies.translation_dependency import parallel_steps
 from trialogue_lab.studies.translation_dependency.attention import attention_rows
 from trialogue_lab.studies.translation_dependency.config import DETERMINISTIC, ONE_STAGE, TWIN, Config
 from trialogue_lab.studies.translation_dependency.exact import Distributions, Truth
 from trialogue_lab.studies.translation_dependency.hidden_markov import Denoiser
 from trialogue_lab.studies.translation_dependency.language import SPECIAL, Translations
-from trialogue_lab.studies.translation_dependency.parallel_steps import (
-    ParallelSteps,
-    product_distributions,
-    refinement_distributions,
-)
 
-Rows = Iterator[dict[str, Any]]
 Tokens = list[list[int]]
 KEPT: tuple[Literal["nothing", "stutter"], ...] = ("nothing", "stutter")
-"""Tokens that a pass keeps: none, or those whose replacement would repeat the previous token."""
+"""Tokens that a pass does not replace: none, or tokens whose replacement would repeat the previous token."""
 
 
 def recipe(config: Config, arm: str, seed: int) -> Recipe[EncoderDecoder]:
@@ -64,7 +60,7 @@ def recipe(config: Config, arm: str, seed: int) -> Recipe[EncoderDecoder]:
     return (training.twin if arm == TWIN else training.refiner)(language.vocab_size, *pairs)
 
 
-def network_rows(config: Config, arm: str, seed: int, artifacts: Path) -> Rows:
+def network_rows(config: Config, arm: str, seed: int, artifacts: Path) -> MeasuredRows:
     """Train one network, and measure its translations, output distributions and attention.
 
     Args:
@@ -120,8 +116,8 @@ def _scores(config: Config, seed: int, outputs: Tokens) -> dict[str, float]:
     }
 
 
-def _distribution_rows(config: Config, network: EncoderDecoder, seed: int, is_twin: bool) -> Rows:
-    """Compare the network's joint distributions q(N, x), and those of the perfect denoiser, with the truth."""
+def _distribution_rows(config: Config, network: EncoderDecoder, seed: int, is_twin: bool) -> MeasuredRows:
+    """Compare output distributions of a network and the perfect denoiser with the truth."""
     language = config.language()
     for number, source in enumerate(listed_sources(config)):
         translations = language.condition(source)
@@ -168,8 +164,8 @@ def perfect_distributions(config: Config, translations: Translations, targets: T
     known = targets[:, :, None] == torch.from_numpy(translations.alphabet)
     perfect = Denoiser(translations, config.correct, config.noise_tokens)
     first = perfect.refined_log_probs(known.int().argmax(2), ~known.any(2)).exp()
-    start = product_distributions(first).mean(0)
-    return refinement_distributions(perfect, targets.shape[1], config.passes - 1, start)
+    start = parallel_steps.product_distributions(first).mean(0)
+    return parallel_steps.refinement_distributions(perfect, targets.shape[1], config.passes - 1, start)
 
 
 def random_targets(config: Config, length: int, seed: int) -> Tensor:
@@ -189,7 +185,9 @@ def random_targets(config: Config, length: int, seed: int) -> Tensor:
 
 @cache
 def listed_sources(config: Config) -> list[list[int]]:
-    """Return short source sentences whose translations can be enumerated, with at most 3 target tokens per word.
+    """Return short source sentences whose translations can be enumerated.
+
+    They have at most 3 target tokens per word.
 
     Args:
         config: Settings with the numbers of sentences and words.
@@ -212,10 +210,10 @@ def _refiner_distributions(
     starts: dict[int, Tensor],
     seed: int,
 ) -> Iterator[Distributions]:
-    """Yield the joint distribution q(N, x) after each pass that samples all tokens, as the mean over starts.
+    """Yield the joint distribution of length and tokens after each pass of a refiner.
 
-    The length distribution is the network's own. All tokens that no translation contains are merged into one, for
-    which the network reads one of them.
+    It is a mean over starts. The network predicts the distribution of the length. All tokens that no translation
+    contains are merged into one, for which the network reads one of them.
     """
     refiner, random = Refiner(network), generator(seed, "translation dependency", "other token")
     _, lengths = refiner.condition_each([source])
@@ -234,16 +232,18 @@ def _refiner_distributions(
 
     joint, steps = {}, {}
     for length, targets in starts.items():
-        start = product_distributions(site_distributions(targets)).mean(0)
+        start = parallel_steps.product_distributions(site_distributions(targets)).mean(0)
         joint[length] = start * float(lengths[0, length].exp())
-        steps[length] = ParallelSteps(site_distributions(alphabet[whole_sequences(len(alphabet), length)]))
+        steps[length] = parallel_steps.ParallelSteps(
+            site_distributions(alphabet[whole_sequences(len(alphabet), length)])
+        )
     for _ in range(config.passes):
         yield {length: _without_last(each, len(alphabet), length) for length, each in joint.items()}
         joint = {length: steps[length](each) for length, each in joint.items()}
 
 
 def _without_last(distribution: Tensor, vocab: int, length: int) -> Tensor:
-    """Return the part ((vocab - 1)^N,) of a distribution (vocab^N,) on sequences without the last token."""
+    """Return the part of a distribution (vocab^N,) on sequences without the last token value."""
     return distribution.view((vocab,) * length)[(slice(vocab - 1),) * length].flatten()
 
 
@@ -251,7 +251,7 @@ def _without_last(distribution: Tensor, vocab: int, length: int) -> Tensor:
 def _twin_distribution(
     network: EncoderDecoder, translations: Translations, source: Sequence[int], truth: Truth
 ) -> Distributions:
-    """Return the joint distribution q(N, x) of the twin's output."""
+    """Return the joint distribution of length and tokens of the autoregressive network's output."""
     alphabet, joint = torch.from_numpy(translations.alphabet), {}
     for length in truth.lengths:
         targets = alphabet[whole_sequences(len(alphabet), length)].tolist()

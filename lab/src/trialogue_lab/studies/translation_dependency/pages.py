@@ -9,22 +9,15 @@ from trialogue_lab import ledger
 from trialogue_lab.ledger import BAD, COLORS, GOOD, OURS, QUIET, Cells, Rows, Statistic, figure, panels
 from trialogue_lab.studies.translation_dependency import config
 from trialogue_lab.studies.translation_dependency.attention import Attention, attention_tables
-from trialogue_lab.studies.translation_dependency.config import (
-    CONDITIONALS,
-    DENOISER,
-    ONE_STAGE,
-    TWIN,
-    TWO_STAGES,
-)
 from trialogue_lab.studies.translation_dependency.statistics import attention, listed, translated
 
 _SAMPLERS = {
-    CONDITIONALS: (BAD, "all tokens, true conditionals"),
-    DENOISER: (OURS, "all tokens, perfect denoiser"),
+    config.CONDITIONALS: (BAD, "all tokens, true conditionals"),
+    config.DENOISER: (OURS, "all tokens, perfect denoiser"),
     "Gibbs": (GOOD, "one token (Gibbs)"),
     "Gibbs of pairs": (COLORS[4], "two tokens, two model calls"),
 }
-_COLOR_OF = {ONE_STAGE: COLORS[3], TWO_STAGES: OURS, config.DETERMINISTIC: COLORS[4]}
+_COLOR_OF = {config.ONE_STAGE: COLORS[3], config.TWO_STAGES: OURS, config.DETERMINISTIC: COLORS[4]}
 
 
 @ledger.result_table(
@@ -40,8 +33,8 @@ def _gaps_table(rows: Rows) -> DataFrame:
     truth, teacher = rows["truth"].set_index(keys), rows["alike"].set_index(keys)
     columns = {"pattern": truth.pattern, "total correlation": truth.total_correlation}
     settings = [
-        (CONDITIONALS, 1),
-        *((name, passes) for name in (CONDITIONALS, DENOISER) for passes in (2, 4, 10)),
+        (config.CONDITIONALS, 1),
+        *((name, passes) for name in (config.CONDITIONALS, config.DENOISER) for passes in (2, 4, 10)),
     ]
     for sampler, passes in settings:
         refined = rows.where("refined", sampler=sampler, passes=passes).set_index(keys)
@@ -67,7 +60,7 @@ def _translations_table(_: Rows) -> Cells:
     def line(arm: str, passes: int) -> dict[str, Statistic]:
         return {head: translated(arm, column, passes) for head, column in columns.items()}
 
-    return {TWIN: line(TWIN, 0)} | {
+    return {config.TWIN: line(config.TWIN, 0)} | {
         f"{arm}, {passes} passes": {
             **line(arm, passes),
             "repeated, with remasking": translated(arm, "stutter", passes, "stutter"),
@@ -94,7 +87,7 @@ def _distributions_table(_: Rows) -> Cells:
         "TV of the perfect denoiser": "perfect_variation",
         "outside": "outside",
     }
-    return {TWIN: {head: listed(TWIN, columns[head], 0) for head in ("KL", "TV")}} | {
+    return {config.TWIN: {head: listed(config.TWIN, columns[head], 0) for head in ("KL", "TV")}} | {
         f"{arm}, {passes} passes": {head: listed(arm, column, passes) for head, column in columns.items()}
         for arm in _COLOR_OF
         for passes in (1, 4, 10)
@@ -104,7 +97,7 @@ def _distributions_table(_: Rows) -> Cells:
 def _attention_of(table: DataFrame) -> dict[str, Attention]:
     """Return the statistics of the networks that have rows in a table."""
     measured = set(table.arm)
-    arms = (TWO_STAGES, ONE_STAGE, config.DETERMINISTIC, config.REAL_TEXT)
+    arms = (config.TWO_STAGES, config.ONE_STAGE, config.DETERMINISTIC, config.REAL_TEXT)
     return {arm: partial(attention, arm=arm) for arm in arms if arm in measured}
 
 
@@ -112,7 +105,7 @@ TABLES = (
     _gaps_table,
     _translations_table,
     _distributions_table,
-    *attention_tables(_attention_of, TWO_STAGES, "trainings"),
+    *attention_tables(_attention_of, config.TWO_STAGES, "trainings"),
 )
 
 
@@ -151,10 +144,10 @@ def _dial_figure(rows: Rows) -> Drawing:
     drawing, axes = panels(len(sentences), width=2.5, height=3.2, sharey=True)
     last = int(table.passes.max())
     lines = (
-        (CONDITIONALS, 1, QUIET, "first pass"),
-        (CONDITIONALS, last, BAD, f"{last} passes, conditionals"),
-        (DENOISER, min(4, last), COLORS[6], f"{min(4, last)} passes, denoiser"),
-        (DENOISER, last, OURS, f"{last} passes, denoiser"),
+        (config.CONDITIONALS, 1, QUIET, "first pass"),
+        (config.CONDITIONALS, last, BAD, f"{last} passes, conditionals"),
+        (config.DENOISER, min(4, last), COLORS[6], f"{min(4, last)} passes, denoiser"),
+        (config.DENOISER, last, OURS, f"{last} passes, denoiser"),
     )
     for panel, sentence in zip(axes, sentences, strict=True):
         for sampler, passes, color, label in lines:
@@ -176,20 +169,24 @@ def _dial_figure(rows: Rows) -> Drawing:
 )
 def _networks_figure(rows: Rows) -> Drawing:
     drawing, (left, right) = panels(2, width=4.4, height=3.4)
-    passes = rows.where("law", arm=ONE_STAGE).passes.sort_values().unique().tolist()
-    lines = {"perfect denoiser": (ONE_STAGE, "perfect_divergence", QUIET)}
-    lines |= {arm: (arm, "divergence", _COLOR_OF[arm]) for arm in (ONE_STAGE, TWO_STAGES)}
+    passes = rows.where("law", arm=config.ONE_STAGE).passes.sort_values().unique().tolist()
+    lines = {"perfect denoiser": (config.ONE_STAGE, "perfect_divergence", QUIET)}
+    lines |= {arm: (arm, "divergence", _COLOR_OF[arm]) for arm in (config.ONE_STAGE, config.TWO_STAGES)}
     for label, (arm, column, color) in lines.items():
         cells = [listed(arm, column, count) for count in passes]
         ledger.spread(left, passes, cells, rows, color=color, label=label)
-    left.axhline(listed(TWIN, "divergence", 0)(rows).mean(), color=GOOD, linestyle="--", label=TWIN)
+    left.axhline(
+        listed(config.TWIN, "divergence", 0)(rows).mean(), color=GOOD, linestyle="--", label=config.TWIN
+    )
     left.set(xlabel="passes", ylabel="KL from the truth (nats)", title="Enumerated distributions")
     left.legend()
-    passes = rows.where("quality", arm=ONE_STAGE).passes.sort_values().unique().tolist()
+    passes = rows.where("quality", arm=config.ONE_STAGE).passes.sort_values().unique().tolist()
     for arm, color in _COLOR_OF.items():
         cells = [translated(arm, "valid", count) for count in passes]
         ledger.spread(right, passes, cells, rows, color=color, label=arm)
-    right.axhline(translated(TWIN, "valid", 0)(rows).mean(), color=GOOD, linestyle="--", label=TWIN)
+    right.axhline(
+        translated(config.TWIN, "valid", 0)(rows).mean(), color=GOOD, linestyle="--", label=config.TWIN
+    )
     right.set(xlabel="passes", ylabel="share", ylim=(0, 1.02), title="Correct translations")
     right.legend(loc="lower right")
     return drawing

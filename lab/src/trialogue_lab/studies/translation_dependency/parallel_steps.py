@@ -1,7 +1,8 @@
-"""Exact distributions of iterative refinement, in which every pass samples all sites independently given the state.
+"""Exact distributions of iterative refinement, in which every pass samples all tokens independently.
 
-A pass maps a distribution mu to sum_x mu(x) prod_i g_i(y_i | x). Its matrix has V^2N entries. Factored into the two
-halves of the sites, it is a product of two thin matrices, so that distributions over about 10^5 sequences take seconds.
+Each token depends on the complete current sequence x. A pass maps a distribution mu to sum_x mu(x) prod_i g_i(y_i | x).
+Its matrix has V^2N entries. Factored into the two halves of the tokens, it is a product of two thin matrices, so that
+distributions over about 10^5 sequences take seconds.
 """
 
 import torch
@@ -107,13 +108,12 @@ def _first(model: Masked, sites: int, start: str | Tensor) -> Tensor:
         return checked_probabilities("start", start, (states,))
     if one_of("start", start, ("mask", "random")) == "random":
         return torch.full((states,), 1 / states, dtype=torch.float64)
-    return product_distributions(_site_distributions(model, torch.zeros(1, sites, dtype=torch.int64), True))[
-        0
-    ]
+    first = _site_distributions(model, torch.zeros(1, sites, dtype=torch.int64), True)
+    return product_distributions(first)[0]
 
 
 def _site_distributions(model: Masked, tokens: Tensor, masked: bool) -> Tensor:
-    """Return the distributions (rows, N, V) of all tokens given `tokens` (rows, N), or given masks."""
+    """Return the distributions (rows, N, V) of all tokens, given `tokens` or masks."""
     distributions = model.refined_log_probs(tokens, torch.full_like(tokens, masked, dtype=torch.bool))
     return answered("refined_log_probs", distributions, (*tokens.shape, int(model.vocab_size))).double().exp()
 

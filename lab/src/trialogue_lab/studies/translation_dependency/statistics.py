@@ -1,7 +1,8 @@
 """Statistics of the study about dependence between target tokens in parallel translation.
 
-Sentences have a known distribution of translations. Refinement predicts all target tokens in parallel and repeats this
-for several passes. The coupling J controls how strongly target tokens depend on each other.
+The sentences of an artificial language have a known distribution of translations. Refinement samples all target tokens
+in parallel, given their current values, and repeats this for several passes. The coupling J is the strength of the
+dependence between target tokens.
 """
 
 from typing import Any, TypeVar
@@ -19,12 +20,12 @@ trainings = Replication("training", "seeds")
 
 
 def refined(rows: Rows, sampler: str, passes: int) -> DataFrame:
-    """Return the exact measurements of all sentences after a number of refinement passes.
+    """Select the exact measurements of all sentences after a number of refinement passes.
 
     Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         sampler: "conditionals" if every token is sampled from its exact distribution given all other tokens, or
             "denoiser" if the noise in all tokens is taken into account.
         passes: Number of passes.
@@ -35,19 +36,17 @@ def refined(rows: Rows, sampler: str, passes: int) -> DataFrame:
     Raises:
         NoRows: If no row matches.
     """
-    return _required(
-        rows.where("refined", sampler=sampler, passes=passes), f"{sampler} after {passes} passes"
-    )
+    return rows.require("refined", sampler=sampler, passes=passes)
 
 
 @exact
 def gap(rows: Rows, sentence: str, coupling: float, sampler: str, passes: int) -> float:
-    """Return the KL divergence, in nats, between the true distribution of translations and the output of refinement.
+    """Return the KL divergence, in nats, from true translations to the output of refinement.
 
     Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         sentence: Name of the source sentence.
         coupling: Strength J of the dependence between target tokens.
         sampler: "conditionals" if every token is sampled from its exact distribution given all other tokens, or
@@ -60,21 +59,21 @@ def gap(rows: Rows, sentence: str, coupling: float, sampler: str, passes: int) -
 
 @exact
 def least_rise(rows: Rows, sampler: str, passes: int) -> float:
-    """Return the smallest increase of the KL divergence of refinement from one coupling to the next.
+    """Return the smallest increase of the KL divergence of refinement with the coupling.
 
     Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
-    The coupling sets how strongly target tokens depend on each other. The divergence is between the true distribution
-    of translations and the output. The minimum is taken over sentences and successive couplings. If it is positive, the
-    divergence always increases with the coupling.
+    The coupling is the strength of the dependence between target tokens. The divergence is from the true distribution
+    of translations to the output.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         sampler: "conditionals" if every token is sampled from its exact distribution given all other tokens, or
             "denoiser" if the noise in all tokens is taken into account.
         passes: Number of passes.
 
     Returns:
-        The smallest increase, in nats.
+        The minimum over sentences and successive couplings, in nats. If it is positive, the divergence always increases
+        with the coupling.
     """
     table = refined(rows, sampler, passes).pivot(index="sentence", columns="coupling", values="divergence")
     return float(table.sort_index(axis=1).diff(axis=1).iloc[:, 1:].min().min())
@@ -82,20 +81,20 @@ def least_rise(rows: Rows, sampler: str, passes: int) -> float:
 
 @exact
 def least_lead(rows: Rows, passes: int) -> float:
-    """Return how much smaller the KL divergence of refinement is with a perfect denoiser than with exact conditionals.
+    """Return how much smaller the KL divergence of refinement is with a perfect denoiser.
 
-    Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
-    With exact conditionals, every token is sampled from its distribution given all other tokens. A perfect denoiser
-    takes into account that the other tokens are noisy. The divergence is between the true distribution of translations
-    and the output. The minimum is taken over sentences and over couplings (strengths of the dependence between target
-    tokens) of at least 1.
+    Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes. A
+    perfect denoiser takes into account that the current tokens are noisy. It is compared with exact conditionals, which
+    sample every token given all other tokens. The divergence is from the true distribution of translations to the
+    output.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         passes: Number of passes.
 
     Returns:
-        The smallest difference (conditionals - denoiser), in nats.
+        The smallest difference (conditionals - denoiser), in nats, over sentences and couplings (strengths of the
+        dependence between target tokens) of at least 1.
     """
     conditionals, denoiser = (
         refined(rows, sampler, passes).query("coupling >= 1").set_index(_TASK).divergence
@@ -109,17 +108,16 @@ def most_undone(rows: Rows, sampler: str) -> float:
     """Return how much the KL divergence of refinement increases again after its minimum over passes.
 
     Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
-    The divergence is between the true distribution of translations and the output. Its smallest value over passes is
-    subtracted from its value after the last pass. The maximum is taken over sentences and over couplings (strengths of
-    the dependence between target tokens).
+    The divergence is from the true distribution of translations to the output. Its smallest value over passes is
+    subtracted from its value after the last pass.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         sampler: "conditionals" if every token is sampled from its exact distribution given all other tokens, or
             "denoiser" if the noise in all tokens is taken into account.
 
     Returns:
-        The largest increase, in nats.
+        The largest increase, in nats, over sentences and couplings (strengths of the dependence between target tokens).
     """
     table = rows.where("refined", sampler=sampler)
     last = table[table.passes == table.passes.max()].set_index(_TASK).divergence
@@ -128,21 +126,21 @@ def most_undone(rows: Rows, sampler: str) -> float:
 
 @exact
 def chains_lead(rows: Rows, chain: str, sampler: str, passes: int) -> float:
-    """Return how much smaller the KL divergence of Gibbs sampling is than the divergence of refinement.
+    """Return how much smaller the KL divergence of Gibbs sampling is than of refinement.
 
     Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
-    Gibbs sampling resamples single tokens or pairs of tokens. The divergence is between the true distribution of
-    translations and the output. Both methods make the same number of model calls. The minimum is taken over sentences.
+    Gibbs sampling resamples single tokens or pairs of tokens. Both make the same number of model calls. The divergence
+    is from the true distribution of translations to the output.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         chain: "Gibbs" for single tokens, or "Gibbs of pairs".
         sampler: "conditionals" if every token is sampled from its exact distribution given all other tokens, or
             "denoiser" if the noise in all tokens is taken into account.
         passes: Number of model calls.
 
     Returns:
-        The smallest difference (refinement - Gibbs sampling), in nats.
+        The smallest difference (refinement - Gibbs sampling) over sentences, in nats.
     """
     table = rows.where("chain", passes=passes).pivot(index="sentence", columns="sampler", values="divergence")
     lead = (table[sampler] - table[chain]).dropna()
@@ -154,18 +152,17 @@ def kept_stutter(rows: Rows, sampler: str, passes: int) -> float:
     """Return the excess of equal adjacent tokens after refinement, compared with true translations.
 
     Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
-    The shares of equal adjacent tokens are subtracted. Only sentences in which neighboring words can be swapped are
-    used. The minimum is taken over these sentences and over couplings (strengths of the dependence between target
-    tokens).
+    Only sentences in which neighboring words can be swapped are used.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         sampler: "conditionals" if every token is sampled from its exact distribution given all other tokens, or
             "denoiser" if the noise in all tokens is taken into account.
         passes: Number of passes.
 
     Returns:
-        The smallest difference of shares (refinement - true translations).
+        The smallest difference of the shares of equal adjacent tokens (refinement - true translations), over sentences
+        and couplings (strengths of the dependence between target tokens).
     """
     repeated = refined(rows, sampler, passes).query("swapping > 0").set_index(_TASK).stutter
     truth = rows["truth"].set_index(_TASK).stutter
@@ -177,7 +174,7 @@ def translated(rows: Rows, arm: str, column: str, passes: int, keep: str = "noth
     """Return a quality score of the test translations of a trained network.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         arm: Name of the network, for example "twin" (autoregressive) or "refiner, S = 2" (predicts all target tokens in
             parallel and revises them in several passes, trained in two stages).
         column: Name of the score: "bleu", "stutter" (rate of repeated words) or "valid" (share of correct
@@ -194,13 +191,14 @@ def translated(rows: Rows, arm: str, column: str, passes: int, keep: str = "noth
 
 @trainings
 def excess_stutter(rows: Rows, times: float) -> "Series[float]":
-    """Return the rate of repeated words of a refiner minus a multiple of the rate of an autoregressive network.
+    """Return the excess rate of repeated words of a refiner over an autoregressive network.
 
-    The refiner predicts all target tokens in parallel and revises them in four passes. A pass does not replace a token
-    if this would repeat the previous token. The refiner is trained in two stages.
+    A multiple of the rate of the autoregressive network is subtracted. The refiner predicts all target tokens in
+    parallel and revises them in four passes. A pass does not replace a token if this would repeat the previous token.
+    The refiner is trained in two stages.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         times: Factor by which the rate of the autoregressive network is multiplied.
 
     Returns:
@@ -217,7 +215,7 @@ def listed(rows: Rows, arm: str, expression: str, passes: int) -> "Series[float]
     The distributions are computed by enumerating all outputs for several source sentences.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         arm: Name of the network, for example "twin" (autoregressive) or "refiner, S = 2" (predicts all target tokens in
             parallel and revises them in several passes, trained in two stages).
         expression: Column, or expression of columns as in `DataFrame.eval`, for example "divergence -
@@ -237,7 +235,7 @@ def attention(rows: Rows, column: str, stutter: bool, arm: str = TWO_STAGES) -> 
     """Return the mean of an attention measure over pairs of adjacent target positions.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         column: Name of the measure, for example "own_mean".
         stutter: Whether to select pairs of positions with the same token instead of pairs with different tokens.
         arm: Name of the network. The default is the refiner that is trained in two stages. A refiner predicts all

@@ -15,17 +15,18 @@ STREAMS = (PRODUCT_FIRST, FACTORS_FIRST, HIDDEN)
 TRIAL_DIVISION = "trial division"
 RHO = "Pollard's rho"
 TESTS = "primality tests"
-ROUTINES = (TRIAL_DIVISION, RHO, TESTS)
-"""Routines whose operations are counted for the first digit of the second number of the tuple."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
     """Settings of one run.
 
+    The networks generate tuples of two primes and their product.
+
     Args:
-        vectors: Number of random vectors of factoring probabilities on which the overlap bound is tested.
-        cost_digits: Numbers of digits of the primes for which costs are counted.
+        vectors: Number of random vectors of factoring probabilities on which a bound on the accuracy of generators is
+            tested.
+        cost_digits: Numbers of digits of the primes for which the operations of factoring are counted.
         cost_samples: Number of tuples over which a cost is averaged.
         cost_seeds: Seeds of the tuples for which costs are counted.
         training_digits: Numbers of digits of the primes on which networks are trained. All tuples are enumerated.

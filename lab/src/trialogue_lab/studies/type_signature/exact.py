@@ -1,9 +1,6 @@
 """Exact measurements: output distributions by enumeration, the reduction, bounds, and work-arounds."""
 
-from collections.abc import Iterator
-from functools import partial
-from itertools import product
-from typing import Any
+from itertools import chain, product
 
 import torch
 
@@ -16,26 +13,20 @@ from trialogue.samplers.exact import exact_distribution, total_variation
 from trialogue_lab.data.puzzles.arithmetic import SemiprimeTuples
 from trialogue_lab.data.puzzles.hidden_streams import HiddenStream, hidden_factors, random_seed
 from trialogue_lab.data.puzzles.random_primes import RandomPrimes
+from trialogue_lab.ledger import MeasuredRows
 from trialogue_lab.studies.type_signature.config import FACTORS_FIRST, HIDDEN, STREAMS
-from trialogue_lab.theory.factoring import overlap
+from trialogue_lab.theory.factoring import overlap, randomized_algorithms
 from trialogue_lab.theory.factoring.prime_density import density_variation, uniform_variation
-from trialogue_lab.theory.factoring.randomized_algorithms import (
-    derandomized,
-    distribution_over_coins,
-    randomness_test,
-)
 from trialogue_lab.theory.factoring.reduction import factor_by_generating, share_factored
-
-Rows = Iterator[dict[str, Any]]
 
 GPT4: tuple[int, ...] = (
     *(253489, 572931, 523749, 935271, 754823, 543219, 523891, 523689),
     *(537218, 247856, 527893, 537891, 523198, 523817, 523481, 254839),
 )
-"""Footnote 2: answers of GPT-4 at temperature 1 to the question for a random 6-digit number."""
+"""Answers of GPT-4 at temperature 1 to the question for a random 6-digit number (footnote 2)."""
 
 
-def exact_rows(vectors: int) -> Rows:
+def exact_rows(vectors: int) -> MeasuredRows:
     """Compute all values of the study that need no sampling.
 
     A tuple contains a semiprime pq and its prime factors p and q.
@@ -47,20 +38,13 @@ def exact_rows(vectors: int) -> Rows:
         The rows of all other functions of this module, and one row that tests whether published answers of GPT-4 to the
         question for a random number are random.
     """
-    rows = (
-        distribution_rows,
-        seed_rows,
-        reduction_rows,
-        trial_rows,
-        density_rows,
-        partial(overlap_rows, vectors),
-    )
-    for measure in (*rows, support_rows, coin_rows, game_rows):
-        yield from measure()
-    yield {"kind": "gpt-4", **randomness_test(GPT4)._asdict()}
+    for rows in (distribution_rows, seed_rows, reduction_rows, trial_rows, density_rows):
+        yield from rows()
+    yield from chain(overlap_rows(vectors), support_rows(), coin_rows(), game_rows())
+    yield {"kind": "gpt-4", **randomized_algorithms.randomness_test(GPT4)._asdict()}
 
 
-def distribution_rows() -> Rows:
+def distribution_rows() -> MeasuredRows:
     """Compare the output distributions of generators of tuples with the uniform distribution over tuples.
 
     A tuple contains a semiprime pq and its prime factors p and q. The generators write the numbers in different orders.
@@ -82,8 +66,8 @@ def distribution_rows() -> Rows:
         }
 
 
-def seed_rows() -> Rows:
-    """Compare generators that compute a tuple from a random seed with the uniform distribution over tuples.
+def seed_rows() -> MeasuredRows:
+    """Compare generators that compute a tuple from a random seed with the uniform distribution.
 
     A tuple contains a semiprime pq and its prime factors p and q.
 
@@ -103,7 +87,7 @@ def seed_rows() -> Rows:
         }
 
 
-def reduction_rows() -> Rows:
+def reduction_rows() -> MeasuredRows:
     """Factor semiprimes by running an exact generator of tuples on them.
 
     A tuple [pq, p, q] contains a semiprime and its prime factors. Given a semiprime as the beginning of the tuple, the
@@ -119,8 +103,8 @@ def reduction_rows() -> Rows:
         yield {"kind": "reduction", "digits": digits, "semiprimes": len(products), "factored": factored}
 
 
-def trial_rows() -> Rows:
-    """Compute the expected number of random completions of a prefix until the result is a prime.
+def trial_rows() -> MeasuredRows:
+    """Compute the expected number of random completions until a prefix becomes a prime.
 
     Yields:
         One row per number of digits of the prime and length of the prefix. `trials` is the expected number, and
@@ -133,10 +117,11 @@ def trial_rows() -> Rows:
             yield {**row, "primes": primes.size, "trials": trials}
 
 
-def density_rows() -> Rows:
-    """Compute the errors of primes whose first digits are sampled by the approximate density of primes.
+def density_rows() -> MeasuredRows:
+    """Compute the errors of primes whose first digits are sampled by approximate density.
 
-    The error is the total variation distance from the first digits of uniformly sampled primes.
+    The density is that of the primes. The error is the total variation distance from the first digits of uniformly
+    sampled primes.
 
     Yields:
         One row per number of digits, length of the prefix, and number `counted` of last digits that are sampled by
@@ -149,7 +134,7 @@ def density_rows() -> Rows:
             yield {**row, "variation": variation, "uniform": uniform}
 
 
-def overlap_rows(vectors: int) -> Rows:
+def overlap_rows(vectors: int) -> MeasuredRows:
     """Compare the largest possible overlap of a generator of tuples with its upper bound sqrt(epsilon).
 
     A tuple contains a semiprime pq and its prime factors p and q. The overlap is 1 minus the total variation distance
@@ -183,10 +168,10 @@ def overlap_rows(vectors: int) -> Rows:
         }
 
 
-def support_rows() -> Rows:
+def support_rows() -> MeasuredRows:
     """Compute the share of semiprimes that trial division factors with at most n^k divisions.
 
-    The prime factors have n digits.
+    A semiprime is the product of two primes, which have n digits here.
 
     Yields:
         One row per exponent k and number n, with the share in `share`.
@@ -196,7 +181,7 @@ def support_rows() -> Rows:
         yield {"kind": "support", "exponent": exponent, "digits": digits, "share": share}
 
 
-def coin_rows() -> Rows:
+def coin_rows() -> MeasuredRows:
     """Compare a randomized generator with a deterministic average over its random bits (footnote 1).
 
     The generator writes a tuple of a semiprime and its factors, digit by digit. The averaged generator samples each
@@ -212,10 +197,12 @@ def coin_rows() -> Rows:
     def digit(prefix: Prefix, coins: int) -> int:
         return states[coins][len(prefix)]
 
-    averaged = exact_distribution(Ancestral(), derandomized(digit, len(states), 10, 4)).probabilities
+    averaged = exact_distribution(
+        Ancestral(), randomized_algorithms.derandomized(digit, len(states), 10, 4)
+    ).probabilities
     uniform = dict.fromkeys(states, 1 / len(states))
     for fresh in (True, False):
-        own = distribution_over_coins(digit, len(states), 4, fresh=fresh)
+        own = randomized_algorithms.distribution_over_coins(digit, len(states), 4, fresh=fresh)
         yield {
             "kind": "coins",
             "fresh": fresh,
@@ -224,7 +211,7 @@ def coin_rows() -> Rows:
         }
 
 
-def game_rows() -> Rows:
+def game_rows() -> MeasuredRows:
     """Compare generators that do not fix a solution in advance with generators that do.
 
     In twenty questions, the solution is the object that the answers describe. For polynomials, it is the roots.

@@ -1,19 +1,15 @@
 """Tasks of a run: exact numbers, counted costs, and one task per network."""
 
-from collections.abc import Iterator
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 from trialogue_lab.data.puzzles.metered_arithmetic import Arithmetic
-from trialogue_lab.ledger import Part
+from trialogue_lab.ledger import MeasuredRows, Part
 from trialogue_lab.studies.type_signature.config import RHO, STREAMS, TESTS, TRIAL_DIVISION, Config
 from trialogue_lab.studies.type_signature.exact import exact_rows
 from trialogue_lab.studies.type_signature.networks import NetworkTraining, network_rows
 from trialogue_lab.theory.factoring.reduction import second_number_cost
-
-Rows = Iterator[dict[str, Any]]
 
 
 def parts(config: Config) -> list[Part]:
@@ -40,11 +36,11 @@ def parts(config: Config) -> list[Part]:
     ]
 
 
-def cost_rows(config: Config) -> Rows:
-    """Count the operations for the first digit of the second number in a tuple, given the first number.
+def cost_rows(config: Config) -> MeasuredRows:
+    """Count the operations for the first digit of the second number in a tuple.
 
-    The tuple contains the product of two primes and the primes. If the product comes first, the second number requires
-    factoring it. Otherwise, the second number is a random prime.
+    The first number is given. The tuple contains the product of two primes and the primes. If the product comes first,
+    the second number requires factoring it. Otherwise, the second number is a random prime.
 
     Args:
         config: Settings of the run, with the numbers of digits and of tuples, and the seeds.
@@ -65,6 +61,6 @@ def cost_rows(config: Config) -> Rows:
             yield {"kind": "cost", "seed": seed, "digits": size, "routine": routine, "cost": cost}
 
 
-def _network(config: Config, seed: int, digits: int, stream: str, _: Path) -> Rows:
+def _network(config: Config, seed: int, digits: int, stream: str, _: Path) -> MeasuredRows:
     training = NetworkTraining(digits, stream, config.training_steps, config.batch_size, config.width)
     return network_rows(training, config.emitted, seed)

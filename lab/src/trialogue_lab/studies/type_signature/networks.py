@@ -1,8 +1,6 @@
-"""Networks: a small transformer for each order of the tuple, and one with a hidden stream."""
+"""Small transformers that are trained to generate tuples of two primes and their product, in several orders."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from scipy.stats import entropy
@@ -13,6 +11,7 @@ from trialogue.randomness import seed_of
 from trialogue.samplers import generate
 from trialogue.training import TrainingConfig, train
 from trialogue_lab.data.puzzles.arithmetic import Order, SemiprimeTuples
+from trialogue_lab.ledger import MeasuredRows
 from trialogue_lab.studies.type_signature.config import FACTORS_FIRST, HIDDEN
 
 _BATCH_ROWS = 4096
@@ -20,7 +19,7 @@ _BATCH_ROWS = 4096
 
 @dataclass(frozen=True)
 class NetworkTraining:
-    """Settings of a network that is trained to generate tuples of a semiprime pq and its prime factors p and q.
+    """Settings of a network that learns to generate tuples of two primes and their product.
 
     Args:
         digits: Number of digits of the primes.
@@ -49,7 +48,9 @@ class NetworkTraining:
         return 2 * self.digits if self.stream == HIDDEN else 0
 
     def add_hidden_tokens(self, public: Tensor) -> Tensor:
-        """Put the digits of p and q in front of tuples, if the stream has hidden tokens.
+        """Put the digits of p and q in front of tuples.
+
+        Without hidden tokens, the tuples are returned unchanged.
 
         Args:
             public: Visible tokens (n, 4 digits).
@@ -89,7 +90,7 @@ def train_network(training: NetworkTraining, seed: int) -> Transformer:
     return network
 
 
-def network_rows(training: NetworkTraining, samples: int, seed: int) -> Iterator[dict[str, Any]]:
+def network_rows(training: NetworkTraining, samples: int, seed: int) -> MeasuredRows:
     """Train a network and measure how well it has learned the uniform distribution over tuples.
 
     Args:
@@ -126,7 +127,7 @@ def network_rows(training: NetworkTraining, samples: int, seed: int) -> Iterator
 
 @torch.no_grad()
 def _log_probs(network: Transformer, sequences: Tensor) -> Tensor:
-    """Return the log-probability (n, L + 1) of every token of `sequences` (n, L) and of the end token."""
+    """Return the log-probability (n, L + 1) of every token and of the end token."""
     log_probs = []
     for rows in sequences.split(_BATCH_ROWS):
         inputs = torch.cat((rows.new_full((len(rows), 1), network.bos), rows), 1)
@@ -136,7 +137,7 @@ def _log_probs(network: Transformer, sequences: Tensor) -> Tensor:
 
 
 def _entropies(sequences: Tensor) -> Tensor:
-    """Return the conditional entropies (L + 1,), in nats, of each token given the previous ones.
+    """Return the entropies (L + 1,), in nats, of each token given the previous ones.
 
     The distribution is uniform over `sequences`.
     """

@@ -1,7 +1,7 @@
 """Statistics of the study about generating tuples [pq, p, q] of a semiprime and its factors.
 
-p and q are primes with n digits. Writing the product before the factors requires the model to factor it. A stream is an
-order of the three numbers, possibly after hidden tokens with p and q.
+A semiprime is the product pq of two primes, which have n digits here. Writing the product before the factors requires
+the model to factor it. A stream is an order of the three numbers, possibly after hidden tokens with p and q.
 """
 
 import math
@@ -18,26 +18,29 @@ trainings = Replication("training", "training_seeds")
 
 @exact
 def trials_over_bound(rows: Rows) -> float:
-    """Return the largest ratio of the expected number of trials for a digit of a random prime to its upper bound.
+    """Return the largest ratio of the expected trials for a prime digit to their bound.
 
-    A trial completes the prefix of a prime of n digits by random digits, and succeeds if the result is prime. The bound
-    is n ln 10. The maximum is taken over n and over positions of the digit. The bound holds if the result is at most 1.
+    A trial completes the first digits of a prime of n digits by random digits, and succeeds if the result is prime. The
+    upper bound on the expected number of trials is n ln 10.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
+
+    Returns:
+        The maximum over n and over positions of the digit. The bound holds if it is at most 1.
     """
     return float((rows["trials"].trials / rows["trials"].digits / math.log(10)).max())
 
 
 @exact
 def factored(rows: Rows, digits: int) -> float:
-    """Return the number of semiprimes that are factored by running a generator of tuples on them.
+    """Return the number of semiprimes that a generator of tuples factors.
 
-    A tuple [pq, p, q] contains a semiprime and its prime factors. The generator writes the product first. Given a
-    semiprime as the beginning of the tuple, the rest is its factors.
+    A tuple [pq, p, q] contains a semiprime and its prime factors. Given a semiprime as the beginning of the tuple, the
+    generator writes its factors.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         digits: Number of digits of each factor.
     """
     return float(rows["reduction"].set_index("digits").factored[digits])
@@ -45,13 +48,13 @@ def factored(rows: Rows, digits: int) -> float:
 
 @exact
 def unfactored(rows: Rows) -> float:
-    """Return the number of semiprimes that are not factored by running a generator of tuples on them.
+    """Return the number of semiprimes that a generator of tuples does not factor.
 
-    A tuple [pq, p, q] contains a semiprime and its prime factors. The generator writes the product first. Given a
-    semiprime as the beginning of the tuple, the rest should be its factors. The number is a sum over all sizes.
+    The number is a sum over all sizes. A tuple [pq, p, q] contains a semiprime and its prime factors. Given a semiprime
+    as the beginning of the tuple, the generator should write its factors.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
     """
     return float((rows["reduction"].semiprimes - rows["reduction"].factored).sum())
 
@@ -60,13 +63,11 @@ def unfactored(rows: Rows) -> float:
 def hidden_factorings(rows: Rows) -> float:
     """Return the number of factorings that two work-arounds need to generate tuples [pq, p, q].
 
-    A tuple contains a semiprime and its prime factors p and q.
-
-    The first work-around writes p and q as hidden tokens before the tuple. The second one computes p and q from a
-    random seed.
+    A tuple contains a semiprime and its prime factors p and q. The first work-around writes p and q as hidden tokens
+    before the tuple. The second one computes p and q from a random seed.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         The sum over all sizes and both work-arounds.
@@ -79,7 +80,7 @@ def largest(rows: Rows, /, kind: str, column: str = "variation", **values: objec
     """Return the largest value of a column over selected rows.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         kind: Kind of the rows, for example "law" for the output distributions of generators of tuples [pq, p, q].
         column: Name of the column. The default "variation" is the total variation distance from the target
             distribution.
@@ -95,7 +96,7 @@ def largest_excess(rows: Rows, kind: str, column: str) -> float:
     The bound holds if the result is not positive.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         kind: Kind of the rows, for example "seed" for generators that compute a tuple of primes from a random seed.
         column: Column of the value. The bound is in the column "bound".
     """
@@ -107,7 +108,7 @@ def largest_gap(rows: Rows, kind: str, first: str, second: str) -> float:
     """Return the largest absolute difference between two columns over the rows of a kind.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         kind: Kind of the rows.
         first: Name of the first column.
         second: Name of the second column.
@@ -123,7 +124,7 @@ def density_error(rows: Rows, counted: int) -> float:
     measured number of digits is used.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         counted: Number of last digits that are sampled by exact counts.
     """
     of_largest = rows.where("density", digits=rows["density"].digits.max(), counted=counted)
@@ -132,14 +133,17 @@ def density_error(rows: Rows, counted: int) -> float:
 
 @exact
 def largest_fall(rows: Rows, least: int) -> float:
-    """Return the largest ratio of the shares of semiprimes that trial division factors, between n + 1 and n digits.
+    """Return the largest ratio of shares of factored semiprimes, longer over shorter factors.
 
-    The factors have n digits, and the number of divisions is limited to n^k. The maximum is taken over n and k. A small
-    ratio means that the share falls quickly. Pairs are omitted if the share for n + 1 digits is 0 or 1.
+    Semiprimes are factored by trial division. The factors have n + 1 and n digits. The number of divisions is limited
+    to a power n^k. A small ratio means that the share falls quickly.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         least: Smallest n.
+
+    Returns:
+        The maximum over n and k. Pairs are omitted if the share for n + 1 digits is 0 or 1.
     """
     shares = rows["support"].query(f"digits >= {least}").pivot_table("share", "digits", "exponent")
     return float((shares / shares.shift())[(shares > 0) & (shares < 1)].max().max())
@@ -147,13 +151,13 @@ def largest_fall(rows: Rows, least: int) -> float:
 
 @costs
 def cost(rows: Rows, routine: str, digits: int) -> "Series[float]":
-    """Return the mean number of operations for the first digit of the second number in a tuple.
+    """Return the mean operations for the first digit of the second number in a tuple.
 
     The tuple contains the product of two primes and the primes. If the product comes first, the second number requires
     factoring it. Otherwise, the second number is a random prime.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         routine: "trial division" or "Pollard's rho" for factoring a product, or "primality tests" for sampling a random
             prime.
         digits: Number of digits of the primes.
@@ -166,14 +170,14 @@ def cost(rows: Rows, routine: str, digits: int) -> "Series[float]":
 
 @costs
 def growth(rows: Rows, routine: str) -> "Series[float]":
-    """Return the exponential growth rate of the number of operations for the second number in a tuple.
+    """Return the growth rate of the operations for the second number in a tuple.
 
-    The tuple contains the product of two primes and the primes. If the product comes first, the second number requires
-    factoring it. Otherwise, the second number is a random prime. A line is fitted to log10(operations) as a function of
-    the number of digits of the primes.
+    The tuple contains two primes and their product. If the product comes first, the second number requires factoring
+    it. Otherwise, the second number is a random prime. A line is fitted to log10(operations) as a function of the
+    number of digits.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         routine: "trial division" or "Pollard's rho" for factoring a product, or "primality tests" for sampling a random
             prime.
 
@@ -187,14 +191,12 @@ def growth(rows: Rows, routine: str) -> "Series[float]":
 
 @costs
 def growth_factor(rows: Rows, routine: str) -> "Series[float]":
-    """Return the factor by which the number of operations for the second number in a tuple grows per digit.
+    """Return the factor by which the operations for the second number grow per digit.
 
-    The tuple contains the product of two primes and the primes. If the product comes first, the second number requires
-    factoring it. Otherwise, the second number is a random prime. The factor is 10 to the slope of a linear fit to
-    log10(operations), as a function of the number of digits of the primes.
+    The factor is 10 to the power of the rate that `growth` returns.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         routine: "trial division" or "Pollard's rho" for factoring a product, or "primality tests" for sampling a random
             prime.
 
@@ -206,10 +208,10 @@ def growth_factor(rows: Rows, routine: str) -> "Series[float]":
 
 @trainings
 def learned(rows: Rows, column: str, stream: str, digits: int) -> "Series[float]":
-    """Return a measured value of networks that are trained to generate tuples of a semiprime and its factors.
+    """Return a measured value of networks that generate tuples of two primes and their product.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         column: Name of the value: "valid" (share of generated tuples that are valid), "overlap" (1 minus the total
             variation distance from the uniform distribution over tuples) or "excess" (KL divergence in nats).
         stream: Order of the numbers: "product first", "factors first" or "product first, hidden p and q" (p and q are
@@ -224,12 +226,12 @@ def learned(rows: Rows, column: str, stream: str, digits: int) -> "Series[float]
 
 @trainings
 def least_valid(rows: Rows, digits: int) -> "Series[float]":
-    """Return the smallest share of valid tuples that trained networks generate, over orders of the three numbers.
+    """Return the smallest share of valid tuples of trained networks, over orders of the numbers.
 
-    A tuple contains a semiprime pq and its factors p and q. It is valid if the numbers are primes and their product.
+    A tuple contains a semiprime pq and its factors p and q. It is valid if p and q are primes and pq is their product.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         digits: Number of digits of the primes.
 
     Returns:

@@ -1,25 +1,25 @@
 """How much does backtracking help if values have errors, and what does it cost?
 
-Action-level sampling draws each token in proportion to its probability under the model, times the value of the extended
-prefix. Errors of the values multiply along the sequence. The value-guided walk (VGB, Algorithm 2) also moves back. On
-random trees of up to 2,047 prefixes, everything is exact: the output distributions of both samplers, the stationary
-distribution of the walk, the mass of its leaves, its spectrum and mixing time, and the steps to its first leaf. These
-are computed from conductances, and from all transitions of the walk. At longer horizons, the outcome is a product over
-tokens. There the samplers are run, and their outputs are compared with computed distributions. Finally, small
-transformers trained on Dyck strings complete prompts of another distribution under exact, noisy and trained values.
-They are compared with backtracking, sequential Monte Carlo and rejection, by accuracy, by distance to the restricted
-distribution, and by model calls.
+The value of a prefix is the expected outcome of its completions. Action-level sampling draws each token in proportion
+to its probability under the model, times the value of the extended prefix. Errors of the values multiply along the
+sequence. The value-guided walk (VGB, Algorithm 2) moves on the tree of prefixes, also back, until it reaches a complete
+sequence. On random models with up to 2,047 prefixes, everything is exact: the output distributions of both samplers,
+the stationary distribution of the walk, its probability of complete sequences, its spectrum and mixing time, and the
+steps to its first complete sequence. These are computed from an equivalent electrical network, and from all transitions
+of the walk. For longer sequences, the outcome is a product over tokens. There the samplers are run, and their outputs
+are compared with computed distributions. Finally, small transformers trained on Dyck strings (balanced brackets)
+complete prompts of another distribution under exact, noisy and trained values. They are compared with backtracking,
+sequential Monte Carlo and rejection, by accuracy, by distance to the model's distribution restricted to valid strings,
+and by model calls.
 
 Deviations: Figure 3.5 of the thesis shows one step of the walk, and the section prints no numbers. This project chose
-the trees, errors and horizons. Models are small and complete the last three to five tokens, so that every completion
-can be enumerated. Values are trained on one completion for each of a few thousand prompts, and outcomes of
-complete sequences are exact for all methods. The sentence on the trade-off between quality and efficiency has two
-claims on Dyck strings, one for each half. Python code with values, which the thesis also names, is not measured.
+the models, errors and lengths. Models of Dyck strings are small and complete the last three to five tokens, so that
+every completion can be enumerated. Values are trained on one completion for each of a few thousand prompts, and
+outcomes of complete sequences are exact for all methods. The sentence on the trade-off between quality and efficiency
+has two claims on Dyck strings, one for each half. Python code with values, which the thesis also names, is not
+measured.
 """
 
 from trialogue_lab.ledger import Study
 
-STUDY = Study.of_package(
-    __name__,
-    source="Thesis section 3.3.1: Algorithm 2, properties (1) to (3)",
-)
+STUDY = Study.of_package(__name__, source="Thesis section 3.3.1: Algorithm 2, properties (1) to (3)")

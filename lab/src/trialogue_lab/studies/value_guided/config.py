@@ -15,25 +15,27 @@ EXACT: Final = "exact"
 LAST_TOKEN: Final = "last token"
 SIGNS: Final = "uniform"
 KINDS: tuple[Literal["exact", "last token", "uniform"], ...] = (EXACT, LAST_TOKEN, SIGNS)
-"""Kinds of errors: none, a factor 1 + e up after one token and down after the other, or a random direction."""
+"""Errors of values: none, a factor that depends on the last token, or a factor with a random direction."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
     """Settings of one run.
 
-    The value of a prefix is the expected outcome of its completions, and the horizon is the length of a sequence.
+    The value of a prefix is the expected outcome of its completions. It guides samplers. The horizon is the length of a
+    sequence.
 
     Args:
-        seeds: Seeds of the random trees, which determine probabilities, outcomes and signs of errors.
-        chain_seeds: Seeds of the trees for which the random walk is also computed from its transitions.
-        horizons: Horizons of the random trees, which are enumerated.
-        errors: Maximum errors e. Values at inner nodes are within a factor 1 + e of the exact values.
+        seeds: Seeds of the random models, which determine probabilities, outcomes and signs of errors.
+        chain_seeds: Seeds of the models for which the random walk on prefixes is also computed from its transition
+            matrix.
+        horizons: Horizons of the random models. All prefixes are enumerated.
+        errors: Sizes e of errors. Approximate values are within a factor 1 + e of the exact values.
         long_horizons: Horizons that are too long for enumeration.
         draw_seeds: Seeds of independent sets of outputs at long horizons.
         draws: Number of outputs in each set.
         tilt: Parameter of the outcome at long horizons, with a factor 1 + tilt per token 0 and 1 - tilt per token 1.
-        training_seeds: Seeds of the models of Dyck strings.
+        training_seeds: Seeds of the models of Dyck strings (balanced brackets).
         length: Length of the Dyck strings.
         steps: Number of training steps of these models.
         rollouts: Number of prompts whose completions the values are trained on, with one prefix for each.

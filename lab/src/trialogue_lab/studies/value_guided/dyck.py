@@ -1,4 +1,7 @@
-"""Models of Dyck strings that complete prompts under exact, noisy and trained values."""
+"""Models of Dyck strings (balanced brackets) that complete prompts, guided by exact, noisy and trained values.
+
+The value of a prefix is the expected outcome of its completions.
+"""
 
 import math
 from collections import Counter
@@ -28,12 +31,12 @@ Prefix = tuple[int, ...]
 ExactDistribution = Mapping[Prefix, float]
 NOISY, TRAINED = "noisy", "trained"
 NOISE = 1.0
-"""Noisy values are a factor of 2 above or below the exact values."""
+"""Noisy values are wrong by a factor of 1 + this number."""
 PARTICLES = 8
 
 
 def trained_model(config: Config, seed: int, artifacts: Path) -> Transformer:
-    """Train the model of Dyck strings (balanced brackets) of a seed, or load it from `artifacts`.
+    """Train the model of Dyck strings (balanced brackets) of a seed, or load it.
 
     Args:
         config: Settings of the model and its training.

@@ -1,15 +1,14 @@
-"""Horizons beyond enumeration: fair coins, with an outcome that is a product over tokens.
+"""Value-guided samplers on sequences of fair coin tosses that are too long for enumeration.
 
-The exact value V*(y) is then a product over the tokens of y. With values whose error depends on the last token, the
-output distribution of each sampler is a product over positions. For first leaves it follows from series and parallel
-conductances with one node per depth and token.
+The value of a prefix is the expected outcome of its completions. The outcome is a product over tokens, and so is the
+exact value. The errors of approximate values depend on the last token. The output distribution of each sampler is then
+a product over positions. For the random walk it follows from an electrical network, by series and parallel conductances
+with one node per depth and token.
 
-The samplers are also run. A is the event that the computed distribution exceeds the restricted distribution. The share
-of outputs in A, minus the probability of A under the restricted distribution, has the total variation as its mean if
-the outputs have the computed distribution.
+The samplers are also run. A is the event that the computed probability of an output is larger than in the target
+distribution. The share of outputs in A, minus the target probability of A, estimates the total variation distance.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +23,12 @@ from trialogue.randomness import numpy_generator, seed_of
 from trialogue.samplers import ActionLevel, ValueGuided, generate
 from trialogue.samplers.prefix.contract.sampler import Sampler
 from trialogue.verifiers import NoisyValues
+from trialogue_lab.ledger import MeasuredRows
 from trialogue_lab.studies.value_guided.config import LAST_TOKEN, Config
 
 Array = NDArray[np.float64]
 ERROR = 0.3
-"""Values are wrong by a factor of 1.3, too large after token 0 and too small after token 1."""
+"""Values are too large by a factor of 1 plus this number after token 0, and too small after token 1."""
 _SAMPLES = 200_000
 
 
@@ -60,7 +60,7 @@ class ProductValues(Verifier):
 
 
 def action_level_shares(horizon: int, tilt: float, error: float) -> Array:
-    """Return the exact probability of token 0 at each position of an output of action-level sampling.
+    """Return the exact probability of token 0 at each position, for action-level sampling.
 
     Action-level sampling weights each next token by an approximate value. The model generates fair coin tosses. The
     exact value of a sequence is proportional to the product over tokens of 1 + tilt for each token 0 and 1 - tilt for
@@ -82,7 +82,7 @@ def action_level_shares(horizon: int, tilt: float, error: float) -> Array:
 
 
 def first_leaf_shares(horizon: int, tilt: float, error: float) -> Array:
-    """Return the exact probability of token 0 at each position of the first leaf of a value-guided random walk.
+    """Return the exact probability of token 0 at each position, for the walk's first leaf.
 
     The first leaf is the first complete sequence that the walk on the tree of prefixes reaches. The model generates
     fair coin tosses. The exact value of a sequence is proportional to the product over tokens of 1 + tilt for each
@@ -141,7 +141,7 @@ def variation(shares: Array, tilt: float, seed: int) -> tuple[float, float]:
     return float(np.maximum(0, 1 - np.exp(ratios)).mean()), float((ratios > 0).mean())
 
 
-def measure_long_horizons(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
+def measure_long_horizons(config: Config, seed: int, _: Path) -> MeasuredRows:
     """Run value-guided samplers on sequences of fair coin tosses that are too long for enumeration.
 
     Action-level sampling weights each next token by its value, the expected outcome of the completions. The other

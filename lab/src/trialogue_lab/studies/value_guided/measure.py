@@ -1,4 +1,4 @@
-"""Tasks of a run: one per tree, one per set of outputs, one per trained model."""
+"""Tasks of a run: random models, long sequences, and trained models of Dyck strings."""
 
 from trialogue_lab.ledger import Part, parts_by_seed
 from trialogue_lab.studies.value_guided.config import Config
@@ -8,7 +8,14 @@ from trialogue_lab.studies.value_guided.trees import measure_trees
 
 
 def parts(config: Config) -> list[Part]:
-    """Return one task per random tree, per set of outputs at long horizons, and per trained model."""
+    """Return the tasks of a run.
+
+    Args:
+        config: Settings of the run.
+
+    Returns:
+        One task per random model, per set of outputs at long horizons, and per trained model.
+    """
     return [
         *parts_by_seed(config, config.seeds, trees=measure_trees),
         *parts_by_seed(config, config.draw_seeds, long=measure_long_horizons),

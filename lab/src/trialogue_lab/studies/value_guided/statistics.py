@@ -18,7 +18,7 @@ trees = Replication("draw", "seeds")
 draws = Replication("draw", "draw_seeds")
 trainings = Replication("training", "training_seeds")
 COLUMNS = {"variation": "total variation", "accuracy": "accuracy", "queries": "queries"}
-"""Headings of the columns of rows about Dyck strings."""
+"""Table headings of the columns that are measured on Dyck strings (balanced brackets)."""
 
 
 @trees
@@ -29,25 +29,25 @@ def tree(
     values: str = LAST_TOKEN,
     error: float | None = None,
 ) -> "Series[float]":
-    """Return an exactly computed value of samplers on random models with two tokens.
+    """Return an exactly computed property of value-guided samplers on random models with two tokens.
 
-    The value of a prefix is the expected outcome of its completions, and it guides the samplers. Action-level sampling
-    weights each next token by its value. The random walk moves between prefixes and their extensions, and its first
-    leaf is the first complete sequence that it reaches.
+    The value of a prefix is the expected outcome of its completions. Action-level sampling weights each next token by
+    its value. The random walk moves between prefixes and their extensions, and its first leaf is the first complete
+    sequence that it reaches.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        column: Name of the computed value. "action_level", "first_leaf" and "stationary" are total variation distances
-            from the target, for action-level sampling, for the first leaf, and for the walk's stationary distribution
-            over complete sequences. "leaf_mass" is the stationary probability of all complete sequences. "moves" and
-            "nodes" are costs of the walk until the first leaf.
+        rows: Measurements of a run, with one DataFrame per kind.
+        column: Name of the property. "action_level", "first_leaf" and "stationary" are total variation distances from
+            the target, for action-level sampling, for the first leaf, and for the walk's stationary distribution over
+            complete sequences. "leaf_mass" is the stationary probability of all complete sequences. "moves" and "nodes"
+            are costs of the walk until the first leaf.
         horizon: Length of the sequences. None (default) for the longest.
         values: Errors in the values: "exact" for none, "last token" (default) if they depend on the last token, or
             "uniform" for random signs.
         error: Size e of the errors. Values are wrong by a factor of up to 1 + e. None (default) for the smallest.
 
     Returns:
-        One value per seed of the model.
+        One number per seed of the model.
     """
     table = rows.where("tree", values=values)
     horizon = int(table.horizon.max()) if horizon is None else horizon
@@ -58,15 +58,14 @@ def tree(
 
 @trees
 def growth(rows: Rows, column: str, first: int, values: str = LAST_TOKEN) -> "Series[float]":
-    """Return the increase of a computed value from a short sequence length to the longest one.
+    """Return the increase of a property from a short sequence length to the longest one.
 
-    The value belongs to samplers on random models with two tokens. The value of a prefix is the expected outcome of its
-    completions. The samplers are guided by approximate values with errors of the smallest measured size.
+    The property is one that `tree` returns.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        column: Name of the computed value, for example "first_leaf", the total variation distance of a random walk from
-            the target.
+        rows: Measurements of a run, with one DataFrame per kind.
+        column: Name of the property, for example "first_leaf", the total variation distance of a value-guided random
+            walk from the target.
         first: The short sequence length.
         values: Errors in the values: "exact" for none, "last token" (default) if they depend on the last token, or
             "uniform" for random signs.
@@ -85,7 +84,7 @@ def long(rows: Rows, walk: str, column: str = "sampled", horizon: int | None = N
     completions.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         walk: Name of the sampler. "action level" weights each next token by its value, and "first leaf" walks randomly
             on the tree of prefixes until it reaches a complete sequence.
         column: "sampled" (default) for the total variation distance from the target, estimated from outputs, "computed"
@@ -104,11 +103,11 @@ def long(rows: Rows, walk: str, column: str = "sampled", horizon: int | None = N
 def beyond_computed(rows: Rows, walk: str) -> "Series[float]":
     """Return the estimated minus the computed total variation distance of a sampler from the target.
 
-    The sampler is guided by approximate values of prefixes. The value of a prefix is the expected outcome of its
-    completions. The estimate uses sampled outputs.
+    The sampler is guided by approximate values. The value of a prefix is the expected outcome of its completions. The
+    estimate uses sampled outputs.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         walk: Name of the sampler. "action level" weights each next token by its value, and "first leaf" walks randomly
             on the tree of prefixes until it reaches a complete sequence.
 
@@ -121,14 +120,14 @@ def beyond_computed(rows: Rows, walk: str) -> "Series[float]":
 
 @exact
 def cost_exponent(rows: Rows, column: str) -> float:
-    """Return the exponent of a power law that relates a cost of the value-guided random walk to the sequence length.
+    """Return the exponent of a cost of the value-guided walk as a function of length.
 
-    The walk moves on the tree of prefixes, guided by exact values. The value of a prefix is the expected outcome of its
-    completions. The exponent is the slope of a linear fit to the logarithms of cost and length, without the shortest
-    length.
+    The walk moves randomly on the tree of prefixes, guided by exact values. The value of a prefix is the expected
+    outcome of its completions. The exponent is the slope of a linear fit to the logarithms of cost and length, without
+    the shortest length.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         column: Name of the cost: "steps" for the expected number of steps to the first complete sequence, or "mixing"
             or "leaf_mixing" for the mixing time of prefixes or of complete sequences.
     """
@@ -137,14 +136,13 @@ def cost_exponent(rows: Rows, column: str) -> float:
 
 @exact
 def largest_cost_exponent(rows: Rows, column: str) -> float:
-    """Return the largest exponent of a power law that relates a cost of the value-guided walk to the sequence length.
+    """Return the largest exponent of a cost of the walk, over errors in the values.
 
-    The walk moves on the tree of prefixes, guided by approximate values. The value of a prefix is the expected outcome
-    of its completions. The exponent is the slope of a linear fit to the logarithms of cost and length, without the
-    shortest length. The maximum is taken over kinds and sizes of errors in the values.
+    The values guide a random walk on the tree of prefixes. The exponent relates a cost of the walk to the sequence
+    length.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         column: Name of the cost: "steps" for the expected number of steps to the first complete sequence, or "mixing"
             or "leaf_mixing" for the mixing time of prefixes or of complete sequences.
     """
@@ -162,14 +160,16 @@ def _exponent(table: DataFrame, column: str) -> float:
 
 @exact
 def least_leaf_mass(rows: Rows) -> float:
-    """Return the smallest ratio of a stationary probability of the value-guided random walk to its lower bound.
+    """Return the smallest ratio of a stationary probability of the walk to its bound.
 
-    The walk moves on the tree of prefixes. The probability is that the walk is at a complete sequence. The bound is 1 /
-    (2 (1 + e) H), where H is the sequence length and the guiding values are wrong by a factor of up to 1 + e. The
-    minimum is taken over models, H and e. The bound holds if it is at least 1.
+    The walk moves randomly on the tree of prefixes. The probability is that it is at a complete sequence. The bound is
+    1 / (2 (1 + e) H), where H is the sequence length and the guiding values are wrong by a factor of up to 1 + e.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
+
+    Returns:
+        The minimum over models, H and e. The bound holds if it is at least 1.
     """
     table = rows["tree"]
     return float((table.leaf_mass * 2 * (1 + table.error) * table.horizon).min())
@@ -184,7 +184,7 @@ def golden_residual(rows: Rows) -> float:
     formula for the spectral gap.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         The largest absolute or relative error over models and lengths.
@@ -206,7 +206,7 @@ def dyck(rows: Rows, rule: str, values: str = "", column: str = "variation") -> 
     The value of a prefix is the expected outcome of its completions.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         rule: Name of the sampler, for example "first leaf" (random walk on the tree of prefixes) or "backtracking".
         values: Values that guide the sampler: "exact", "noisy" or "trained". Empty (default) for samplers without
             values.
@@ -221,12 +221,13 @@ def dyck(rows: Rows, rule: str, values: str = "", column: str = "variation") -> 
 
 @trainings
 def log_queries(rows: Rows, rule: str, values: str = "", column: str = "queries") -> "Series[float]":
-    """Return the natural logarithm of a sampler's model calls per output on Dyck strings (balanced brackets).
+    """Return the natural logarithm of a sampler's model calls per output on Dyck strings.
 
-    The value of a prefix, which guides some samplers, is the expected outcome of its completions.
+    A Dyck string is a string of balanced brackets. The value of a prefix, which guides some samplers, is the expected
+    outcome of its completions.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         rule: Name of the sampler, for example "first leaf" (random walk on the tree of prefixes) or "backtracking".
         values: Values that guide the sampler: "exact", "noisy" or "trained". Empty (default) for samplers without
             values.

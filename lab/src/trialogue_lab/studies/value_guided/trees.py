@@ -1,22 +1,20 @@
-"""Exact measurements on random trees with controlled errors of the values: output distributions and costs."""
+"""Exact measurements of value-guided samplers on random models with two tokens, for values with known errors."""
 
 import math
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from trialogue.data import Table
 from trialogue.randomness import numpy_generator
 from trialogue.samplers.exact import exact_values, target_distribution, total_variation
 from trialogue.verifiers import NoisyValues
+from trialogue_lab.ledger import MeasuredRows
 from trialogue_lab.studies.value_guided.config import EXACT, KINDS, Config
 from trialogue_lab.theory import value_guided as theory
 
 Prefix = tuple[int, ...]
-Rows = Iterator[dict[str, Any]]
 MIXED, LEAVES_MIXED = 0.25, 0.05
-"""Total variation at which the distributions of the node, and of the leaf given that it is one, count as mixed."""
+"""Total variation distances at which the walk counts as mixed, over prefixes and over complete sequences."""
 
 
 def random_oracle(seed: int, horizon: int) -> Table:
@@ -48,7 +46,7 @@ def outcome_of(seed: int, sequence: Prefix) -> float:
     return float(numpy_generator(seed, "outcome", sequence).random())
 
 
-def measure_trees(config: Config, seed: int, _: Path) -> Rows:
+def measure_trees(config: Config, seed: int, _: Path) -> MeasuredRows:
     """Compute the output distributions of value-guided samplers on a random model of two tokens.
 
     The value of a prefix is the expected outcome of its completions. The samplers are guided by exact values, and by
@@ -69,10 +67,8 @@ def measure_trees(config: Config, seed: int, _: Path) -> Rows:
         errors = [(kind, error) for kind in KINDS for error in (config.errors if kind != EXACT else (0.0,))]
         for kind, error in errors:
             values = exact if kind == EXACT else NoisyValues(exact, error, kind, seed=seed)
-            found, stationary = (
-                theory.first_leaf(oracle, values),
-                theory.stationary_probabilities(oracle, values),
-            )
+            found = theory.first_leaf(oracle, values)
+            stationary = theory.stationary_probabilities(oracle, values)
             leaves = {x: p for x, p in stationary.items() if len(x) == horizon}
             mass = math.fsum(leaves.values())
             setting = {"horizon": horizon, "values": kind, "error": error}

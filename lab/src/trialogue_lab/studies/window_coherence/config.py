@@ -27,21 +27,21 @@ def cropped(window: int) -> str:
 class Config(Settings):
     """Settings of one run.
 
-    For each seed, one network is trained per window of `windows`, one with sliding attention, and one with unlimited
-    attention.
+    Each sequence of the corpus follows one of two stored patterns, which are periodic, with noise. For each seed, one
+    network is trained per context length in `windows`, one with sliding attention, and one with unlimited attention.
 
     Args:
         windows: Numbers of previous tokens that the networks with a cropped context see.
         attention_window: Number of tokens that a layer with sliding attention attends to.
         temperatures: Temperatures at which text is generated, in addition to greedy decoding.
-        exact_temperatures: Temperatures at which exact rates are computed.
-        best_windows: Largest window for which the best possible model is computed.
+        exact_temperatures: Temperatures at which exact rates of leaving a pattern are computed.
+        best_windows: Largest context length for which the best possible model is computed.
         seeds: Seeds of the networks.
         samples: Number of continuations per pattern and temperature.
         horizon: Number of tokens of a continuation.
-        pattern_bits: Number of bits of a pattern, which has 2^bits - 1 tokens.
+        pattern_bits: Number of bits that determines the patterns, which have 2^bits - 1 tokens.
         noise: Probability of a wrong token in the corpus.
-        periods: Number of periods of a pattern in the windows by which text is measured.
+        periods: Number of periods of a pattern in a prompt, and in the windows of text that are compared with patterns.
         layers: Number of layers of the networks.
         width: Width of the networks.
         heads: Number of attention heads of the networks.
@@ -99,13 +99,16 @@ class Config(Settings):
 
     @property
     def networks(self) -> dict[str, int | None]:
-        """Mapping from the name of each network to the number of previous tokens that it sees (None for all)."""
+        """Number of previous tokens that each network sees, by name.
+
+        None stands for all.
+        """
         seen: dict[str, int | None] = {cropped(window): window for window in self.windows}
         return seen | {SLIDING: self.receptive_field, UNLIMITED: None}
 
     @property
     def measured_window(self) -> int:
-        """Number of tokens of prompts and of the windows by which text is measured."""
+        """Number of tokens of a prompt, and of text that is compared with patterns."""
         return self.periods * (2**self.pattern_bits - 1)
 
     @property

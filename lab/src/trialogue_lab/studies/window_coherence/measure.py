@@ -1,7 +1,7 @@
-"""Tasks of a run: networks that are trained on stored patterns, generate text, and are solved exactly."""
+"""Tasks of a run: networks that are trained on stored patterns, and how long their text follows a pattern."""
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from trialogue.models import Cropped, Endless, Transformer, TransformerConfig
 from trialogue.oracles import Autoregressive
 from trialogue.randomness import seed_of
 from trialogue.training import TrainingConfig, train
-from trialogue_lab.ledger import Part
+from trialogue_lab.ledger import MeasuredRows, Part
 from trialogue_lab.studies.window_coherence.config import SLIDING, Config
 from trialogue_lab.theory.potts.domain_walls import crossing_length
 from trialogue_lab.theory.potts.map import AutoregressiveHamiltonian, hamiltonian_of
@@ -93,7 +93,7 @@ def rates_of(config: Config, log_probs: Tensor) -> Array:
 
 
 def curves_of(config: Config, log_probs: Sequence[Tensor]) -> Array:
-    """Compute the exact probabilities that generated text still follows its pattern after 0, 1, ... tokens.
+    """Compute the exact probability that text still follows its pattern after each token.
 
     Args:
         config: Settings with the patterns and the number of generated tokens `horizon`.
@@ -107,10 +107,10 @@ def curves_of(config: Config, log_probs: Sequence[Tensor]) -> Array:
 
 
 def late_error(config: Config, curves: Array, rates: Array) -> float:
-    """Return the largest absolute log ratio of the decay rate at the end of the text to the asymptotic decay rate.
+    """Return the error of the asymptotic decay rate at the end of the text.
 
-    Both rates describe how fast the probability falls that text still follows its pattern. The maximum is taken over
-    patterns.
+    It is the largest absolute log ratio of the decay rate there to the asymptotic rate. Both rates describe how fast
+    the probability falls that text still follows its pattern. The maximum is taken over patterns.
 
     Args:
         config: Settings with the window (in tokens) at the end of the text over which the decay is averaged.
@@ -122,8 +122,8 @@ def late_error(config: Config, curves: Array, rates: Array) -> float:
     return float(np.abs(np.log(late / rates)).max())
 
 
-def reference_rows(config: Config, _: Path) -> Iterator[dict[str, Any]]:
-    """Compute the exact rates at which text stops following a pattern, for the corpus and for optimal models.
+def reference_rows(config: Config, _: Path) -> MeasuredRows:
+    """Compute the exact rates of leaving a pattern, for the corpus and for optimal models.
 
     An optimal model predicts the next token by its exact probability given a fixed number of previous tokens.
 
@@ -212,7 +212,7 @@ def token_loss(model: Transformer, tokens: Tensor) -> Tensor:
     return F.cross_entropy(model(inputs).flatten(0, 1), tokens.flatten())
 
 
-def network_rows(config: Config, name: str, seed: int, _: Path) -> Iterator[dict[str, Any]]:
+def network_rows(config: Config, name: str, seed: int, _: Path) -> MeasuredRows:
     """Train one network, and measure for how many tokens its generated text follows a pattern.
 
     Args:
@@ -253,9 +253,9 @@ def network_rows(config: Config, name: str, seed: int, _: Path) -> Iterator[dict
 
 
 def hamiltonian_of_network(model: Transformer, name: str, window: int) -> AutoregressiveHamiltonian:
-    """Return the Potts chain whose sequences have the same distribution as the text of a network (Theorem 1.2).
+    """Return the energy function whose sequences are distributed like the text of a network.
 
-    A Potts chain is a distribution over sequences whose energy is a sum over windows of successive tokens.
+    See Theorem 1.2. The energy is a sum over windows of successive tokens.
 
     Args:
         model: The network.
@@ -269,8 +269,8 @@ def hamiltonian_of_network(model: Transformer, name: str, window: int) -> Autore
 
 def text_rows(
     config: Config, oracle: Autoregressive, network: dict[str, Any], temperature: float, exact: Array | None
-) -> Iterator[dict[str, Any]]:
-    """Generate text that continues each pattern of the corpus, and measure for how long the text follows it.
+) -> MeasuredRows:
+    """Generate text that continues each pattern, and measure for how long it follows it.
 
     Args:
         config: Settings of the run.

@@ -11,8 +11,8 @@ from trialogue_lab.studies.window_coherence.config import SLIDING, UNLIMITED, cr
 from trialogue_lab.studies.window_coherence.statistics import best_rates, names, rates, text, windows
 
 _RATE = "decay rate (nats per token)"
+# Colors of the networks by context length, in ascending order.
 _SHADES = ("#82071e", "#cf222e", "#8250df", "#1f6feb", "#54aeff", "#0a3069")
-"""Colours of the windows in ascending order."""
 
 
 @result_table(

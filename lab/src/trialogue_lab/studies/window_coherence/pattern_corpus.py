@@ -24,7 +24,7 @@ _BATCH_CONTEXTS = 2**14
 
 @validated
 def maximal_length_patterns(bits: Annotated[int, Interval(ge=2, le=MAX_BITS)]) -> list[Tensor]:
-    """Return two binary patterns that short windows cannot tell apart.
+    """Return two binary patterns that short windows cannot distinguish.
 
     They are a binary sequence of maximal length, with period 2^bits - 1, and its complement. Each window of `bits`
     tokens occurs once per period of each pattern, with one exception. Any two patterns or shifted patterns differ in at
@@ -75,7 +75,9 @@ class PatternCorpus(PrefixOracle):
 
     @validated
     def predictions(self, length: Natural) -> Tensor:
-        """Return the noise-free tokens of all labels. A label is a pattern with an initial position.
+        """Return the noise-free tokens of all labels.
+
+        A label is a pattern with an initial position.
 
         Args:
             length: Number of tokens.
@@ -87,7 +89,9 @@ class PatternCorpus(PrefixOracle):
 
     @validated
     def sample(self, n: Natural, length: Natural, seed: Natural = 0) -> Tensor:
-        """Sample sequences. Each one starts at a random position of a random pattern, and has random wrong tokens.
+        """Sample sequences.
+
+        Each one starts at a random position of a random pattern, and has random wrong tokens.
 
         Args:
             n: Number of sequences.

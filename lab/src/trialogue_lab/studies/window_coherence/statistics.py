@@ -1,8 +1,8 @@
 """Statistics of the study about how long generated text follows a stored pattern.
 
 Sequences of the corpus follow one of several periodic patterns, with noise. A network sees a window of previous tokens.
-A wall is a place where its text changes from one pattern to another, and the decay rate is the rate of walls per token
-in long texts. The horizon is the length of the generated text.
+A wall is a place where its text changes from one pattern to another, and the decay rate is the number of walls per
+token in long texts. The horizon is the length of the generated text.
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ def windows(rows: Rows) -> list[int]:
     """Return the context lengths of the networks whose input is cropped to the last tokens.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         Numbers of previous tokens, in ascending order.
@@ -31,7 +31,7 @@ def names(rows: Rows) -> list[str]:
     """Return the names of all trained networks.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         First the networks whose input is cropped to the last tokens, in ascending order of this number. Then the
@@ -41,10 +41,10 @@ def names(rows: Rows) -> list[str]:
 
 
 def distinguishing(rows: Rows) -> list[str]:
-    """Return the names of the networks whose context is long enough to distinguish the patterns of the corpus.
+    """Return the names of the networks whose context distinguishes the patterns of the corpus.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         All networks whose input is cropped to the last tokens, except the one with the shortest context.
@@ -53,10 +53,10 @@ def distinguishing(rows: Rows) -> list[str]:
 
 
 def text_rows(rows: Rows, temperature: float = 1.0) -> DataFrame:
-    """Return the measurements of the text that networks generated at one temperature.
+    """Select the measurements of the text that networks generated at one temperature.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         temperature: Sampling temperature (default: 1). 0 for greedy decoding.
 
     Returns:
@@ -72,7 +72,7 @@ def rates(rows: Rows, temperature: float = 1.0) -> DataFrame:
     follows its pattern, in nats per token.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         temperature: Sampling temperature (default: 1).
 
     Returns:
@@ -82,13 +82,13 @@ def rates(rows: Rows, temperature: float = 1.0) -> DataFrame:
 
 
 def best_rates(rows: Rows, temperature: float = 1.0) -> "Series[float]":
-    """Return the exact rates at which text of an optimal model stops following a pattern of the corpus.
+    """Return the exact rates at which text of an optimal model stops following a pattern.
 
     The optimal model predicts the next token by its exact probability given the previous w tokens. The rate is the
     exponential decay rate of the probability that long text still follows its pattern, in nats per token.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         temperature: Sampling temperature (default: 1).
 
     Returns:
@@ -98,7 +98,11 @@ def best_rates(rows: Rows, temperature: float = 1.0) -> "Series[float]":
 
 
 def lowest_temperature(rows: Rows) -> float:
-    """Return the lowest positive temperature at which text was generated."""
+    """Return the lowest positive temperature at which text was generated.
+
+    Args:
+        rows: Measurements of a run, with one DataFrame per kind.
+    """
     temperatures = rows["network"].temperature
     return float(temperatures[temperatures > 0].min())
 
@@ -110,7 +114,7 @@ def corpus(rows: Rows, column: str) -> float:
     Every sequence of the corpus follows a periodic pattern forever, but each token is wrong with a given probability.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         column: "survival" for the probability that the pattern is still recognized at the end of a text of the
             generated length, or "rate" for the exponential decay rate of this probability, in nats per token.
 
@@ -125,11 +129,13 @@ def decades_beyond_crossing(rows: Rows) -> float:
     """Return the largest decimal log ratio of a coherence length to its theoretical estimate.
 
     The coherence length of a network is one divided by the exact rate at which its text stops following a pattern. The
-    estimate is the crossing length, which is the text length from which changes between patterns are likely. The
-    maximum is taken over networks with a finite context and over training seeds, at temperature 1.
+    estimate is the text length from which changes between patterns are likely in theory.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
+
+    Returns:
+        The maximum over networks with a finite context and training seeds, at temperature 1.
     """
     both = rows["rate"].query("temperature == 1").merge(rows["bound"], on=["model", "seed"])
     return float((-np.log(both.rate) - both.log_crossing).max() / np.log(10))
@@ -137,14 +143,18 @@ def decades_beyond_crossing(rows: Rows) -> float:
 
 @exact
 def best_step(rows: Rows) -> float:
-    """Return the smallest reduction of the rate of leaving a pattern by one more token of context.
+    """Return the smallest reduction of the leaving rate by one more token of context.
 
-    The model predicts the next token optimally from the previous w tokens. Its text follows a pattern of the corpus,
-    and stops following it at an exactly computed rate. The natural logarithm of the ratio of the rates at w and w + 1
-    is computed for every w. The minimum over w is returned, starting with the shortest context of a trained network.
+    The leaving rate is the rate at which text stops following a pattern. The model predicts the next token optimally
+    from the previous w tokens. Its text follows a pattern of the corpus, and stops following it at an exactly computed
+    rate.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
+
+    Returns:
+        The smallest natural log ratio of the rates at w and w + 1, over w from the shortest context of a trained
+        network on.
     """
     best = best_rates(rows).loc[windows(rows)[0] :]
     return float((-np.diff(np.log(best.to_numpy()))).min())
@@ -155,7 +165,7 @@ def text(rows: Rows, model: str, column: str, temperature: float = 1.0) -> "Seri
     """Return a measured value of the text that one network generated.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         model: Name of the network, as returned by `names`.
         column: Name of the value: "survival" for the share of texts that follow their pattern to the end, "mean_run"
             for the mean number of tokens before a text stops following its pattern, or another column.
@@ -174,7 +184,7 @@ def unlimited_gain(rows: Rows) -> "Series[float]":
     A text is coherent if it follows its pattern to the end. The shares of coherent texts are subtracted.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         One difference of shares per training seed.
@@ -185,13 +195,14 @@ def unlimited_gain(rows: Rows) -> "Series[float]":
 
 @trainings
 def measured_rate_error(rows: Rows) -> "Series[float]":
-    """Return the log ratio of the observed to the expected number of texts that stop following their pattern.
+    """Return the log ratio of observed to expected departures from patterns.
 
-    The expected number is computed from the exact rates of the networks with a finite context. The first tokens of a
-    text are omitted, because they depend on the noise-free prompt. Numbers are summed over networks and temperatures.
+    A departure is a text that stops following its pattern. The expected number is computed from the exact rates of the
+    networks with a finite context. The first tokens of a text are omitted, because they depend on the noise-free
+    prompt. Numbers are summed over networks and temperatures.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         One natural log ratio per training seed.
@@ -204,12 +215,13 @@ def measured_rate_error(rows: Rows) -> "Series[float]":
 
 @trainings
 def mean_run_error(rows: Rows) -> "Series[float]":
-    """Return the log ratio of the observed to the exact mean number of tokens for which texts follow their pattern.
+    """Return the log ratio of the observed to the exact mean length of coherent text.
 
-    Texts that follow their pattern to the end count with their full length.
+    The length is the number of tokens for which a text follows its pattern. Texts that follow their pattern to the end
+    count with their full length.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
         One mean log ratio per training seed, over networks with a finite context, at temperature 1.
@@ -220,19 +232,18 @@ def mean_run_error(rows: Rows) -> "Series[float]":
 
 @trainings
 def longer(rows: Rows, first: int | None = None, last: int | None = None) -> "Series[float]":
-    """Return the smallest reduction of the rate of leaving a pattern by the next longer context.
+    """Return the smallest reduction of the leaving rate by the next longer context.
 
-    The networks see different numbers of previous tokens. The text of each network follows a pattern of the corpus, and
-    stops following it at an exactly computed rate. The natural logarithm of the ratio of rates (shorter / longer
-    context) is computed for successive context lengths, and the minimum is taken.
+    The leaving rate is the rate at which text stops following a pattern. The networks see different numbers of previous
+    tokens. Their text follows a pattern of the corpus, and stops following it at an exactly computed rate.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         first: Index of the first pair of successive context lengths. None for 0.
         last: Index after the last pair of successive context lengths. None for all.
 
     Returns:
-        One minimum per training seed.
+        The smallest natural log ratio of rates (shorter / longer context) over these pairs, per training seed.
     """
     found = rates(rows)[list(map(cropped, windows(rows)))]
     steps = (found.shift(1, axis=1) / found).iloc[:, 1:].iloc[:, first:last]
@@ -243,17 +254,16 @@ def longer(rows: Rows, first: int | None = None, last: int | None = None) -> "Se
 def colder(rows: Rows, tells: bool) -> "Series[float]":
     """Return the smallest reduction of the rate of leaving a pattern by a lower temperature.
 
-    The text of a network follows a pattern of the corpus, and stops following it at an exactly computed rate. The
-    natural logarithm of the ratio of rates (temperature 1 / lowest positive temperature) is computed for every network,
-    and the minimum is taken.
+    The text of a network follows a pattern of the corpus, and stops following it at an exactly computed rate. Rates at
+    temperature 1 are compared with rates at the lowest positive temperature.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         tells: True to select the networks whose context is long enough to distinguish the patterns. False to select the
             network with the shortest context.
 
     Returns:
-        One minimum per training seed.
+        The smallest natural log ratio of rates (temperature 1 / lowest) over the networks, per training seed.
     """
     models = distinguishing(rows) if tells else [cropped(windows(rows)[0])]
     ratios = rates(rows)[models] / rates(rows, lowest_temperature(rows))[models]
@@ -262,13 +272,14 @@ def colder(rows: Rows, tells: bool) -> "Series[float]":
 
 @trainings
 def above_best(rows: Rows, sliding: bool) -> "Series[float]":
-    """Return the log ratio of the rates of leaving a pattern, trained network over optimal model.
+    """Return the log ratio of leaving rates, trained network over optimal model.
 
-    Text follows a pattern of the corpus, and stops following it at an exactly computed rate. The optimal model sees as
-    many previous tokens as the network, and predicts the next token by its exact probability.
+    The leaving rate is the rate at which text stops following a pattern. Text follows a pattern of the corpus, and
+    stops following it at an exactly computed rate. The optimal model sees as many previous tokens as the network, and
+    predicts the next token by its exact probability.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
         sliding: True to select the network with sliding-window attention. False to select the networks whose cropped
             context is long enough to distinguish the patterns.
 
@@ -283,16 +294,15 @@ def above_best(rows: Rows, sliding: bool) -> "Series[float]":
 
 @trainings
 def greedy_survival(rows: Rows) -> "Series[float]":
-    """Return the smallest share of patterns that greedy decoding follows to the end of the text.
+    """Return the smallest share of patterns that greedy decoding follows to the end.
 
-    The share is computed for every network whose context is long enough to distinguish the patterns of the corpus, and
-    the minimum over networks is taken.
+    The networks are those whose context is long enough to distinguish the patterns of the corpus.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
-        One minimum per training seed.
+        One minimum over networks, per training seed.
     """
     survival = text_rows(rows, 0.0).pivot(index="seed", columns="model", values="survival")
     return survival[distinguishing(rows)].min(axis=1)
