@@ -32,7 +32,7 @@ def commands_without_expected_error(
 
 def expect_error(message: str, call: Callable[..., object], *arguments: Any, **options: Any) -> InputError:
     """Assert that a call raises a one-line `InputError` that matches the pattern `message`, and return the error."""
-    with pytest.raises(InputError, match=message) as caught:
+    with pytest.raises(InputError, match=message or None) as caught:
         call(*arguments, **options)
     assert "\n" not in str(caught.value)
     return caught.value

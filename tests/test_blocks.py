@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from refusals import expect_error
 from trialogue.blocks import (
     block_masks,
     block_probabilities,
@@ -47,8 +48,7 @@ def test_weights_need_not_sum_to_one() -> None:
     ],
 )
 def test_invalid_weights_are_rejected(weights: Any, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        transitions(weights)
+    expect_error(message, transitions, weights)
 
 
 def test_block_probabilities_are_exact() -> None:
@@ -59,8 +59,7 @@ def test_block_probabilities_are_exact() -> None:
 
 def test_a_flat_list_of_sites_is_rejected() -> None:
     for flat in ([0, 1, 2], np.array([0, 1])):
-        with pytest.raises(InputError, match=r"^blocks=.*give a list of blocks, each a list of sites"):
-            sites_of_blocks(flat)  # type: ignore[arg-type]
+        expect_error(r"^blocks=.*give a list of blocks, each a list of sites", sites_of_blocks, flat)
 
 
 def test_blocks_are_read_from_sites_and_masks() -> None:
@@ -72,7 +71,6 @@ def test_blocks_are_read_from_sites_and_masks() -> None:
     assert torch.equal(block_masks(masks, 3), masks)
     assert sites_of_blocks(masks) == ((0, 1), (2,), (1, 2))
     require_covered("masks", masks[:2])
-    with pytest.raises(InputError, match=r"^masks=\[0\]: "):
-        require_covered("masks", masks[1:])
+    expect_error(r"^masks=\[0\]: ", require_covered, "masks", masks[1:])
     with pytest.raises(InputError, match=r"^block_size=None: give one of block_size, blocks, masks$"):
         require_one_distribution(None, None, None, None, masks=None)

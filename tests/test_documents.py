@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from trialogue.errors import InputError
+from refusals import expect_error
 from trialogue_lab import studies
 from trialogue_lab.ledger import Entry, ledger
 from trialogue_lab.ledger.pages.documents import fill
@@ -43,8 +43,7 @@ def test_a_document_equals_its_filled_template(name: str, entries: list[Entry]) 
 def test_unknown_studies_and_statistics_are_reported(
     expression: str, message: str, entries: list[Entry]
 ) -> None:
-    with pytest.raises(InputError, match=message):
-        fill("{{ " + expression + " }}", entries)
+    expect_error(message, fill, "{{ " + expression + " }}", entries)
 
 
 def test_templates_contain_estimates_statistics_and_counts(entries: list[Entry]) -> None:

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 import torch
 
+from refusals import expect_error
 from trialogue.arrays import checked_device, real_tensor, require_bools, whole_tensor
-from trialogue.errors import InputError, one_of
+from trialogue.errors import one_of
 from trialogue.validation import (
     Count,
     Natural,
@@ -41,9 +42,7 @@ KINDS = [Positive, NonNegative, Share]
 @pytest.mark.parametrize("kind", KINDS, ids=repr)
 @pytest.mark.parametrize("value", NOT_REAL_NUMBERS, ids=repr)
 def test_a_value_that_is_not_a_real_number_is_rejected(kind: object, value: object) -> None:
-    with pytest.raises(InputError, match=r"^field=.*: use ") as error:
-        check("field", value, kind)
-    assert error.value.value is value
+    assert expect_error(r"^field=.*: use ", check, "field", value, kind).value is value
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=repr)
@@ -56,8 +55,7 @@ def test_numbers_of_all_types_are_converted_to_float(kind: object, one: object) 
 
 @pytest.mark.parametrize("value", NOT_INTEGERS, ids=repr)
 def test_a_value_that_is_not_an_integer_is_rejected(value: object) -> None:
-    with pytest.raises(InputError, match=r"^field=.*: use an integer"):
-        check("field", value, Natural)
+    expect_error(r"^field=.*: use an integer", check, "field", value, Natural)
 
 
 @pytest.mark.parametrize("value", [3, np.int64(3), np.uint8(3), torch.tensor(3)], ids=repr)
@@ -98,10 +96,8 @@ def test_integers_of_all_types_are_converted_to_int(value: object) -> None:
     ],
 )
 def test_the_error_contains_field_value_and_hint(call: Callable[[], object], message: str) -> None:
-    with pytest.raises(InputError, match=f"^{message}") as error:
-        call()
-    assert "\n" not in str(error.value)
-    assert len(str(error.value)) < 400
+    error = expect_error(f"^{message}", call)
+    assert len(str(error)) < 400
 
 
 def test_valid_values_are_returned() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from trialogue.errors import InputError
+from refusals import expect_error
 from trialogue.probabilities import checked_distribution, checked_probabilities
 from trialogue.samplers import AdaptiveBlockDynamics
 
@@ -17,11 +17,9 @@ CALLS = (lambda p: AdaptiveBlockDynamics(((0,), (0,)), lambda t: p[None])._log_p
 def test_a_distribution_may_deviate_from_one_by_the_tolerance(call) -> None:
     for sign in (-1, 1):
         call(torch.tensor([0.25, 0.75 + sign * 0.9e-6], dtype=torch.float64))
-        with pytest.raises(InputError):
-            call(torch.tensor([0.25, 0.75 + sign * 1.1e-6], dtype=torch.float64))
+        expect_error("", call, torch.tensor([0.25, 0.75 + sign * 1.1e-6], dtype=torch.float64))
     for wrong in ([math.nan, 1.0], [math.inf, 0.0], [1.5, -0.5]):
-        with pytest.raises(InputError):
-            call(torch.tensor(wrong, dtype=torch.float64))
+        expect_error("", call, torch.tensor(wrong, dtype=torch.float64))
 
 
 def test_probabilities_are_returned_unchanged_and_distributions_are_normalized() -> None:
@@ -45,5 +43,4 @@ def test_probabilities_are_returned_unchanged_and_distributions_are_normalized()
     ],
 )
 def test_invalid_probabilities_are_reported(values: object, shape: tuple[int, ...], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        checked_probabilities("p", values, shape)
+    expect_error(message, checked_probabilities, "p", values, shape)

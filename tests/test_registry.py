@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from refusals import expect_error
 from trialogue.cli import main
 from trialogue.errors import InputError
 from trialogue.generation.verifiers.kinds import KINDS
@@ -68,10 +69,7 @@ def test_a_package_that_is_not_installed_registers_nothing() -> None:
     ],
 )
 def test_unknown_names_and_failed_imports_raise_one_line_errors(name: str, message: str) -> None:
-    with pytest.raises(InputError) as caught:
-        SAMPLERS.find(name)
-    assert str(caught.value).startswith(message)
-    assert "\n" not in str(caught.value)
+    assert str(expect_error("", SAMPLERS.find, name)).startswith(message)
 
 
 def test_registered_objects_of_the_wrong_type_are_rejected() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from refusals import expect_error
 from trialogue.errors import InputError
 from trialogue.storage import atomic_write, make_folder
 
@@ -68,15 +69,11 @@ def test_operating_system_errors_are_reported_in_one_line(
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(Path, "mkdir", refuse)
-    with pytest.raises(InputError, match=r"^path=") as caught:
-        make_folder(tmp_path / "new")
-    assert "\n" not in str(caught.value)
+    expect_error(r"^path=", make_folder, tmp_path / "new")
 
 
 def test_an_existing_file_or_folder_at_the_path_is_reported(tmp_path: Path) -> None:
     atomic_write(tmp_path / "file", "")
     for path in (tmp_path / "file" / "below", tmp_path / "file" / "further" / "below"):
-        with pytest.raises(InputError, match="choose another folder"):
-            atomic_write(path, "")
-    with pytest.raises(InputError, match="choose another name"):
-        atomic_write(tmp_path, "")
+        expect_error("choose another folder", atomic_write, path, "")
+    expect_error("choose another name", atomic_write, tmp_path, "")

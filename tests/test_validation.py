@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from refusals import expect_error
 from trialogue.arrays import Integers, Reals
 from trialogue.errors import InputError
 from trialogue.validation import (
@@ -124,10 +125,8 @@ def test_arguments_of_other_types_are_not_checked() -> None:
     ],
 )
 def test_invalid_values_raise_one_line_errors(arguments: dict[str, object], message: str) -> None:
-    with pytest.raises(InputError, match=message) as caught:
-        validated_function(**arguments)  # type: ignore[arg-type]
-    assert "\n" not in str(caught.value)
-    assert caught.value.field == next(iter(arguments))
+    caught = expect_error(message, validated_function, **arguments)
+    assert caught.field == next(iter(arguments))
 
 
 def test_an_unknown_keyword_raises_a_type_error() -> None:
@@ -156,5 +155,4 @@ def test_arguments_of_a_class_are_validated_before_post_init() -> None:
         ({"low": 2.0}, "low=2.0: use at most high = 1"),
         ({"low": 0.0, "steps": [0]}, "steps=0: item 1: use at least 1"),
     ):
-        with pytest.raises(InputError, match=re.escape(message)):
-            Interval(**arguments)  # type: ignore[arg-type]
+        expect_error(re.escape(message), Interval, **arguments)

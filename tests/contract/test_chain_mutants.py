@@ -6,9 +6,9 @@ import torch
 from contract.test_chains import BLOCKS, ISING, MODELS, REQUIRED, distribution
 from mutants import chains as mutants
 from mutants import streams
+from refusals import expect_error
 from samplers.chains.small_models import FunctionEnergy
 from trialogue.data import Ising
-from trialogue.errors import InputError
 from trialogue.samplers import BlockDynamics, BlockGibbs, Gibbs
 from trialogue.samplers.chains import engine
 from trialogue.testing import chains as distributions
@@ -104,11 +104,9 @@ def test_samples_of_another_path_are_rejected(monkeypatch):
 
 
 def test_an_unknown_target_must_be_given():
-    with pytest.raises(InputError, match="target=None: Conditionals has no energies"):
-        check_chain(Gibbs(), MODELS["masked"])
+    expect_error("target=None: Conditionals has no energies", check_chain, Gibbs(), MODELS["masked"])
     check_chain(Gibbs(), MODELS["masked"], target=MODELS["masked"].probabilities())
     anywhere = FunctionEnergy(lambda x: x.double().sum(1), vocab_size=3)
-    with pytest.raises(InputError, match="sites=None: give a number, because FunctionEnergy"):
-        check_chain(Gibbs(), anywhere)
+    expect_error("sites=None: give a number, because FunctionEnergy", check_chain, Gibbs(), anywhere)
     check_chain(Gibbs("sweep"), anywhere, sites=2)
     check_chain(BlockGibbs(2), Ising(torch.zeros(2, 2), torch.tensor([0.3, -0.2])))

@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import pytest
 import torch
 
+from refusals import expect_error
 from trialogue.errors import InputError
 from trialogue.oracles import Verifier
 from trialogue.samplers import SAMPLERS, Sampler, SequentialMonteCarlo, generate
@@ -89,8 +90,7 @@ def test_a_missing_verifier_is_reported(sampler):
         assert len(generate(LONG.table(), sampler=sampler).sequences()) == 1
         return
     for call in RUNS:
-        with pytest.raises(InputError, match=f"verifier=None: {type(sampler).__name__} needs a verifier"):
-            call(sampler, LONG.table())
+        expect_error(f"verifier=None: {type(sampler).__name__} needs a verifier", call, sampler, LONG.table())
 
 
 def test_a_class_instead_of_a_sampler_is_rejected(sampler):

@@ -5,8 +5,8 @@ import torch
 
 from contract.test_chains import MODELS
 from mutants import sequence_models as mutants
+from refusals import expect_error
 from trialogue.data import Ising, PottsChain, ising_grid
-from trialogue.errors import InputError
 from trialogue.models import MaskedTransformer, Transformer, TransformerConfig
 from trialogue.samplers import ChainRule
 from trialogue.testing import check_energy, check_joint, check_masked
@@ -78,10 +78,8 @@ def test_the_contracts_reject_faulty_models(mutant, check, message):
 
 
 def test_the_checked_methods_must_exist():
-    with pytest.raises(InputError, match="model='Energies': it is not an instance of `Masked`"):
-        check_masked(MODELS["energy"])
-    with pytest.raises(InputError, match="model='Conditionals': it is not an instance of `Energy`"):
-        check_energy(MODELS["masked"])
+    expect_error("model='Energies': it is not an instance of `Masked`", check_masked, MODELS["energy"])
+    expect_error("model='Conditionals': it is not an instance of `Energy`", check_energy, MODELS["masked"])
 
 
 def test_another_distribution_is_rejected():

@@ -9,8 +9,8 @@ import pytest
 import torch
 from tokenizers import Tokenizer, models
 
+from refusals import expect_error
 from trialogue.data import Clone, Clones
-from trialogue.errors import InputError
 from trialogue.tensor_files import write_tensors
 
 TOKENS = torch.tensor([[0, 1, 2], [2, 2, 0]])
@@ -127,21 +127,15 @@ def test_damaged_folders_have_one_line_errors(
 ) -> None:
     folder_of(tmp_path / "out")
     spoil(tmp_path / "out")
-    with pytest.raises(InputError, match=message) as error:
-        list(Clones(tmp_path / "out"))
-    assert "\n" not in str(error.value)
+    expect_error(message, lambda: list(Clones(tmp_path / "out")))
 
 
 def test_clones_of_different_texts_cannot_be_mixed(tmp_path: Path) -> None:
     folder_of(tmp_path)
-    with pytest.raises(InputError, match="tokenizer"):
-        Clones.create(tmp_path, tokenizer("b", "a"), length=3, vocab_size=3)
-    with pytest.raises(InputError, match="length 3"):
-        Clones.create(tmp_path, tokenizer("a", "b"), length=4, vocab_size=3)
-    with pytest.raises(InputError, match="3 tokens below"):
-        Clones(tmp_path).add(Clone(name="short", tokens=TOKENS[:, :2]))
-    with pytest.raises(InputError, match="text, layers-2"):
-        Clones(tmp_path)["layers-9"]
+    expect_error("tokenizer", Clones.create, tmp_path, tokenizer("b", "a"), length=3, vocab_size=3)
+    expect_error("length 3", Clones.create, tmp_path, tokenizer("a", "b"), length=4, vocab_size=3)
+    expect_error("3 tokens below", Clones(tmp_path).add, Clone(name="short", tokens=TOKENS[:, :2]))
+    expect_error("text, layers-2", lambda: Clones(tmp_path)["layers-9"])
 
 
 @pytest.mark.parametrize(
@@ -158,6 +152,5 @@ def test_clones_of_different_texts_cannot_be_mixed(tmp_path: Path) -> None:
     ],
 )
 def test_invalid_clone_fields_are_rejected(field: str, value: object) -> None:
-    with pytest.raises(InputError) as error:
-        Clone(**{"name": "text", "tokens": TOKENS, field: value})  # type: ignore[arg-type]
-    assert error.value.field == field
+    error = expect_error("", Clone, **{"name": "text", "tokens": TOKENS, field: value})
+    assert error.field == field

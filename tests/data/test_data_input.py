@@ -4,11 +4,10 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-import pytest
 import torch
 
+from refusals import expect_error
 from trialogue.data import Dyck, Ising, PottsChain, Table
-from trialogue.errors import InputError
 from trialogue.samplers import generate
 
 PAIR = torch.tensor([[0.0, 1.0], [1.0, 0.0]], dtype=torch.float64)
@@ -59,9 +58,7 @@ CALLS: list[tuple[Callable[[], object], str]] = [
 
 def test_invalid_input_is_reported_in_one_line() -> None:
     for call, message in CALLS:
-        with pytest.raises(InputError, match=f"^{message}") as error:
-            call()
-        assert "\n" not in str(error.value)
+        expect_error(f"^{message}", call)
 
 
 def test_numpy_and_tensor_numbers_are_accepted() -> None:

@@ -12,6 +12,7 @@ from uuid import uuid4
 import pytest
 import torch
 
+from refusals import expect_error
 from trialogue.cli import main
 from trialogue.errors import InputError
 from trialogue.executors import executor_of
@@ -44,8 +45,7 @@ def test_every_item_is_processed_once_by_at_most_two_processes(tmp_path: Path) -
             done = list(crew.done([[1, 2], [3], [4, 5]]))
             assert sorted(done) == [(item, (item**2, 2)) for item in range(1, 6)]
         assert len(list(tmp_path.iterdir())) <= 2
-        with pytest.raises(InputError, match="item=-1: use another"):
-            list(crew.done([[1], [-1]]))
+        expect_error("item=-1: use another", list, crew.done([[1], [-1]]))
 
 
 def make_locate() -> Callable[[int], tuple[int, str]]:
@@ -100,18 +100,15 @@ def test_a_process_is_not_restarted_when_it_uses_more_memory(tmp_path: Path) -> 
     ],
 )
 def test_an_invalid_name_is_reported(name: str, line: str) -> None:
-    with pytest.raises(InputError) as error:
-        executor_of(name)
-    assert str(error.value) == line
+    assert str(expect_error("", executor_of, name)) == line
 
 
 @pytest.mark.parametrize("name", ["ray", "ray:auto", "ray://head:10001"])
 def test_a_missing_extra_is_reported(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(InputError) as error:
-        executor_of(name)
+    error = expect_error("", executor_of, name)
     hint = "it is not installed: pip install 'trialogue[ray]'"
-    assert (error.value.value, error.value.hint) == (name, hint)
+    assert (error.value, error.hint) == (name, hint)
 
 
 @pytest.mark.parametrize("form", ["ray:{}", "ray://{}"])

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import trialogue
+from refusals import expect_error
 from trialogue.errors import InputError
 from trialogue.executors import executor_of
 from trialogue.executors.ray_cluster import RayCluster, _actor, _Actors
@@ -148,9 +149,8 @@ def test_the_item_of_a_dead_worker_is_processed_by_another_worker(error: Excepti
 def test_an_item_that_kills_its_workers_is_reported_in_abbreviated_form() -> None:
     item = tuple((place, 0) for place in range(1000))
     cluster = Cluster(lambda number, method, _: DEAD if method == "do" else healthy(number, method, None))
-    with pytest.raises(InputError, match=r"4 workers died while processing \(\(0, 0\)") as error:
-        list(cluster.crew(4).done([[item]]))
-    assert len(str(error.value)) < 500
+    error = expect_error(r"4 workers died while processing \(\(0, 0\)", list, cluster.crew(4).done([[item]]))
+    assert len(str(error)) < 500
 
 
 @pytest.mark.parametrize(
@@ -185,8 +185,7 @@ def test_an_actor_that_raised_an_error_is_ended() -> None:
 
     cluster = Cluster(respond)
     crew = cluster.crew(1)
-    with pytest.raises(InputError, match="coin=1: use another"):
-        list(crew.done([[1]]))
+    expect_error("coin=1: use another", list, crew.done([[1]]))
     crew.end()
     assert cluster.calls[-1] == (0, "end")
 

@@ -8,8 +8,7 @@ import pytest
 import torch
 
 from models.tiny_pretrained import tiny_oracle, tiny_tokenizer
-from refusals import commands_without_expected_error
-from trialogue.errors import InputError
+from refusals import commands_without_expected_error, expect_error
 from trialogue.models.tokenization import Tokenization
 from trialogue.oracles import next_log_probs
 from trialogue.samplers import generate
@@ -61,15 +60,13 @@ def test_invalid_messages_are_reported(messages, message):
     if message is None:
         assert TOKENIZATION.chat(messages)
         return
-    with pytest.raises(InputError, match=f"^{message}"):
-        TOKENIZATION.chat(messages, system="y")
+    expect_error(f"^{message}", TOKENIZATION.chat, messages, system="y")
 
 
 def test_errors_of_the_template_are_reported(monkeypatch):
     monkeypatch.setattr(TOKENIZATION.tokenizer, "chat_template", "{{ raise_exception('no system here') }}")
     message = r"messages=\['user'\]: the chat template of the model does not accept these messages: .*no sys"
-    with pytest.raises(InputError, match=message):
-        TOKENIZATION.chat("hi")
+    expect_error(message, TOKENIZATION.chat, "hi")
 
 
 def test_records_contain_the_conversation(shell):

@@ -3,9 +3,7 @@
 import io
 from pathlib import Path
 
-import pytest
-
-from trialogue.errors import InputError
+from refusals import expect_error
 from trialogue.generation.prompts import Prompt, prompts_from_texts, read_prompts
 
 
@@ -50,16 +48,12 @@ WRONG: list[tuple[str | bytes, str]] = [
 
 def test_an_invalid_line_is_reported(tmp_path):
     for content, words in WRONG:
-        with pytest.raises(InputError) as caught:
-            read(tmp_path, content)
-        assert words in str(caught.value)
+        assert words in str(expect_error("", read, tmp_path, content))
 
 
 def test_a_missing_file_is_reported(tmp_path):
-    with pytest.raises(InputError, match="cannot be read: No such file"):
-        read_prompts(str(tmp_path / "none.jsonl"))
-    with pytest.raises(InputError, match="cannot be read: Is a directory"):
-        read_prompts(str(tmp_path))
+    expect_error("cannot be read: No such file", read_prompts, str(tmp_path / "none.jsonl"))
+    expect_error("cannot be read: Is a directory", read_prompts, str(tmp_path))
 
 
 def test_ids_determine_the_random_streams():

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from models.tiny_pretrained import tiny_oracle
+from refusals import expect_error
 from trialogue.errors import InputError
 from trialogue.generation.verifiers.kinds import KINDS, VerifierKind, VerifierRequest
 from trialogue.models.hub.opening import Pretrained, TextModel, open_pretrained
@@ -188,5 +189,4 @@ def test_a_registered_kind_of_model_is_opened_by_its_name(monkeypatch, run, tmp_
     assert (opened.name, opened.settings) == ("any:thing", {"device": "cpu"})
     (tmp_path / "shelf:x").mkdir()
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError, match="its files cannot be loaded"):
-        open_pretrained("shelf:x")
+    expect_error("its files cannot be loaded", open_pretrained, "shelf:x")

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from models.small_encoder_decoders import small_network
+from refusals import expect_error
 from trialogue.data.parallel.vocabulary import SubwordVocabulary
 from trialogue.errors import InputError
 from trialogue.generation.translation.lines import LineResult, LineTranslator
@@ -99,25 +100,19 @@ def test_a_saved_model_can_be_opened(folder):
     assert model.max_length == 6
     assert model.vocabulary.identity == WORDS.identity
     assert json.loads((folder / "model" / CARD).read_text())["text"] == "pairs"
-    with pytest.raises(InputError, match="use the network of the model"):
-        TranslationModel.open(folder / "twin").refiner()
+    expect_error("use the network of the model", TranslationModel.open(folder / "twin").refiner)
 
 
 def test_folders_without_a_valid_model_are_rejected(folder, tmp_path):
-    with pytest.raises(InputError) as error:
-        TranslationModel.open(tmp_path)
-    assert error.value.field == "model"
+    assert expect_error("", TranslationModel.open, tmp_path).field == "model"
     other = tmp_path / "other"
     TranslationModel.open(folder / "model").save(other, {})
     SubwordVocabulary.train(TEXTS, 263).save(other / VOCABULARY)
-    with pytest.raises(InputError, match="vocabulary of another model"):
-        TranslationModel.open(other)
+    expect_error("vocabulary of another model", TranslationModel.open, other)
     TranslationModel(SubwordVocabulary.train(TEXTS, 263), model_networks(folder)).save(other, {})
-    with pytest.raises(InputError, match="264 tokens and its vocabulary 263"):
-        TranslationModel.open(other)
+    expect_error("264 tokens and its vocabulary 263", TranslationModel.open, other)
     (other / CARD).write_text("[]")
-    with pytest.raises(InputError, match="it has no valid"):
-        TranslationModel.open(other)
+    expect_error("it has no valid", TranslationModel.open, other)
 
 
 def model_networks(folder):

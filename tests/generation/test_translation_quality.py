@@ -1,7 +1,7 @@
 import pytest
 import sacrebleu
 
-from trialogue.errors import InputError
+from refusals import expect_error
 from trialogue.generation.translation.scores import quality, stutter
 
 REFERENCES = ["the cat sat on the mat .", "a dog had had enough of it", "we go home now together"]
@@ -33,7 +33,5 @@ def test_stutter_follows_the_definition_in_the_claims():
 
 
 def test_unequal_numbers_of_lines_are_rejected():
-    with pytest.raises(InputError, match="2 outputs and 1 references"):
-        quality(["a", "b"], ["a"])
-    with pytest.raises(InputError, match="0 outputs"):
-        stutter([], [])
+    expect_error("2 outputs and 1 references", quality, ["a", "b"], ["a"])
+    expect_error("0 outputs", stutter, [], [])

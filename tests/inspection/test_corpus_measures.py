@@ -8,6 +8,7 @@ import pytest
 import torch
 import transformers
 
+from refusals import expect_error
 from trialogue.data import Clone, Clones
 from trialogue.data.corpus.documents import passages_of
 from trialogue.errors import InputError
@@ -68,8 +69,7 @@ def test_topics_equal_those_of_the_command(
     assert len(list((tmp_path / "kept").iterdir())) == 2
     few = Material()
     few.documents = synthetic_documents()[:3]
-    with pytest.raises(InputError, match="at least 8 passages of 40 words"):
-        TopicRatios().require(subject, few, Effort())
+    expect_error("at least 8 passages of 40 words", TopicRatios().require, subject, few, Effort())
 
 
 @pytest.mark.parametrize(
@@ -93,10 +93,9 @@ def test_only_model_dependent_errors_name_the_model(
     monkeypatch.setattr(topics, "measured", fails)
     material = Material()
     material.documents = synthetic_documents()
-    with pytest.raises(InputError) as raised:
-        TopicRatios().take(subject, material, Effort(), lambda _: None)
-    assert raised.value.field == reported_field
-    assert re.fullmatch(hint, raised.value.hint)
+    raised = expect_error("", TopicRatios().take, subject, material, Effort(), lambda _: None)
+    assert raised.field == reported_field
+    assert re.fullmatch(hint, raised.hint)
 
 
 def test_losses_on_clones_equal_those_of_the_command(subject: Subject, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 
 from models.test_pretrained_masked import WORDS, network, save, tokenizer, word_log_probs
 from models.tiny_pretrained import save_tiny, tiny_model, tiny_tokenizer
-from refusals import calls_without_expected_error
+from refusals import calls_without_expected_error, expect_error
 from trialogue.data import Clone, Clones, ManyBody
 from trialogue.errors import InputError
 from trialogue.inspection.interaction_order import clone_scorers, reading
@@ -228,8 +228,7 @@ def test_saturation_step() -> None:
     assert saturation_step([1, 2, 3, 4], [4.0, 2.1, 2.09, 2.0], 0.01) == 4
     assert saturation_step([1, 2, 3], [4.0, 2.0, 5.0]) == 2
     assert saturation_step([7], [1.0]) == 7
-    with pytest.raises(InputError, match="losses"):
-        saturation_step([1, 2], [1.0])
+    expect_error("losses", saturation_step, [1, 2], [1.0])
 
 
 def test_checkpoints_are_sorted_by_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,8 +246,7 @@ def test_checkpoints_are_sorted_by_step(tmp_path: Path, monkeypatch: pytest.Monk
         save_tiny(tmp_path / "trainer" / f"checkpoint-{step}")
     assert [one.step for one in checkpoints_of(tmp_path / "trainer")] == [500, 1000]
     assert [one.step for one in checkpoints_of(tmp_path / "trainer" / "checkpoint-500")] == [None]
-    with pytest.raises(InputError, match="neither a model"):
-        checkpoints_of(tmp_path)
+    expect_error("neither a model", checkpoints_of, tmp_path)
     # A short name takes precedence over a folder with results of the same name.
     monkeypatch.chdir(tmp_path)
     Path("smollm2").mkdir()
@@ -313,9 +311,7 @@ def test_unsuitable_models_are_reported_in_one_line(
     make: Callable[[Path], Path], message: str, tmp_path: Path
 ) -> None:
     clones = clones_of(tmp_path / "clones", words(), 13, text=rows_of(words()))
-    with pytest.raises(InputError, match=message) as error:
-        list(clone_losses([make(tmp_path / "model")], clones, device="cpu"))
-    assert "\n" not in str(error.value)
+    expect_error(message, list, clone_losses([make(tmp_path / "model")], clones, device="cpu"))
 
 
 def test_tokenizer_that_changes_the_text_is_rejected(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import torch
 import transformers
 
 from models.tiny_pretrained import tiny_model, tiny_tokenizer
-from trialogue.errors import InputError
+from refusals import expect_error
 from trialogue.inspection.measures.copying import Copying
 from trialogue.inspection.measures.decoding import DecodingRules
 from trialogue.inspection.measures.measure import Effort, Material
@@ -93,8 +93,7 @@ def test_remote_code_requires_permission(
     head = next(place for name, place in code.items() if "For" in name).removeprefix("own.")
     code_fields = {"auto_map": code, "model_type": "own-masked" if masked else "own", "architectures": [head]}
     (folder / "config.json").write_text(json.dumps(config | code_fields))
-    with pytest.raises(InputError, match="If you trust it"):
-        Subject.load(folder)
+    expect_error("If you trust it", Subject.load, folder)
     subject = Subject.load(folder, remote_code=True)
     assert (subject.kind, type(subject.model).__name__) == (kind, head)
     tokens = subject.ordinary_tokens[:6][None]

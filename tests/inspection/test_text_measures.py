@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from models.tiny_pretrained import tiny_model, tiny_tokenizer
+from refusals import expect_error
 from trialogue.data import Table
 from trialogue.errors import InputError
 from trialogue.inspection.coherence import Runs
@@ -144,9 +145,7 @@ def test_patterns_longer_than_the_sliding_window_are_rejected() -> None:
 def test_nonfinite_numbers_are_rejected() -> None:
     assert single_quantity("loss", Point(1.0)).record()["points"] == [{"value": 1.0}]
     for point in (Point(math.nan), Point(1.0, -math.inf, 2.0)):
-        with pytest.raises(InputError, match=r".loss. is not finite") as raised:
-            single_quantity("loss", point).record()
-        assert raised.value.field == "model"
+        assert expect_error(r".loss. is not finite", single_quantity("loss", point).record).field == "model"
 
 
 def test_passages_are_spread_over_documents() -> None:

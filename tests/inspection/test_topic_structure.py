@@ -11,7 +11,7 @@ import pytest
 import torch
 import transformers
 
-from refusals import calls_without_expected_error
+from refusals import calls_without_expected_error, expect_error
 from trialogue import cli
 from trialogue.data.corpus.documents import Passage, passages_of
 from trialogue.errors import InputError
@@ -228,8 +228,7 @@ def test_words_of_several_tokens_are_counted() -> None:
     words = single_token_words(two, 2)
     assert (words.names, words.several, words.occurrences, words.several_kinds) == (["baba"], 3, 6, 1)
     assert tokenize_passages(pieces, ["the baba badibabi"], max_length=2)[0].several == []
-    with pytest.raises(InputError, match="no word is a single token in at least 4 passages"):
-        single_token_words(two, 4)
+    expect_error("no word is a single token in at least 4 passages", single_token_words, two, 4)
 
 
 def _pieces() -> Any:
@@ -288,8 +287,7 @@ def test_invalid_input_is_reported_in_one_line(corpus: list[Passage], measuremen
 def test_model_without_attention_weights_is_rejected() -> None:
     config = transformers.BertConfig(**SMALL, num_attention_heads=2, attn_implementation="sdpa")
     hint = "'sdpa' does not return attention weights. Load it with attn_implementation='eager'"
-    with pytest.raises(InputError, match=hint):
-        AttendingModel(transformers.BertModel(config), synthetic_tokenizer(), name="bert")
+    expect_error(hint, AttendingModel, transformers.BertModel(config), synthetic_tokenizer(), name="bert")
     recurrent = transformers.MambaModel(
         transformers.MambaConfig(vocab_size=42, hidden_size=16, num_hidden_layers=1)
     )

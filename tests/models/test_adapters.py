@@ -10,6 +10,7 @@ import transformers
 
 from models import test_pretrained_masked as bert
 from models.tiny_pretrained import next_distribution, save_tiny, tiny_model, tiny_tokenizer
+from refusals import expect_error
 from trialogue.errors import InputError
 from trialogue.generation.custom_generate import decoding
 from trialogue.models.hub.attention_weights import AttendingModel, load_attending
@@ -121,17 +122,14 @@ def test_adapter_of_different_model_is_rejected(tmp_path: Path, other: dict[str,
     config = json.loads(described.read_text()) | {"base_model_name_or_path": str(tmp_path / "other")}
     described.write_text(json.dumps(config))
     words = f"model='.*adapter': it is not an adapter of '.*other', {message}"
-    with pytest.raises(InputError, match=words) as caught:
-        load_pretrained(tmp_path / "adapter")
-    assert "\n" not in str(caught.value)
+    expect_error(words, load_pretrained, tmp_path / "adapter")
 
 
 def test_pickled_and_prompt_adapters_are_rejected(tmp_path: Path) -> None:
     peft = pytest.importorskip("peft")
     save_adapted_model(tmp_path)
     (tmp_path / "adapter" / "adapter_model.safetensors").unlink()
-    with pytest.raises(InputError, match="the adapter has no safetensors weights"):
-        load_pretrained(tmp_path / "adapter")
+    expect_error("the adapter has no safetensors weights", load_pretrained, tmp_path / "adapter")
     prompts = peft.PromptTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=2)
     with pytest.raises(InputError, match="its adapter extends the prompt"):
         PretrainedOracle(peft.get_peft_model(tiny_model(), prompts), tiny_tokenizer())
@@ -141,5 +139,4 @@ def test_missing_peft_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("trialogue.models.hub.adapters.find_spec", lambda name: None)
     (tmp_path / "adapter_config.json").write_text('{"base_model_name_or_path": "someone/base"}')
     message = r"it is an adapter of 'someone/base'\. Install peft to load it \(`pip install peft`\)"
-    with pytest.raises(InputError, match=message):
-        load_pretrained(tmp_path)
+    expect_error(message, load_pretrained, tmp_path)

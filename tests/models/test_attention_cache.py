@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from models.random_transformer import small
+from refusals import expect_error
 from trialogue.errors import InputError
 from trialogue.models import Transformer
 from trialogue.models.caching.attention_cache import AttentionCache
@@ -237,5 +238,4 @@ def test_empty_inputs_and_invalid_arguments() -> None:
     assert context.features(nothing[:, None], nothing, nothing, nothing).shape == (0, 16)
     with pytest.raises(InputError, match="larger context"):
         context.features(torch.zeros(2, 1, dtype=torch.int64), empty, empty + 1, torch.arange(2))
-    with pytest.raises(InputError, match="not recorded"):
-        context.hidden(features, 1)
+    expect_error("not recorded", context.hidden, features, 1)

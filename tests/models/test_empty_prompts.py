@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from models.tiny_pretrained import tiny_model, tiny_oracle, tiny_tokenizer
+from refusals import expect_error
 from trialogue import exact_distribution, generate, stream, truncated
 from trialogue.cli import main
 from trialogue.data import Table
-from trialogue.errors import InputError
 from trialogue.models import Transformer, TransformerConfig
 from trialogue.models.hub.pretrained import PretrainedOracle
 from trialogue.models.networks.text_network import save_text_network
@@ -82,10 +82,7 @@ def test_empty_prompt_without_bos_is_rejected() -> None:
         lambda: generate(oracle, max_new_tokens=2),
         lambda: prefix_tree(oracle, max_new_tokens=2),
     ):
-        with pytest.raises(
-            InputError, match=r"^prompts=\[\]: the model cannot continue an empty prompt and has no BOS"
-        ):
-            run()
+        expect_error(r"^prompts=\[\]: the model cannot continue an empty prompt and has no BOS", run)
 
 
 def test_empty_prompt_is_empty_prefix_if_supported() -> None:

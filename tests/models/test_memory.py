@@ -7,6 +7,7 @@ import torch
 
 from models.tiny_gguf import write_gguf
 from models.tiny_pretrained import save_tiny, tiny_model
+from refusals import expect_error
 from trialogue.errors import InputError
 from trialogue.models.hub import memory
 from trialogue.models.hub.memory import conversion_size, free_memory, require_memory
@@ -95,14 +96,12 @@ def test_memory_is_checked_before_loading_and_packing(
         monkeypatch.setattr(memory, "free_memory", lambda: free)
 
     set_free_memory(4 * numbers - 1)
-    with pytest.raises(InputError, match=r"model=.*need"):
-        load_pretrained(half, device="cpu", packed=False)
+    expect_error(r"model=.*need", load_pretrained, half, device="cpu", packed=False)
     load_pretrained(stored, device="cpu", packed=False)
     set_free_memory(4 * numbers)
     load_pretrained(half, device="cpu", packed=False)
     set_free_memory(1000)
-    with pytest.raises(InputError, match=r"model=.*need"):
-        load_pretrained(tmp_path / "file.gguf", device="cpu", packed=False)
+    expect_error(r"model=.*need", load_pretrained, tmp_path / "file.gguf", device="cpu", packed=False)
     if "int8" in available():
         for model in (stored, tmp_path / "file.gguf"):
             for weights in ("float32", "int8", "auto"):

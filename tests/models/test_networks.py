@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import pytest
 from torch import nn
 
+from refusals import expect_error
 from trialogue.errors import InputError
 from trialogue.models import Transformer, TransformerConfig, register_network
 from trialogue.models.networks import registry
@@ -31,14 +32,12 @@ def test_registrations_are_found_by_name_and_by_class(monkeypatch: pytest.Monkey
 
     class Subclass(ExampleNetwork): ...
 
-    with pytest.raises(InputError, match="@register_network"):
-        registration_of(Subclass)
+    expect_error("@register_network", registration_of, Subclass)
     with pytest.raises(InputError, match=r"Transformer is already registered"):
         register_network("transformer", ExampleConfig)(Subclass)
     with pytest.raises(InputError, match=r"ExampleNetwork is already registered"):
         register_network("example", ExampleConfig)(Subclass)
-    with pytest.raises(InputError, match=r"unknown.*transformer, example"):
-        registered("unknown")
+    expect_error(r"unknown.*transformer, example", registered, "unknown")
 
 
 def test_built_in_networks_are_imported_on_demand() -> None:

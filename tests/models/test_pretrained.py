@@ -10,6 +10,7 @@ from models.packed.test_cache_check import shift_positions
 from models.ragged_schedule import fresh_pass as fresh
 from models.ragged_schedule import largest_error
 from models.tiny_pretrained import save_tiny, tiny_model, tiny_oracle, tiny_tokenizer
+from refusals import expect_error
 from trialogue.errors import InputError
 from trialogue.models.caching import position_cache
 from trialogue.models.hub.pretrained import PretrainedOracle, load_pretrained
@@ -121,8 +122,7 @@ def test_wrong_cache_is_rejected(monkeypatch, dtype, scale):
     original = position_cache.PositionCache.__init__
     monkeypatch.setattr(position_cache.PositionCache, "__init__", _overwrite_with_padding(original))
     if scale > 1:
-        with pytest.raises(InputError, match=r"cached passes differ"):
-            PretrainedOracle(model, tiny_tokenizer())
+        expect_error(r"cached passes differ", PretrainedOracle, model, tiny_tokenizer())
 
 
 def test_recomputing_gives_equal_samples_and_counts_positions():
@@ -191,8 +191,7 @@ def test_hidden_states_equal_transformers(kind):
                 assert torch.allclose(
                     context.hidden(features, layer)[row], output.hidden_states[layer][0, -1], atol=1e-4
                 )
-    with pytest.raises(InputError, match=r"layers=2: must be -1"):
-        oracle.open(1, 4, (2,))
+    expect_error(r"layers=2: must be -1", oracle.open, 1, 4, (2,))
 
 
 def test_end_tokens_are_merged():
@@ -280,8 +279,7 @@ NEVER_CACHED = {
 def test_models_without_valid_cache_need_recompute(kind):
     make, message = NEVER_CACHED[kind]
     model = make()
-    with pytest.raises(InputError, match=message):
-        PretrainedOracle(model, tiny_tokenizer(), name="old")
+    expect_error(message, PretrainedOracle, model, tiny_tokenizer(), name="old")
     oracle = PretrainedOracle(model, tiny_tokenizer(), recompute=True)
     with torch.inference_mode():
         assert max(largest_error(oracle, seed, memory=1) for seed in range(4)) < 1e-3
@@ -334,8 +332,7 @@ def test_windows_with_other_config_names_are_checked(monkeypatch, kind, stated, 
     assert oracle.window == window
     oracle.open(1, 64 if window is None else window)
     if window is not None:
-        with pytest.raises(InputError, match=f"local attends within a sliding window of {window} tokens"):
-            oracle.open(1, window + 1)
+        expect_error(f"local attends within a sliding window of {window} tokens", oracle.open, 1, window + 1)
 
 
 def test_models_load_from_folders(tmp_path):
@@ -373,9 +370,7 @@ def save_truncated(folder):
     ids=["missing", "gguf", "no-tokenizer", "pickled", "cut-short"],
 )
 def test_loading_errors_explain_the_reason(tmp_path, make, message):
-    with pytest.raises(InputError, match=message) as error:
-        load_pretrained(make(tmp_path))
-    assert "\n" not in str(error.value)
+    expect_error(message, load_pretrained, make(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -383,18 +378,12 @@ def test_loading_errors_explain_the_reason(tmp_path, make, message):
     ["nowhere", "cuda:99", "meta", *([] if torch.backends.cuda.is_built() else ["cuda"])],
 )
 def test_missing_devices_are_reported(device):
-    with pytest.raises(InputError, match=f"device='{device}': it cannot be used here: ") as error:
-        load_pretrained("anything", device=device)
-    assert "\n" not in str(error.value)
+    expect_error(f"device='{device}': it cannot be used here: ", load_pretrained, "anything", device=device)
 
 
 def test_invalid_arguments_are_reported():
     oracle = tiny_oracle()
-    with pytest.raises(InputError, match=r"dtype='int8'"):
-        load_pretrained("anything", dtype="int8")
-    with pytest.raises(InputError, match=r"batch_size=0: use at least 1"):
-        tiny_oracle(batch_size=0)
-    with pytest.raises(InputError, match=r"capacity=300|max_new_tokens|prompts"):
-        generate(oracle, [[5] * 300], max_new_tokens=2)
-    with pytest.raises(InputError, match=r"texts and token ids"):
-        generate(oracle, ["yes", [3]], max_new_tokens=2)
+    expect_error(r"dtype='int8'", load_pretrained, "anything", dtype="int8")
+    expect_error(r"batch_size=0: use at least 1", tiny_oracle, batch_size=0)
+    expect_error(r"capacity=300|max_new_tokens|prompts", generate, oracle, [[5] * 300], max_new_tokens=2)
+    expect_error(r"texts and token ids", generate, oracle, ["yes", [3]], max_new_tokens=2)

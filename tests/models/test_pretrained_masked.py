@@ -13,6 +13,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from torch import Tensor
 
 from models.tiny_pretrained import save_tiny
+from refusals import expect_error
 from trialogue.errors import InputError
 from trialogue.models.hub.checkpoint_loading import load_checkpoint
 from trialogue.models.hub.pretrained_masked import PretrainedMasked, load_pretrained_masked
@@ -182,9 +183,7 @@ def test_loading_errors_explain_the_reason(tmp_path: Path) -> None:
         (save_tiny(tmp_path / "causal"), r"its files cannot be loaded: Unrecognized configuration class"),
         (save(tmp_path / "no mask", mask=False), r"its tokenizer has no mask token"),
     ):
-        with pytest.raises(InputError, match=message) as error:
-            load_pretrained_masked(folder)
-        assert "\n" not in str(error.value)
+        expect_error(message, load_pretrained_masked, folder)
 
 
 @pytest.mark.parametrize(("kind", "longest"), [("Bert", 12), ("Roberta", 11), ("MPNet", 10)])
@@ -196,18 +195,16 @@ def test_positions_reserved_for_padding_are_not_counted(kind: str, longest: int)
     oracle = PretrainedMasked(getattr(transformers, f"{kind}ForMaskedLM")(own), tokenizer())
     assert oracle.max_length == longest
     assert oracle.site_log_probs(torch.full((1, longest), 6)).shape == (1, longest, VOCAB)
-    with pytest.raises(InputError, match=f"has {longest} positions"):
-        oracle.site_log_probs(torch.full((1, longest + 1), 6))
+    expect_error(f"has {longest} positions", oracle.site_log_probs, torch.full((1, longest + 1), 6))
 
 
 def test_remote_code_is_reported_and_not_run(tmp_path: Path) -> None:
     classes = {"AutoConfig": "own.Own", "AutoModelForMaskedLM": "own.Own", "AutoModelForCausalLM": "own.Own"}
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "own", "auto_map": classes}))
     (tmp_path / "own.py").write_text("raise SystemExit")
-    with pytest.raises(
-        InputError, match="code from its repository, which is not supported for masked models"
-    ):
-        load_pretrained_masked(tmp_path)
+    expect_error(
+        "code from its repository, which is not supported for masked models", load_pretrained_masked, tmp_path
+    )
     with pytest.raises(InputError, match=r"code from its repository\. If you trust it, use remote_code=True"):
         load_checkpoint("CausalLM", tmp_path)
 
@@ -222,17 +219,12 @@ def test_invalid_input_raises_one_line_errors() -> None:
         (lambda: model.site_log_probs(several), r"tokens=13: tiny has 12 positions"),
     ]
     for call, message in calls:
-        with pytest.raises(InputError, match=message) as error:
-            call()
-        assert "\n" not in str(error.value)
+        expect_error(message, call)
 
 
 def test_texts_of_different_lengths_need_padding() -> None:
     own = tokenizer.__wrapped__()
     own.pad_token = None
     model = PretrainedMasked(network(), own, name="tiny")
-    with pytest.raises(
-        InputError, match=r"has no padding token\. Encode texts of different lengths separately"
-    ):
-        model.encode(TEXTS)
+    expect_error(r"has no padding token\. Encode texts of different lengths separately", model.encode, TEXTS)
     assert model.encode(TEXTS[:1]).shape == (1, 8)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from models.tiny_pretrained import tiny_model, tiny_oracle, tiny_tokenizer
+from refusals import expect_error
 from trialogue.data import Table
 from trialogue.errors import InputError
 from trialogue.models.hub.pretrained import PretrainedOracle
@@ -142,8 +143,7 @@ def test_end_tokens_are_processed_separately() -> None:
     ],
 )
 def test_invalid_scores_are_rejected(process: Callable[[Tensor, Tensor], Tensor], words: str) -> None:
-    with pytest.raises(InputError, match=words):
-        generate(Processed(TREE.table(), process))
+    expect_error(words, generate, Processed(TREE.table(), process))
 
 
 def test_truncated_oracle_is_rejected() -> None:

@@ -11,7 +11,7 @@ import pytest
 import torch
 from transformers import AlbertConfig, AlbertForMaskedLM
 
-from trialogue.errors import InputError
+from refusals import expect_error
 from trialogue.models.hub.catalogue import CATALOGUE, ReactionPackage, pull
 from trialogue.models.hub.pretrained_masked import load_pretrained_masked
 from trialogue.models.hub.reaction_smiles import SMILES, convert, smiles_tokenizer
@@ -59,8 +59,7 @@ def test_wheel_is_converted_to_masked_oracle(
     )  # fmt: skip
     monkeypatch.setenv("TRIALOGUE_HOME", str(tmp_path / "home"))
     monkeypatch.setitem(CATALOGUE, "tiny", package)
-    with pytest.raises(InputError, match="run `trialogue models pull tiny` first"):
-        load_pretrained_masked("tiny")
+    expect_error("run `trialogue models pull tiny` first", load_pretrained_masked, "tiny")
     folder = pull("tiny", wheel)
     assert {file.suffix for file in folder.iterdir()} == {".json", ".safetensors"}
     oracle = load_pretrained_masked("tiny")
@@ -73,8 +72,7 @@ def test_wheel_is_converted_to_masked_oracle(
     assert oracle.site_log_probs(tokens).shape == (2, tokens.shape[1], len(TOKENS))
     (wheel.parent / "other.whl").write_bytes(wheel.read_bytes()[:-1])
     monkeypatch.setitem(CATALOGUE, "again", package)
-    with pytest.raises(InputError, match="but the catalogue expects"):
-        pull("again", wheel.parent / "other.whl")
+    expect_error("but the catalogue expects", pull, "again", wheel.parent / "other.whl")
 
 
 def test_tokens_match_the_pattern(files: Path) -> None:

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from models.random_transformer import small
-from trialogue.errors import InputError
+from refusals import expect_error
 from trialogue.models import Transformer, TransformerConfig
 from trialogue.oracles import Autoregressive
 from trialogue.randomness import generator
@@ -92,11 +92,7 @@ def test_the_vocabulary_of_the_oracle_includes_the_end_of_sequence() -> None:
 
 def test_invalid_input_is_rejected() -> None:
     model = small()
-    with pytest.raises(InputError, match="12 positions"):
-        model(random_ids(model, 1, 13))
-    with pytest.raises(InputError, match="at most 11 tokens"):
-        model.open(1, 12)
-    with pytest.raises(InputError, match=r"use -1, or 0 to 2"):
-        model.open(1, 5, layers=(3,))
-    with pytest.raises(InputError, match="bidirectional"):
-        small(causal=False).open(1, 5)
+    expect_error("12 positions", model, random_ids(model, 1, 13))
+    expect_error("at most 11 tokens", model.open, 1, 12)
+    expect_error(r"use -1, or 0 to 2", model.open, 1, 5, layers=(3,))
+    expect_error("bidirectional", small(causal=False).open, 1, 5)

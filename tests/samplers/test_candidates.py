@@ -5,6 +5,7 @@ import torch
 
 from models.tiny_pretrained import tiny_oracle
 from mutants import samplers as mutants
+from refusals import expect_error
 from trialogue.errors import InputError
 from trialogue.samplers import BestOfN, BlockBestOfN, generate
 from trialogue.samplers.exact import exact_distribution
@@ -68,7 +69,5 @@ def test_invalid_delimiters_are_rejected():
     with pytest.raises(InputError, match="delimiters=7: use token ids below 3"):
         generate(table, sampler=BlockBestOfN(2, (0, 7)), verifier=value)
     message = r"delimiters=\(\): the model has no tokenization"
-    with pytest.raises(InputError, match=message):
-        generate(table, sampler=BlockBestOfN(2), verifier=value)
-    with pytest.raises(InputError, match=message):
-        exact_distribution(BlockBestOfN(2), table, value)
+    expect_error(message, generate, table, sampler=BlockBestOfN(2), verifier=value)
+    expect_error(message, exact_distribution, BlockBestOfN(2), table, value)

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 import torch
 
+from refusals import expect_error
 from samplers.reference_distributions import restricted
 from trialogue.data.table import Table
-from trialogue.errors import InputError
 from trialogue.samplers import (
     MaskedDecoding,
     SequentialMonteCarlo,
@@ -52,8 +52,7 @@ def test_the_effective_sample_size_follows_kish(weights, size):
 
 @pytest.mark.parametrize("wrong", [math.nan, math.inf])
 def test_weights_that_are_not_numbers_are_rejected(wrong):
-    with pytest.raises(InputError, match=f"log_weights={wrong}"):
-        effective_sample_size(torch.tensor([0.0, wrong]))
+    expect_error(f"log_weights={wrong}", effective_sample_size, torch.tensor([0.0, wrong]))
 
 
 def test_each_prompt_has_its_own_effective_size_and_mass():
@@ -99,10 +98,8 @@ def test_a_prompt_without_weight_keeps_the_other_prompts():
 
 def test_samples_without_any_weight_are_rejected():
     samples = weighted([-math.inf, 0.0], [0, 1], [True, False])
-    with pytest.raises(InputError, match="log_weight=-inf: all samples have weight zero"):
-        resampled(samples)
-    with pytest.raises(InputError, match="num=0"):
-        resampled(samples, 0)
+    expect_error("log_weight=-inf: all samples have weight zero", resampled, samples)
+    expect_error("num=0", resampled, samples, 0)
 
 
 SAMPLERS = [

@@ -5,10 +5,10 @@ import sys
 import pytest
 import torch
 
+from refusals import expect_error
 from samplers.chains.small_models import random_ising
 from trialogue.data import Table
 from trialogue.data.potts.chain import PottsChain
-from trialogue.errors import InputError
 from trialogue.samplers import (
     Gibbs,
     MaskedDecoding,
@@ -60,8 +60,7 @@ def test_weighted_samples_of_prefix_samplers_are_converted():
 
 
 def test_a_run_without_samples_cannot_be_converted():
-    with pytest.raises(InputError, match="pass `thin`"):
-        run_chain(Gibbs(), MODEL, start=START, steps=2).to_inference_data()
+    expect_error("pass `thin`", run_chain(Gibbs(), MODEL, start=START, steps=2).to_inference_data)
 
 
 @pytest.mark.parametrize(
@@ -74,10 +73,9 @@ def test_a_run_without_samples_cannot_be_converted():
 )
 def test_a_missing_extra_is_reported(module, extra, call, monkeypatch):
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(InputError) as caught:
-        call()
+    caught = expect_error("", call)
     hint = f"it is not installed: pip install 'trialogue[{extra}]'"
-    assert (caught.value.field, caught.value.value, caught.value.hint) == (
+    assert (caught.field, caught.value, caught.hint) == (
         "package",
         module.split(".")[0],
         hint,

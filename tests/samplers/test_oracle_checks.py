@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from refusals import expect_error
 from trialogue import exact_distribution, generate, run_chain, stream, truncated
-from trialogue.errors import InputError
 from trialogue.oracles import Energy, Masked, PrefixOracle, next_log_probs
 from trialogue.samplers import (
     Ancestral,
@@ -79,8 +79,7 @@ RUNS: dict[str, Callable[[PrefixOracle], object]] = {
 @pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
 @pytest.mark.parametrize(("oracle", "line"), WRONG.values(), ids=WRONG)
 def test_an_invalid_first_result_is_rejected(oracle, line, run):
-    with pytest.raises(InputError, match=f"^{line}"):
-        run(oracle)
+    expect_error(f"^{line}", run, oracle)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
@@ -139,10 +138,8 @@ MODELS = {
 @pytest.mark.parametrize(("model", "line"), MODELS.values(), ids=MODELS)
 def test_a_model_of_sequences_is_checked_before_a_chain_runs(model, line):
     chain = Gibbs() if isinstance(model, Masked) else Metropolis()
-    with pytest.raises(InputError, match=f"^{line}"):
-        run_chain(chain, model, start=START, steps=1)
-    with pytest.raises(InputError, match=f"^{line.replace('12', '2')}"):
-        chain_transitions(chain, model, sites=2)
+    expect_error(f"^{line}", run_chain, chain, model, start=START, steps=1)
+    expect_error(f"^{line.replace('12', '2')}", chain_transitions, chain, model, sites=2)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
@@ -173,8 +170,7 @@ def test_counts_beyond_int64_are_rejected():
         "stride": lambda number: Backtracking(stride=number),
     }.items():
         make(10**18)
-        with pytest.raises(InputError, match=f"^{field}=1000.*: use at most"):
-            make(10**19)
+        expect_error(f"^{field}=1000.*: use at most", make, 10**19)
 
 
 def test_a_budget_beyond_int64_is_unlimited():

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from models.tiny_pretrained import tiny_oracle
+from refusals import expect_error
 from samplers.stateful_tree import ReadingVerifier, StoredTree
 from trialogue.data import Dyck
 from trialogue.errors import InputError
@@ -35,8 +36,7 @@ def test_an_oracle_is_evaluated_on_given_prefixes(oracle, batch_size):
 def test_invalid_prefixes_are_reported():
     tokens = torch.zeros(2, 3, dtype=torch.int64)
     for lengths, wrong in (([1, 4], "4"), ([-1, 2], "-1")):
-        with pytest.raises(InputError, match=f"lengths={wrong}"):
-            next_log_probs(TREE.table(), tokens, torch.tensor(lengths))
+        expect_error(f"lengths={wrong}", next_log_probs, TREE.table(), tokens, torch.tensor(lengths))
     with pytest.raises(InputError, match="cannot evaluate the empty prefix"):
         next_log_probs(tiny_oracle(), tokens, torch.tensor([1, 0]))
 
@@ -44,8 +44,7 @@ def test_invalid_prefixes_are_reported():
         def next_log_probs(self, tokens: Tensor, lengths: Tensor) -> Tensor:
             return torch.full((len(lengths), 3), math.nan)
 
-    with pytest.raises(InputError, match="returned NaN"):
-        next_log_probs(NaNTable(TREE.conditional, 3), tokens)
+    expect_error("returned NaN", next_log_probs, NaNTable(TREE.conditional, 3), tokens)
 
 
 @pytest.mark.parametrize("batch_size", [1, 3, None])
@@ -70,12 +69,9 @@ def test_the_prompt_is_not_part_of_a_completion():
     verifier = FunctionVerifier(lambda completion: seen.append(completion) is None, "completion")
     values(verifier, TREE.table(), [(0, 1), (1, 1, 0)], prompt_lengths=[1, 0])
     assert seen == [(1,), (1, 1, 0)]
-    with pytest.raises(InputError, match="prompt_lengths"):
-        values(verifier, TREE.table(), [(0, 1)], prompt_lengths=3)
-    with pytest.raises(InputError, match="sequences=4"):
-        values(verifier, TREE.table(), [(0, 1, 1, 1)], max_length=3)
-    with pytest.raises(InputError, match=r"verifier=-1\.0"):
-        values(ReadingVerifier(lambda prefix: -1.0), StoredTree(TREE), [(0,)])
+    expect_error("prompt_lengths", values, verifier, TREE.table(), [(0, 1)], prompt_lengths=3)
+    expect_error("sequences=4", values, verifier, TREE.table(), [(0, 1, 1, 1)], max_length=3)
+    expect_error(r"verifier=-1\.0", values, ReadingVerifier(lambda prefix: -1.0), StoredTree(TREE), [(0,)])
 
 
 class Methods:

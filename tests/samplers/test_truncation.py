@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from mutants import truncation as mutants
+from refusals import expect_error
 from samplers.reference_distributions import truncation
 from trialogue.data.table import Table
 from trialogue.errors import InputError
@@ -116,8 +117,7 @@ def test_two_truncations_are_joined_if_the_result_is_the_same():
 @pytest.mark.parametrize("inner", [{"top_p": 0.9}, {"min_p": 0.1}], ids=str)
 def test_truncations_that_cannot_be_joined_are_rejected(inner, outer):
     (name,) = outer
-    with pytest.raises(InputError, match=f"{name}=.*truncate once"):
-        truncated(truncated(COINS, **inner), **outer)
+    expect_error(f"{name}=.*truncate once", truncated, truncated(COINS, **inner), **outer)
     with pytest.raises(InputError, match="oracle='Endless': the model wraps a truncated model"):
         truncated(Endless(truncated(Table(lambda prefix: [0.5, 0.5], 2, eos=1), **inner)), **outer)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from refusals import expect_error
 from trialogue.errors import InputError
 from trialogue.randomness import numpy_generator
 from trialogue.training.probes.calibration import (
@@ -144,7 +145,5 @@ def test_metrics_match_a_hand_calculation() -> None:
 def test_invalid_input_is_rejected() -> None:
     p, labels = np.array([0.2, 0.4, 0.6]), np.array([0, 1, 1])
     for labels_missing, word in (([0, 0, 0], "correct"), ([1, 1, 1], "erroneous")):
-        with pytest.raises(InputError, match=f"no {word} example"):
-            fit_calibration(p, np.array(labels_missing))
-    with pytest.raises(InputError, match=r"use at least 0\.3333"):
-        rejection_threshold(p, labels, 0.3)
+        expect_error(f"no {word} example", fit_calibration, p, np.array(labels_missing))
+    expect_error(r"use at least 0\.3333", rejection_threshold, p, labels, 0.3)

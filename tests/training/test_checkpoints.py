@@ -5,6 +5,7 @@ import pytest
 import torch
 from test_loop import RECIPE, batches, network
 
+from refusals import expect_error
 from training.tied_network import Tied, TiedConfig
 from trialogue.errors import InputError
 from trialogue.models import Transformer, TransformerConfig
@@ -40,25 +41,20 @@ def test_user_defined_network_is_restored(half: bool, tmp_path: Path) -> None:
 
 def test_file_of_another_network_is_rejected(tmp_path: Path) -> None:
     path = save_model(network(), tmp_path / "model.safetensors")
-    with pytest.raises(InputError, match=r"model\.safetensors.*'transformer', not a Tied"):
-        load_model(path, Tied)
+    expect_error(r"model\.safetensors.*'transformer', not a Tied", load_model, path, Tied)
     tensors, metadata = read_tensors(path, "trialogue network 1", "")
     unknown = write_tensors(
         tmp_path / "other.safetensors", "trialogue network 1", tensors, metadata | {"network": "unheard"}
     )
-    with pytest.raises(InputError, match=r"unheard.*no such kind of model: use one of transformer"):
-        load_model(unknown)
+    expect_error(r"unheard.*no such kind of model: use one of transformer", load_model, unknown)
     wider = metadata | {"config": metadata["config"] | {"width": 32}}
     path = write_tensors(tmp_path / "wider.safetensors", "trialogue network 1", tensors, wider)
-    with pytest.raises(InputError, match="do not agree"):
-        load_model(path)
+    expect_error("do not agree", load_model, path)
 
 
 def test_models_that_cannot_be_restored_are_not_saved(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="register_network"):
-        save_model(torch.nn.Linear(2, 2), tmp_path / "linear.safetensors")
-    with pytest.raises(InputError, match="tuples"):
-        save_model(Tied(TiedConfig([3, 4])), tmp_path / "tied.safetensors")  # type: ignore[arg-type]
+    expect_error("register_network", save_model, torch.nn.Linear(2, 2), tmp_path / "linear.safetensors")
+    expect_error("tuples", save_model, Tied(TiedConfig([3, 4])), tmp_path / "tied.safetensors")
     assert not list(tmp_path.iterdir())
 
 
@@ -74,8 +70,7 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 def test_damaged_file_is_rejected_with_a_hint(damage: Callable[[bytes], bytes], tmp_path: Path) -> None:
     path = save_model(network(), tmp_path / "model.safetensors")
     path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(InputError, match=r"model\.safetensors.*write it again"):
-        load_model(path)
+    expect_error(r"model\.safetensors.*write it again", load_model, path)
     folder = tmp_path / "run"
     train(network(), batches, RECIPE, checkpoint_dir=folder, progress=False)
     (path,) = folder.iterdir()
@@ -85,11 +80,9 @@ def test_damaged_file_is_rejected_with_a_hint(damage: Callable[[bytes], bytes], 
 
 
 def test_missing_file_and_file_of_another_kind_are_rejected(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no such file"):
-        load_model(tmp_path / "absent")
+    expect_error("no such file", load_model, tmp_path / "absent")
     train(network(), batches, RECIPE, checkpoint_dir=tmp_path, progress=False)
-    with pytest.raises(InputError, match="not a file of kind"):
-        load_model(tmp_path / "training.safetensors")
+    expect_error("not a file of kind", load_model, tmp_path / "training.safetensors")
 
 
 @pytest.mark.parametrize("change", ["learning_rate", "ema", "seed", "width"])
@@ -98,8 +91,7 @@ def test_checkpoint_of_another_run_is_rejected(change: str, tmp_path: Path) -> N
     model = network(width=32) if change == "width" else network()
     fields = {"learning_rate": 1e-3, "ema": "constant", "seed": 4}
     other = TrainingConfig(**vars(RECIPE) | {name: fields[name] for name in fields if name == change})  # type: ignore[arg-type]
-    with pytest.raises(InputError, match=change):
-        train(model, batches, other, checkpoint_dir=tmp_path, progress=False)
+    expect_error(change, train, model, batches, other, checkpoint_dir=tmp_path, progress=False)
 
 
 def test_checkpoint_and_log_intervals_can_change(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import torch
 from test_loop import RECIPE, batches, killed_before, network
 from torch import Tensor
 
+from refusals import expect_error
 from trialogue.data import ManyBody, Table
 from trialogue.errors import InputError
 from trialogue.models import Transformer, TransformerConfig
@@ -183,13 +184,10 @@ BAD: list[tuple[str, Callable[[], object]]] = [
 
 def test_invalid_input_is_rejected() -> None:
     for field, call in BAD:
-        with pytest.raises(InputError) as error:
-            call()
-        assert error.value.field == field
+        assert expect_error("", call).field == field
 
 
 def test_file_of_another_kind_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "losses.jsonl"
     path.write_text("no losses\n")
-    with pytest.raises(InputError, match="the file is not a list of corpus losses"):
-        CorpusLosses({"text": TOKENS}, (0,), path=path)
+    expect_error("the file is not a list of corpus losses", CorpusLosses, {"text": TOKENS}, (0,), path=path)

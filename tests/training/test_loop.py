@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from refusals import expect_error
 from training.plain_loop import Plain
 from trialogue.errors import InputError
 from trialogue.models import Transformer, TransformerConfig
@@ -195,8 +196,7 @@ def test_tensorboard_logs_are_optional(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_wrong_batch_and_diverging_loss_are_rejected() -> None:
-    with pytest.raises(InputError, match="batch_size=8 rows"):
-        run(batches=lambda step: batches(step)[:5])
+    expect_error("batch_size=8 rows", run, batches=lambda step: batches(step)[:5])
     with pytest.raises(InputError, match="lower the learning rate"):
         train(
             network(), batches, RECIPE, progress=False, loss=lambda m, x: next_token_loss(m, x) * float("nan")

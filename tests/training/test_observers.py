@@ -8,8 +8,8 @@ import torch
 from test_loop import RECIPE, batches, killed_before, network, noisy_loss, results_differ, run
 from torch import Tensor, nn
 
+from refusals import expect_error
 from training.plain_loop import Plain
-from trialogue.errors import InputError
 from trialogue.models import Transformer
 from trialogue.models.networks.factored import FactoredAttention, FactoredAttentionConfig
 from trialogue.randomness import generator
@@ -166,10 +166,8 @@ def test_checkpoints_match_the_networks_that_training_returns(tmp_path: Path) ->
         assert all(torch.equal(a, b) for a, b in pairs)
         assert not back.training
     assert torch.equal(kept.load(20, Transformer).head.weight, result.model.get_parameter("head.weight"))
-    with pytest.raises(InputError, match=r"step=3: .*0, 1, 7, 20"):
-        kept.load(3, Transformer)
-    with pytest.raises(InputError, match="none"):
-        Checkpoints(tmp_path).load(0, Transformer)
+    expect_error(r"step=3: .*0, 1, 7, 20", kept.load, 3, Transformer)
+    expect_error("none", Checkpoints(tmp_path).load, 0, Transformer)
 
 
 def factored() -> FactoredAttention:

@@ -9,6 +9,7 @@ import torch
 from test_loop import RECIPE, batches, killed_before, network, noisy_loss, results_differ
 from torch import Tensor
 
+from refusals import expect_error
 from training.plain_loop import Plain, adamw
 from trialogue.errors import InputError
 from trialogue.training import OptimizerFactory, TrainingConfig, TrainingResult, train
@@ -167,11 +168,9 @@ def test_checkpoint_of_another_optimizer_is_rejected(tmp_path: Path) -> None:
     run(CONFIG, tmp_path)
     with pytest.raises(InputError, match="optimizer='adamw', this run has 'sgd'"):
         run(dataclasses.replace(CONFIG, optimizer="sgd"), tmp_path)
-    with pytest.raises(InputError, match="optimizer="):
-        run(CONFIG, tmp_path, partial(torch.optim.AdamW, lr=CONFIG.learning_rate))
+    expect_error("optimizer=", run, CONFIG, tmp_path, partial(torch.optim.AdamW, lr=CONFIG.learning_rate))
     run(CONFIG, tmp_path / "own", partial(torch.optim.SGD, lr=0.1, momentum=0.5))
-    with pytest.raises(InputError, match="optimizer="):
-        run(CONFIG, tmp_path / "own", partial(torch.optim.SGD, lr=0.1, momentum=0.6))
+    expect_error("optimizer=", run, CONFIG, tmp_path / "own", partial(torch.optim.SGD, lr=0.1, momentum=0.6))
 
 
 def test_unusable_optimizer_is_rejected(tmp_path: Path) -> None:
@@ -182,5 +181,4 @@ def test_unusable_optimizer_is_rejected(tmp_path: Path) -> None:
         (Secretive, "'secret' is a list"),
     ]
     for number, (factory, words) in enumerate(factories):
-        with pytest.raises(InputError, match=words):
-            run(CONFIG, tmp_path / str(number), factory)
+        expect_error(words, run, CONFIG, tmp_path / str(number), factory)

@@ -10,6 +10,7 @@ from tokenizers import Tokenizer, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from models.tiny_pretrained import tiny_tokenizer
+from refusals import expect_error
 from trialogue.errors import InputError
 from trialogue.models.tokenization import Tokenization
 from trialogue.training.probes.probe_examples import (
@@ -119,8 +120,7 @@ def test_end_of_sequence_can_be_wrong_or_correct() -> None:
     )
     assert all(sequence[-1] == eos for sequence in complete_examples.sequences)
     assert set(complete_examples.labels.tolist()) == {1}
-    with pytest.raises(InputError, match="after the last token; use eos"):
-        prefix_examples([labelled(error=len(TEXT))], TOKENIZATION)
+    expect_error("after the last token; use eos", prefix_examples, [labelled(error=len(TEXT))], TOKENIZATION)
 
 
 def test_chat_template_is_applied_to_prompts() -> None:
@@ -135,8 +135,7 @@ def test_chat_template_is_applied_to_prompts() -> None:
 def test_unusable_texts_are_rejected() -> None:
     with pytest.raises(InputError, match=r"file line 1: tokens=.*reads at most 5 tokens"):
         prefix_examples([labelled(label=1)], TOKENIZATION, max_length=5)
-    with pytest.raises(InputError, match="no token"):
-        prefix_examples([labelled("", label=1)], TOKENIZATION)
+    expect_error("no token", prefix_examples, [labelled("", label=1)], TOKENIZATION)
     with pytest.raises(InputError, match="does not reproduce this text"):
         prefix_examples([labelled("cat</s>sat", error=1)], TOKENIZATION)
     assert len(prefix_examples([labelled("cat</s>sat", label=1)], TOKENIZATION).labels) == 1
@@ -208,8 +207,7 @@ def test_splits_have_the_right_sizes_and_both_classes() -> None:
 def test_missing_class_is_rejected() -> None:
     for label, word in ((1, "erroneous examples=0"), (0, "correct examples=0")):
         given = [labelled(str(index), label=label) for index in range(20)]
-        with pytest.raises(InputError, match=word):
-            split_examples(given, prefix_examples(given, TOKENIZATION))
+        expect_error(word, split_examples, given, prefix_examples(given, TOKENIZATION))
     given = [labelled(str(index), label=int(index > 2)) for index in range(20)]
     with pytest.raises(InputError, match=r"erroneous examples=3: .* the selection split"):
         split_examples(given, prefix_examples(given, TOKENIZATION))
@@ -258,14 +256,10 @@ def test_invalid_line_is_rejected_with_its_number(tmp_path: Path) -> None:
     path = tmp_path / "texts.jsonl"
     for line, words in BAD:
         path.write_bytes(b'{"text": "fine", "label": 1}\n' + line + b"\n")
-        with pytest.raises(InputError, match=words) as caught:
-            read_labelled_texts(path)
-        assert "texts.jsonl line 2" in str(caught.value)
+        assert "texts.jsonl line 2" in str(expect_error(words, read_labelled_texts, path))
 
 
 def test_file_without_texts_is_rejected(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cannot be read"):
-        read_labelled_texts(tmp_path / "none.jsonl")
+    expect_error("cannot be read", read_labelled_texts, tmp_path / "none.jsonl")
     (tmp_path / "empty.jsonl").write_text("\n")
-    with pytest.raises(InputError, match="contains no texts"):
-        read_labelled_texts(tmp_path / "empty.jsonl")
+    expect_error("contains no texts", read_labelled_texts, tmp_path / "empty.jsonl")

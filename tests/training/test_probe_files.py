@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from models.tiny_pretrained import tiny_model, tiny_oracle, tiny_tokenizer
+from refusals import expect_error
 from training.planted_signal import marked_texts
 from trialogue.errors import InputError
 from trialogue.models.hub.pretrained import PretrainedOracle
@@ -56,11 +57,9 @@ def test_verifier_reads_the_stored_layer(file: ProbeFile, layer: int, tmp_path: 
 
 def test_probe_of_another_model_is_rejected(file: ProbeFile) -> None:
     wide = PretrainedOracle(tiny_model(hidden_size=32), tiny_tokenizer(), name="wide")
-    with pytest.raises(InputError, match="probe='tiny': it was trained on 'tiny' and does not fit") as caught:
-        file.check(wide)
-    assert "probe width=16" in str(caught.value)
-    with pytest.raises(InputError, match="layers=7"):
-        replace(file, layer=7).check(ORACLE)
+    caught = expect_error("probe='tiny': it was trained on 'tiny' and does not fit", file.check, wide)
+    assert "probe width=16" in str(caught)
+    expect_error("layers=7", replace(file, layer=7).check, ORACLE)
     prompts = [wide.tokenization.encode("the cat")]
     with pytest.raises(InputError, match="hidden states here have width 32"):
         generate(wide, prompts, sampler=Ancestral(), verifier=file.verifier(), max_new_tokens=2)
@@ -85,16 +84,12 @@ def test_card_contains_the_metrics(file: ProbeFile, tmp_path: Path) -> None:
 
 def test_file_that_is_not_a_probe_is_rejected(file: ProbeFile, tmp_path: Path) -> None:
     path = tmp_path / "probe.safetensors"
-    with pytest.raises(InputError, match="no such file"):
-        load_probe(path)
+    expect_error("no such file", load_probe, path)
     path.write_bytes(b"pickle")
-    with pytest.raises(InputError, match="create it again with `trialogue probe`"):
-        load_probe(path)
+    expect_error("create it again with `trialogue probe`", load_probe, path)
     save_model(Transformer(TransformerConfig(vocab_size=3)), path)
-    with pytest.raises(InputError, match="not a file of kind 'trialogue probe 1'"):
-        load_probe(path)
+    expect_error("not a file of kind 'trialogue probe 1'", load_probe, path)
     save_probe(file, path)
     content = path.read_bytes()
     path.write_bytes(content.replace(b'\\"width\\": 16', b'\\"width\\": 17'))
-    with pytest.raises(InputError, match="do not agree"):
-        load_probe(path)
+    expect_error("do not agree", load_probe, path)

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from models.tiny_pretrained import tiny_oracle
+from refusals import expect_error
 from training.planted_signal import Planted, marked_texts
 from trialogue.errors import InputError
 from trialogue.models.caching.position_cache import PositionCache
@@ -58,8 +59,7 @@ def test_broken_verifiers_are_rejected(trained: ProbeFile) -> None:
     assert not is_accurate(replace(trained, probe=trained.probe.rescaled(-1, 0)))
     assert not is_accurate(train_verifier(PLANTED, flipped(marked_texts(240)), CONFIG))
     ignorant = replace(CONFIG, layers=(1, 2, 4), threshold=0.5)
-    with pytest.raises(InputError, match="no better than chance"):
-        train_verifier(PLANTED, marked_texts(240), ignorant)
+    expect_error("no better than chance", train_verifier, PLANTED, marked_texts(240), ignorant)
     assert not is_accurate(train_verifier(PLANTED, marked_texts(240), replace(ignorant, calibration="none")))
 
 
@@ -114,8 +114,7 @@ def test_layers_are_resolved() -> None:
     assert chosen_layers("every:9", 4) == (-1,)
     assert chosen_layers((4, 0, -1, 2), 4) == (-1, 0, 2)
     for wrong in ("every:0", "every:x", "some", (5,), (-2,), ()):
-        with pytest.raises(InputError, match="layers="):
-            chosen_layers(wrong, 4)
+        expect_error("layers=", chosen_layers, wrong, 4)
 
 
 def test_invalid_settings_are_rejected() -> None:
@@ -185,8 +184,6 @@ def test_check_rejects_shared_prefix_that_is_not_copied(monkeypatch: pytest.Monk
 def test_layers_and_lengths_out_of_range_are_rejected() -> None:
     shape = TransformerConfig(vocab_size=3, width=16, heads=2, mlp_width=32, max_length=9)
     model, tokens = Transformer(shape, seed=3).eval(), [[0, 1, 2, 0, 1, 2, 0, 1, 2]]
-    with pytest.raises(InputError, match="layers="):
-        hidden_states_of_prefixes(model, tokens, [[3]], ())
+    expect_error("layers=", hidden_states_of_prefixes, model, tokens, [[3]], ())
     for wrong in ([[3, 3]], [[4, 2]], [[10]], [[-1]], [[]], [[1], [2]]):
-        with pytest.raises(InputError, match="lengths="):
-            hidden_states_of_prefixes(model, tokens, wrong)
+        expect_error("lengths=", hidden_states_of_prefixes, model, tokens, wrong)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from trialogue.errors import InputError
+from refusals import expect_error
 from trialogue.models.networks.probe import Probe, hidden_states
 from trialogue.models.networks.transformer import Transformer, TransformerConfig
 from trialogue.randomness import generator
@@ -41,8 +41,7 @@ def test_linear_probe_fails_on_products_and_all_probes_fail_on_noise() -> None:
 
 def test_missing_label_is_rejected() -> None:
     states, labels = examples(1)
-    with pytest.raises(InputError, match="labels=0: give more erroneous examples"):
-        train_probe(states, torch.ones_like(labels))
+    expect_error("labels=0: give more erroneous examples", train_probe, states, torch.ones_like(labels))
 
 
 @pytest.mark.parametrize("layer", [-1, 0, 1, 2])

@@ -10,8 +10,8 @@ import torch
 from test_loop import RECIPE, batches, network, noisy_loss
 from torch import Tensor
 
+from refusals import expect_error
 from training.tied_network import Tied, TiedConfig, tied_loss
-from trialogue.errors import InputError
 from trialogue.models import Transformer, TransformerConfig
 from trialogue.randomness import generator
 from trialogue.training import (
@@ -143,8 +143,7 @@ def test_initial_parameters_are_used_and_others_are_random(tmp_path: Path) -> No
     other = trained(recipe(initial=given), tmp_path).network
     assert not equal(other, trained(recipe(), tmp_path).network)
     for wrong in ({"nothing.weight": drawn[name]}, {name: drawn[name][:1]}):
-        with pytest.raises(InputError, match="initial"):
-            trained(recipe(initial=wrong), tmp_path)
+        expect_error("initial", trained, recipe(initial=wrong), tmp_path)
 
 
 def test_hash_depends_on_configs() -> None:
@@ -197,16 +196,13 @@ class Opaque:
 )
 def test_fields_without_description_are_rejected(fields: dict[str, Any], words: str) -> None:
     values = {"network": Transformer, "config": network().config, "data": batches, "training": RECIPE}
-    with pytest.raises(InputError, match=words):
-        Recipe(**(values | fields))
+    expect_error(words, Recipe, **values | fields)
 
 
 def test_damaged_file_is_rejected(tmp_path: Path) -> None:
     folder = recipe().folder(tmp_path)
     trained(recipe(), tmp_path)
     (folder / "losses.safetensors").write_bytes(b"")
-    with pytest.raises(InputError, match="delete the folder"):
-        trained(recipe(), tmp_path)
+    expect_error("delete the folder", trained, recipe(), tmp_path)
     (folder / "network.safetensors").write_bytes(b"")
-    with pytest.raises(InputError, match=r"network\.safetensors"):
-        trained(recipe(), tmp_path)
+    expect_error(r"network\.safetensors", trained, recipe(), tmp_path)

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from mutants import verifiers as mutants
+from refusals import expect_error
 from samplers.reference_distributions import largest_difference
-from trialogue.errors import InputError
 from trialogue.generation.verifiers.graded import Graded
 from trialogue.models.networks.probe import Probe
 from trialogue.oracles import Verifier
@@ -105,10 +105,8 @@ def test_scope_layers_and_parts_are_combined():
         assert kind(completion, *probes).scope == "sequence"
         assert tuple(kind(completion, *probes).layers) == (2, 0)
     assert len(All(Product(completion, completion), completion).parts) == 3
-    with pytest.raises(InputError, match="verifiers="):
-        Product()
-    with pytest.raises(InputError, match="verifier=3"):
-        All(len, 3)
+    expect_error("verifiers=", Product)
+    expect_error("verifier=3", All, len, 3)
 
 
 def test_notes_and_the_first_parser_are_passed_on():

@@ -5,6 +5,7 @@ from itertools import product
 import pytest
 import torch
 
+from refusals import expect_error
 from samplers.small_languages import LETTERS, Language, tokenization
 from trialogue.data.table import Table
 from trialogue.errors import InputError
@@ -219,8 +220,7 @@ def test_stops_that_are_neither_strings_nor_functions_are_rejected() -> None:
         with pytest.raises(InputError, match="pass one or more non-empty strings"):
             CASES["any text"][0].build(oracle.tokenization).up_to(stop)
     for stops in ([3], [None, "a"]):
-        with pytest.raises(InputError, match="give strings, or functions"):
-            generate(oracle, stop=stops)
+        expect_error("give strings, or functions", generate, oracle, stop=stops)
 
 
 def test_strings_and_functions_can_be_combined() -> None:

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from mutants.verifiers import ForgetfulRandomVerifier, LengthKeyedRandomVerifier, StrictThreshold
+from refusals import expect_error
 from samplers.reference_distributions import largest_difference
 from trialogue.data.table import Table
-from trialogue.errors import InputError
 from trialogue.oracles import padded
 from trialogue.samplers import MaskedDecoding, Rejection, ValueGuided, generate
 from trialogue.samplers.exact import exact_distribution
@@ -86,8 +86,7 @@ def test_a_threshold_accepts_values_at_or_above_it():
 
 
 def test_a_threshold_passes_on_nan():
-    with pytest.raises(InputError, match="verifier=nan"):
-        generate(COINS, sampler=Rejection(), verifier=Threshold(NaNVerifier(), 0.5))
+    expect_error("verifier=nan", generate, COINS, sampler=Rejection(), verifier=Threshold(NaNVerifier(), 0.5))
 
 
 PREFIXES = [(), (0,), (1,), (0, 0), (0, 1), (1, 0), (0, 0, 0), (0, 0, 1)]

@@ -10,12 +10,11 @@ import pytest
 import torch
 from tokenizers import Tokenizer
 
-from refusals import calls_without_expected_error
+from refusals import calls_without_expected_error, expect_error
 from trialogue.data.corpus import corpus as corpora
 from trialogue.data.corpus import texts, tokens
 from trialogue.data.corpus.corpus import Corpus
 from trialogue.data.corpus.texts import END, LocalText, files_of, local_text, split_text
-from trialogue.errors import InputError
 
 STORIES = [
     f"One day, {name} found a {colour} {thing} near the old tree. {name} was very happy.\nThe end."
@@ -160,8 +159,7 @@ def test_saved_progress_is_checked_against_the_file(text: Path) -> None:
 def test_damaged_cache_folder_is_reported(name: str, text: Path) -> None:
     folder = open_corpus(text).folder
     (folder / name).write_bytes((folder / name).read_bytes()[:-9])
-    with pytest.raises(InputError, match=f"cache='{folder}': delete this damaged folder"):
-        open_corpus(text)
+    expect_error(f"cache='{folder}': delete this damaged folder", open_corpus, text)
 
 
 def test_folder_is_read_as_its_sorted_text_files(tmp_path: Path) -> None:
@@ -239,10 +237,9 @@ def test_hub_corpus(hub: list[tuple[object, ...]], tmp_path: Path) -> None:
     assert hub == [(name, None, "train"), (name, None, "validation")]
     assert "".join(f"{story}{END}" for story in STORIES[:60]).startswith(decode_all(corpus.train, corpus))
     assert "".join(f"{story}{END}" for story in STORIES[60:]).startswith(decode_all(corpus.test, corpus))
-    with pytest.raises(InputError) as error:
-        open_corpus("wikitext-103", cache=tmp_path)
+    error = expect_error("", open_corpus, "wikitext-103", cache=tmp_path)
     reason = "go online or use a local file, because Salesforce/wikitext could not be loaded from the hub"
-    assert f"{reason} (no route to the hub)" in str(error.value)
+    assert f"{reason} (no route to the hub)" in str(error)
 
 
 BAD: list[tuple[bytes | None, dict[str, object], str]] = [

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from refusals import expect_error
 from trialogue.data.corpus.documents import documents_of, passages_of
 from trialogue.data.corpus.texts import local_text
-from trialogue.errors import InputError
 
 
 def read(folder: Path, text: str) -> list[str]:
@@ -50,5 +50,4 @@ def test_passages_contain_all_words_in_order() -> None:
     ]  # w alone is too short
     whole = passages_of(["\n".join(lines[1:3])], 20)
     assert " ".join(passage.text for passage in whole).split() == "".join(lines[1:3]).split()
-    with pytest.raises(InputError, match="words=9: use at least 10"):
-        passages_of(["a"], 9)
+    expect_error("words=9: use at least 10", passages_of, ["a"], 9)

@@ -18,9 +18,9 @@ from dyck_enumeration import (
     words,
 )
 
+from refusals import expect_error
 from trialogue.data.dyck.kernels import DyckError
 from trialogue.data.dyck.language import Dyck
-from trialogue.errors import InputError
 from trialogue.oracles import ends, padded
 from trialogue.randomness import numpy_generator
 
@@ -263,6 +263,4 @@ def test_verifier_of_bounded_prefixes_and_mutants() -> None:
     ],
 )
 def test_invalid_input_is_reported(field: str, call: Callable[[], object]) -> None:
-    with pytest.raises(InputError) as error:
-        call()
-    assert error.value.field == field
+    assert expect_error("", call).field == field

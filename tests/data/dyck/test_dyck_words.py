@@ -9,9 +9,9 @@ import pytest
 import torch
 from dyck_enumeration import String, words
 
+from refusals import expect_error
 from trialogue.data import DyckWords
 from trialogue.data.dyck.states import innermost_types, pair_depths
-from trialogue.errors import InputError
 from trialogue.oracles import padded
 from trialogue.testing import check_oracle
 
@@ -102,5 +102,4 @@ def test_states_of_brackets() -> None:
     [("longest", (7,)), ("max_depth", (8, (0.5, 0.5), 0.5, 0)), ("end_prob", (8, (1.0,), 0.5, 3, 1))],
 )
 def test_bad_input(field: str, arguments: tuple[Any, ...]) -> None:
-    with pytest.raises(InputError, match=f"^{field}="):
-        DyckWords(*arguments)
+    expect_error(f"^{field}=", DyckWords, *arguments)

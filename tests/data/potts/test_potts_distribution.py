@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from data.potts import potts_enumeration as by_hand
+from refusals import expect_error
 from trialogue.data import PottsChain
-from trialogue.errors import InputError
 from trialogue.randomness import Streams, generator
 from trialogue.testing import check_energy, check_joint, check_masked
 
@@ -49,12 +49,10 @@ def test_models_keep_their_contracts(case):
 def test_invalid_tokens_are_rejected(tokens, message):
     model, wrong = CHAINS["neighbours"][0].at(4, TEMPERATURE), torch.tensor(tokens)
     for method in (model.energy, model.site_log_probs, lambda x: model.log_probs(x, x > 0)):
-        with pytest.raises(InputError, match="^tokens=.*" + message):
-            method(wrong)
+        expect_error("^tokens=.*" + message, method, wrong)
     valid_tokens = torch.tensor([[0, 1, 2, 0]])
     for mask in (valid_tokens, valid_tokens[:, 1:] > 0):
-        with pytest.raises(InputError, match=r"^masked=.*one bool for each token"):
-            model.log_probs(valid_tokens, mask)
+        expect_error(r"^masked=.*one bool for each token", model.log_probs, valid_tokens, mask)
 
 
 def test_a_sample_depends_on_its_block_only(case):

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from one_line_errors import refusals
+from refusals import expect_error
 from trialogue.data.puzzles.weighted_prefixes import ListedDistribution, Stopped, decimal_edges
-from trialogue.errors import InputError
 from trialogue.samplers import Ancestral, generate
 from trialogue.samplers.exact import exact_distribution
 
@@ -28,8 +28,7 @@ def test_listed_distribution_is_the_distribution_of_its_oracle() -> None:
     assert distribution.next_log_probs(torch.tensor([[0, 1]]), torch.tensor([1]))[
         0
     ].exp().tolist() == pytest.approx([0, 2 / 3, 1 / 3])
-    with pytest.raises(InputError, match=r"^tokens=\(1,\): use a prefix"):
-        generate(distribution, [[1]])
+    expect_error(r"^tokens=\(1,\): use a prefix", generate, distribution, [[1]])
 
 
 def test_stop_token_follows_complete_sequences_only() -> None:
@@ -43,8 +42,7 @@ def test_stop_token_follows_complete_sequences_only() -> None:
         {(*divmod(number, 10), oracle.eos): 1 / 90 for number in range(10, 100)}
     )
     assert sum(oracle.weights((0, 3))) == sum(oracle.weights((1, 3, oracle.eos))) == 0
-    with pytest.raises(InputError, match=r"^oracle='Stopped': use an oracle"):
-        Stopped(oracle)
+    expect_error(r"^oracle='Stopped': use an oracle", Stopped, oracle)
 
 
 def test_intervals_of_numbers_that_continue_a_prefix() -> None:
@@ -63,8 +61,7 @@ def test_intervals_of_numbers_that_continue_a_prefix() -> None:
 )
 def test_prefixes_without_a_next_token(tokens, length: int, message: str) -> None:
     distribution = ListedDistribution(torch.tensor([[0, 1, 2]]), torch.ones(1), 3)
-    with pytest.raises(InputError, match=message):
-        distribution.next_log_probs(torch.tensor([tokens]), torch.tensor([length]))
+    expect_error(message, distribution.next_log_probs, torch.tensor([tokens]), torch.tensor([length]))
 
 
 def test_begins_accepts_possible_prefixes_only() -> None:

@@ -7,9 +7,9 @@ import pytest
 import torch
 from filelock import FileLock
 
+from refusals import expect_error
 from trialogue.cli import main
 from trialogue.data import Clones, ManyBody
-from trialogue.errors import InputError
 from trialogue.generation.cloning import maker
 from trialogue.generation.cloning.maker import factored_network
 from trialogue.generation.cloning.settings import NetworkSettings
@@ -160,8 +160,7 @@ def test_invalid_options_are_reported_in_one_line(text, tmp_path, capsys, monkey
     for words, message in ((["--out", "out"], "text=None"), (["--text", str(text)], "out=None")):
         assert main(["clone", *words]) == 2
         assert message in capsys.readouterr().err
-    with pytest.raises(InputError, match="layers"):
-        NetworkSettings(layers=())
+    expect_error("layers", NetworkSettings, layers=())
 
 
 def test_a_folder_of_other_clones_is_not_changed(text, tmp_path, capsys):

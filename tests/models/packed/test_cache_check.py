@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from models.tiny_pretrained import tiny_model, tiny_tokenizer
-from trialogue.errors import InputError
+from refusals import expect_error
 from trialogue.models.caching import position_cache
 from trialogue.models.caching.cache_check import CHECKED_LENGTH, cache_error, rounding_tolerance
 from trialogue.models.caching.decoder_pass import DecoderPass
@@ -94,8 +94,7 @@ def test_a_wrong_cache_is_rejected_and_a_wrong_decoder_pass_is_not_used(packing:
     for mistake in (shift_positions, keep_first_entries):
         with pytest.MonkeyPatch.context() as patch:
             mistake(patch)
-            with pytest.raises(InputError, match="cached passes differ from uncached ones"):
-                make_oracle(packing)
+            expect_error("cached passes differ from uncached ones", make_oracle, packing)
     for name, mistake in DECODERS.items():
         with pytest.MonkeyPatch.context() as patch:
             mistake(patch)

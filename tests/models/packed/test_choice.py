@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from models.tiny_pretrained import next_distribution, tiny_model, tiny_tokenizer
-from trialogue.errors import InputError
+from refusals import expect_error
 from trialogue.models.hub.catalogue import home
 from trialogue.models.hub.pretrained import PretrainedOracle, load_pretrained
 from trialogue.models.packed import choice
@@ -70,8 +70,7 @@ def test_a_model_with_two_formats_has_equal_weights_in_both(monkeypatch: pytest.
     assert "int4 and bfloat16" in oracle.weights
     assert float((distributions(oracle, 1) - distributions(oracle, 8)).abs().sum()) < 0.06
     monkeypatch.setitem(FORMATS, "int4", FORMATS["int4"]._replace(rounded=Tensor.float))
-    with pytest.raises(InputError, match="cached passes differ"):
-        two_copies("int4")
+    expect_error("cached passes differ", two_copies, "int4")
 
 
 def choose_format(folder: Path, monkeypatch: pytest.MonkeyPatch, few: list[float], many: list[float]) -> str:
@@ -117,10 +116,8 @@ def test_auto_chooses_the_fastest_accurate_format(folder: Path, monkeypatch: pyt
 def test_unsupported_settings_are_rejected_in_one_line(
     folder: Path, settings: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(InputError, match=message) as caught:
-        load_pretrained(folder, device="cpu", **settings)
-    assert "\n" not in str(caught.value)
-    assert str(settings["weights"]) in str(caught.value)
+    caught = expect_error(message, load_pretrained, folder, device="cpu", **settings)
+    assert str(settings["weights"]) in str(caught)
 
 
 def test_insufficient_memory_is_reported_in_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,5 +125,4 @@ def test_insufficient_memory_is_reported_in_one_line(folder: Path, monkeypatch: 
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes.")
 
     monkeypatch.setattr(choice, "pack_linear_layers", raise_memory_error)
-    with pytest.raises(InputError, match="memory is insufficient"):
-        load_pretrained(folder, device="cpu", weights="int8")
+    expect_error("memory is insufficient", load_pretrained, folder, device="cpu", weights="int8")

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from trialogue.errors import InputError
+from refusals import expect_error
 from trialogue.models.packed import formats
 from trialogue.models.packed.formats import (
     FORMATS,
@@ -126,8 +126,7 @@ def test_a_wider_format_is_used_for_unsupported_shapes() -> None:
 
 
 def test_unknown_and_unavailable_formats_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(InputError, match=r"weights.*int3.*auto, float32, bfloat16, int8, int4"):
-        require_format("int3")
+    expect_error(r"weights.*int3.*auto, float32, bfloat16, int8, int4", require_format, "int3")
 
     def absent(weight: Tensor, bias: Tensor | None) -> formats.Product:
         raise RuntimeError("no kernel")
@@ -136,7 +135,6 @@ def test_unknown_and_unavailable_formats_are_reported(monkeypatch: pytest.Monkey
     monkeypatch.setitem(FORMATS, "int8", FORMATS["int8"]._replace(lay=absent))
     try:
         assert "int8" not in available()
-        with pytest.raises(InputError, match=r"int8.*cannot multiply this format; use one of float32"):
-            require_format("int8")
+        expect_error(r"int8.*cannot multiply this format; use one of float32", require_format, "int8")
     finally:
         available.cache_clear()

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from trialogue.errors import InputError
+from refusals import expect_error
 from trialogue.randomness import generator
 from trialogue.samplers import convergence
 
@@ -53,6 +53,4 @@ def test_the_first_half_is_discarded():
     "values", [torch.zeros(7, 3), torch.zeros(9), torch.zeros(9, 0), torch.full((9, 2), math.nan)]
 )
 def test_invalid_values_are_reported(values):
-    with pytest.raises(InputError) as caught:
-        convergence(values)
-    assert caught.value.field == "values"
+    assert expect_error("", convergence, values).field == "values"

@@ -5,10 +5,9 @@ import math
 import pytest
 import torch
 
-from refusals import calls_without_expected_error
+from refusals import calls_without_expected_error, expect_error
 from samplers.chains.small_models import Energies, FunctionEnergy, random_ising
 from trialogue.data import Ising
-from trialogue.errors import InputError
 from trialogue.oracles import Sequences, StepInfo, whole_sequences
 from trialogue.samplers import (
     AdaptiveBlockDynamics,
@@ -124,8 +123,7 @@ def test_states_of_probability_zero_are_ignored():
     """With x_1 = x_2, single sites cannot move but blocks of two sites can."""
     model = Energies(matrix([0.4, 0.0], [0.0, 0.6]))
     start = torch.zeros(2, 2, dtype=torch.int64)
-    with pytest.raises(InputError, match="2 closed classes"):
-        run_chain(Gibbs(), model, start=start, steps=1)
+    expect_error("2 closed classes", run_chain, Gibbs(), model, start=start, steps=1)
     run = run_chain(BlockGibbs(2), model, start=start.expand(2, -1), steps=9, seed=1, thin=1)
     assert bool((run.samples[..., 0] == run.samples[..., 1]).all())
     assert (
@@ -138,8 +136,7 @@ def test_a_distribution_over_blocks_that_omits_sites_is_rejected():
         return torch.tensor([[1.0, 0.0]]).expand(len(tokens), -1)
 
     chain = AdaptiveBlockDynamics(((0, 1), (2, 3)), first)
-    with pytest.raises(InputError, match="4 closed classes"):
-        run_chain(chain, MODEL, start=START, steps=1)
+    expect_error("4 closed classes", run_chain, chain, MODEL, start=START, steps=1)
 
 
 def test_a_periodic_chain_is_rejected():
@@ -151,8 +148,7 @@ def test_a_periodic_chain_is_rejected():
             return Sequences(1 - state.tokens), StepInfo()
 
     flat = Energies(torch.full((2,), 0.5, dtype=torch.float64))
-    with pytest.raises(InputError, match="it has period 2"):
-        run_chain(Flip(), flat, start=torch.zeros(1, 1).long(), steps=1)
+    expect_error("it has period 2", run_chain, Flip(), flat, start=torch.zeros(1, 1).long(), steps=1)
     assert chain_ergodicity(Flip(), flat) == (1, 2)
 
 

@@ -6,7 +6,7 @@ from itertools import combinations
 import pytest
 import torch
 
-from refusals import calls_without_expected_error
+from refusals import calls_without_expected_error, expect_error
 from samplers.chains.small_models import Conditionals, block_kernel, random_ising, random_joint
 from trialogue.data import Ising
 from trialogue.enumeration import Enumeration
@@ -151,8 +151,7 @@ def test_invalid_blocks_are_reported():
 )
 def test_an_invalid_distribution_over_blocks_is_reported(probabilities):
     chain = AdaptiveBlockDynamics(BLOCKS, lambda tokens: probabilities)
-    with pytest.raises(InputError, match="distribution="):
-        run_chain(chain, MODEL, start=TOKENS, steps=1, require_ergodic=False)
+    expect_error("distribution=", run_chain, chain, MODEL, start=TOKENS, steps=1, require_ergodic=False)
 
 
 def test_blocks_of_a_masked_oracle_need_the_chain_rule():

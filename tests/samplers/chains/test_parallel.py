@@ -5,6 +5,7 @@ from collections import Counter
 import pytest
 import torch
 
+from refusals import expect_error
 from samplers.chains.small_models import (
     Conditionals,
     Contradictory,
@@ -122,7 +123,5 @@ def test_adaptive_blocks_of_a_masked_oracle_use_the_chain_rule():
 
 
 def test_invalid_models_and_orders_are_reported():
-    with pytest.raises(InputError, match="model='Energies'"):
-        ChainRule(Energies(random_joint(2, 2, 2)))
-    with pytest.raises(InputError, match="order='backward'"):
-        ChainRule(random_ising(0, 2), "backward")
+    expect_error("model='Energies'", ChainRule, Energies(random_joint(2, 2, 2)))
+    expect_error("order='backward'", ChainRule, random_ising(0, 2), "backward")

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from refusals import expect_error
 from samplers.chains.small_models import random_ising
-from trialogue.errors import InputError
 from trialogue.models.networks.factored import FactoredAttention, FactoredAttentionConfig
 from trialogue.oracles import whole_sequences
 from trialogue.samplers import Gibbs, MaskedMetropolis, run_chain
@@ -55,7 +55,5 @@ def test_the_state_of_other_chains_is_rejected():
     saved = RunningChains(chain, model, start).saved()
     for chains in (RunningChains(chain, model, start[:3]), RunningChains(Gibbs(), model, start)):
         other = chains.saved()
-        with pytest.raises(InputError, match="other chains"):
-            RunningChains(chain, model, start).resume(other)
-    with pytest.raises(InputError, match="other chains"):
-        RunningChains(chain, model, start[:3]).resume(saved)
+        expect_error("other chains", RunningChains(chain, model, start).resume, other)
+    expect_error("other chains", RunningChains(chain, model, start[:3]).resume, saved)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from trialogue.errors import InputError
+from refusals import expect_error
 
 PAGE = Path(__file__).parents[3] / "docs" / "ring.md"
 
@@ -18,7 +18,6 @@ def test_the_code_of_the_page_gives_the_stated_results():
     assert names["right_by_steps"] == pytest.approx(0.4621, abs=0.06)
     assert names["right_in_bulk"] == pytest.approx(0.4621, abs=0.015)
     assert abs(names["wrong"]) < 0.06
-    with pytest.raises(
-        InputError, match=r"chain=Metropolis\(order='sweep'\): the chain is not ergodic .* closed classes"
-    ):
-        exec(refusal, names)
+    expect_error(
+        r"chain=Metropolis\(order='sweep'\): the chain is not ergodic .* closed classes", exec, refusal, names
+    )
