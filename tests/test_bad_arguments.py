@@ -83,7 +83,7 @@ CASES: list[tuple[str, Callable[[], object]]] = [
 @pytest.mark.parametrize(
     ("start", "call"), CASES, ids=[f"{number}-{case[0]}" for number, case in enumerate(CASES)]
 )
-def test_an_invalid_argument_is_reported_with_its_value(start: str, call: Callable[[], object]) -> None:
+def test_an_invalid_argument_is_reported_with_its_value(start, call):
     caught = expect_error("", call)
     message = str(caught)
     assert message.startswith(f"{start}: "), message

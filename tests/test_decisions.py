@@ -10,7 +10,7 @@ RECORDS = sorted((ROOT / "docs/decisions").glob("[0-9]*.md"))
 
 
 @pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.stem)
-def test_a_record_is_short_and_has_all_sections(record: Path) -> None:
+def test_a_record_is_short_and_has_all_sections(record):
     lines = record.read_text().splitlines()
     assert len(lines) <= 40
     assert lines[0].startswith("# ")
@@ -19,7 +19,7 @@ def test_a_record_is_short_and_has_all_sections(record: Path) -> None:
     assert sections == ["## Context", "## Decision", "## Consequences", "## Evidence"]
 
 
-def test_every_record_is_listed() -> None:
+def test_every_record_is_listed():
     index = (ROOT / "docs/decisions/index.md").read_text()
     navigation = (ROOT / "mkdocs.yml").read_text()
     listed = [

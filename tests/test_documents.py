@@ -6,7 +6,7 @@ import pytest
 
 from refusals import expect_error
 from trialogue_lab import studies
-from trialogue_lab.ledger import Entry, ledger
+from trialogue_lab.ledger import ledger
 from trialogue_lab.ledger.pages.documents import fill
 
 ROOT = Path(__file__).parents[1]
@@ -14,13 +14,13 @@ TEMPLATES = {path.name.removesuffix(".jinja"): path for path in (ROOT / "docs" /
 
 
 @pytest.fixture(scope="module")
-def entries() -> list[Entry]:
+def entries():
     names = [name for name, module in studies.modules().items() if module.startswith("trialogue_lab.")]
     return ledger([studies.find(name) for name in names], ROOT / "lab" / "results")
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
-def test_a_document_equals_its_filled_template(name: str, entries: list[Entry]) -> None:
+def test_a_document_equals_its_filled_template(name, entries):
     text = ROOT / name if name == "README.md" else ROOT / "docs" / name
     assert fill(TEMPLATES[name].read_text("utf-8"), entries, ROOT / "benchmarks" / "rows") == text.read_text(
         "utf-8"
@@ -40,13 +40,11 @@ def test_a_document_equals_its_filled_template(name: str, entries: list[Entry]) 
         ("1 +", "template=1: cannot be filled"),
     ],
 )
-def test_unknown_studies_and_statistics_are_reported(
-    expression: str, message: str, entries: list[Entry]
-) -> None:
+def test_unknown_studies_and_statistics_are_reported(expression, message, entries):
     expect_error(message, fill, "{{ " + expression + " }}", entries)
 
 
-def test_templates_contain_estimates_statistics_and_counts(entries: list[Entry]) -> None:
+def test_templates_contain_estimates_statistics_and_counts(entries):
     text = (
         '{{ claim("dyck-backtracking", "forced-backtrack").estimate | points }} '
         '{{ number("dyck-backtracking", "errors without a verifier") | whole }} '
@@ -58,7 +56,7 @@ def test_templates_contain_estimates_statistics_and_counts(entries: list[Entry])
     assert share.endswith("%")
 
 
-def test_a_statistic_equals_the_estimate_of_its_claim(entries: list[Entry]) -> None:
+def test_a_statistic_equals_the_estimate_of_its_claim(entries):
     ratio, estimate = fill(
         '{{ number("interaction-order", "standing at two bodies") | digits(6) }} '
         '{{ claim("interaction-order", "stands-at-two-bodies").estimate | digits(6) }}',

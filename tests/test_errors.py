@@ -1,7 +1,6 @@
 """Validation of single values and of arrays."""
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -41,25 +40,25 @@ KINDS = [Positive, NonNegative, Share]
 
 @pytest.mark.parametrize("kind", KINDS, ids=repr)
 @pytest.mark.parametrize("value", NOT_REAL_NUMBERS, ids=repr)
-def test_a_value_that_is_not_a_real_number_is_rejected(kind: object, value: object) -> None:
+def test_a_value_that_is_not_a_real_number_is_rejected(kind, value):
     assert expect_error(r"^field=.*: use ", check, "field", value, kind).value is value
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=repr)
 @pytest.mark.parametrize("one", [1, 1.0, np.int64(1), np.float32(1), torch.tensor(1.0)], ids=repr)
-def test_numbers_of_all_types_are_converted_to_float(kind: object, one: object) -> None:
+def test_numbers_of_all_types_are_converted_to_float(kind, one):
     number = check("field", one, kind)
     assert number == 1.0
     assert type(number) is float
 
 
 @pytest.mark.parametrize("value", NOT_INTEGERS, ids=repr)
-def test_a_value_that_is_not_an_integer_is_rejected(value: object) -> None:
+def test_a_value_that_is_not_an_integer_is_rejected(value):
     expect_error(r"^field=.*: use an integer", check, "field", value, Natural)
 
 
 @pytest.mark.parametrize("value", [3, np.int64(3), np.uint8(3), torch.tensor(3)], ids=repr)
-def test_integers_of_all_types_are_converted_to_int(value: object) -> None:
+def test_integers_of_all_types_are_converted_to_int(value):
     number = check("field", value, integer_range(0, 3))
     assert number == 3
     assert type(number) is int
@@ -95,12 +94,12 @@ def test_integers_of_all_types_are_converted_to_int(value: object) -> None:
         ),
     ],
 )
-def test_the_error_contains_field_value_and_hint(call: Callable[[], object], message: str) -> None:
+def test_the_error_contains_field_value_and_hint(call, message):
     error = expect_error(f"^{message}", call)
     assert len(str(error)) < 400
 
 
-def test_valid_values_are_returned() -> None:
+def test_valid_values_are_returned():
     assert check("b", np.True_, bool) is True
     assert one_of("c", "a", ("a", "b")) == "a"
     assert checked_device("cpu") == torch.device("cpu")

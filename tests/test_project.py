@@ -19,22 +19,22 @@ TESTED = {canonicalize_name(name): version for name, version in PINS.items()}
 
 
 @pytest.mark.parametrize("requirement", REQUIRED, ids=str)
-def test_every_requirement_allows_its_tested_version(requirement: Requirement) -> None:
+def test_every_requirement_allows_its_tested_version(requirement):
     assert requirement.specifier.contains(TESTED[canonicalize_name(requirement.name)])
 
 
-def test_no_requirement_has_an_upper_bound() -> None:
+def test_no_requirement_has_an_upper_bound():
     assert all(spec.operator == ">=" for requirement in REQUIRED for spec in requirement.specifier)
 
 
-def test_no_file_sets_a_package_index() -> None:
+def test_no_file_sets_a_package_index():
     for name in ("Makefile", "constraints.txt", "pyproject.toml", ".ci/run"):
         assert not re.search(r"index-url|find-links|https?://", (ROOT / name).read_text(encoding="utf-8")), (
             name
         )
 
 
-def test_continuous_integration_runs_the_make_targets() -> None:
+def test_continuous_integration_runs_the_make_targets():
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = [target for line in re.findall(r"^make (.+)$", script, re.MULTILINE) for target in line.split()]
@@ -42,7 +42,7 @@ def test_continuous_integration_runs_the_make_targets() -> None:
     assert all(re.search(rf"^{target}:", makefile, re.MULTILINE) for target in [*targets, "demo", "clean"])
 
 
-def test_all_files_state_the_same_version() -> None:
+def test_all_files_state_the_same_version():
     (cited,) = re.findall(
         r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE
     )

@@ -53,7 +53,7 @@ def validated_function(
     return count, share, matrix, table, tokens, places, function, mode, unchecked
 
 
-def test_numpy_and_torch_numbers_are_converted() -> None:
+def test_numpy_and_torch_numbers_are_converted():
     for integer in (1, np.int64(1), np.int32(1), torch.tensor(1)):
         assert validated_function(integer)[0] == 1
         assert type(validated_function(integer)[0]) is int
@@ -64,7 +64,7 @@ def test_numpy_and_torch_numbers_are_converted() -> None:
     assert validated_function(places=range(3))[5] == (0, 1, 2)
 
 
-def test_arrays_are_converted_to_tensors_and_tensors_are_unchanged() -> None:
+def test_arrays_are_converted_to_tensors_and_tensors_are_unchanged():
     single = torch.eye(2)
     assert validated_function(matrix=single)[2] is single
     for rows in ([[1, 0], [0, 1]], np.eye(2), np.eye(2, dtype=np.float32), torch.eye(2, dtype=torch.int64)):
@@ -78,7 +78,7 @@ def test_arrays_are_converted_to_tensors_and_tensors_are_unchanged() -> None:
     assert tokens.dtype == torch.int64
 
 
-def test_gradients_pass_through() -> None:
+def test_gradients_pass_through():
     weights = torch.eye(2, requires_grad=True)
     matrix = validated_function(matrix=weights * 2)[2]
     assert isinstance(matrix, Tensor)
@@ -86,7 +86,7 @@ def test_gradients_pass_through() -> None:
     assert weights.grad is not None
 
 
-def test_arguments_of_other_types_are_not_checked() -> None:
+def test_arguments_of_other_types_are_not_checked():
     assert validated_function(unchecked="anything")[8] == "anything"
 
 
@@ -124,12 +124,12 @@ def test_arguments_of_other_types_are_not_checked() -> None:
         ({"rising": (2, 1)}, r"rising=\(2, 1\): values must be strictly increasing$"),
     ],
 )
-def test_invalid_values_raise_one_line_errors(arguments: dict[str, object], message: str) -> None:
+def test_invalid_values_raise_one_line_errors(arguments, message):
     caught = expect_error(message, validated_function, **arguments)
     assert caught.field == next(iter(arguments))
 
 
-def test_an_unknown_keyword_raises_a_type_error() -> None:
+def test_an_unknown_keyword_raises_a_type_error():
     with pytest.raises(TypeError, match="unexpected keyword argument 'other'"):
         validated_function(other=1)  # type: ignore[call-arg]
 
@@ -148,7 +148,7 @@ class Interval:
             raise InputError("low", self.low, f"use at most high = {self.high:g}")
 
 
-def test_arguments_of_a_class_are_validated_before_post_init() -> None:
+def test_arguments_of_a_class_are_validated_before_post_init():
     assert Interval(low=0.0, steps=[2, 3]) == Interval(low=0.0, steps=(2, 3))
     for arguments, message in (
         ({"low": "a"}, "low='a': use a number"),

@@ -43,7 +43,7 @@ def folder_of(path: Path) -> Clones:
     return clones
 
 
-def test_added_clones_are_loaded(tmp_path: Path) -> None:
+def test_added_clones_are_loaded(tmp_path):
     folder_of(tmp_path / "out")
     read = Clones(tmp_path / "out")
     assert read.names == ("text", "layers-2")
@@ -57,7 +57,7 @@ def test_added_clones_are_loaded(tmp_path: Path) -> None:
     assert read.decode(TOKENS[:1]) == ["a b ?"]
 
 
-def test_clones_are_added_to_an_existing_folder(tmp_path: Path) -> None:
+def test_clones_are_added_to_an_existing_folder(tmp_path):
     folder_of(tmp_path)
     again = Clones.create(tmp_path, tokenizer("a", "b"), length=3, vocab_size=3)
     again.add(Clone(name="layers-2", tokens=TOKENS, layers=2, max_order=3))
@@ -65,7 +65,7 @@ def test_clones_are_added_to_an_existing_folder(tmp_path: Path) -> None:
     assert torch.equal(Clones(tmp_path)["layers-2"].tokens, TOKENS)
 
 
-def test_interrupted_writes_leave_no_clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_writes_leave_no_clone(tmp_path, monkeypatch):
     clones = folder_of(tmp_path)
 
     def killed(*arguments: object) -> None:
@@ -122,15 +122,13 @@ def with_a_token_beyond(folder: Path) -> None:
         ),
     ],
 )
-def test_damaged_folders_have_one_line_errors(
-    tmp_path: Path, spoil: Callable[[Path], object], message: str
-) -> None:
+def test_damaged_folders_have_one_line_errors(tmp_path, spoil, message):
     folder_of(tmp_path / "out")
     spoil(tmp_path / "out")
     expect_error(message, lambda: list(Clones(tmp_path / "out")))
 
 
-def test_clones_of_different_texts_cannot_be_mixed(tmp_path: Path) -> None:
+def test_clones_of_different_texts_cannot_be_mixed(tmp_path):
     folder_of(tmp_path)
     expect_error("tokenizer", Clones.create, tmp_path, tokenizer("b", "a"), length=3, vocab_size=3)
     expect_error("length 3", Clones.create, tmp_path, tokenizer("a", "b"), length=4, vocab_size=3)
@@ -151,6 +149,6 @@ def test_clones_of_different_texts_cannot_be_mixed(tmp_path: Path) -> None:
         ("sampler", 1),
     ],
 )
-def test_invalid_clone_fields_are_rejected(field: str, value: object) -> None:
+def test_invalid_clone_fields_are_rejected(field, value):
     error = expect_error("", Clone, **{"name": "text", "tokens": TOKENS, field: value})
     assert error.field == field

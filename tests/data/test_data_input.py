@@ -56,12 +56,12 @@ CALLS: list[tuple[Callable[[], object], str]] = [
 ]
 
 
-def test_invalid_input_is_reported_in_one_line() -> None:
+def test_invalid_input_is_reported_in_one_line():
     for call, message in CALLS:
         expect_error(f"^{message}", call)
 
 
-def test_numpy_and_tensor_numbers_are_accepted() -> None:
+def test_numpy_and_tensor_numbers_are_accepted():
     dyck = Dyck(np.int64(8), np.array([0.25, 0.75], np.float32), np.float64(0.5), torch.tensor(2))
     assert (dyck.length, dyck.max_depth, dyck.type_probs) == (8, 2, (0.25, 0.75))
     assert dyck.sample(np.int32(3)).shape == (3, 8)

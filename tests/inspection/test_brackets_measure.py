@@ -47,14 +47,14 @@ def taken(subject: Subject, effort: float = 0.25) -> dict[tuple[str, str], list[
     return {(one.name, one.along): [point.value for point in one.points] for one in found}
 
 
-def test_brackets_are_single_tokens() -> None:
+def test_brackets_are_single_tokens():
     subject = Nested()
     ids = bracket_tokens(subject)
     assert ids is not None
     assert subject.tokenizer.convert_ids_to_tokens(ids) == ["(", ")", "[", "]"]
 
 
-def test_exact_model_is_correct_and_balanced() -> None:
+def test_exact_model_is_correct_and_balanced():
     found = taken(Nested())
     assert set(found["closes rightly", "brackets read"]) == {1.0}
     assert found["closes rightly", "brackets open"] == [1.0] * DEPTH
@@ -63,7 +63,7 @@ def test_exact_model_is_correct_and_balanced() -> None:
     assert found["on brackets, in strings of 256", ""] == pytest.approx([1], abs=1e-6)
 
 
-def test_model_with_short_memory_is_wrong_and_not_balanced() -> None:
+def test_model_with_short_memory_is_wrong_and_not_balanced():
     found = taken(Nested(memory=6), 1.0)
     accuracy = found["closes rightly", "brackets read"]
     assert accuracy[0] > accuracy[-1]
@@ -83,13 +83,13 @@ class Shallow(Nested):
         return torch.where((depth > DEPTH // 2)[..., None], guessed, super().logits(tokens))
 
 
-def test_accuracy_by_depth() -> None:
+def test_accuracy_by_depth():
     open_now = taken(Shallow())["closes rightly", "brackets open"]
     assert open_now[:2] == [1.0, 1.0]
     assert open_now[2:] == pytest.approx([0.5, 0.5], abs=0.2)
 
 
-def test_pairs_are_inserted_at_every_length(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pairs_are_inserted_at_every_length(monkeypatch):
     subject, inputs = Nested(), []
     own = subject.logits
     monkeypatch.setattr(subject, "logits", lambda tokens: inputs.append(tokens) or own(tokens))
@@ -99,7 +99,7 @@ def test_pairs_are_inserted_at_every_length(monkeypatch: pytest.MonkeyPatch) -> 
     assert not torch.equal(shorter, longer[:, :8])
 
 
-def test_uniform_model_has_chance_accuracy_and_known_excess_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_uniform_model_has_chance_accuracy_and_known_excess_loss(monkeypatch):
     subject = Nested()
     monkeypatch.setattr(subject, "logits", lambda tokens: torch.zeros(*tokens.shape, 300))
     found = taken(subject)
@@ -112,7 +112,7 @@ def test_uniform_model_has_chance_accuracy_and_known_excess_loss(monkeypatch: py
     assert loss == pytest.approx(math.log(4) - float(entropy), abs=0.05)
 
 
-def test_inserted_pairs_keep_the_exact_distribution() -> None:
+def test_inserted_pairs_keep_the_exact_distribution():
     rows = bracket_distribution(12).sample(50)
     longer = insert_pairs(rows, numpy_generator(0, "test"))
     assert longer.shape == (50, 14)

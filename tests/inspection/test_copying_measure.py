@@ -32,7 +32,7 @@ class Lookup(Subject):
         return distributions.scatter_(-1, source[..., None], self.sure).log()
 
 
-def test_rows_repeat_ordinary_tokens() -> None:
+def test_rows_repeat_ordinary_tokens():
     subject = Subject(tiny_model(), tiny_tokenizer(), "causal", name="tiny")
     rows = repeated(subject.ordinary_tokens, 16, 5, 0)
     assert rows.shape == (5, 32)
@@ -41,7 +41,7 @@ def test_rows_repeat_ordinary_tokens() -> None:
     assert len(subject.ordinary_tokens) == VOCAB - 3
 
 
-def test_accuracy_and_loss_of_a_lookup_model() -> None:
+def test_accuracy_and_loss_of_a_lookup_model():
     subject, sure = Lookup(16, 0.75), 0.75
     found = {one.name: one for one in Copying().take(subject, Material(), Effort(), lambda _: None)}
     accuracy = {point.at: point.value for point in found["copied"].points}
@@ -58,7 +58,7 @@ def test_accuracy_and_loss_of_a_lookup_model() -> None:
     assert exact.high == 1
 
 
-def test_estimated_tokens_equal_processed_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_estimated_tokens_equal_processed_tokens(monkeypatch):
     subject, fed = Lookup(4, 0.5), []
     own = subject.logits
     monkeypatch.setattr(subject, "logits", lambda tokens: fed.append(tokens.numel()) or own(tokens))
@@ -94,7 +94,7 @@ class Finding(Masked):
         return distributions.scatter_(-1, tokens.roll(self.back, 1)[..., None], self.sure).log()
 
 
-def test_masked_model_predicts_masked_positions() -> None:
+def test_masked_model_predicts_masked_positions():
     subject = Framed(16, 0.75)
     assert subject.frame == ([subject.ends[0]], [subject.ends[1]])
     found = {one.name: one for one in Copying().take(subject, Material(), Effort(), lambda _: None)}

@@ -2,7 +2,6 @@
 
 import math
 import re
-from pathlib import Path
 
 import pytest
 import torch
@@ -30,16 +29,14 @@ SHAPE = {
 
 
 @pytest.fixture(scope="module")
-def subject() -> Subject:
+def subject():
     with torch.random.fork_rng(devices=[]):
         torch.random.default_generator.manual_seed(5)
         model = transformers.LlamaForCausalLM(transformers.LlamaConfig(**SHAPE))
     return Subject(model, synthetic_tokenizer(), "causal", name="made up")
 
 
-def test_topics_equal_those_of_the_command(
-    subject: Subject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_topics_equal_those_of_the_command(subject, tmp_path, monkeypatch):
     for name, value in (("TOPICS", 4), ("PASSAGE", 40), ("WORDS", 8), ("_LENGTH", 30)):
         monkeypatch.setattr(topics, name, value)
     material, before = Material(), subject.model.config._attn_implementation
@@ -84,9 +81,7 @@ def test_topics_equal_those_of_the_command(
         ("folder", "folder", "fix it"),
     ],
 )
-def test_only_model_dependent_errors_name_the_model(
-    field: str, reported_field: str, hint: str, subject: Subject, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_model_dependent_errors_name_the_model(field, reported_field, hint, subject, monkeypatch):
     def fails(*_: object, **__: object) -> None:
         raise InputError(field, 1, "fix it")
 
@@ -98,7 +93,7 @@ def test_only_model_dependent_errors_name_the_model(
     assert re.fullmatch(hint, raised.hint)
 
 
-def test_losses_on_clones_equal_those_of_the_command(subject: Subject, tmp_path: Path) -> None:
+def test_losses_on_clones_equal_those_of_the_command(subject, tmp_path):
     tokenizer = synthetic_tokenizer()
     clones = Clones.create(tmp_path / "clones", tokenizer.backend_tokenizer, length=6, vocab_size=42)
     for name, order in (("independent", 1), ("text", None)):

@@ -1,6 +1,5 @@
 """Cropped and endless oracles, compared with uncached passes over the last tokens."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -36,7 +35,7 @@ def largest_error(oracle: Cropped, window: int) -> float:
 
 
 @pytest.mark.parametrize("window", [1, 2, 5, 11])
-def test_cropped_oracle_uses_last_tokens_only(window: int) -> None:
+def test_cropped_oracle_uses_last_tokens_only(window):
     assert isinstance(Cropped(MODEL, window), Autoregressive)
     assert largest_error(Cropped(MODEL, window), window) < 1e-5
     assert largest_error(Cropped(MODEL, max(1, window - 1)), window) > 1e-2 or window == 1
@@ -54,12 +53,12 @@ original = Cropped.next_log_probs
 
 
 @pytest.mark.parametrize("broken", [_use_first_tokens, _skip_inverse_order])
-def test_check_rejects_mutants(broken: Callable[..., Tensor], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_rejects_mutants(broken, monkeypatch):
     monkeypatch.setattr(Cropped, "next_log_probs", broken)
     assert largest_error(Cropped(MODEL, 3), 3) > 1e-2
 
 
-def test_equal_contexts_are_evaluated_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_equal_contexts_are_evaluated_once(monkeypatch):
     opened: list[int] = []
 
     def open_and_record(rows: int, capacity: int) -> object:
@@ -72,7 +71,7 @@ def test_equal_contexts_are_evaluated_once(monkeypatch: pytest.MonkeyPatch) -> N
     assert opened == [2]
 
 
-def test_cropped_sequences_exceed_model_positions() -> None:
+def test_cropped_sequences_exceed_model_positions():
     assert MODEL.max_length is not None
     samples = generate(Endless(MODEL), [[0]], max_new_tokens=8)
     assert int(samples.lengths) == 9
@@ -84,7 +83,7 @@ def test_cropped_sequences_exceed_model_positions() -> None:
     )
 
 
-def test_endless_oracle_renormalises_probabilities() -> None:
+def test_endless_oracle_renormalises_probabilities():
     tokens, rows = torch.tensor([[0, 1, 2, 0], [2, 2, 1, 1]]), torch.arange(2)
     stop = torch.tensor([4, 2])
     base, endless = MODEL.open(2, 4, (1,)), Endless(MODEL).open(2, 4, (1,))
@@ -98,7 +97,7 @@ def test_endless_oracle_renormalises_probabilities() -> None:
     torch.testing.assert_close(forked.log_probs(again), log_probs[[1, 0]])
 
 
-def test_attributes_are_copied_from_base() -> None:
+def test_attributes_are_copied_from_base():
     class Known(Table):
         tokenization, batch_size = object(), 7
 
@@ -108,7 +107,7 @@ def test_attributes_are_copied_from_base() -> None:
     assert Endless(MODEL).tokenization is None
 
 
-def test_forward_passes_are_counted() -> None:
+def test_forward_passes_are_counted():
     class Halves:
         """Context that runs its network twice for every evaluation."""
 
@@ -131,7 +130,7 @@ def test_forward_passes_are_counted() -> None:
     assert generate(Endless(once), max_new_tokens=3).total.forward_passes == 3
 
 
-def test_invalid_arguments_are_reported() -> None:
+def test_invalid_arguments_are_reported():
     for field, make in (
         ("window", lambda: Cropped(MODEL, 0)),
         ("window", lambda: Cropped(MODEL, 12)),

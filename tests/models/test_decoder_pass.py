@@ -83,7 +83,7 @@ def evaluate_schedule(oracle: PretrainedOracle, layers: tuple[int, ...] = ()) ->
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
-def test_pass_equals_transformers(kind: str) -> None:
+def test_pass_equals_transformers(kind):
     short, own = packed_oracle(make_model(kind)), packed_oracle(make_model(kind))
     assert short.decoder is not None
     own.decoder = None
@@ -91,7 +91,7 @@ def test_pass_equals_transformers(kind: str) -> None:
         assert torch.allclose(given, expected, atol=2e-4, rtol=1e-4)
 
 
-def test_failing_pass_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failing_pass_is_not_used(monkeypatch):
     def raising(self: DecoderPass, *arguments: Any) -> list[Tensor]:
         raise RuntimeError("sizes of tensors must match")
 
@@ -103,14 +103,14 @@ def test_failing_pass_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     assert torch.allclose(evaluate_schedule(oracle)[0], expected, atol=2e-4, rtol=1e-4)
 
 
-def test_only_supported_packed_layers_have_a_pass() -> None:
+def test_only_supported_packed_layers_have_a_pass():
     assert DecoderPass.of(tiny_model().model) is None
     assert (
         DecoderPass.of(transformers.GPT2Model(transformers.GPT2Config(n_layer=1, n_embd=8, n_head=2))) is None
     )
 
 
-def test_forward_hooks_are_called() -> None:
+def test_forward_hooks_are_called():
     oracle = packed_oracle(make_model("llama"))
     before = evaluate_schedule(oracle)[0]
     hook = oracle.body.layers[1].mlp.register_forward_hook(lambda part, given, output: output * 0.5)

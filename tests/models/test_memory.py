@@ -18,7 +18,7 @@ MACHINE = "MemTotal: 900 kB\nMemAvailable: 800 kB\nSwapFree: 100 kB\n"
 
 
 @pytest.fixture
-def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def system(tmp_path, monkeypatch):
     """Simulate a machine with 900 kB of free memory and without control groups."""
     monkeypatch.setattr(memory, "_PROC", tmp_path / "proc")
     monkeypatch.setattr(memory, "_GROUPS", tmp_path / "groups")
@@ -34,13 +34,13 @@ def group(folder: Path, limit: str, used: int) -> None:
     (folder / "memory.stat").write_text("anon 1\ninactive_file 50000\nactive_file 1000\n")
 
 
-def test_free_memory_of_a_machine(system: Path) -> None:
+def test_free_memory_of_a_machine(system):
     assert free_memory() == 900 * 1024
     (system / "proc/meminfo").write_text("nothing")
     assert free_memory() is None
 
 
-def test_free_memory_of_control_groups(system: Path) -> None:
+def test_free_memory_of_control_groups(system):
     (system / "proc/self/cgroup").write_text("9:name=systemd:/\n0::/a/b\n")
     inner, outer = system / "groups/a/b", system / "groups/a"
     for folder, limit, used, expected in (
@@ -53,13 +53,13 @@ def test_free_memory_of_control_groups(system: Path) -> None:
         assert free_memory() == expected
 
 
-def test_free_memory_inside_a_container(system: Path) -> None:
+def test_free_memory_inside_a_container(system):
     (system / "proc/self/cgroup").write_text("0::/not/seen/from/here\n")
     group(system / "groups", "100000", 90_000)
     assert free_memory() == 61_000
 
 
-def test_error_contains_needed_and_free_memory(system: Path) -> None:
+def test_error_contains_needed_and_free_memory(system):
     require_memory("weights", "int8", 900 * 1024)
     with pytest.raises(
         InputError, match=r"weights='int8': its weights need 3\.0 GiB more .* 1 MiB are free"
@@ -69,7 +69,7 @@ def test_error_contains_needed_and_free_memory(system: Path) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_conversion_size_counts_converted_weights(tmp_path: Path, dtype: torch.dtype) -> None:
+def test_conversion_size_counts_converted_weights(tmp_path, dtype):
     model = tiny_model().to(dtype)
     model.save_pretrained(tmp_path / "one")
     model.save_pretrained(tmp_path / "parts", max_shard_size="20KB")
@@ -84,9 +84,7 @@ def test_conversion_size_counts_converted_weights(tmp_path: Path, dtype: torch.d
     assert conversion_size(tmp_path / "one", dtype) == 0
 
 
-def test_memory_is_checked_before_loading_and_packing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_memory_is_checked_before_loading_and_packing(tmp_path, monkeypatch):
     stored, half = save_tiny(tmp_path / "stored"), save_tiny(tmp_path / "half")
     tiny_model().bfloat16().save_pretrained(half)
     write_gguf(tmp_path / "file.gguf")

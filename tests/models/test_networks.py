@@ -18,7 +18,7 @@ class ExampleConfig:
     width: int = 2
 
 
-def test_registrations_are_found_by_name_and_by_class(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_registrations_are_found_by_name_and_by_class(monkeypatch):
     monkeypatch.setattr(
         registry, "MODELS", Registry("trialogue.models", "network", {"transformer": Transformer})
     )
@@ -40,7 +40,7 @@ def test_registrations_are_found_by_name_and_by_class(monkeypatch: pytest.Monkey
     expect_error(r"unknown.*transformer, example", registered, "unknown")
 
 
-def test_built_in_networks_are_imported_on_demand() -> None:
+def test_built_in_networks_are_imported_on_demand():
     assert registered("transformer") == ("transformer", Transformer, TransformerConfig)
     code = "from trialogue.models.networks.registry import registered; assert registered('transformer')"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -20,7 +20,6 @@ from trialogue.randomness import generator
 from trialogue.samplers import (
     Backtracking,
     MaskedDecoding,
-    Sampler,
     ValueGuided,
     generate,
     truncated,
@@ -50,7 +49,7 @@ def delay_end(prefix: Tensor, scores: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("sampler", [MaskedDecoding(), Backtracking(1, 2), ValueGuided()], ids=repr)
-def test_samplers_match_the_processed_table(sampler: Sampler[Any]) -> None:
+def test_samplers_match_the_processed_table(sampler):
     wanted = exact_distribution(sampler, Table(expected_distribution, 3, max_length=3), TREE.allows)
 
     def difference(process: Callable[[Tensor, Tensor], Tensor]) -> float:
@@ -61,12 +60,12 @@ def test_samplers_match_the_processed_table(sampler: Sampler[Any]) -> None:
     assert difference(delay_end) > 1e-3
 
 
-def test_processed_oracle_satisfies_oracle_contract() -> None:
+def test_processed_oracle_satisfies_oracle_contract():
     check_oracle(Processed(TREE.table(), favour_repetition))
     check_oracle(Processed(tiny_oracle(), favour_repetition), seeds=(0,), tolerance=1e-3)
 
 
-def test_check_rejects_truncated_prefixes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_rejects_truncated_prefixes(monkeypatch):
     def shorten_prefixes(context: processed._ProcessedContext, tokens: Tensor, *others: Tensor) -> Tensor:
         return whole(context, tokens.masked_fill(torch.arange(tokens.shape[1]) > 1, 7), *others)
 
@@ -80,7 +79,7 @@ def test_check_rejects_truncated_prefixes(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32, torch.float64], ids=str)
 @torch.inference_mode()
-def test_prefixes_are_exact_in_features_of_any_dtype(dtype: torch.dtype) -> None:
+def test_prefixes_are_exact_in_features_of_any_dtype(dtype):
     seen = []
 
     def record_prefix(prefix: Tensor, scores: Tensor) -> Tensor:
@@ -100,7 +99,7 @@ def test_prefixes_are_exact_in_features_of_any_dtype(dtype: torch.dtype) -> None
         assert torch.equal(context.hidden(features, layer), plain.hidden(wanted, layer))
 
 
-def test_reported_log_probs_are_unprocessed() -> None:
+def test_reported_log_probs_are_unprocessed():
     oracle = tiny_oracle()
     settings: dict[str, Any] = {"max_new_tokens": 8, "num_samples": 6}
     samples = generate(truncated(Processed(oracle, favour_repetition), 0.8, top_k=9), ["the cat"], **settings)
@@ -119,7 +118,7 @@ def test_reported_log_probs_are_unprocessed() -> None:
         assert float(log_prob) == pytest.approx(float(total), abs=1e-3)
 
 
-def test_end_tokens_are_processed_separately() -> None:
+def test_end_tokens_are_processed_separately():
     oracle = tiny_oracle()
     oracle.eos, oracle.other_ends = 2, (5, 7)
 
@@ -142,10 +141,10 @@ def test_end_tokens_are_processed_separately() -> None:
         (lambda prefix, scores: scores - math.inf, "exclude all tokens"),
     ],
 )
-def test_invalid_scores_are_rejected(process: Callable[[Tensor, Tensor], Tensor], words: str) -> None:
+def test_invalid_scores_are_rejected(process, words):
     expect_error(words, generate, Processed(TREE.table(), process))
 
 
-def test_truncated_oracle_is_rejected() -> None:
+def test_truncated_oracle_is_rejected():
     with pytest.raises(InputError, match="Apply truncation after logits processors"):
         Processed(truncated(TREE.table(), top_k=2), favour_repetition)

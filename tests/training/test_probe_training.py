@@ -1,7 +1,7 @@
 """Test verifiers that are trained on texts with a planted signal in one layer."""
 
 from dataclasses import replace
-from typing import Any, cast
+from typing import cast
 
 import pytest
 import torch
@@ -40,11 +40,11 @@ def flipped(data: LabelledTexts) -> LabelledTexts:
 
 
 @pytest.fixture(scope="module")
-def trained() -> ProbeFile:
+def trained():
     return train_verifier(PLANTED, marked_texts(240), CONFIG, name="marked.jsonl")
 
 
-def test_search_finds_the_layer_with_the_signal(trained: ProbeFile) -> None:
+def test_search_finds_the_layer_with_the_signal(trained):
     assert is_accurate(trained)
     assert trained.layer == 3
     assert [entry.layer for entry in trained.grid if entry.log_loss < 0.3] == [3]
@@ -53,7 +53,7 @@ def test_search_finds_the_layer_with_the_signal(trained: ProbeFile) -> None:
     assert trained.numbers.detections.value > 0.9
 
 
-def test_broken_verifiers_are_rejected(trained: ProbeFile) -> None:
+def test_broken_verifiers_are_rejected(trained):
     assert not is_accurate(replace(trained, layer=trained.layer + 1))
     assert not is_accurate(replace(trained, layer=trained.layer - 1))
     assert not is_accurate(replace(trained, probe=trained.probe.rescaled(-1, 0)))
@@ -64,7 +64,7 @@ def test_broken_verifiers_are_rejected(trained: ProbeFile) -> None:
 
 
 @pytest.mark.parametrize(("given", "expected"), [("youden", None), (0.4, 0.4)])
-def test_threshold_can_be_youden_or_fixed(given: Any, expected: float | None) -> None:
+def test_threshold_can_be_youden_or_fixed(given, expected):
     config = replace(CONFIG, layers=(3,), threshold=given, calibration="temperature")
     file = train_verifier(PLANTED, marked_texts(240), config)
     assert is_accurate(file)
@@ -73,7 +73,7 @@ def test_threshold_can_be_youden_or_fixed(given: Any, expected: float | None) ->
         assert file.threshold == expected
 
 
-def test_probe_has_the_weights_of_its_best_epoch() -> None:
+def test_probe_has_the_weights_of_its_best_epoch():
     states = torch.randn(400, 2, 8, generator=generator(0, "states"))
     noise = torch.randn(400, generator=generator(0, "noise"))
     labels = (states[:, 1, 0] + noise > 0).long()
@@ -108,7 +108,7 @@ def test_probe_has_the_weights_of_its_best_epoch() -> None:
         assert candidate.log_loss == pytest.approx(float(loss), abs=1e-6)
 
 
-def test_layers_are_resolved() -> None:
+def test_layers_are_resolved():
     assert chosen_layers("all", 4) == (1, 2, 3, -1)
     assert chosen_layers("every:4", 10) == (2, 6, -1)
     assert chosen_layers("every:9", 4) == (-1,)
@@ -117,7 +117,7 @@ def test_layers_are_resolved() -> None:
         expect_error("layers=", chosen_layers, wrong, 4)
 
 
-def test_invalid_settings_are_rejected() -> None:
+def test_invalid_settings_are_rejected():
     for settings, words in (
         ({"false_rejections": 0.01}, "use at least 0.0"),
         ({"layers": (9,)}, "has 5 blocks"),
@@ -126,7 +126,7 @@ def test_invalid_settings_are_rejected() -> None:
             train_verifier(PLANTED, marked_texts(60), ProbeTrainingConfig(**{"layers": (3,), **settings}))
 
 
-def test_states_of_one_pass_match_those_of_a_verifier() -> None:
+def test_states_of_one_pass_match_those_of_a_verifier():
     oracle = tiny_oracle(3)
     sequences = torch.randint(3, 300, (7, 20), generator=generator(0, "tokens")).tolist()
     lengths = [[20], [1, 2, 3], [], [5, 17], [4, 19, 20], [1], [9]]
@@ -149,7 +149,7 @@ LENGTHS = [[14, 23], [15, 18], [], [16], [17, 18, 19], [13, 18], [15], [2, 16], 
 
 
 @pytest.mark.parametrize("kind", ["cached", "recomputed", "stepwise"])
-def test_shared_prefix_is_evaluated_once(kind: str) -> None:
+def test_shared_prefix_is_evaluated_once(kind):
     oracle = tiny_oracle(3, recompute=kind == "recomputed")
     model = truncated(oracle) if kind == "stepwise" else oracle
     settled: list[int] = []
@@ -175,13 +175,13 @@ def test_shared_prefix_is_evaluated_once(kind: str) -> None:
     assert sum(given) >= separately if kind == "recomputed" else sum(given) < 0.9 * separately
 
 
-def test_check_rejects_shared_prefix_that_is_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_rejects_shared_prefix_that_is_not_copied(monkeypatch):
     monkeypatch.setattr(PositionCache, "copy", lambda *arguments: None)
     with pytest.raises(AssertionError):
         test_shared_prefix_is_evaluated_once("cached")
 
 
-def test_layers_and_lengths_out_of_range_are_rejected() -> None:
+def test_layers_and_lengths_out_of_range_are_rejected():
     shape = TransformerConfig(vocab_size=3, width=16, heads=2, mlp_width=32, max_length=9)
     model, tokens = Transformer(shape, seed=3).eval(), [[0, 1, 2, 0, 1, 2, 0, 1, 2]]
     expect_error("layers=", hidden_states_of_prefixes, model, tokens, [[3]], ())

@@ -26,26 +26,26 @@ def examples(depth: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 @pytest.mark.parametrize("depth", [1, 2])
-def test_probe_separates_classes_for_its_depth(depth: int) -> None:
+def test_probe_separates_classes_for_its_depth(depth):
     trained = train_probe(*examples(depth), ProbeConfig(depth=depth, validation=0.2))
     assert trained.validation_accuracy > 0.95
     assert trained.train_size + trained.validation_size == len(examples(depth)[0])
 
 
-def test_linear_probe_fails_on_products_and_all_probes_fail_on_noise() -> None:
+def test_linear_probe_fails_on_products_and_all_probes_fail_on_noise():
     states, labels = examples(2)
     assert train_probe(states, labels, ProbeConfig(validation=0.5)).validation_accuracy < 0.65
     noise = torch.randint(0, 2, labels.shape, generator=generator(0, "noise"))
     assert abs(train_probe(states, noise, ProbeConfig(validation=0.5)).validation_accuracy - 0.5) < 0.15
 
 
-def test_missing_label_is_rejected() -> None:
+def test_missing_label_is_rejected():
     states, labels = examples(1)
     expect_error("labels=0: give more erroneous examples", train_probe, states, torch.ones_like(labels))
 
 
 @pytest.mark.parametrize("layer", [-1, 0, 1, 2])
-def test_hidden_states_match_a_full_pass(layer: int) -> None:
+def test_hidden_states_match_a_full_pass(layer):
     tokens = torch.randint(0, 3, (5, 9), generator=generator(0, "tokens"))
     lengths = torch.tensor([9, 1, 0, 4, 7])
     states = hidden_states(MODEL, tokens, lengths, (layer,))[:, 0]
@@ -57,7 +57,7 @@ def test_hidden_states_match_a_full_pass(layer: int) -> None:
 
 
 @pytest.mark.parametrize("layer", [-1, 1])
-def test_probe_verifier_reuses_the_states_of_prefixes(layer: int) -> None:
+def test_probe_verifier_reuses_the_states_of_prefixes(layer):
     probe = Probe(16, seed=1).requires_grad_(False)
     verifier = Threshold(ProbeVerifier(probe, layer), 0.5)
     prompts = torch.randint(0, 3, (40, 3), generator=generator(0, "prompts"))

@@ -125,14 +125,14 @@ NO_MISTAKES = {"membership": 0, "wrongly rejected": 0, "wrongly accepted": 0, "m
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_grammar_judges_the_text_before_the_stop_string(case: str) -> None:
+def test_a_grammar_judges_the_text_before_the_stop_string(case):
     language, stop = CASES[case]
     verifier = language.build(language.tokenization).up_to(stop)
     assert mistakes(language, stop, verifier, LIMIT if case in SMALL else 3) == NO_MISTAKES
 
 
 @pytest.mark.parametrize("case", [name for name in SMALL if name != "any text"])
-def test_a_function_of_complete_texts_judges_the_text_before_the_stop_string(case: str) -> None:
+def test_a_function_of_complete_texts_judges_the_text_before_the_stop_string(case):
     language, stop = CASES[case]
     verifier = TextVerifier(language.contains, language.tokenization, whole=True).up_to(stop)
     inner, vocab = incomplete_completions(language, stop, 3), len(language.pieces) + 1
@@ -149,7 +149,7 @@ def test_a_function_of_complete_texts_judges_the_text_before_the_stop_string(cas
     assert judged > 50
 
 
-def test_text_that_may_start_a_stop_string_is_withheld() -> None:
+def test_text_that_may_start_a_stop_string_is_withheld():
     seen: list[str] = []
     letters = tokenization(LETTERS)
     verifier = TextVerifier(lambda text: seen.append(text) or True, letters, "sequence").up_to(["bc", "é"])
@@ -186,7 +186,7 @@ MUTANTS = {
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)
-def test_mistakes_of_mutants_are_detected(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mistakes_of_mutants_are_detected(mutant, monkeypatch):
     case, kind, owner, change = MUTANTS[mutant]
     language, stop = CASES[case]
     verifier = language.build(language.tokenization)
@@ -196,7 +196,7 @@ def test_mistakes_of_mutants_are_detected(mutant: str, monkeypatch: pytest.Monke
     assert mistakes(language, stop, verifier, LIMIT)[kind] > 0
 
 
-def test_samplers_accept_completions_with_a_valid_text_before_the_stop_string() -> None:
+def test_samplers_accept_completions_with_a_valid_text_before_the_stop_string():
     language, stop = CASES["within the language"]
     size, eos = language.tokenization.vocab_size, len(language.pieces)
     oracle = Table(
@@ -213,7 +213,7 @@ def test_samplers_accept_completions_with_a_valid_text_before_the_stop_string() 
         assert all(is_valid(language, stop, one.tokens) and language.contains(one.text) for one in accepted)
 
 
-def test_stops_that_are_neither_strings_nor_functions_are_rejected() -> None:
+def test_stops_that_are_neither_strings_nor_functions_are_rejected():
     oracle = Table(lambda prefix: [1.0, 1.0], 2, max_length=3)
     oracle.tokenization = tokenization(LETTERS)
     for stop in ("", [], ["a", ""], [3]):
@@ -223,7 +223,7 @@ def test_stops_that_are_neither_strings_nor_functions_are_rejected() -> None:
         expect_error("give strings, or functions", generate, oracle, stop=stops)
 
 
-def test_strings_and_functions_can_be_combined() -> None:
+def test_strings_and_functions_can_be_combined():
     table = tokenization(LETTERS)
     size = table.vocab_size
     oracle = Table(lambda prefix: [1.0] * size, size, max_length=9)

@@ -1,7 +1,6 @@
 """Test packing, splitting, resuming and caching of corpora, and errors for invalid texts."""
 
 import sys
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -27,7 +26,7 @@ STORY = TEXT.replace(f"{END}\n", END)
 
 
 @pytest.fixture
-def text(tmp_path: Path) -> Path:
+def text(tmp_path):
     path = tmp_path / "stories.txt"
     path.write_text(TEXT, encoding="utf-8")
     return path
@@ -42,7 +41,7 @@ def decode_all(rows: torch.Tensor, corpus: Corpus) -> str:
     return corpus.decode(rows.reshape(1, -1))[0]
 
 
-def test_rows_contain_the_text(text: Path) -> None:
+def test_rows_contain_the_text(text):
     corpus = open_corpus(text)
     assert corpus.train.dtype == torch.int64
     assert corpus.train.shape[1] == corpus.test.shape[1] == corpus.length == 8
@@ -61,7 +60,7 @@ def test_rows_contain_the_text(text: Path) -> None:
     assert corpus.train.flatten().tolist() == encoded[: corpus.train.numel()]
 
 
-def test_separate_test_text(text: Path, tmp_path: Path) -> None:
+def test_separate_test_text(text, tmp_path):
     other = tmp_path / "other.txt"
     other.write_text("Lily and Max were very happy near the tree. " * 3, encoding="utf-8")
     corpus = open_corpus(text, test=other)
@@ -69,9 +68,7 @@ def test_separate_test_text(text: Path, tmp_path: Path) -> None:
     assert len(decode_all(corpus.train, corpus)) == pytest.approx(len(STORY), abs=40)
 
 
-def test_cached_files_are_reused_and_named_by_content(
-    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cached_files_are_reused_and_named_by_content(text, tmp_path, monkeypatch):
     reported: list[str] = []
     first = open_corpus(text, report=reported.append)
     assert len(reported) == 3
@@ -93,7 +90,7 @@ def test_cached_files_are_reused_and_named_by_content(
     assert first.tokenizer.to_str() == open_corpus(copy, cache=tmp_path / "elsewhere").tokenizer.to_str()
 
 
-def test_file_is_memory_mapped_and_not_modified(text: Path) -> None:
+def test_file_is_memory_mapped_and_not_modified(text):
     corpus = open_corpus(text)
     before = corpus.train.clone()
     corpus.train.zero_()
@@ -105,9 +102,7 @@ class Killed(Exception):
 
 
 @pytest.mark.parametrize("batches", [0, 1, 5])
-def test_interrupted_tokenization_is_resumed(
-    batches: int, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_interrupted_tokenization_is_resumed(batches, text, tmp_path, monkeypatch):
     expected = open_corpus(text, cache=tmp_path / "whole")
     monkeypatch.setattr(tokens, "_BATCH_CHARACTERS", 500)
     encoded: list[int] = []
@@ -144,7 +139,7 @@ def test_interrupted_tokenization_is_resumed(
     assert not list((tmp_path / "cache").rglob("*.growing"))
 
 
-def test_saved_progress_is_checked_against_the_file(text: Path) -> None:
+def test_saved_progress_is_checked_against_the_file(text):
     folder = open_corpus(text).folder
     expected = (folder / "train.tokens").read_bytes()
     (folder / "train.tokens").unlink()
@@ -156,13 +151,13 @@ def test_saved_progress_is_checked_against_the_file(text: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["train.tokens", "tokenizer.json", "corpus.json"])
-def test_damaged_cache_folder_is_reported(name: str, text: Path) -> None:
+def test_damaged_cache_folder_is_reported(name, text):
     folder = open_corpus(text).folder
     (folder / name).write_bytes((folder / name).read_bytes()[:-9])
     expect_error(f"cache='{folder}': delete this damaged folder", open_corpus, text)
 
 
-def test_folder_is_read_as_its_sorted_text_files(tmp_path: Path) -> None:
+def test_folder_is_read_as_its_sorted_text_files(tmp_path):
     place = tmp_path / "books"
     (place / "b").mkdir(parents=True)
     for name, content in (("b/one.txt", TEXT), ("a.txt", "First. " * 9), ("c.txt", ""), ("notes.md", "no")):
@@ -173,9 +168,7 @@ def test_folder_is_read_as_its_sorted_text_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("longest", [7, 40, 2**16])
-def test_concatenated_pieces_equal_the_text(
-    longest: int, text: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_concatenated_pieces_equal_the_text(longest, text, monkeypatch):
     monkeypatch.setattr(texts, "LONGEST", longest)
     stories = "".join(TEXT.splitlines(keepends=True)[:12])
     content = "\ufeff" + stories + "One very long line é東京😀 " * 9 + "wordwithoutspaces東京" * 5
@@ -213,7 +206,7 @@ class Column:
 
 
 @pytest.fixture
-def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[object, ...]]]:
+def hub(monkeypatch):
     calls: list[tuple[object, ...]] = []
 
     def load_dataset(name: str, configuration: str | None, split: str) -> Column:
@@ -231,7 +224,7 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[object, ...]]]:
     return calls
 
 
-def test_hub_corpus(hub: list[tuple[object, ...]], tmp_path: Path) -> None:
+def test_hub_corpus(hub, tmp_path):
     corpus = open_corpus("tinystories", cache=tmp_path)
     name = "roneneldan/TinyStories"
     assert hub == [(name, None, "train"), (name, None, "validation")]
@@ -262,7 +255,7 @@ BAD: list[tuple[bytes | None, dict[str, object], str]] = [
 ]
 
 
-def test_invalid_corpora_have_one_line_errors(tmp_path: Path) -> None:
+def test_invalid_corpora_have_one_line_errors(tmp_path):
     cases = []
     for number, (content, settings, message) in enumerate(BAD):
         path = tmp_path / f"{number}.txt"

@@ -29,17 +29,17 @@ def read(folder: Path, text: str) -> list[str]:
     ],
     ids=["end of document", "marks", "titles", "paragraphs", "one"],
 )  # fmt: skip
-def test_document_boundaries(tmp_path: Path, text: str, documents: list[str]) -> None:
+def test_document_boundaries(tmp_path, text, documents):
     assert read(tmp_path, text) == documents
 
 
-def test_each_file_of_a_folder_is_a_document(tmp_path: Path) -> None:
+def test_each_file_of_a_folder_is_a_document(tmp_path):
     for name in ("a", "b"):
         (tmp_path / f"{name}.txt").write_text(f"{name}\n\n{name}\n", encoding="utf-8")
     assert documents_of(local_text(tmp_path)) == ["a\n\na\n", "b\n\nb\n"]
 
 
-def test_passages_contain_all_words_in_order() -> None:
+def test_passages_contain_all_words_in_order():
     lines = ["w " * 7, "x " * 30, "y " * 12, "z " * 3]
     found = passages_of(["\n".join(lines), "short one"], 20)
     assert {passage.document for passage in found} == {0}

@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -53,7 +52,7 @@ def plain_strings(dyck: Dyck, n: int, seed: int, shortest: int, longest: int) ->
 
 
 @pytest.mark.parametrize("dyck", [*DISTRIBUTIONS, Dyck()], ids=repr)
-def test_sampler_is_splitmix64_inverted(dyck: Dyck) -> None:
+def test_sampler_is_splitmix64_inverted(dyck):
     n = dyck.length
     for seed in (0, 12345):
         plain = plain_strings(dyck, 200, seed_of(seed, "dyck", "sample"), n, n)
@@ -64,7 +63,7 @@ def test_sampler_is_splitmix64_inverted(dyck: Dyck) -> None:
     assert torch.equal(lengths, plain[1])
 
 
-def test_a_string_depends_on_the_seed_and_its_index_only() -> None:
+def test_a_string_depends_on_the_seed_and_its_index_only():
     dyck, threads = Dyck(8), torch.get_num_threads()
     drawn = []
     try:
@@ -107,11 +106,11 @@ def check_sampler(sampler: Dyck, distribution: Dyck) -> None:
 
 
 @pytest.mark.parametrize("dyck", [Dyck(8), Dyck(8, (0.7, 0.3), 0.8, max_depth=2)], ids=repr)
-def test_samples_follow_the_distribution(dyck: Dyck) -> None:
+def test_samples_follow_the_distribution(dyck):
     check_sampler(dyck, dyck)
 
 
 @pytest.mark.parametrize("change", [lower_ceiling, open_more])
-def test_sampler_mutants_are_rejected(change: Callable[[Dyck], object]) -> None:
+def test_sampler_mutants_are_rejected(change):
     with pytest.raises(AssertionError):
         check_sampler(mutated(Dyck(8), change), Dyck(8))

@@ -2,7 +2,6 @@
 
 import functools
 from collections import Counter
-from typing import Any
 
 import numpy as np
 import pytest
@@ -44,7 +43,7 @@ def enumerated(distribution: DyckWords) -> dict[String, float]:
 
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
-def test_next_token_distributions_multiply_to_word_probabilities(distribution: DyckWords) -> None:
+def test_next_token_distributions_multiply_to_word_probabilities(distribution):
     exact = enumerated(distribution)
     ends = [(*word, distribution.eos) for word in exact]
     found = torch.zeros(len(ends), dtype=torch.float64)
@@ -57,7 +56,7 @@ def test_next_token_distributions_multiply_to_word_probabilities(distribution: D
 
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
-def test_sampled_words_follow_the_distribution(distribution: DyckWords) -> None:
+def test_sampled_words_follow_the_distribution(distribution):
     tokens, lengths = distribution.sample(20_000, seed=3)
     assert distribution.is_member(tokens, lengths).all()
     counts = Counter(tuple(row[:n]) for row, n in zip(tokens.tolist(), lengths.tolist(), strict=True))
@@ -81,17 +80,17 @@ def test_sampled_words_follow_the_distribution(distribution: DyckWords) -> None:
     assert torch.equal(again, tokens[:100])
 
 
-def test_oracle_keeps_its_contract() -> None:
+def test_oracle_keeps_its_contract():
     check_oracle(DISTRIBUTIONS[2], capacity=6, steps=8, seeds=(0,))
 
 
-def test_distribution_after_an_invalid_prefix_is_uniform() -> None:
+def test_distribution_after_an_invalid_prefix_is_uniform():
     distribution = DyckWords(4, max_depth=2)
     tokens, lengths = padded([(1,), (0, 0, 0), (0, 3), (0, 0, 2), (4,)])
     assert distribution.next_log_probs(tokens, lengths).exp().eq(1 / 5).all()
 
 
-def test_states_of_brackets() -> None:
+def test_states_of_brackets():
     tokens = torch.tensor([[0, 2, 3, 4, 5, 1, 2]])
     assert pair_depths(tokens).tolist() == [[1, 2, 2, 2, 2, 1, 1]]
     assert innermost_types(tokens).tolist() == [[0, 1, 0, 2, 0, -1, 1]]
@@ -101,5 +100,5 @@ def test_states_of_brackets() -> None:
     ("field", "arguments"),
     [("longest", (7,)), ("max_depth", (8, (0.5, 0.5), 0.5, 0)), ("end_prob", (8, (1.0,), 0.5, 3, 1))],
 )
-def test_bad_input(field: str, arguments: tuple[Any, ...]) -> None:
+def test_bad_input(field, arguments):
     expect_error(f"^{field}=", DyckWords, *arguments)

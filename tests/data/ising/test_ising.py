@@ -28,7 +28,7 @@ MODELS = {
 
 
 @pytest.fixture(params=MODELS)
-def model(request) -> Ising:
+def model(request):
     return MODELS[request.param]
 
 

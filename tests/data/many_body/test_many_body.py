@@ -28,7 +28,7 @@ SMALL = {
 
 
 @pytest.fixture(params=SMALL)
-def distribution(request) -> ManyBody:
+def distribution(request):
     return SMALL[request.param]
 
 

@@ -25,7 +25,7 @@ TEMPERATURES = [0.05, 0.7, 30.0]
 
 
 @pytest.fixture(params=CHAINS)
-def name(request) -> str:
+def name(request):
     return request.param
 
 

@@ -33,7 +33,7 @@ def make_oracle(packing: Packing, seed: int = 0, **settings: Any) -> PretrainedO
 
 
 @pytest.mark.parametrize("packing", PACKINGS, ids=str)
-def test_rounding_errors_are_within_the_tolerance(packing: Packing) -> None:
+def test_rounding_errors_are_within_the_tolerance(packing):
     for seed in range(2):
         oracle = make_oracle(packing, seed)
         assert rounding_tolerance(oracle) == TOLERANCES[packing.few]
@@ -90,7 +90,7 @@ DECODERS = {
 
 
 @pytest.mark.parametrize("packing", PACKINGS, ids=str)
-def test_a_wrong_cache_is_rejected_and_a_wrong_decoder_pass_is_not_used(packing: Packing) -> None:
+def test_a_wrong_cache_is_rejected_and_a_wrong_decoder_pass_is_not_used(packing):
     for mistake in (shift_positions, keep_first_entries):
         with pytest.MonkeyPatch.context() as patch:
             mistake(patch)

@@ -2,7 +2,6 @@
 
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -25,7 +24,7 @@ VOCAB = 304  # The size is a valid number of rows for int4.
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     """Save a model whose layers have valid shapes for every format."""
     path = tmp_path_factory.mktemp("wide")
     model = tiny_model(
@@ -49,9 +48,7 @@ def distributions(oracle: PretrainedOracle, rows: int = 1) -> Tensor:
         ("int4", "int4 (78%), int8 (22%)", 0.5),
     ],
 )
-def test_formats_change_the_distribution_by_rounding_only(
-    folder: Path, weights: str, description: str, max_distance: float
-) -> None:
+def test_formats_change_the_distribution_by_rounding_only(folder, weights, description, max_distance):
     stored = distributions(load_pretrained(folder, device="cpu", packed=False))
     oracle = load_pretrained(folder, device="cpu", weights=weights)
     assert oracle.weights == description
@@ -65,7 +62,7 @@ def two_copies(few: str) -> PretrainedOracle:
     return PretrainedOracle(model, tiny_tokenizer())
 
 
-def test_a_model_with_two_formats_has_equal_weights_in_both(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_with_two_formats_has_equal_weights_in_both(monkeypatch):
     oracle = two_copies("int4")
     assert "int4 and bfloat16" in oracle.weights
     assert float((distributions(oracle, 1) - distributions(oracle, 8)).abs().sum()) < 0.06
@@ -83,7 +80,7 @@ def choose_format(folder: Path, monkeypatch: pytest.MonkeyPatch, few: list[float
     return load_pretrained(folder, device="cpu", weights="auto").weights
 
 
-def test_auto_chooses_the_fastest_accurate_format(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_chooses_the_fastest_accurate_format(folder, monkeypatch):
     distances = []
 
     def record_distance(first: Tensor, second: Tensor) -> float:
@@ -113,14 +110,12 @@ def test_auto_chooses_the_fastest_accurate_format(folder: Path, monkeypatch: pyt
         ({"weights": "int4", "dtype": "bfloat16"}, "float32 models on the CPU"),
     ],
 )
-def test_unsupported_settings_are_rejected_in_one_line(
-    folder: Path, settings: dict[str, Any], message: str
-) -> None:
+def test_unsupported_settings_are_rejected_in_one_line(folder, settings, message):
     caught = expect_error(message, load_pretrained, folder, device="cpu", **settings)
     assert str(settings["weights"]) in str(caught)
 
 
-def test_insufficient_memory_is_reported_in_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_insufficient_memory_is_reported_in_one_line(folder, monkeypatch):
     def raise_memory_error(*arguments: object) -> None:
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes.")
 
