@@ -1,11 +1,9 @@
 """Random arguments for fuzz tests, with at most one fault."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TypeVar
 
 import numpy as np
-import pytest
 import torch
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -104,14 +102,6 @@ def result_or_none(call: Callable[[], Result]) -> Result | None:
     assert "\n" not in str(refusal)
     assert refusal.hint
     return None
-
-
-@contextmanager
-def raises_input_error(field: str) -> Iterator[None]:
-    """Require an `InputError` for `field`."""
-    with pytest.raises(InputError) as caught:
-        yield
-    assert caught.value.field == field
 
 
 def log_softmax(weights: np.ndarray) -> np.ndarray:

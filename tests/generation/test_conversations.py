@@ -75,8 +75,7 @@ def test_records_contain_the_conversation(shell):
         a={"messages": [USER], "id": "a", "metadata": {"split": "test", "n": 1.5}, "tools": tools},
         b={"prompt": "the cat", "metadata": {}},
     )
-    message = shell("--prompts prompts.jsonl --max-new-tokens 5 --ordered --log-probs --chat")
-    assert message.code == 0, message.err
+    message = shell("--prompts prompts.jsonl --max-new-tokens 5 --ordered --log-probs --chat").checked()
     first, second = message.lines
     assert (first["id"], first["messages"], first["tools"]) == ("a", [USER], tools)
     assert (first["metadata"], "prompt" in first) == ({"split": "test", "n": 1.5}, False)

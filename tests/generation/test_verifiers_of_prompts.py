@@ -28,8 +28,7 @@ def write(lines: list[dict[str, object]]) -> None:
 
 def test_every_prompt_follows_its_own_verifier(run):
     write([line for place, line in enumerate(LINES) if place != 2])
-    result = run("--prompts", "prompts.jsonl", "--ordered", *MASK)
-    assert result.code == 0, result.err
+    result = run("--prompts", "prompts.jsonl", "--ordered", *MASK).checked()
     assert [(line["id"], line["sample"]) for line in result.lines] == [
         (i, s) for i in range(4) for s in range(3)
     ]
@@ -67,8 +66,7 @@ def test_a_run_is_resumed_if_its_verifiers_are_unchanged(run):
     first = ("--prompts", "prompts.jsonl", "--out", "out.jsonl", *MASK)
     assert run(*first).code == 0
     write([{"prompt": "the cat", "rule": "lark:words.lark"}, {"prompt": "a", "rule": "regex:[0-9]"}])
-    result = run(*first)
-    assert result.code == 0
+    result = run(*first).checked()
     assert "3 of them from an earlier run" in result.err
     rules.write_text('start: "ab"')
     result = run(*first)
@@ -89,14 +87,12 @@ def test_verifier_files_are_found_next_to_the_prompts(run, tmp_path, monkeypatch
     # A file of the same name in the working directory has other content.
     Path("words.lark").write_text("start: /[a-z]/+")
     options = (*MASK, "--verifier", f"lark:{tmp_path / 'words.lark'}", "--out", str(tmp_path / "out.jsonl"))
-    result = run("--prompts", "questions/prompts.jsonl", *options)
-    assert result.code == 0, result.err
+    result = run("--prompts", "questions/prompts.jsonl", *options).checked()
     lines = [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()]
     assert [(line["text"], line["rule"]) for line in lines if line["accepted"]] == [("ab", rules)] * 3
     # The same files from another directory belong to the same run.
     monkeypatch.chdir(folder)
-    result = run("--prompts", "prompts.jsonl", *options)
-    assert result.code == 0, result.err
+    result = run("--prompts", "prompts.jsonl", *options).checked()
     assert "3 of them from an earlier run" in result.err
     (tmp_path / "questions" / "words.lark").write_text('start: "ab"')
     assert run("--prompts", "prompts.jsonl", *options).code == 2
@@ -104,8 +100,7 @@ def test_verifier_files_are_found_next_to_the_prompts(run, tmp_path, monkeypatch
 
 def test_options_for_functions_apply_to_the_verifiers_of_prompts(run):
     write([{"prompt": "the cat", "rule": "python:rules.py:has_dog"}])
-    result = run("--prompts", "prompts.jsonl", "--verifier-whole", "--max-new-tokens", "2")
-    assert result.code == 0, result.err
+    result = run("--prompts", "prompts.jsonl", "--verifier-whole", "--max-new-tokens", "2").checked()
     write([{"prompt": "the cat"}])
     result = run("--prompts", "prompts.jsonl", "--verifier-whole")
     assert "verifier_whole=True: leave it out" in result.err
@@ -135,8 +130,7 @@ def test_texts_for_which_the_verifier_raises_are_rejected_with_a_reason(run, nam
     Path("bad.py").write_text(RAISING)
     sizes = ("--n", "12", "--max-new-tokens", "8")
     options = ("--prompt", "the cat", *sizes, "--verifier", f"python:bad.py:{name}")
-    result = run(*options, "--verifier-whole", "--verifier-timeout", "0.3", "--on-error", "reject")
-    assert result.code == 0, result.err
+    result = run(*options, "--verifier-whole", "--verifier-timeout", "0.3", "--on-error", "reject").checked()
     for line in result.lines:
         assert line["accepted"] == (len(line["text"]) <= 6)
         if not line["accepted"]:

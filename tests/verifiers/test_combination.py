@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 
+from batches import AllChildrenVerifier, batch_of
 from mutants import verifiers as mutants
 from refusals import expect_error
 from samplers.reference_distributions import largest_difference
@@ -15,10 +16,10 @@ from trialogue.samplers import MaskedDecoding, Rejection, ValueGuided
 from trialogue.samplers.exact import exact_distribution
 from trialogue.testing.trees import TREES
 from trialogue.verifiers import All, FunctionVerifier, ProbeVerifier, Product, Threshold
-from verifiers.test_verifiers import Masking, batch_of
+from verifiers.test_verifiers import COINS
 
 
-class BoolMasking(Masking):
+class BoolMasking(AllChildrenVerifier):
     """A verifier whose mask of children is boolean, as for an automaton."""
 
     def children(self, decoding, rows):
@@ -38,8 +39,8 @@ def distribution_error(kind, tree, sampler, function, *verifiers) -> float:
 
 def verifier_pairs(tree):
     """Yield the same two verifiers, with and without masks of children."""
-    for first in (FunctionVerifier, Masking, BoolMasking):
-        for second in (FunctionVerifier, Masking):
+    for first in (FunctionVerifier, AllChildrenVerifier, BoolMasking):
+        for second in (FunctionVerifier, AllChildrenVerifier):
             yield first(tree.allows), second(tree.value)
 
 
@@ -69,7 +70,7 @@ ROWS = torch.arange(len(SEQUENCES))
 
 
 def values(verifier) -> list[float]:
-    return verifier.values(batch_of(SEQUENCES), ROWS).tolist()
+    return verifier.values(batch_of(COINS, SEQUENCES, 4), ROWS).tolist()
 
 
 def test_combined_values():
@@ -89,8 +90,8 @@ def test_a_part_is_evaluated_only_on_prefixes_with_positive_values_so_far():
 
 
 def test_children_have_a_mask_if_all_parts_have_a_mask():
-    batch, rows = batch_of([(0,), (1,)]), torch.arange(2)
-    weights, mask = Masking(lambda p: 0.25 + 0.5 * p[-1]), BoolMasking(lambda p: p[-1] == p[0])
+    batch, rows = batch_of(COINS, [(0,), (1,)], 4), torch.arange(2)
+    weights, mask = AllChildrenVerifier(lambda p: 0.25 + 0.5 * p[-1]), BoolMasking(lambda p: p[-1] == p[0])
     assert Product(weights, mask).children(batch, rows).tolist() == [[0.25, 0], [0, 0.75]]
     assert Product(mask, mask).children(batch, rows).dtype == torch.bool
     assert All(weights, mask).children(batch, rows).tolist() == [[1, 0], [0, 1]]

@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 import torch
 
+from batches import batch_of
 from mutants import verifiers as mutants
 from refusals import expect_error
 from samplers.small_languages import LETTERS, tokenization
 from trialogue.data.table import Table
 from trialogue.errors import InputError
-from trialogue.oracles import Verifier, padded
+from trialogue.oracles import Verifier
 from trialogue.samplers import Rejection, generate
-from trialogue.samplers.prefix.batch import Batch
 from trialogue.verifiers import FunctionVerifier, TextVerifier, python_verifier
 from trialogue.verifiers.functions.file_function import FileFunction
 from trialogue.verifiers.functions.timeout import Overdue, call_within
@@ -32,17 +32,12 @@ LONG = 1000
 """Seconds that no call takes, even if the machine is busy for a while."""
 
 
-def batch_of(sequences, prompts=None) -> Batch:
-    tokens, lengths = padded(sequences, LIMIT)
-    oracle = Table(lambda prefix: [1.0] * TEXT.vocab_size, TEXT.vocab_size, eos=EOS)
-    batch = Batch(oracle, len(sequences), LIMIT)
-    start = torch.zeros_like(lengths) if prompts is None else torch.tensor(prompts)
-    batch.add(tokens, lengths, start, torch.full_like(lengths, LIMIT))
-    return batch
+ORACLE = Table(lambda prefix: [1.0] * TEXT.vocab_size, TEXT.vocab_size, eos=EOS)
 
 
-def evaluate(verifier, sequences=((A,),), prompts=None) -> list[float]:
-    return verifier.values(batch_of(sequences, prompts), torch.arange(len(sequences))).tolist()
+def evaluate(verifier, sequences=((A,),), prompts=0) -> list[float]:
+    batch = batch_of(ORACLE, sequences, LIMIT, prompts)
+    return verifier.values(batch, torch.arange(len(sequences))).tolist()
 
 
 CASES = [
@@ -81,9 +76,7 @@ def test_a_function_of_text_receives_complete_characters(scope):
 def test_an_end_of_sequence_token_with_text_is_not_part_of_the_text():
     seen = []
     oracle = Table(lambda prefix: [1.0] * 3, 3, eos=C)
-    batch = Batch(oracle, 2, 4)
-    tokens, lengths = padded([(A, C), (A, B)], 4)
-    batch.add(tokens, lengths, torch.zeros_like(lengths), torch.full_like(lengths, 4))
+    batch = batch_of(oracle, [(A, C), (A, B)], 4)
     TextVerifier(lambda text: seen.append(text) or 1.0, TEXT).values(batch, torch.arange(2))
     assert seen == ["a", "ab"]
 

@@ -7,12 +7,12 @@ from unittest.mock import Mock
 import pytest
 import torch
 
+import batches
 from mutants import verifiers as mutants
 from refusals import expect_error
 from samplers.small_languages import JSON, LETTERS, FiniteLanguage, Language, matching, tokenization
 from trialogue.data.table import Table
 from trialogue.errors import InputError
-from trialogue.oracles import padded
 from trialogue.samplers import MaskedDecoding, generate
 from trialogue.samplers.prefix.batch import Batch
 from trialogue.testing import check_verifier
@@ -108,11 +108,8 @@ def uniform_oracle(language: Language) -> Table:
 
 def batch_of(language: Language, sequences, limit: int = LIMIT, prompt=()) -> Batch:
     """Return a batch with the completions `sequences`."""
-    tokens, lengths = padded([(*prompt, *sequence) for sequence in sequences], limit + len(prompt))
-    batch = Batch(uniform_oracle(language), len(sequences), tokens.shape[1])
-    start = torch.full_like(lengths, len(prompt))
-    batch.add(tokens, lengths, start, start + limit)
-    return batch
+    rows = [(*prompt, *sequence) for sequence in sequences]
+    return batches.batch_of(uniform_oracle(language), rows, limit + len(prompt), len(prompt))
 
 
 def prefixes(language: Language, limit: int = LIMIT) -> list[tuple[int, ...]]:

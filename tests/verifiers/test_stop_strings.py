@@ -5,17 +5,17 @@ from itertools import product
 import pytest
 import torch
 
+import batches
 from refusals import expect_error
 from samplers.small_languages import LETTERS, Language, tokenization
 from trialogue.data.table import Table
 from trialogue.errors import InputError
-from trialogue.oracles import padded
 from trialogue.samplers import MaskedDecoding, TokenwiseRejection, generate
 from trialogue.samplers.prefix.batch import Batch, SequenceStop
 from trialogue.verifiers import All, TextVerifier, Threshold
 from trialogue.verifiers.languages.stop_strings import StopStrings
 from trialogue.verifiers.languages.stopped_language import StoppedLanguage
-from verifiers.test_grammar import regex, schema, validated
+from verifiers.test_grammar import regex, schema, uniform_oracle, validated
 
 LIMIT = 4
 
@@ -44,20 +44,13 @@ CASES = {
 SMALL = [name for name in CASES if not name.startswith("JSON")]
 
 
-def batch_of(language: Language, stop: tuple[str, ...], sequences: list[tuple[int, ...]]) -> Batch:
+def batch_of(language: Language, stop: tuple[str, ...], sequences, start: int = 0) -> Batch:
     """Return a batch with the completions `sequences`, which are complete if they contain a string of `stop`."""
-    size, eos, table = language.tokenization.vocab_size, len(language.pieces), language.tokenization
-    oracle = Table(lambda prefix: [1.0] * size, size, eos=eos)
-    tokens, lengths = padded(sequences, LIMIT)
-    start = torch.zeros_like(lengths)
-    batch = Batch(
-        oracle,
-        len(sequences),
-        LIMIT,
-        stop=lambda completion: any(one.encode() in table.bytes(completion) for one in stop),
-    )
-    batch.add(tokens, lengths, start, start + LIMIT)
-    return batch
+
+    def is_stopped(completion: tuple[int, ...]) -> bool:
+        return any(one.encode() in language.tokenization.bytes(completion) for one in stop)
+
+    return batches.batch_of(uniform_oracle(language), sequences, LIMIT, start, stop=is_stopped)
 
 
 def is_valid(language: Language, stop: tuple[str, ...], tokens: tuple[int, ...]) -> bool | None:
@@ -156,12 +149,7 @@ def test_text_that_may_start_a_stop_string_is_withheld():
     language = CASES["any text"][0]
     # The prompt is "ab". The completions are "", "a", "ab", "a" with half of "é", "abc" and "c".
     sequences = [(3,), (3, 0), (3, 3), (3, 0, 4), (3, 0, 7), (3, 2)]
-    tokens, lengths = padded(sequences, LIMIT)
-    start = torch.ones_like(lengths)
-    batch = batch_of(language, ("bc", "é"), [()] * 6)
-    batch.select(torch.zeros(0, dtype=torch.int64))
-    batch.add(tokens, lengths, start, start + 3)
-    verifier.values(batch, torch.arange(6))
+    verifier.values(batch_of(language, ("bc", "é"), sequences, start=1), torch.arange(6))
     # The "b" of the prompt is not part of a stop string.
     assert seen == ["ab", "aba", "aba", "aba", "aba", "abc"]
 

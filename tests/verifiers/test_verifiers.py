@@ -5,14 +5,13 @@ import math
 import pytest
 import torch
 
+from batches import AllChildrenVerifier, batch_of
 from mutants.verifiers import ForgetfulRandomVerifier, LengthKeyedRandomVerifier, StrictThreshold
 from refusals import expect_error
 from samplers.reference_distributions import largest_difference
 from trialogue.data.table import Table
-from trialogue.oracles import padded
 from trialogue.samplers import MaskedDecoding, Rejection, ValueGuided, generate
 from trialogue.samplers.exact import exact_distribution
-from trialogue.samplers.prefix.batch import Batch
 from trialogue.testing.trees import TREES, RandomTree
 from trialogue.verifiers.functions.function import FunctionVerifier, Threshold
 from trialogue.verifiers.random import RandomVerifier
@@ -20,28 +19,8 @@ from trialogue.verifiers.random import RandomVerifier
 COINS = Table(lambda prefix: [0.5, 0.5], 2, max_length=4)
 
 
-def batch_of(sequences, prompt_lengths=None) -> Batch:
-    """Return a batch whose rows contain `sequences`."""
-    tokens, lengths = padded(sequences, 4)
-    batch = Batch(COINS, len(sequences), 4)
-    start = torch.zeros_like(lengths) if prompt_lengths is None else torch.tensor(prompt_lengths)
-    batch.add(tokens, lengths, start, torch.full_like(lengths, 4))
-    return batch
-
-
 def values(verifier, sequences) -> list[float]:
-    return verifier.values(batch_of(sequences), torch.arange(len(sequences))).tolist()
-
-
-class Masking(FunctionVerifier):
-    """Verifier that evaluates all children at once, as an automaton does."""
-
-    def children(self, decoding, rows):
-        result = torch.zeros(len(rows), decoding.vocab_size, dtype=torch.float64)
-        for token in range(decoding.vocab_size):
-            continued = decoding.peek(torch.full_like(rows, token), rows)
-            result[:, token] = self.values(continued, torch.arange(len(rows)))
-        return result
+    return verifier.values(batch_of(COINS, sequences, 4), torch.arange(len(sequences))).tolist()
 
 
 class NaNVerifier(RandomVerifier):
@@ -55,7 +34,7 @@ class NaNVerifier(RandomVerifier):
 def test_a_function_receives_the_tokens_of_its_scope(scope, expected):
     seen = []
     verifier = FunctionVerifier(lambda prefix: seen.append(prefix) or 1.0, scope)
-    batch = batch_of([(0, 1, 1), (1, 0), (1,)], [2, 1, 1])
+    batch = batch_of(COINS, [(0, 1, 1), (1, 0), (1,)], 4, [2, 1, 1])
     assert verifier.values(batch, torch.tensor([0, 2])).tolist() == [1.0, 1.0]
     assert seen == expected
     assert verifier.children(batch, torch.tensor([0])) is None
@@ -79,10 +58,10 @@ def test_a_threshold_accepts_values_at_or_above_it():
     assert threshold_error(StrictThreshold) > 0
     inner = FunctionVerifier(lambda prefix: 0.5, "completion")
     assert Threshold(inner, 0.5).scope == "completion"
-    rows = torch.arange(1)
-    assert Threshold(inner, 0.5).children(batch_of([(0,)]), rows) is None
-    masking = Masking(lambda prefix: 0.25 + 0.5 * prefix[-1])
-    assert Threshold(masking, 0.5).children(batch_of([(0,)]), rows).tolist() == [[0.0, 1.0]]
+    batch, rows = batch_of(COINS, [(0,)], 4), torch.arange(1)
+    assert Threshold(inner, 0.5).children(batch, rows) is None
+    masking = AllChildrenVerifier(lambda prefix: 0.25 + 0.5 * prefix[-1])
+    assert Threshold(masking, 0.5).children(batch, rows).tolist() == [[0.0, 1.0]]
 
 
 def test_a_threshold_passes_on_nan():
@@ -116,7 +95,7 @@ def test_random_values_are_a_function_of_the_prefix():
 def test_values_of_peeked_children_equal_the_mask_of_children(tree):
     for sampler in (MaskedDecoding(), ValueGuided()):
         peeked = exact_distribution(sampler, tree.table(), FunctionVerifier(tree.judges))
-        given = exact_distribution(sampler, tree.table(), Masking(tree.judges))
+        given = exact_distribution(sampler, tree.table(), AllChildrenVerifier(tree.judges))
         assert largest_difference(peeked.probabilities, given.probabilities) < 1e-12
         assert largest_difference(peeked.weights, given.weights) < 1e-12
         assert (peeked.failed, peeked.expected_calls) == (
