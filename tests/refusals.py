@@ -38,6 +38,12 @@ def expect_error(message: str, call: Callable[..., object], *arguments: Any, **o
     return caught.value
 
 
+def expect_failure(message: str, check: Callable[..., object], *arguments: Any, **options: Any) -> None:
+    """Assert that a check raises an `AssertionError` that matches the pattern `message`."""
+    with pytest.raises(AssertionError, match=message or None):
+        check(*arguments, **options)
+
+
 def calls_without_expected_error(cases: Iterable[tuple[str, Callable[[], object]]]) -> list[Any]:
     """Return the calls that do not raise a one-line `InputError` that matches the expected pattern."""
     wrong: list[Any] = []

@@ -9,6 +9,7 @@ import torch
 
 from mutants import judges, streams
 from mutants import samplers as mutants
+from refusals import expect_failure
 from trialogue.samplers import (
     Ancestral,
     Backtracking,
@@ -52,15 +53,13 @@ def test_frequencies_reject_faulty_samplers(mutant):
         exact_distribution(one, tree.table(), ruled(tree)).probabilities for one in (mutant, sampler)
     ]
     assert total_variation(*distributions) > runs.RADIUS  # the rejection does not depend on chance
-    with pytest.raises(AssertionError, match="frequencies of 20000 samples"):
-        runs.check_frequencies(mutant, sampler)
+    expect_failure("frequencies of 20000 samples", runs.check_frequencies, mutant, sampler)
 
 
 @pytest.mark.parametrize("broken", [streams.EqualStreams, streams.StandingStreams])
 def test_frequencies_reject_faulty_streams(monkeypatch, broken):
     monkeypatch.setattr(groups, "Streams", broken)
-    with pytest.raises(AssertionError, match="frequencies of 20000 samples"):
-        runs.check_frequencies(Ancestral())
+    expect_failure("frequencies of 20000 samples", runs.check_frequencies, Ancestral())
 
 
 @pytest.mark.parametrize(
@@ -71,14 +70,12 @@ def test_frequencies_reject_faulty_streams(monkeypatch, broken):
 )
 def test_batch_independence_rejects_faulty_streams(monkeypatch, broken, sampler):
     monkeypatch.setattr(groups, "Streams", broken)
-    with pytest.raises(AssertionError, match="a batch of"):
-        runs.check_batch_independence(sampler)
+    expect_failure("a batch of", runs.check_batch_independence, sampler)
 
 
 def test_a_judge_with_repeated_calls_is_rejected(monkeypatch):
     monkeypatch.setattr(rules, "Judge", judges.ForgetfulJudge)
-    with pytest.raises(AssertionError, match="more than once"):
-        runs.check_single_evaluation(TokenwiseRejection())
+    expect_failure("more than once", runs.check_single_evaluation, TokenwiseRejection())
 
 
 def test_a_trace_without_a_move_is_rejected(monkeypatch):
@@ -89,8 +86,7 @@ def test_a_trace_without_a_move_is_rejected(monkeypatch):
 
     original = TraceRecorder.record
     monkeypatch.setattr(TraceRecorder, "record", gaps)
-    with pytest.raises(AssertionError, match=r"its trace does not lead|holds . tokens"):
-        runs.check_sample_traces(BestOfN(2))
+    expect_failure(r"its trace does not lead|holds . tokens", runs.check_sample_traces, BestOfN(2))
 
 
 @pytest.mark.parametrize(
@@ -104,8 +100,7 @@ def test_a_trace_without_a_move_is_rejected(monkeypatch):
     ids=lambda sampler: type(sampler).__name__,
 )
 def test_an_undeclared_return_to_a_shorter_prefix_is_rejected(sampler):
-    with pytest.raises(AssertionError, match="goes_back=False"):
-        runs.check_sample_traces(sampler)
+    expect_failure("goes_back=False", runs.check_sample_traces, sampler)
 
 
 @dataclass(frozen=True)
@@ -148,15 +143,13 @@ def test_unknown_attributes_of_samplers_are_reported():
         ),
         (WithNumber(), "goes_back=1: use True or False"),
     ):
-        with pytest.raises(AssertionError, match=re.escape(message)):
-            check_sampler(sampler)
+        expect_failure(re.escape(message), check_sampler, sampler)
 
 
 @pytest.mark.parametrize("mutant", mutants.WRONG_DISTRIBUTIONS, ids=repr)
 def test_the_check_rejects_faulty_samplers_by_their_distribution(mutant):
     message = r" instead of | is not properly weighted|changes its distribution|cannot run"
-    with pytest.raises(AssertionError, match=message):
-        check_sampler(mutant, correct_sampler(mutant))
+    expect_failure(message, check_sampler, mutant, correct_sampler(mutant))
 
 
 @pytest.mark.parametrize(
@@ -171,8 +164,7 @@ def test_the_check_rejects_faulty_samplers_by_their_distribution(mutant):
     ids=lambda sampler: type(sampler).__name__,
 )
 def test_wrong_weights_are_rejected_without_a_reference(mutant):
-    with pytest.raises(AssertionError, match="not properly weighted"):
-        check_weights(mutant)
+    expect_failure("not properly weighted", check_weights, mutant)
 
 
 @pytest.mark.parametrize(
@@ -186,5 +178,4 @@ def test_wrong_weights_are_rejected_without_a_reference(mutant):
 )
 def test_wrong_weights_under_truncation_are_rejected(mutant):
     check_weights(mutant)
-    with pytest.raises(AssertionError, match="not properly weighted"):
-        check_weights_under_truncation(mutant)
+    expect_failure("not properly weighted", check_weights_under_truncation, mutant)

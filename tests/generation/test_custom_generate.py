@@ -20,7 +20,7 @@ from transformers.generation import ConfidenceCriteria
 from generation import generate_calls
 from generation.generate_calls import MODEL, Reader, inputs
 from models.tiny_pretrained import tiny_model, tiny_tokenizer
-from refusals import expect_error
+from refusals import expect_error, expect_failure
 from trialogue.generation.custom_generate import call, decoder, decoding
 from trialogue.models.hub.pretrained import PretrainedOracle
 from trialogue.models.tokenization import Tokenization
@@ -53,8 +53,7 @@ MUTANTS: dict[str, tuple[str, Callable[..., Any]]] = {
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_faulty_calls_are_detected(mutant, monkeypatch):
     monkeypatch.setattr(call, *MUTANTS[mutant])
-    with pytest.raises(AssertionError):
-        test_samples_equal_those_of_generate_on_the_truncated_oracle()
+    expect_failure("", test_samples_equal_those_of_generate_on_the_truncated_oracle)
 
 
 def test_samples_equal_those_of_generate_on_the_truncated_oracle():
@@ -186,8 +185,7 @@ def test_a_model_in_training_mode_is_evaluated_and_restored(fails):
 
 def test_dropout_is_detected(monkeypatch):
     monkeypatch.setattr(decoder, "evaluating", nullcontext)
-    with pytest.raises(AssertionError):
-        test_a_model_in_training_mode_is_evaluated_and_restored(False)
+    expect_failure("", test_a_model_in_training_mode_is_evaluated_and_restored, False)
 
 
 VALUED = {"verifier": FunctionVerifier(bool), "output_scores": True, "return_dict_in_generate": True}
@@ -249,8 +247,7 @@ def test_unsupported_options_are_rejected_in_one_line(monkeypatch):
     monkeypatch.setattr(decoder, "oracle_of", loaded)
     for settings, words in REFUSED:
         expect_error(re.escape(words), generate_calls.draw, **{"prompts": PROMPTS} | settings)
-    with pytest.raises(AssertionError, match="loaded"):
-        draw()
+    expect_failure("loaded", draw)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from models.tiny_pretrained import tiny_oracle
-from refusals import expect_error
+from refusals import expect_error, expect_failure
 from training.planted_signal import Planted, marked_texts
 from trialogue.errors import InputError
 from trialogue.models.caching.position_cache import PositionCache
@@ -177,8 +177,7 @@ def test_shared_prefix_is_evaluated_once(kind):
 
 def test_check_rejects_shared_prefix_that_is_not_copied(monkeypatch):
     monkeypatch.setattr(PositionCache, "copy", lambda *arguments: None)
-    with pytest.raises(AssertionError):
-        test_shared_prefix_is_evaluated_once("cached")
+    expect_failure("", test_shared_prefix_is_evaluated_once, "cached")
 
 
 def test_layers_and_lengths_out_of_range_are_rejected():
