@@ -1,15 +1,19 @@
-"""Prompts with separate verifiers, verifiers that raise errors, and the order of records."""
+"""Prompts with separate verifiers, verifiers that raise errors, cached values, and the order of records."""
 
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
+from trialogue.generation.verifiers import graded as values
+from trialogue.generation.verifiers.graded import Graded
 from trialogue.oracles import Decoding, Verifier
+from trialogue.verifiers import FunctionVerifier
 from trialogue.verifiers.functions.tolerant import Raised, tolerant
 
 MASK = ("--sampler", "masked-decoding", "--max-new-tokens", "8", "--n", "3")
@@ -189,3 +193,39 @@ def test_values_of_children_are_unknown_if_one_row_has_none():
     both = judging.children(decoding, torch.tensor([0, 0]))
     assert both is not None
     assert both.shape == (2, 3)
+
+
+def judge(graded: Graded, first: int, number: int) -> None:
+    """Compute the values of `number` complete sequences of one token each."""
+    decoding: Any = SimpleNamespace(
+        tokens=torch.arange(first, first + number)[:, None],
+        lengths=torch.ones(number, dtype=torch.int64),
+        start=torch.zeros(number, dtype=torch.int64),
+        complete=torch.ones(number, dtype=torch.bool),
+        eos=None,
+    )
+    graded.values(decoding, torch.arange(number))
+
+
+def cached_values(graded: Graded, *tokens: int) -> list[float | None]:
+    number = len(tokens)
+    samples: Any = SimpleNamespace(
+        tokens=torch.tensor(tokens)[:, None],
+        lengths=torch.ones(number, dtype=torch.int64),
+        prompt_lengths=torch.zeros(number, dtype=torch.int64),
+    )
+    return graded.final(samples)
+
+
+def test_only_the_latest_values_are_cached(monkeypatch):
+    monkeypatch.setattr(values, "_REMEMBERED", 8)
+    graded = Graded(FunctionVerifier(lambda prefix: float(prefix[0])))
+    for first in range(0, 100, 2):
+        judge(graded, first, 2)
+        assert len(graded._values) <= 8
+        assert cached_values(graded, first, first + 1) == [first, first + 1]
+    assert cached_values(graded, 0, 91, 92, 99) == [None, None, 92.0, 99.0]
+    # A value that is computed again becomes the latest.
+    judge(graded, 92, 1)
+    judge(graded, 200, 7)
+    assert cached_values(graded, 92, 99, 206) == [92.0, 99.0, 206.0]

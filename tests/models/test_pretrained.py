@@ -6,7 +6,7 @@ import pytest
 import torch
 import transformers
 
-from models.packed.test_cache_check import shift_positions
+from models.packed.test_choice import shift_positions
 from models.ragged_schedule import fresh_pass as fresh
 from models.ragged_schedule import largest_error
 from models.tiny_pretrained import save_tiny, tiny_model, tiny_oracle, tiny_tokenizer

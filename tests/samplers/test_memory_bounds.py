@@ -1,4 +1,6 @@
-"""Memory of a run: allocated for the tokens that can be written, and rejected if it does not fit."""
+"""Memory and time of a run: allocation, rejected sizes, and the clock of samples."""
+
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -9,7 +11,9 @@ from trialogue.data import Table
 from trialogue.errors import InputError
 from trialogue.models.hub import memory
 from trialogue.samplers import Backtracking, Rejection
+from trialogue.samplers.prefix.engine import clock as clocks
 from trialogue.samplers.prefix.engine import run as engine
+from trialogue.samplers.prefix.engine.clock import Clock
 
 ENDLESS = Table(lambda _: (0.5, 0.5), 2)
 
@@ -55,3 +59,14 @@ def test_a_run_larger_than_memory_is_rejected_with_a_bound(monkeypatch):
 def test_small_runs_do_not_query_the_free_memory(monkeypatch):
     monkeypatch.setattr(memory, "free_memory", lambda: pytest.fail("looked"))
     assert generate(ENDLESS, max_new_tokens=3, num_samples=100).lengths.tolist() == [3] * 100
+
+
+def test_a_clock_divides_each_second_among_running_samples(monkeypatch):
+    times = iter([10.0, 14.0, 15.0, 21.0])
+    monkeypatch.setattr(clocks, "time", SimpleNamespace(perf_counter=lambda: next(times)))
+    clock = Clock()
+    clock.tick(4)
+    assert clock.seconds == 1
+    clock.tick(1)
+    assert clock.seconds == 2
+    assert clock.elapsed == 11
