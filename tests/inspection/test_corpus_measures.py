@@ -7,6 +7,7 @@ import pytest
 import torch
 import transformers
 
+from models.tiny_pretrained import random_model
 from refusals import expect_error
 from trialogue.data import Clone, Clones
 from trialogue.data.corpus.documents import passages_of
@@ -30,9 +31,7 @@ SHAPE = {
 
 @pytest.fixture(scope="module")
 def subject():
-    with torch.random.fork_rng(devices=[]):
-        torch.random.default_generator.manual_seed(5)
-        model = transformers.LlamaForCausalLM(transformers.LlamaConfig(**SHAPE))
+    model = random_model(lambda: transformers.LlamaForCausalLM(transformers.LlamaConfig(**SHAPE)), 5)
     return Subject(model, synthetic_tokenizer(), "causal", name="made up")
 
 

@@ -7,7 +7,7 @@ import torch
 import transformers
 from torch import Tensor
 
-from models.tiny_pretrained import tiny_model, tiny_tokenizer
+from models.tiny_pretrained import random_model, tiny_model, tiny_tokenizer
 from trialogue.models.caching.decoder_pass import DecoderPass
 from trialogue.models.hub.pretrained import PretrainedOracle
 from trialogue.models.packed.formats import available
@@ -47,13 +47,15 @@ KINDS = {
 
 def make_model(kind: str, seed: int = 0) -> Any:
     of, config, settings = KINDS[kind]
-    with torch.random.fork_rng(devices=[]):
-        torch.random.default_generator.manual_seed(seed)
-        model = of(config(**SIZES | settings)).eval()
+
+    def build() -> Any:
+        model = of(config(**SIZES | settings))
         for name, parameter in model.named_parameters():
             if name.endswith(("bias", "norm.weight")):
                 torch.nn.init.uniform_(parameter, 0.5, 1.5)
-    return model
+        return model
+
+    return random_model(build, seed)
 
 
 def packed_oracle(model: Any, packing: Packing | None = None) -> PretrainedOracle:

@@ -11,7 +11,7 @@ import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from torch import Tensor
 
-from models.tiny_pretrained import save_tiny
+from models.tiny_pretrained import random_model, save_tiny
 from refusals import expect_error
 from trialogue.errors import InputError
 from trialogue.models.hub.checkpoint_loading import load_checkpoint
@@ -50,14 +50,7 @@ def network(kind: str = "bert") -> torch.nn.Module:
     if kind == "albert":
         sizes["embedding_size"] = 8
     config = getattr(transformers, f"{kind.capitalize()}Config")(**sizes)
-    with torch.random.fork_rng(devices=[]):
-        torch.random.default_generator.manual_seed(3)
-        model = getattr(transformers, KINDS[kind])(config)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            if parameter.ndim > 1:
-                parameter.mul_(12)
-    return model.eval()
+    return random_model(lambda: getattr(transformers, KINDS[kind])(config), 3, 12)
 
 
 def save(folder: Path, kind: str = "bert", mask: bool = True) -> Path:

@@ -10,6 +10,7 @@ import pytest
 import torch
 from transformers import AlbertConfig, AlbertForMaskedLM
 
+from models.tiny_pretrained import random_model
 from refusals import expect_error
 from trialogue.models.hub.catalogue import CATALOGUE, ReactionPackage, pull
 from trialogue.models.hub.pretrained_masked import load_pretrained_masked
@@ -35,9 +36,7 @@ def files(tmp_path):
         vocab_size=len(TOKENS), embedding_size=8, hidden_size=16, intermediate_size=32, num_hidden_layers=2,
         num_attention_heads=2, max_position_embeddings=40,
     )  # fmt: skip
-    with torch.random.fork_rng(devices=[]):
-        torch.random.default_generator.manual_seed(0)
-        model = AlbertForMaskedLM(config)
+    model = random_model(lambda: AlbertForMaskedLM(config), 0)
     config.save_pretrained(folder)
     torch.save(model.state_dict(), folder / "pytorch_model.bin")
     (folder / "vocab.txt").write_text("\n".join(TOKENS) + "\n", encoding="utf-8")
