@@ -93,12 +93,16 @@ def fuzz(
     return decorate
 
 
-def result_or_none(call: Callable[[], Result]) -> Result | None:
-    """Return the result of `call`, or None if it raises an `InputError` of one line. Other errors propagate."""
+def result_or_none(call: Callable[[], Result], required: bool = False) -> Result | None:
+    """Return the result of `call`, or None if it raises an `InputError` of one line. Other errors propagate.
+
+    With `required`, the call must return a result.
+    """
     try:
         return call()
     except InputError as error:
         refusal = error
+    assert not required, refusal
     assert "\n" not in str(refusal)
     assert refusal.hint
     return None
