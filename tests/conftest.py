@@ -1,12 +1,8 @@
 """Fixtures for tests of commands."""
 
-from collections.abc import Callable
-
 import pytest
 
 from trialogue import cli
-
-Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
