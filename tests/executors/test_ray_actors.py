@@ -210,18 +210,14 @@ def test_each_worker_reserves_one_processor_per_thread(threads, expected, monkey
     assert len(cluster.actors) == expected
 
 
+@pytest.mark.usefixtures("restored_threads")
 @pytest.mark.parametrize("threads", [1, 3])
 def test_a_worker_starts_with_the_requested_number_of_threads(threads, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # A worker changes the working directory, and monkeypatch restores it.
     worker = _actor(SimpleNamespace(remote=lambda **_: lambda of: of))()
-    before = torch.get_num_threads()
-    try:
-        worker.begin(
-            ray.cloudpickle.dumps(lambda: lambda item: (item, torch.get_num_threads())), [], ".", threads
-        )
-        assert worker.do(7) == (7, threads)
-    finally:
-        torch.set_num_threads(before)
+    make = ray.cloudpickle.dumps(lambda: lambda item: (item, torch.get_num_threads()))
+    worker.begin(make, [], ".", threads)
+    assert worker.do(7) == (7, threads)
 
 
 def test_threads_of_an_accelerated_worker_are_limited_to_the_processors_of_gpu_nodes(

@@ -10,13 +10,13 @@ from torch import Tensor
 
 from models.tiny_pretrained import tiny_oracle
 from refusals import expect_error
+from samplers.chains.small_models import FunctionEnergy
 from samplers.stateful_tree import ReadingVerifier, StoredTree
 from trialogue import run_chain, stream
 from trialogue.data import Dyck
 from trialogue.errors import InputError
 from trialogue.oracles import (
     Context,
-    Energy,
     Masked,
     PrefixOracle,
     as_context,
@@ -225,19 +225,6 @@ class FunctionMasked(Masked):
         return result
 
 
-class FunctionEnergy(Energy):
-    """An energy of two values that returns `function(rows)`."""
-
-    vocab_size = 2
-
-    def __init__(self, function: Callable[[int], Any]) -> None:
-        self.function = function
-
-    def energy(self, tokens: Tensor) -> Tensor:
-        result: Tensor = self.function(len(tokens))
-        return result
-
-
 START = torch.zeros(2, 12).long()
 """A start with too many states for enumeration, so that only the run calls the model."""
 MODELS = {
@@ -251,8 +238,8 @@ MODELS = {
         FunctionMasked(lambda shape: torch.zeros(*shape, 2) * 1j),
         "log_probs=torch.complex64: return a tensor of real",
     ),
-    "energy as a list": (FunctionEnergy(lambda n: [0.0] * n), "energy='list'"),
-    "energy NaN": (FunctionEnergy(lambda n: torch.full((n,), math.nan)), "energy=nan"),
+    "energy as a list": (FunctionEnergy(lambda x: [0.0] * len(x)), "energy='list'"),
+    "energy NaN": (FunctionEnergy(lambda x: torch.full((len(x),), math.nan)), "energy=nan"),
 }
 
 

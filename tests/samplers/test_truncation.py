@@ -232,12 +232,9 @@ def test_faulty_nuclei_are_detected(mutant):
     assert sum(count_differences(mutant, top_p) for top_p in NUCLEUS_MASSES) > 0
 
 
+@pytest.mark.usefixtures("restored_threads")
 def test_threads_and_memory_layout_change_nothing():
-    threads, expected = torch.get_num_threads(), nucleus(distributions(), 0.9)
-    many = distributions().repeat(20, 1)
-    try:
-        torch.set_num_threads(4)
-        assert torch.equal(nucleus(many, 0.9), expected.repeat(20, 1))
-    finally:
-        torch.set_num_threads(threads)
+    many, expected = distributions().repeat(20, 1), nucleus(distributions(), 0.9)
+    torch.set_num_threads(4)
+    assert torch.equal(nucleus(many, 0.9), expected.repeat(20, 1))
     assert torch.equal(nucleus(distributions().T.contiguous().T, 0.9), expected)

@@ -110,16 +110,13 @@ def test_sweeps_equal_gibbs_samples(name, kind, monkeypatch):
     assert torch.equal(again, tokens)
 
 
+@pytest.mark.usefixtures("restored_threads")
 def test_a_chain_does_not_depend_on_other_chains_or_threads():
     distribution = ManyBody.random(20, 10, seed=1)
     many = run_sweeps(distribution, sweeps=3, chains=300, seed=1)
     assert torch.equal(run_sweeps(distribution, sweeps=3, chains=7, seed=1), many[:7])
-    threads = torch.get_num_threads()
-    try:
-        torch.set_num_threads(3)
-        assert torch.equal(run_sweeps(distribution, sweeps=3, chains=300, seed=1), many)
-    finally:
-        torch.set_num_threads(threads)
+    torch.set_num_threads(3)
+    assert torch.equal(run_sweeps(distribution, sweeps=3, chains=300, seed=1), many)
 
 
 def test_faster_kernel_is_selected():
