@@ -1,11 +1,22 @@
+"""The transformer, and the registration of networks."""
+
+import subprocess
+import sys
+from dataclasses import dataclass
+
 import pytest
 import torch
+from torch import nn
 
 from models.random_transformer import small
 from refusals import expect_error
-from trialogue.models import Transformer, TransformerConfig
+from trialogue.errors import InputError
+from trialogue.models import Transformer, TransformerConfig, register_network
+from trialogue.models.networks import registry
+from trialogue.models.networks.registry import registered, registration_of
 from trialogue.oracles import Autoregressive
 from trialogue.randomness import generator
+from trialogue.registry import Registry
 
 POSITIONS = ["learned", "linear", "none"]
 
@@ -96,3 +107,36 @@ def test_invalid_input_is_rejected():
     expect_error("at most 11 tokens", model.open, 1, 12)
     expect_error(r"use -1, or 0 to 2", model.open, 1, 5, layers=(3,))
     expect_error("bidirectional", small(causal=False).open, 1, 5)
+
+
+@dataclass(frozen=True)
+class ExampleConfig:
+    width: int = 2
+
+
+def test_registrations_are_found_by_name_and_by_class(monkeypatch):
+    monkeypatch.setattr(
+        registry, "MODELS", Registry("trialogue.models", "network", {"transformer": Transformer})
+    )
+
+    @register_network("example", ExampleConfig)
+    class ExampleNetwork(nn.Module): ...
+
+    assert (
+        registered("example") == ("example", ExampleNetwork, ExampleConfig) == registration_of(ExampleNetwork)
+    )
+
+    class Subclass(ExampleNetwork): ...
+
+    expect_error("@register_network", registration_of, Subclass)
+    with pytest.raises(InputError, match=r"Transformer is already registered"):
+        register_network("transformer", ExampleConfig)(Subclass)
+    with pytest.raises(InputError, match=r"ExampleNetwork is already registered"):
+        register_network("example", ExampleConfig)(Subclass)
+    expect_error(r"unknown.*transformer, example", registered, "unknown")
+
+
+def test_built_in_networks_are_imported_on_demand():
+    assert registered("transformer") == ("transformer", Transformer, TransformerConfig)
+    code = "from trialogue.models.networks.registry import registered; assert registered('transformer')"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,6 +1,11 @@
+"""Training: bit-for-bit resumption, schedules, logs, and memory that is kept during a run."""
+
 import dataclasses
 import os
+import platform
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +20,8 @@ from trialogue.errors import InputError
 from trialogue.models import Transformer, TransformerConfig
 from trialogue.randomness import generator
 from trialogue.training import TrainingConfig, TrainingResult, loop, next_token_loss, train
+from trialogue.training.running import allocation
+from trialogue.training.running.allocation import kept_memory
 
 RECIPE = TrainingConfig(
     steps=20, batch_size=8, warmup_steps=5, ema="power", learning_rate=1e-2, checkpoint_every=3, log_every=2
@@ -199,3 +206,39 @@ def test_wrong_batch_and_diverging_loss_are_rejected():
         train(
             network(), batches, RECIPE, progress=False, loss=lambda m, x: next_token_loss(m, x) * float("nan")
         )
+
+
+SCRIPT = """
+import os
+from pathlib import Path
+import torch
+from trialogue.training.running.allocation import kept_memory
+
+def resident():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+torch.ones(2**24)
+before = resident()
+with kept_memory() as is_supported:
+    torch.ones(2**24)
+    inside = resident() - before
+after = resident() - before
+torch.ones(2**24)
+print(is_supported, inside > 2**25, after < 2**25, resident() - before < 2**25)
+"""
+"""Script that allocates and frees 64 MiB and prints whether the resident memory changes as expected."""
+
+
+@pytest.mark.skipif(
+    platform.libc_ver()[0] != "glibc" or not Path("/proc/self/statm").exists(),
+    reason="requires glibc and Linux",
+)
+def test_freed_memory_is_retained_inside_the_context():
+    process = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True)
+    assert process.stdout.split() == ["True"] * 4
+
+
+def test_other_c_libraries_are_not_changed(monkeypatch):
+    monkeypatch.setattr(allocation.ctypes, "CDLL", lambda _: object())
+    with kept_memory() as is_supported:
+        assert not is_supported
