@@ -14,12 +14,13 @@ Prefix = tuple[int, ...]
 
 
 def batch_of(
-    oracle: Any, prefixes: Sequence[Prefix], capacity: int, start: int = 0, **settings: Any
+    oracle: Any, prefixes: Sequence[Prefix], capacity: int, start: int | Sequence[int] = 0, **settings: Any
 ) -> Batch:
     """Return a batch of `prefixes` in rows of `capacity` tokens, whose first `start` tokens are the prompt."""
     tokens, lengths = padded(prefixes, capacity)
     batch = Batch(oracle, len(prefixes), capacity, **settings)
-    batch.add(tokens, lengths, torch.full_like(lengths, start), torch.full_like(lengths, capacity))
+    starts = torch.tensor(start).expand_as(lengths)
+    batch.add(tokens, lengths, starts, torch.full_like(lengths, capacity))
     return batch
 
 

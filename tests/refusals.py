@@ -5,6 +5,8 @@ import shlex
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import pytest
+
 from trialogue.errors import InputError
 
 
@@ -26,6 +28,20 @@ def commands_without_expected_error(
         if (code, out) != (2, "") or not one_line or expected not in line:
             wrong.append((command, expected, code, out, err))
     return wrong
+
+
+def expect_error(message: str, call: Callable[..., object], *arguments: Any, **options: Any) -> InputError:
+    """Assert that a call raises a one-line `InputError` that matches the pattern `message`, and return the error."""
+    with pytest.raises(InputError, match=message or None) as caught:
+        call(*arguments, **options)
+    assert "\n" not in str(caught.value)
+    return caught.value
+
+
+def expect_failure(message: str, check: Callable[..., object], *arguments: Any, **options: Any) -> None:
+    """Assert that a check raises an `AssertionError` that matches the pattern `message`."""
+    with pytest.raises(AssertionError, match=message or None):
+        check(*arguments, **options)
 
 
 def calls_without_expected_error(cases: Iterable[tuple[str, Callable[[], object]]]) -> list[Any]:

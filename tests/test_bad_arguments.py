@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import torch
 
+from refusals import expect_error
 from trialogue import generate, load_pretrained
 from trialogue.data import Table
-from trialogue.errors import InputError
 from trialogue.models import Transformer, TransformerConfig
 from trialogue.models.encoder_decoder.config import EncoderDecoderConfig
 from trialogue.models.encoder_decoder.network import EncoderDecoder
@@ -83,9 +83,8 @@ CASES: list[tuple[str, Callable[[], object]]] = [
 @pytest.mark.parametrize(
     ("start", "call"), CASES, ids=[f"{number}-{case[0]}" for number, case in enumerate(CASES)]
 )
-def test_an_invalid_argument_is_reported_with_its_value(start: str, call: Callable[[], object]) -> None:
-    with pytest.raises(InputError) as caught:
-        call()
-    message = str(caught.value)
+def test_an_invalid_argument_is_reported_with_its_value(start, call):
+    caught = expect_error("", call)
+    message = str(caught)
     assert message.startswith(f"{start}: "), message
     assert "\n" not in message

@@ -1,12 +1,17 @@
-"""Generated documents equal their filled templates, so that their numbers come from the stored rows."""
+"""Documents equal their filled templates, decision records are uniform, and configuration files agree."""
 
+import re
+import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
-from trialogue.errors import InputError
+import trialogue
+from refusals import expect_error
 from trialogue_lab import studies
-from trialogue_lab.ledger import Entry, ledger
+from trialogue_lab.ledger import ledger
 from trialogue_lab.ledger.pages.documents import fill
 
 ROOT = Path(__file__).parents[1]
@@ -14,13 +19,13 @@ TEMPLATES = {path.name.removesuffix(".jinja"): path for path in (ROOT / "docs" /
 
 
 @pytest.fixture(scope="module")
-def entries() -> list[Entry]:
+def entries():
     names = [name for name, module in studies.modules().items() if module.startswith("trialogue_lab.")]
     return ledger([studies.find(name) for name in names], ROOT / "lab" / "results")
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
-def test_a_document_equals_its_filled_template(name: str, entries: list[Entry]) -> None:
+def test_a_document_equals_its_filled_template(name, entries):
     text = ROOT / name if name == "README.md" else ROOT / "docs" / name
     assert fill(TEMPLATES[name].read_text("utf-8"), entries, ROOT / "benchmarks" / "rows") == text.read_text(
         "utf-8"
@@ -40,14 +45,11 @@ def test_a_document_equals_its_filled_template(name: str, entries: list[Entry]) 
         ("1 +", "template=1: cannot be filled"),
     ],
 )
-def test_unknown_studies_and_statistics_are_reported(
-    expression: str, message: str, entries: list[Entry]
-) -> None:
-    with pytest.raises(InputError, match=message):
-        fill("{{ " + expression + " }}", entries)
+def test_unknown_studies_and_statistics_are_reported(expression, message, entries):
+    expect_error(message, fill, "{{ " + expression + " }}", entries)
 
 
-def test_templates_contain_estimates_statistics_and_counts(entries: list[Entry]) -> None:
+def test_templates_contain_estimates_statistics_and_counts(entries):
     text = (
         '{{ claim("dyck-backtracking", "forced-backtrack").estimate | points }} '
         '{{ number("dyck-backtracking", "errors without a verifier") | whole }} '
@@ -59,10 +61,73 @@ def test_templates_contain_estimates_statistics_and_counts(entries: list[Entry])
     assert share.endswith("%")
 
 
-def test_a_statistic_equals_the_estimate_of_its_claim(entries: list[Entry]) -> None:
+def test_a_statistic_equals_the_estimate_of_its_claim(entries):
     ratio, estimate = fill(
         '{{ number("interaction-order", "standing at two bodies") | digits(6) }} '
         '{{ claim("interaction-order", "stands-at-two-bodies").estimate | digits(6) }}',
         entries,
     ).split()
     assert ratio == estimate
+
+
+RECORDS = sorted((ROOT / "docs/decisions").glob("[0-9]*.md"))
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.stem)
+def test_a_record_is_short_and_has_all_sections(record):
+    lines = record.read_text().splitlines()
+    assert len(lines) <= 40
+    assert lines[0].startswith("# ")
+    assert re.fullmatch(r"\d{4}-\d{2}-\d{2}", lines[2])
+    sections = [line for line in lines if line.startswith("## ")]
+    assert sections == ["## Context", "## Decision", "## Consequences", "## Evidence"]
+
+
+def test_every_record_is_listed():
+    index = (ROOT / "docs/decisions/index.md").read_text()
+    navigation = (ROOT / "mkdocs.yml").read_text()
+    listed = [
+        f"| {int(record.stem[:2])} | [{record.read_text().splitlines()[0][2:]}]({record.name})"
+        for record in RECORDS
+    ]
+    assert [line for line in listed if line not in index] == []
+    assert [record.name for record in RECORDS if f"decisions/{record.name}" not in navigation] == []
+
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+GROUPS = (PROJECT["dependencies"], *PROJECT["optional-dependencies"].values())
+REQUIRED = list({line: Requirement(line) for group in GROUPS for line in group}.values())
+PINS = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").split())
+TESTED = {canonicalize_name(name): version for name, version in PINS.items()}
+
+
+@pytest.mark.parametrize("requirement", REQUIRED, ids=str)
+def test_every_requirement_allows_its_tested_version(requirement):
+    assert requirement.specifier.contains(TESTED[canonicalize_name(requirement.name)])
+
+
+def test_no_requirement_has_an_upper_bound():
+    assert all(spec.operator == ">=" for requirement in REQUIRED for spec in requirement.specifier)
+
+
+def test_no_file_sets_a_package_index():
+    for name in ("Makefile", "constraints.txt", "pyproject.toml", ".ci/run"):
+        assert not re.search(r"index-url|find-links|https?://", (ROOT / name).read_text(encoding="utf-8")), (
+            name
+        )
+
+
+def test_continuous_integration_runs_the_make_targets():
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = [target for line in re.findall(r"^make (.+)$", script, re.MULTILINE) for target in line.split()]
+    assert targets == ["test", "lint", "types"]
+    assert all(re.search(rf"^{target}:", makefile, re.MULTILINE) for target in [*targets, "demo", "clean"])
+
+
+def test_all_files_state_the_same_version():
+    (cited,) = re.findall(
+        r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    changed = re.findall(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert trialogue.__version__ == cited == changed[0]

@@ -7,8 +7,6 @@ import sys
 import tomllib
 from pathlib import Path
 
-import pytest
-
 from models.tiny_pretrained import save_tiny
 from trialogue import cli
 from trialogue_lab.ledger import judged
@@ -18,7 +16,7 @@ from trialogue_lab.ledger.study import load_study
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
-def test_a_study_in_a_separate_package_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_study_in_a_separate_package_runs(tmp_path, monkeypatch):
     folder = EXAMPLES / "nucleus_depth"
     project = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     [(name, module)] = project["entry-points"]["trialogue_lab.studies"].items()
@@ -32,9 +30,7 @@ def test_a_study_in_a_separate_package_runs(tmp_path: Path, monkeypatch: pytest.
     del sys.modules[module]
 
 
-def test_completions_of_the_documented_prompts_satisfy_their_verifiers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_completions_of_the_documented_prompts_satisfy_their_verifiers(tmp_path, monkeypatch, capfd):
     """The command in the documentation runs with a tiny model instead of the documented one."""
     root = EXAMPLES.parent
     page = (root / "docs" / "engineer.md").read_text(encoding="utf-8")

@@ -3,8 +3,6 @@
 import subprocess
 import sys
 
-import pytest
-
 from refusals import calls_without_expected_error
 from trialogue.display.figures import panels
 from trialogue.generation.translation.scores import quality
@@ -57,14 +55,14 @@ print(*commands)
 """
 
 
-def test_without_extras_every_module_can_be_imported_and_every_command_prints_its_help() -> None:
+def test_without_extras_every_module_can_be_imported_and_every_command_prints_its_help():
     program = WITHOUT + EVERY_HELP + EVERY_MODULE
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
     assert {"inspect", "topics", "clone", "translate", "serve"} <= set(ran.stdout.split())
 
 
-def test_a_missing_extra_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_is_reported(monkeypatch):
     for name in ("matplotlib.figure", "sacrebleu.metrics", "sklearn.feature_extraction.text"):
         monkeypatch.setitem(sys.modules, name, None)
     cases = [

@@ -159,7 +159,7 @@ def find_cycle(sources: dict[str, str], stubs: dict[str, str]) -> list[str]:
 
 
 @pytest.mark.parametrize(("package", "root"), [("trialogue", SOURCE), ("trialogue_lab", LABORATORY)])
-def test_imports_follow_the_order_of_the_layers(package: str, root: Path) -> None:
+def test_imports_follow_the_order_of_the_layers(package, root):
     texts = sources(root)
     assert len(texts) > 200
     assert {layer_of(module_of(path, package)) for path in texts} <= set(LEVEL)
@@ -194,14 +194,14 @@ VALID_IMPORTS = [
 ]
 
 
-def test_only_imports_against_the_order_are_violations() -> None:
+def test_only_imports_against_the_order_are_violations():
     for package, path, line in INVALID_IMPORTS:
         assert len(violations({path: line}, package)) == 1, line
     for package, path, line in VALID_IMPORTS:
         assert violations({path: line}, package) == [], line
 
 
-def test_imports_contain_no_cycle() -> None:
+def test_imports_contain_no_cycle():
     assert find_cycle(sources(), stubs()) == []
 
 
@@ -216,14 +216,14 @@ def test_imports_contain_no_cycle() -> None:
         ("samplers/chains/chain.py", "from trialogue.samplers import run_chain"),
     ],
 )
-def test_a_cycle_is_detected(module: str, lines: str) -> None:
+def test_a_cycle_is_detected(module, lines):
     texts = sources()
     cycle = find_cycle({**texts, module: f"{texts[module]}\n{lines}"}, stubs())
     assert cycle[0] == cycle[-1]
     assert module_of(module) in cycle
 
 
-def test_every_exported_name_can_be_imported() -> None:
+def test_every_exported_name_can_be_imported():
     """Every name in a stub can be imported from its package."""
     program = (
         "import importlib, sys\n"
@@ -259,12 +259,12 @@ LIGHT = [
 ]
 
 
-def test_importing_loads_no_heavy_package() -> None:
+def test_importing_loads_no_heavy_package():
     """All modules are imported in one process. If none of them loads a heavy package together, none does alone."""
     assert not HEAVY & modules_loaded_by(f"import {', '.join(LIGHT)}")
 
 
-def test_using_one_part_does_not_load_unused_packages() -> None:
+def test_using_one_part_does_not_load_unused_packages():
     program = (
         "from trialogue.data import Dyck, Ising, PottsChain, Table\n"
         "from trialogue.extend import Chain, Energy, Masked, Sampler\n"
@@ -276,7 +276,7 @@ def test_using_one_part_does_not_load_unused_packages() -> None:
     assert not (unused | {"scipy.signal", "scipy.stats"}) & modules_loaded_by(program)
 
 
-def test_no_export_has_the_name_of_a_submodule() -> None:
+def test_no_export_has_the_name_of_a_submodule():
     """Importing such a module would replace the exported object in the package."""
     for root in (SOURCE, LABORATORY):
         for path, text in stubs(root).items():

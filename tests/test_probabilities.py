@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from trialogue.errors import InputError
+from refusals import expect_error
 from trialogue.probabilities import checked_distribution, checked_probabilities
 from trialogue.samplers import AdaptiveBlockDynamics
 
@@ -14,17 +14,15 @@ CALLS = (lambda p: AdaptiveBlockDynamics(((0,), (0,)), lambda t: p[None])._log_p
 
 
 @pytest.mark.parametrize("call", CALLS, ids=["chain"])
-def test_a_distribution_may_deviate_from_one_by_the_tolerance(call) -> None:
+def test_a_distribution_may_deviate_from_one_by_the_tolerance(call):
     for sign in (-1, 1):
         call(torch.tensor([0.25, 0.75 + sign * 0.9e-6], dtype=torch.float64))
-        with pytest.raises(InputError):
-            call(torch.tensor([0.25, 0.75 + sign * 1.1e-6], dtype=torch.float64))
+        expect_error("", call, torch.tensor([0.25, 0.75 + sign * 1.1e-6], dtype=torch.float64))
     for wrong in ([math.nan, 1.0], [math.inf, 0.0], [1.5, -0.5]):
-        with pytest.raises(InputError):
-            call(torch.tensor(wrong, dtype=torch.float64))
+        expect_error("", call, torch.tensor(wrong, dtype=torch.float64))
 
 
-def test_probabilities_are_returned_unchanged_and_distributions_are_normalized() -> None:
+def test_probabilities_are_returned_unchanged_and_distributions_are_normalized():
     given = torch.tensor([[0.25, 0.7500005], [1.0, 0.0]], dtype=torch.float64)
     assert torch.equal(checked_probabilities("p", given, (2, 2)), given)
     assert torch.equal(checked_distribution("p", given, (2, 2)), given / given.sum(1, keepdim=True))
@@ -44,6 +42,5 @@ def test_probabilities_are_returned_unchanged_and_distributions_are_normalized()
         ([], (0,), r"^p=0\.0: "),
     ],
 )
-def test_invalid_probabilities_are_reported(values: object, shape: tuple[int, ...], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        checked_probabilities("p", values, shape)
+def test_invalid_probabilities_are_reported(values, shape, message):
+    expect_error(message, checked_probabilities, "p", values, shape)

@@ -9,6 +9,7 @@ import torch
 from scipy import stats
 
 from mutants import streams as mutants
+from refusals import expect_error
 from trialogue.enumeration import Enumeration
 from trialogue.errors import InputError
 from trialogue.randomness import Streams, generator, index_of, numpy_generator, seed_of
@@ -33,8 +34,7 @@ def test_seeds_depend_on_every_name():
 def test_a_seed_is_a_non_negative_integer():
     assert seed_of(np.int64(1), "a") == seed_of(torch.tensor(1), "a") == seed_of(1, "a")
     for wrong in (1.0, None, -1, "1", True):
-        with pytest.raises(InputError, match=r"^seed=.*use "):
-            seed_of(wrong, "a")
+        expect_error(r"^seed=.*use ", seed_of, wrong, "a")
 
 
 def test_generators_depend_on_their_names():
@@ -74,8 +74,7 @@ def test_index_of_never_exceeds_the_last_positive_weight():
 @pytest.mark.parametrize("row", [[-INF, -INF], [math.nan, 0.0], [INF, 0.0]])
 def test_index_of_rejects_weights_without_a_distribution(row):
     log_weights = torch.tensor([[0.0, 0.0], row], dtype=torch.float64)
-    with pytest.raises(InputError, match="log_weights"):
-        index_of(torch.full((2,), 0.5, dtype=torch.float64), log_weights)
+    expect_error("log_weights", index_of, torch.full((2,), 0.5, dtype=torch.float64), log_weights)
 
 
 def numbers(streams_type, samples=2_000, length=20, seed=1):

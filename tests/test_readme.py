@@ -42,7 +42,7 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("page", EXAMPLES)
-def test_examples_print_the_numbers_in_their_comments(page: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_examples_print_the_numbers_in_their_comments(page, capsys):
     """The numbers that a block prints equal the numbers in its comments.
 
     A block that loads a pretrained model is skipped if the model is not installed.
@@ -73,12 +73,12 @@ def _is_installed(model: str) -> bool:
 
 
 @pytest.mark.parametrize("page", EXAMPLES)
-def test_examples_have_at_most_four_imports_of_the_package(page: str) -> None:
+def test_examples_have_at_most_four_imports_of_the_package(page):
     for block in EXAMPLES[page]:
         assert len(re.findall(r"^(?:from|import) trialogue", block, re.MULTILINE)) <= 4, block
 
 
-def test_every_python_block_is_executed_by_a_test() -> None:
+def test_every_python_block_is_executed_by_a_test():
     """Blocks marked `py` need a server. `tests/serving/test_serving_example.py` runs the only block of this kind."""
     fenced = {
         str(page.relative_to(ROOT)): languages
@@ -90,9 +90,7 @@ def test_every_python_block_is_executed_by_a_test() -> None:
 
 
 @pytest.mark.parametrize("line", COMMANDS)
-def test_every_option_in_the_documentation_is_in_the_help_of_its_command(
-    line: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_option_in_the_documentation_is_in_the_help_of_its_command(line, capsys, monkeypatch):
     """The help text of the command, with the given sampler or study, lists every option that the page uses."""
     monkeypatch.setenv("COLUMNS", "80")  # A wider terminal prints groups of options side by side.
     words = shlex.split(line.replace("\\\n", " "), comments=True)[1:]
@@ -117,7 +115,7 @@ def _words_for_help(words: list[str]) -> list[str]:
     return [words[0], *words[at : at + 2]]
 
 
-def test_every_file_in_the_list_of_extending_exists() -> None:
+def test_every_file_in_the_list_of_extending_exists():
     page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
     packages = (ROOT / "src" / "trialogue", ROOT / "lab" / "src" / "trialogue_lab")
     names = [name for cell in re.findall(r"^\| (`[^|]+) \|", page, re.MULTILINE) for name in cell.split(", ")]
@@ -126,7 +124,7 @@ def test_every_file_in_the_list_of_extending_exists() -> None:
         assert any((package / name.strip("`")).exists() for package in packages), name
 
 
-def test_every_link_of_the_readme_leads_to_a_file() -> None:
+def test_every_link_of_the_readme_leads_to_a_file():
     readme = PAGES[0].read_text(encoding="utf-8")
     links = re.findall(r"\]\((?!https?:)([^)#]+)", readme)
     assert len(links) > 5

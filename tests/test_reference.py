@@ -52,7 +52,7 @@ def _imports(file: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("stub", STUBS, ids=lambda stub: ".".join(_package_parts(stub)))
-def test_every_exported_name_is_documented(stub: Path) -> None:
+def test_every_exported_name_is_documented(stub):
     exported = _defining_modules(stub)
     assert exported
     assert not {
@@ -62,6 +62,6 @@ def test_every_exported_name_is_documented(stub: Path) -> None:
     }
 
 
-def test_no_name_is_documented_twice() -> None:
+def test_no_name_is_documented_twice():
     pages = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "reference").iterdir())
     assert len(re.findall(r"^::: ", pages, re.MULTILINE)) == len(SHOWN)

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from refusals import expect_error
 from samplers.chains.small_models import Conditionals, Energies, random_joint
-from trialogue.errors import InputError
 from trialogue.oracles import (
     Chain,
     Energy,
@@ -92,8 +92,7 @@ def test_an_object_with_the_methods_of_a_model_is_accepted():
 
 @pytest.mark.parametrize("model", [object(), type("Sized", (), {"vocab_size": 2})(), Chain])
 def test_an_object_without_the_methods_of_a_model_is_rejected(model):
-    with pytest.raises(InputError, match="give a masked model or an energy"):
-        as_model(model)
+    expect_error("give a masked model or an energy", as_model, model)
 
 
 def test_an_object_with_init_and_step_is_accepted_as_a_chain():
@@ -116,5 +115,4 @@ def test_tokens_on_another_device_than_the_model_are_rejected():
     class OnAnotherDevice(MinimalEnergy):
         device = torch.device("meta")
 
-    with pytest.raises(InputError, match="move it to meta"):
-        run_chain(Gibbs(), OnAnotherDevice(), start=STATES, steps=1)
+    expect_error("move it to meta", run_chain, Gibbs(), OnAnotherDevice(), start=STATES, steps=1)

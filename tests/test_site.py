@@ -4,7 +4,6 @@ import importlib.util
 import re
 from html import unescape
 from pathlib import Path
-from types import ModuleType
 from urllib.parse import unquote, urlsplit
 
 import pytest
@@ -43,7 +42,7 @@ STUDIES = ("card", "coin", "dice", "ring", "urn")
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def site(tmp_path_factory):
     """Build the site in strict mode, as `make docs` does.
 
     Figures and the gallery take a minute and have separate tests, so placeholders replace them.
@@ -60,12 +59,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_every_study_has_a_page(site: Path) -> None:
+def test_every_study_has_a_page(site):
     pages = {name for name, module in studies.modules().items() if module.startswith("trialogue_lab.")}
     assert pages == {path.parent.name for path in site.glob("studies/*/index.html")}
 
 
-def test_every_internal_link_leads_to_a_file(site: Path) -> None:
+def test_every_internal_link_leads_to_a_file(site):
     """MkDocs does not check links to files that are not pages, for example examples and figures."""
     broken_links, links = set(), 0
     for page in site.rglob("*.html"):
@@ -82,14 +81,14 @@ def test_every_internal_link_leads_to_a_file(site: Path) -> None:
     assert links > 1000
 
 
-def test_every_page_of_a_study_has_an_interpretation(site: Path) -> None:
+def test_every_page_of_a_study_has_an_interpretation(site):
     for page in site.glob("studies/*/index.html"):
         means = page.read_text(encoding="utf-8").partition('<h2 id="what-it-means">')[2]
         assert len(re.sub(r"<[^>]*>", "", means.partition("</article>")[0])) > 200, page
 
 
 @pytest.fixture(scope="module")
-def hook() -> ModuleType:
+def hook():
     spec = importlib.util.spec_from_file_location("docs_site", ROOT / "docs" / "site.py")
     assert spec is not None
     assert spec.loader is not None
@@ -125,12 +124,10 @@ def hook() -> ModuleType:
         ),
     ],
 )
-def test_the_interpretation_of_a_study_is_quoted_from_a_page(
-    name: str, expected: str, hook: ModuleType
-) -> None:
+def test_the_interpretation_of_a_study_is_quoted_from_a_page(name, expected, hook):
     assert hook.what_it_means(name, PAGES, STUDIES) == f"\n## What it means\n\n{expected}\n"
 
 
-def test_a_study_without_an_interpretation_is_reported(hook: ModuleType) -> None:
+def test_a_study_without_an_interpretation_is_reported(hook):
     with pytest.raises(InputError, match=r"study='die': neither findings.md nor index.md says what it found"):
         hook.what_it_means("die", PAGES, STUDIES)

@@ -6,7 +6,7 @@ import weakref
 from trialogue.start_up import for_good, uncollected
 
 
-def test_collection_is_disabled_until_the_outermost_block_ends() -> None:
+def test_collection_is_disabled_until_the_outermost_block_ends():
     assert gc.isenabled()
     with uncollected():
         with uncollected():
@@ -15,7 +15,7 @@ def test_collection_is_disabled_until_the_outermost_block_ends() -> None:
     assert gc.isenabled()
 
 
-def test_objects_loaded_without_collection_are_collected_later() -> None:
+def test_objects_loaded_without_collection_are_collected_later():
     class Model:
         pass
 
@@ -28,7 +28,7 @@ def test_objects_loaded_without_collection_are_collected_later() -> None:
     assert reference() is None
 
 
-def test_a_process_with_a_single_command_excludes_loaded_objects_from_collection() -> None:
+def test_a_process_with_a_single_command_excludes_loaded_objects_from_collection():
     try:
         with for_good():
             with uncollected():

@@ -1,4 +1,4 @@
-"""Types of arguments and the decorator that checks them."""
+"""Errors of invalid input, types of arguments and the decorator that checks them."""
 
 import math
 import re
@@ -11,8 +11,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from trialogue.arrays import Integers, Reals
-from trialogue.errors import InputError
+from refusals import expect_error
+from trialogue.arrays import Integers, Reals, checked_device, real_tensor, require_bools, whole_tensor
+from trialogue.errors import InputError, one_of
 from trialogue.validation import (
     Count,
     Different,
@@ -20,9 +21,15 @@ from trialogue.validation import (
     Increasing,
     InstanceOf,
     Natural,
+    NonNegative,
+    Positive,
+    PositiveShare,
     Probability,
     Several,
+    Share,
     Some,
+    check,
+    integer_range,
     validated,
 )
 
@@ -52,7 +59,7 @@ def validated_function(
     return count, share, matrix, table, tokens, places, function, mode, unchecked
 
 
-def test_numpy_and_torch_numbers_are_converted() -> None:
+def test_numpy_and_torch_numbers_are_converted():
     for integer in (1, np.int64(1), np.int32(1), torch.tensor(1)):
         assert validated_function(integer)[0] == 1
         assert type(validated_function(integer)[0]) is int
@@ -63,7 +70,7 @@ def test_numpy_and_torch_numbers_are_converted() -> None:
     assert validated_function(places=range(3))[5] == (0, 1, 2)
 
 
-def test_arrays_are_converted_to_tensors_and_tensors_are_unchanged() -> None:
+def test_arrays_are_converted_to_tensors_and_tensors_are_unchanged():
     single = torch.eye(2)
     assert validated_function(matrix=single)[2] is single
     for rows in ([[1, 0], [0, 1]], np.eye(2), np.eye(2, dtype=np.float32), torch.eye(2, dtype=torch.int64)):
@@ -77,7 +84,7 @@ def test_arrays_are_converted_to_tensors_and_tensors_are_unchanged() -> None:
     assert tokens.dtype == torch.int64
 
 
-def test_gradients_pass_through() -> None:
+def test_gradients_pass_through():
     weights = torch.eye(2, requires_grad=True)
     matrix = validated_function(matrix=weights * 2)[2]
     assert isinstance(matrix, Tensor)
@@ -85,7 +92,7 @@ def test_gradients_pass_through() -> None:
     assert weights.grad is not None
 
 
-def test_arguments_of_other_types_are_not_checked() -> None:
+def test_arguments_of_other_types_are_not_checked():
     assert validated_function(unchecked="anything")[8] == "anything"
 
 
@@ -123,14 +130,12 @@ def test_arguments_of_other_types_are_not_checked() -> None:
         ({"rising": (2, 1)}, r"rising=\(2, 1\): values must be strictly increasing$"),
     ],
 )
-def test_invalid_values_raise_one_line_errors(arguments: dict[str, object], message: str) -> None:
-    with pytest.raises(InputError, match=message) as caught:
-        validated_function(**arguments)  # type: ignore[arg-type]
-    assert "\n" not in str(caught.value)
-    assert caught.value.field == next(iter(arguments))
+def test_invalid_values_raise_one_line_errors(arguments, message):
+    caught = expect_error(message, validated_function, **arguments)
+    assert caught.field == next(iter(arguments))
 
 
-def test_an_unknown_keyword_raises_a_type_error() -> None:
+def test_an_unknown_keyword_raises_a_type_error():
     with pytest.raises(TypeError, match="unexpected keyword argument 'other'"):
         validated_function(other=1)  # type: ignore[call-arg]
 
@@ -149,12 +154,99 @@ class Interval:
             raise InputError("low", self.low, f"use at most high = {self.high:g}")
 
 
-def test_arguments_of_a_class_are_validated_before_post_init() -> None:
+def test_arguments_of_a_class_are_validated_before_post_init():
     assert Interval(low=0.0, steps=[2, 3]) == Interval(low=0.0, steps=(2, 3))
     for arguments, message in (
         ({"low": "a"}, "low='a': use a number"),
         ({"low": 2.0}, "low=2.0: use at most high = 1"),
         ({"low": 0.0, "steps": [0]}, "steps=0: item 1: use at least 1"),
     ):
-        with pytest.raises(InputError, match=re.escape(message)):
-            Interval(**arguments)  # type: ignore[arg-type]
+        expect_error(re.escape(message), Interval, **arguments)
+
+
+NOT_REAL_NUMBERS = [
+    "1",
+    b"1",
+    None,
+    True,
+    np.True_,
+    1j,
+    np.complex64(1),
+    [1.0],
+    np.ones(1),
+    math.nan,
+    object,
+]
+NOT_INTEGERS = [*NOT_REAL_NUMBERS, 1.0, 1.5, np.float64(1), torch.tensor(1.0), torch.tensor(True), math.inf]
+KINDS = [Positive, NonNegative, Share]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=repr)
+@pytest.mark.parametrize("value", NOT_REAL_NUMBERS, ids=repr)
+def test_a_value_that_is_not_a_real_number_is_rejected(kind, value):
+    assert expect_error(r"^field=.*: use ", check, "field", value, kind).value is value
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=repr)
+@pytest.mark.parametrize("one", [1, 1.0, np.int64(1), np.float32(1), torch.tensor(1.0)], ids=repr)
+def test_numbers_of_all_types_are_converted_to_float(kind, one):
+    number = check("field", one, kind)
+    assert number == 1.0
+    assert type(number) is float
+
+
+@pytest.mark.parametrize("value", NOT_INTEGERS, ids=repr)
+def test_a_value_that_is_not_an_integer_is_rejected(value):
+    expect_error(r"^field=.*: use an integer", check, "field", value, Natural)
+
+
+@pytest.mark.parametrize("value", [3, np.int64(3), np.uint8(3), torch.tensor(3)], ids=repr)
+def test_integers_of_all_types_are_converted_to_int(value):
+    number = check("field", value, integer_range(0, 3))
+    assert number == 3
+    assert type(number) is int
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: check("n", 0, Count), "n=0: use at least 1"),
+        (lambda: check("n", 4, integer_range(1, 3)), "n=4: use at most 3"),
+        (lambda: check("n", 0.5, Count, "draw one"), "n=0.5: draw one"),
+        (lambda: check("x", 10**400, Positive), r"x=1000.* \.\.\. 000.*: use a number"),
+        (lambda: check("x", 0, Positive), "x=0: use a number above 0"),
+        (lambda: check("x", math.inf, Positive), "x=inf: use a finite number"),
+        (lambda: check("x", -1e-9, NonNegative), "x=-1e-09: use at least 0"),
+        (lambda: check("p", -0.1, Share), "p=-0.1: use at least 0"),
+        (lambda: check("p", 0, PositiveShare), "p=0: use a number above 0"),
+        (lambda: check("p", 1, Probability), "p=1: use a number below 1"),
+        (lambda: check("b", "no", bool), "b='no': use True or False"),
+        (lambda: one_of("c", "x", ("a", "b")), "c='x': use one of a, b"),
+        (lambda: one_of("c", ["a"], ("a", "b")), r"c=\['a'\]: use one of a, b"),
+        (lambda: real_tensor("x", [[1, 2], [3]], "give a matrix"), r"x=\[\[1, 2\], \[3\]\]: give a matrix"),
+        (lambda: real_tensor("x", [1j], "give numbers"), r"x=\[1j\]: give real numbers, not complex ones"),
+        (lambda: whole_tensor("x", [0.5], "give ids"), r"x=\[0.5\]: give ids"),
+        (lambda: whole_tensor("x", torch.ones(2) > 0, "give ids"), "x=torch.bool: give ids"),
+        (lambda: require_bools("x", torch.ones(2), (2,), "give bools"), "x=torch.float32: give bools"),
+        (lambda: require_bools("x", torch.ones(2) > 0, (3,), "give bools"), r"x=\(2,\): give bools"),
+        (lambda: checked_device("nope"), "device='nope': it cannot be used here: "),
+        (lambda: checked_device(True), "device=True: it cannot be used here: "),
+        (
+            lambda: check("x", torch.zeros(2, 2), Positive),
+            r"x=tensor\(\[\[0., 0.\], \[0., 0.\]\]\): use a number",
+        ),
+    ],
+)
+def test_the_error_contains_field_value_and_hint(call, message):
+    error = expect_error(f"^{message}", call)
+    assert len(str(error)) < 400
+
+
+def test_valid_values_are_returned():
+    assert check("b", np.True_, bool) is True
+    assert one_of("c", "a", ("a", "b")) == "a"
+    assert checked_device("cpu") == torch.device("cpu")
+    assert real_tensor("x", np.arange(3)[::-1], "give numbers").tolist() == [2.0, 1.0, 0.0]
+    frozen = np.arange(3)
+    frozen.flags.writeable = False
+    assert whole_tensor("x", frozen, "give ids").tolist() == [0, 1, 2]

@@ -16,7 +16,7 @@ RESULTS = ROOT / "lab" / "results"
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def installed(tmp_path_factory):
     """Build each wheel from its source archive and unpack it to a folder."""
     folders = {}
     for package, sources in SOURCES.items():
@@ -31,7 +31,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return folders
 
 
-def test_the_wheels_contain_every_file_of_their_packages(installed: dict[str, Path]) -> None:
+def test_the_wheels_contain_every_file_of_their_packages(installed):
     for package, sources in SOURCES.items():
         source, site = sources / "src" / package, installed[package]
         files = {path.relative_to(source) for path in source.rglob("*") if "__pycache__" not in path.parts}
@@ -45,9 +45,7 @@ def test_the_wheels_contain_every_file_of_their_packages(installed: dict[str, Pa
 
 
 @pytest.mark.slow
-def test_the_wheel_of_the_laboratory_reads_its_results_and_runs_a_study(
-    installed: dict[str, Path], tmp_path: Path
-) -> None:
+def test_the_wheel_of_the_laboratory_reads_its_results_and_runs_a_study(installed, tmp_path):
     def trialogue(*words: str) -> str:
         return _run(tmp_path, list(installed.values()), *words).stdout
 
@@ -62,9 +60,7 @@ def test_the_wheel_of_the_laboratory_reads_its_results_and_runs_a_study(
     assert committed.name in trialogue("compare", str(own), f"query-complexity@{committed.name}")
 
 
-def test_a_command_of_the_laboratory_explains_its_installation(
-    installed: dict[str, Path], tmp_path: Path
-) -> None:
+def test_a_command_of_the_laboratory_explains_its_installation(installed, tmp_path):
     done = _run(tmp_path, [installed["trialogue"]], "run", "query-complexity", check=False)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1

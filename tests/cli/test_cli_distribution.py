@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from models.tiny_pretrained import save_tiny
-from trialogue import cli
+from refusals import commands_without_expected_error
 from trialogue.data import Dyck, Table
 from trialogue.samplers import MaskedDecoding
 from trialogue.samplers.exact import exact_distribution, target_distribution, total_variation
@@ -35,21 +35,12 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch, capfd):
+def run(tmp_path, monkeypatch, run_command):
     """Run the command in a folder with a table."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "120")
     Path("table.json").write_text(json.dumps(TABLE))
-
-    def ran(*words: str) -> tuple[int, str, str]:
-        try:
-            code = cli.main(["distribution", *shlex.split(" ".join(words))])
-        except SystemExit as error:
-            code = int(error.code or 0)
-        out, err = capfd.readouterr()
-        return code, out, err
-
-    return ran
+    return lambda *words: run_command("distribution", *shlex.split(" ".join(words)))
 
 
 def record(run: Run, words: str) -> dict[str, Any]:
@@ -172,9 +163,8 @@ def test_tables_and_figures_are_written(run):
 
 def test_a_missing_extra_for_figures_is_reported(run, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    code, out, err = run(f"{TWO_COINS} --figure tree.svg")
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "pip install 'trialogue[plot]'" in err
+    case = (shlex.quote(f"{TWO_COINS} --figure tree.svg"), "pip install 'trialogue[plot]'")
+    assert not commands_without_expected_error([case], run)
 
 
 UNIFORM = """--distribution 'uniform:{"tokens": ["0", "1"]}'"""
@@ -252,14 +242,10 @@ def test_invalid_input_is_reported_in_one_line(run):
     dead = {"": 1, "0": 1, "1": 0.3, "0 0": 1, "0 1": 1, "1 0": 0, "1 1": 0}
     hint = "use the value 0 for '1', not 0.3: it has no accepted continuation"
     cases.append(({}, dead, f"{GUIDED} --verifier 'regex:0[01]'", hint))
-    wrong = []
     for table, values, command, message in cases:
         Path("table.json").write_text(json.dumps(table or TABLE))
         Path("values.json").write_text(json.dumps(values))
-        code, out, err = run(command)
-        if (code, out, err.count("\n")) != (2, "", 1) or message not in err:
-            wrong.append((command, message, code, out, err))
-    assert not wrong
+        assert not commands_without_expected_error([(shlex.quote(command), message)], run)
 
 
 def test_positive_values_of_rejected_prefixes_are_reported(run):

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import pytest
 
 import trialogue
+from refusals import expect_error
 from trialogue.cli.parsing.fields import Group, parse
 from trialogue.errors import InputError
 
@@ -96,9 +97,7 @@ REFUSED = [
 
 def test_invalid_options_are_reported():
     for command, words in REFUSED:
-        with pytest.raises(InputError) as message:
-            parsed(*command.split())
-        assert words in str(message.value)
+        assert words in str(expect_error("", parsed, *command.split()))
 
 
 def test_help_describes_the_fields(capsys):

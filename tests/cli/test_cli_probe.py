@@ -1,28 +1,17 @@
 """`trialogue probe`: the written files, the printed results, and errors for invalid input."""
 
 import json
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
+from generation.command import CommandResult
 from models.tiny_pretrained import save_tiny
 from refusals import commands_without_expected_error
 from training.planted_signal import marked_texts
 from trialogue.training.probes.probe_files import load_probe
 
-
-class CommandResult(NamedTuple):
-    """The result of a command."""
-
-    code: int
-    out: str
-    err: str
-
-
-Run = Callable[..., CommandResult]
 FAST = ("--layers", "1", "--depths", "1", "--epochs", "5", "--threshold", "youden")
 
 
@@ -114,7 +103,7 @@ def test_too_few_texts_are_reported_before_the_model_is_loaded(positions, run, f
     ]
     write(folder / "few.jsonl", *({"text": f"cat {index}"} | label for index, label in enumerate(labels)))
     rate = ("--false-rejections", "0.001") if positions else ()
-    result = run("--model", "none/such", "--data", "few.jsonl", *rate)
-    assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
     number = 3 * 8 if positions else 3
-    assert f"{number} correct examples, use at least {1 / (number + 1):.4f}" in result.err
+    words = f"{number} correct examples, use at least {1 / (number + 1):.4f}"
+    none = partial(run, "--model", "none/such", "--data", "few.jsonl", *rate)
+    assert not commands_without_expected_error([("", words)], none)

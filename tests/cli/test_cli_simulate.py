@@ -4,6 +4,7 @@ import io
 import json
 import math
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -24,12 +25,11 @@ POTTS = 'potts:{"length": 6, "temperature": 0.8, "patterns": [[0, 1], [1, 1]]}'
 
 
 @pytest.fixture
-def simulated(capsys):
+def simulated(run_command):
     def run(*words):
-        code = cli.main(["simulate", *map(str, words), "--json"])
-        captured = capsys.readouterr()
-        assert code == 0, captured.err
-        return json.loads(captured.out)
+        code, out, err = run_command("simulate", *words, "--json")
+        assert code == 0, err
+        return json.loads(out)
 
     return run
 
@@ -129,7 +129,7 @@ def test_samples_are_written_as_inference_data(simulated, tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["a.nc"]
 
 
-def test_invalid_input_is_reported_in_one_line(capsys, tmp_path, monkeypatch):
+def test_invalid_input_is_reported_in_one_line(run_command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     ising = f"--distribution '{ISING}'"
     cases = [
@@ -147,7 +147,5 @@ def test_invalid_input_is_reported_in_one_line(capsys, tmp_path, monkeypatch):
         (f"{ising} --out none/a.npz", "there is no folder"),
         (f"{ising} --stepz 5", "did you mean --steps?"),
     ]
-    assert not commands_without_expected_error(
-        cases, lambda *words: (cli.main(["simulate", *words]), *capsys.readouterr())
-    )
+    assert not commands_without_expected_error(cases, partial(run_command, "simulate"))
     assert list(tmp_path.iterdir()) == []

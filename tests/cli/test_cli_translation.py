@@ -32,16 +32,14 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture
-def run(folder, monkeypatch, capfd):
+def run(folder, monkeypatch, run_command):
     monkeypatch.chdir(folder)
 
-    def run_command(*words, lines=""):
+    def run_with_input(*words, lines=""):
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(lines.encode())))
-        code = cli.main(words)
-        captured = capfd.readouterr()
-        return code, captured.out, captured.err
+        return run_command(*words)
 
-    return run_command
+    return run_with_input
 
 
 def test_a_model_is_trained_and_translates(run, folder):

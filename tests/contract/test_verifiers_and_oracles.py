@@ -1,4 +1,4 @@
-"""The verifiers and oracles of the package satisfy their contracts, and faulty ones do not."""
+"""Verifiers, oracles and models of sequences satisfy their contracts, and faulty ones do not."""
 
 import math
 from typing import Any
@@ -6,16 +6,20 @@ from typing import Any
 import pytest
 import torch
 
+from contract.test_chains import MODELS
+from mutants import sequence_models as mutants
 from mutants import storage
 from mutants.verifiers import ForgetfulRandomVerifier
+from refusals import expect_error, expect_failure
 from samplers.stateful_tree import ReadingVerifier, StoredTree
-from trialogue.data import Dyck
+from trialogue.data import Dyck, Ising, PottsChain, ising_grid
 from trialogue.data.puzzles.hidden_string import HiddenString, SubsetSum, fair_bits
 from trialogue.data.table import Table
-from trialogue.models.networks.transformer import Transformer, TransformerConfig
+from trialogue.models import MaskedTransformer, Transformer, TransformerConfig
 from trialogue.oracles import Verifier
-from trialogue.samplers import Truncated, truncated
-from trialogue.testing import check_oracle, check_verifier
+from trialogue.samplers import ChainRule, Truncated, truncated
+from trialogue.testing import check_energy, check_joint, check_masked, check_oracle, check_verifier
+from trialogue.testing.chains import small_ising
 from trialogue.testing.trees import RandomTree
 from trialogue.verifiers import All, FunctionVerifier, Product, RandomVerifier, Threshold
 
@@ -55,8 +59,7 @@ def test_oracles_keep_their_contract(name):
     [storage.UncopiedContext, storage.ShortCopyContext, storage.FreshForkContext, storage.SharedForkContext],
 )
 def test_contexts_that_lose_positions_are_rejected(context):
-    with pytest.raises(AssertionError):
-        check_oracle(StoredTree(TREE, context))
+    expect_failure("", check_oracle, StoredTree(TREE, context))
 
 
 class Forgetful(Truncated):
@@ -77,8 +80,7 @@ class WithoutParity(HiddenString):
     "faulty", [Forgetful(Table(conditional_of_all_tokens, 2)), WithoutParity((0, 1, 1, 0))]
 )
 def test_insufficient_statistics_are_rejected(faulty):
-    with pytest.raises(AssertionError, match="its distributions after"):
-        check_oracle(faulty)
+    expect_failure("its distributions after", check_oracle, faulty)
 
 
 class Unnormalised(Table):
@@ -101,8 +103,7 @@ class BatchDependentTable(Table):
     ],
 )
 def test_wrong_log_probabilities_are_rejected(faulty, message):
-    with pytest.raises(AssertionError, match=message):
-        check_oracle(faulty(TREE.conditional, 3, eos=2, max_length=8))
+    expect_failure(message, check_oracle, faulty(TREE.conditional, 3, eos=2, max_length=8))
 
 
 VERIFIERS = {
@@ -144,8 +145,7 @@ class CountOfOnes(SubsetSum):
     [(DepthOnly(8), LANGUAGE), (CountOfOnes(SUMS.weights, (4, 7)), fair_bits(5))],
 )
 def test_wrong_residuals_are_rejected(faulty, oracle):
-    with pytest.raises(AssertionError, match="has an equal residual"):
-        check_verifier(faulty, oracle, num_samples=100)
+    expect_failure("has an equal residual", check_verifier, faulty, oracle, num_samples=100)
 
 
 @pytest.mark.parametrize("name", VERIFIERS)
@@ -200,10 +200,84 @@ class Wrong(Verifier):
     ],
 )
 def test_each_mistake_of_a_verifier_is_rejected(mistake, message):
-    with pytest.raises(AssertionError, match=message):
-        check_verifier(Wrong(mistake), LANGUAGE, PROMPTS)
+    expect_failure(message, check_verifier, Wrong(mistake), LANGUAGE, PROMPTS)
 
 
 def test_a_verifier_with_changing_values_is_rejected():
-    with pytest.raises(AssertionError, match="in a second evaluation"):
-        check_verifier(ForgetfulRandomVerifier(), LANGUAGE, PROMPTS)
+    expect_failure("in a second evaluation", check_verifier, ForgetfulRandomVerifier(), LANGUAGE, PROMPTS)
+
+
+ISING = small_ising()
+LARGE = {
+    "clique": Ising.clique(14, 12, 0.2, torch.linspace(-0.3, 0.5, 14)),
+    "grid": ising_grid(3, 4, 0.4),
+    "potts": PottsChain(torch.arange(27.0).view(3, 3, 3) % 7).at(9, temperature=2.0),
+}
+
+
+@pytest.mark.parametrize("name", ["ising", "clique", "potts", "masked"])
+def test_masked_oracles_keep_their_contract(name):
+    check_masked(MODELS[name], distribution=MODELS[name].probabilities())
+    check_masked(ChainRule(MODELS[name]), distribution=MODELS[name].probabilities())
+
+
+@pytest.mark.parametrize("name", ["ising", "clique", "energy", "energy-of-ising", "potts"])
+def test_energies_keep_their_contract(name):
+    check_energy(MODELS[name])
+
+
+@pytest.mark.parametrize("name", ["ising", "clique", "potts"])
+def test_joint_draws_keep_their_contract(name):
+    check_joint(MODELS[name])
+    check_joint(ChainRule(MODELS[name]))
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_larger_models_keep_their_contract(name):
+    check_masked(LARGE[name])
+    check_energy(LARGE[name])
+    check_joint(LARGE[name])
+
+
+def test_a_network_keeps_its_contract():
+    config = TransformerConfig(
+        vocab_size=3, layers=1, width=8, heads=2, mlp_width=8, max_length=4, causal=False
+    )
+    check_masked(MaskedTransformer(Transformer(config)), sites=4, tolerance=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("mutant", "check", "message"),
+    [
+        (mutants.Unnormalised, check_masked, "whose sum differs from 1"),
+        (mutants.Peeking, check_masked, "depends on masked tokens"),
+        (mutants.Batched, check_masked, "depends on the batch"),
+        (mutants.Flat, check_masked, r"log_probs has the shape \(4, 2\) instead of \(16, 4, 2\)"),
+        (mutants.StaleSites, check_masked, "site_log_probs and log_probs of site 0 differ"),
+        (mutants.OtherLogits, check_masked, "site_logits and site_log_probs differ"),
+        (mutants.ShiftedTokens, check_masked, "token_logits and site_logits differ by 1"),
+        (mutants.StaleWeights, check_masked, "site_log_weights and log_probs of site 0 differ"),
+        (mutants.StaleWeights, check_energy, "site_log_weights of site 0 and the energies differ"),
+        (mutants.NoNumber, check_energy, "NaN"),
+        (mutants.Bottomless, check_energy, "-inf"),
+        (mutants.Impossible, check_energy, "has no sequence of finite energy"),
+        (mutants.Centred, check_energy, "energies that depend on the other rows"),
+        (mutants.Nodewise, check_joint, "samples of the block .* differ by"),
+        (mutants.Spilling, check_joint, "changes sites outside of the block"),
+    ],
+)
+def test_the_contracts_reject_faulty_models(mutant, check, message):
+    check(ISING)
+    expect_failure(message, check, mutant(ISING.coupling, ISING.field))
+
+
+def test_the_checked_methods_must_exist():
+    expect_error("model='Energies': it is not an instance of `Masked`", check_masked, MODELS["energy"])
+    expect_error("model='Conditionals': it is not an instance of `Energy`", check_energy, MODELS["masked"])
+
+
+def test_another_distribution_is_rejected():
+    other = mutants.OtherDistribution(ISING.coupling, ISING.field)
+    check_masked(other)
+    with pytest.raises(AssertionError, match="from the conditionals of the distribution"):
+        check_masked(other, distribution=ISING.probabilities())

@@ -9,8 +9,8 @@ import pytest
 import torch
 from tokenizers import Tokenizer, models
 
+from refusals import expect_error
 from trialogue.data import Clone, Clones
-from trialogue.errors import InputError
 from trialogue.tensor_files import write_tensors
 
 TOKENS = torch.tensor([[0, 1, 2], [2, 2, 0]])
@@ -43,7 +43,7 @@ def folder_of(path: Path) -> Clones:
     return clones
 
 
-def test_added_clones_are_loaded(tmp_path: Path) -> None:
+def test_added_clones_are_loaded(tmp_path):
     folder_of(tmp_path / "out")
     read = Clones(tmp_path / "out")
     assert read.names == ("text", "layers-2")
@@ -57,7 +57,7 @@ def test_added_clones_are_loaded(tmp_path: Path) -> None:
     assert read.decode(TOKENS[:1]) == ["a b ?"]
 
 
-def test_clones_are_added_to_an_existing_folder(tmp_path: Path) -> None:
+def test_clones_are_added_to_an_existing_folder(tmp_path):
     folder_of(tmp_path)
     again = Clones.create(tmp_path, tokenizer("a", "b"), length=3, vocab_size=3)
     again.add(Clone(name="layers-2", tokens=TOKENS, layers=2, max_order=3))
@@ -65,7 +65,7 @@ def test_clones_are_added_to_an_existing_folder(tmp_path: Path) -> None:
     assert torch.equal(Clones(tmp_path)["layers-2"].tokens, TOKENS)
 
 
-def test_interrupted_writes_leave_no_clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_writes_leave_no_clone(tmp_path, monkeypatch):
     clones = folder_of(tmp_path)
 
     def killed(*arguments: object) -> None:
@@ -122,26 +122,18 @@ def with_a_token_beyond(folder: Path) -> None:
         ),
     ],
 )
-def test_damaged_folders_have_one_line_errors(
-    tmp_path: Path, spoil: Callable[[Path], object], message: str
-) -> None:
+def test_damaged_folders_have_one_line_errors(tmp_path, spoil, message):
     folder_of(tmp_path / "out")
     spoil(tmp_path / "out")
-    with pytest.raises(InputError, match=message) as error:
-        list(Clones(tmp_path / "out"))
-    assert "\n" not in str(error.value)
+    expect_error(message, lambda: list(Clones(tmp_path / "out")))
 
 
-def test_clones_of_different_texts_cannot_be_mixed(tmp_path: Path) -> None:
+def test_clones_of_different_texts_cannot_be_mixed(tmp_path):
     folder_of(tmp_path)
-    with pytest.raises(InputError, match="tokenizer"):
-        Clones.create(tmp_path, tokenizer("b", "a"), length=3, vocab_size=3)
-    with pytest.raises(InputError, match="length 3"):
-        Clones.create(tmp_path, tokenizer("a", "b"), length=4, vocab_size=3)
-    with pytest.raises(InputError, match="3 tokens below"):
-        Clones(tmp_path).add(Clone(name="short", tokens=TOKENS[:, :2]))
-    with pytest.raises(InputError, match="text, layers-2"):
-        Clones(tmp_path)["layers-9"]
+    expect_error("tokenizer", Clones.create, tmp_path, tokenizer("b", "a"), length=3, vocab_size=3)
+    expect_error("length 3", Clones.create, tmp_path, tokenizer("a", "b"), length=4, vocab_size=3)
+    expect_error("3 tokens below", Clones(tmp_path).add, Clone(name="short", tokens=TOKENS[:, :2]))
+    expect_error("text, layers-2", lambda: Clones(tmp_path)["layers-9"])
 
 
 @pytest.mark.parametrize(
@@ -157,7 +149,6 @@ def test_clones_of_different_texts_cannot_be_mixed(tmp_path: Path) -> None:
         ("sampler", 1),
     ],
 )
-def test_invalid_clone_fields_are_rejected(field: str, value: object) -> None:
-    with pytest.raises(InputError) as error:
-        Clone(**{"name": "text", "tokens": TOKENS, field: value})  # type: ignore[arg-type]
-    assert error.value.field == field
+def test_invalid_clone_fields_are_rejected(field, value):
+    error = expect_error("", Clone, **{"name": "text", "tokens": TOKENS, field: value})
+    assert error.field == field

@@ -4,11 +4,10 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-import pytest
 import torch
 
+from refusals import expect_error
 from trialogue.data import Dyck, Ising, PottsChain, Table
-from trialogue.errors import InputError
 from trialogue.samplers import generate
 
 PAIR = torch.tensor([[0.0, 1.0], [1.0, 0.0]], dtype=torch.float64)
@@ -57,14 +56,12 @@ CALLS: list[tuple[Callable[[], object], str]] = [
 ]
 
 
-def test_invalid_input_is_reported_in_one_line() -> None:
+def test_invalid_input_is_reported_in_one_line():
     for call, message in CALLS:
-        with pytest.raises(InputError, match=f"^{message}") as error:
-            call()
-        assert "\n" not in str(error.value)
+        expect_error(f"^{message}", call)
 
 
-def test_numpy_and_tensor_numbers_are_accepted() -> None:
+def test_numpy_and_tensor_numbers_are_accepted():
     dyck = Dyck(np.int64(8), np.array([0.25, 0.75], np.float32), np.float64(0.5), torch.tensor(2))
     assert (dyck.length, dyck.max_depth, dyck.type_probs) == (8, 2, (0.25, 0.75))
     assert dyck.sample(np.int32(3)).shape == (3, 8)

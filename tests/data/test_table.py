@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
+from refusals import expect_error
 from trialogue.data.table import Table
-from trialogue.errors import InputError
 from trialogue.oracles import Autoregressive, padded
 from trialogue.randomness import numpy_generator
 
@@ -76,8 +76,7 @@ def test_tables_have_no_hidden_states():
 )
 def test_invalid_probabilities_are_rejected(distribution, message):
     table = Table(lambda prefix: distribution, 2)
-    with pytest.raises(InputError, match=rf"distribution=.*after \(1,\) {message}"):
-        conditionals(table, [(1,)])
+    expect_error(rf"distribution=.*after \(1,\) {message}", conditionals, table, [(1,)])
 
 
 @pytest.mark.parametrize(
@@ -94,8 +93,7 @@ def test_invalid_probabilities_are_rejected(distribution, message):
     ],
 )
 def test_invalid_arguments_are_rejected(arguments, settings, message):
-    with pytest.raises(InputError, match=message):
-        Table(*arguments, **settings)
+    expect_error(message, Table, *arguments, **settings)
 
 
 def test_max_length_truncates_a_joint_distribution():
@@ -142,5 +140,4 @@ def test_function_that_ignores_its_argument_has_no_memory(distribution, memory):
     ("distribution", "memory"), [(lambda _: [1, 1], -1), (lambda _: [1, 1], 1.0), ([0.5, 0.5], 1)]
 )
 def test_invalid_memory_is_rejected(distribution, memory):
-    with pytest.raises(InputError, match=r"^memory="):
-        Table(distribution, 2, memory=memory)
+    expect_error(r"^memory=", Table, distribution, 2, memory=memory)

@@ -12,6 +12,7 @@ from uuid import uuid4
 import pytest
 import torch
 
+from refusals import expect_error
 from trialogue.cli import main
 from trialogue.errors import InputError
 from trialogue.executors import executor_of
@@ -33,7 +34,7 @@ def make_square(folder: Path) -> Callable[[int], tuple[int, int]]:
     return square
 
 
-def test_every_item_is_processed_once_by_at_most_two_processes(tmp_path: Path) -> None:
+def test_every_item_is_processed_once_by_at_most_two_processes(tmp_path):
     executor = executor_of("local", 2)
     assert isinstance(executor, Local)
     assert not executor.alone(3)
@@ -44,8 +45,7 @@ def test_every_item_is_processed_once_by_at_most_two_processes(tmp_path: Path) -
             done = list(crew.done([[1, 2], [3], [4, 5]]))
             assert sorted(done) == [(item, (item**2, 2)) for item in range(1, 6)]
         assert len(list(tmp_path.iterdir())) <= 2
-        with pytest.raises(InputError, match="item=-1: use another"):
-            list(crew.done([[1], [-1]]))
+        expect_error("item=-1: use another", list, crew.done([[1], [-1]]))
 
 
 def make_locate() -> Callable[[int], tuple[int, str]]:
@@ -53,9 +53,7 @@ def make_locate() -> Callable[[int], tuple[int, str]]:
     return lambda _: (os.getpid(), str(Path.cwd()))
 
 
-def test_reused_processes_change_to_the_current_working_directory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_reused_processes_change_to_the_current_working_directory(tmp_path, monkeypatch):
     processes: list[set[int]] = []
     for name in ("first", "second"):
         folder = tmp_path / name
@@ -84,7 +82,7 @@ def make_grow(folder: Path) -> Callable[[int], None]:
 
 # If loky ends a worker despite this, it warns in a thread, and an error there would stop the pool.
 @pytest.mark.filterwarnings("ignore:A worker stopped:UserWarning")
-def test_a_process_is_not_restarted_when_it_uses_more_memory(tmp_path: Path) -> None:
+def test_a_process_is_not_restarted_when_it_uses_more_memory(tmp_path):
     with executor_of("local", 2).crew(partial(make_grow, tmp_path), 6) as crew:
         assert len(list(crew.done([[item] for item in range(6)]))) == 6
     assert len(list(tmp_path.iterdir())) <= 2
@@ -99,25 +97,20 @@ def test_a_process_is_not_restarted_when_it_uses_more_memory(tmp_path: Path) -> 
         ("ray://", "executor='ray://': use ray:ADDRESS, or ray without a colon"),
     ],
 )
-def test_an_invalid_name_is_reported(name: str, line: str) -> None:
-    with pytest.raises(InputError) as error:
-        executor_of(name)
-    assert str(error.value) == line
+def test_an_invalid_name_is_reported(name, line):
+    assert str(expect_error("", executor_of, name)) == line
 
 
 @pytest.mark.parametrize("name", ["ray", "ray:auto", "ray://head:10001"])
-def test_a_missing_extra_is_reported(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_is_reported(name, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(InputError) as error:
-        executor_of(name)
+    error = expect_error("", executor_of, name)
     hint = "it is not installed: pip install 'trialogue[ray]'"
-    assert (error.value.value, error.value.hint) == (name, hint)
+    assert (error.value, error.hint) == (name, hint)
 
 
 @pytest.mark.parametrize("form", ["ray:{}", "ray://{}"])
-def test_an_address_without_a_cluster_is_reported(
-    form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_address_without_a_cluster_is_reported(form, tmp_path, capsys):
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'trialogue[ray]'")
     with socket.socket() as taken:  # The port is bound, and no process listens on it.
         taken.bind(("127.0.0.1", 0))
@@ -129,7 +122,7 @@ def test_an_address_without_a_cluster_is_reported(
     assert message.count("\n") == 1
 
 
-def test_an_address_without_a_port_is_reported() -> None:
+def test_an_address_without_a_port_is_reported():
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'trialogue[ray]'")
     with (
         pytest.raises(InputError, match="executor='ray://head': use ray://HOST:PORT"),
@@ -138,7 +131,7 @@ def test_an_address_without_a_port_is_reported() -> None:
         pass
 
 
-def test_a_folder_is_shared_only_with_workers_that_can_access_it(tmp_path: Path) -> None:
+def test_a_folder_is_shared_only_with_workers_that_can_access_it(tmp_path):
     with SharedFolder(tmp_path).open() as folder:
         assert folder.of_worker() == tmp_path
         assert folder.shared
@@ -155,6 +148,6 @@ def add_threads(item: int) -> int:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_workers_have_the_requested_number_of_threads(threads: int) -> None:
+def test_workers_have_the_requested_number_of_threads(threads):
     with executor_of("local", 2, threads).crew(lambda: add_threads, 2) as crew:
         assert sorted(crew.done([[0], [1]])) == [(0, threads), (1, threads + 1)]

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 import torch
 
 import trialogue
+from refusals import expect_error
 from trialogue.errors import InputError
 from trialogue.executors import executor_of
 from trialogue.executors.ray_cluster import RayCluster, _actor, _Actors
@@ -108,7 +108,7 @@ def healthy(number: int, method: str, item: Any) -> Any:
 
 
 @pytest.mark.parametrize("method", ["code", "begin"])
-def test_a_crew_that_dies_during_its_start_is_replaced(method: str) -> None:
+def test_a_crew_that_dies_during_its_start_is_replaced(method):
     """Ray starts workers on a dead node until it detects the failure, so a whole crew can fail without an error."""
 
     def respond(number: int, called: str, item: Any) -> Any:
@@ -119,7 +119,7 @@ def test_a_crew_that_dies_during_its_start_is_replaced(method: str) -> None:
     assert sorted(item for item, _ in done) == [item for lane in lanes for item in lane]
 
 
-def test_repeated_failures_to_start_are_reported() -> None:
+def test_repeated_failures_to_start_are_reported():
     cluster = Cluster(lambda number, method, _: DEAD if method == "begin" else healthy(number, method, None))
     with pytest.raises(InputError, match="16 workers died before they started"):
         list(cluster.crew(4).done([[lane] for lane in range(4)]))
@@ -138,19 +138,18 @@ def test_repeated_failures_to_start_are_reported() -> None:
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_the_item_of_a_dead_worker_is_processed_by_another_worker(error: Exception) -> None:
+def test_the_item_of_a_dead_worker_is_processed_by_another_worker(error):
     def respond(number: int, method: str, item: Any) -> Any:
         return error if method == "do" and number == 0 else healthy(number, method, item)
 
     assert list(Cluster(respond).crew(1).done([[1, 2]])) == [(1, 1), (2, 2)]
 
 
-def test_an_item_that_kills_its_workers_is_reported_in_abbreviated_form() -> None:
+def test_an_item_that_kills_its_workers_is_reported_in_abbreviated_form():
     item = tuple((place, 0) for place in range(1000))
     cluster = Cluster(lambda number, method, _: DEAD if method == "do" else healthy(number, method, None))
-    with pytest.raises(InputError, match=r"4 workers died while processing \(\(0, 0\)") as error:
-        list(cluster.crew(4).done([[item]]))
-    assert len(str(error.value)) < 500
+    error = expect_error(r"4 workers died while processing \(\(0, 0\)", list, cluster.crew(4).done([[item]]))
+    assert len(str(error)) < 500
 
 
 @pytest.mark.parametrize(
@@ -163,7 +162,7 @@ def test_an_item_that_kills_its_workers_is_reported_in_abbreviated_form() -> Non
         None,
     ],
 )
-def test_a_worker_with_other_source_code_is_rejected(code: dict[str, str] | None) -> None:
+def test_a_worker_with_other_source_code_is_rejected(code):
     cluster = Cluster(lambda *_: code)
     with pytest.raises(
         InputError, match=r"install (the same trialogue .* in this process|trialogue .* on every node)"
@@ -171,13 +170,13 @@ def test_a_worker_with_other_source_code_is_rejected(code: dict[str, str] | None
         list(cluster.crew(1).done([[1]]))
 
 
-def test_waiting_for_a_full_cluster_warns_once() -> None:
+def test_waiting_for_a_full_cluster_warns_once():
     with pytest.warns(RuntimeWarning, match="no worker has started for 30 s") as caught:
         assert list(Cluster(healthy, silences=3).crew(1).done([[1]])) == [(1, 1)]
     assert len(caught) == 1
 
 
-def test_an_actor_that_raised_an_error_is_ended() -> None:
+def test_an_actor_that_raised_an_error_is_ended():
     raised = ray.exceptions.RayTaskError("do", "", InputError("coin", 1, "use another"))
 
     def respond(number: int, method: str, item: Any) -> Any:
@@ -185,8 +184,7 @@ def test_an_actor_that_raised_an_error_is_ended() -> None:
 
     cluster = Cluster(respond)
     crew = cluster.crew(1)
-    with pytest.raises(InputError, match="coin=1: use another"):
-        list(crew.done([[1]]))
+    expect_error("coin=1: use another", list, crew.done([[1]]))
     crew.end()
     assert cluster.calls[-1] == (0, "end")
 
@@ -194,9 +192,7 @@ def test_an_actor_that_raised_an_error_is_ended() -> None:
 @pytest.mark.parametrize(
     ("gpus", "workers", "share"), [(3, 5, 1 / 2), (2, 5, 1 / 3), (4, 2, 1.0), (1, 4, 1 / 4), (0, 4, 0.0)]
 )
-def test_workers_share_gpus_evenly(
-    gpus: int, workers: int, share: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_workers_share_gpus_evenly(gpus, workers, share, monkeypatch):
     cluster = Cluster(healthy, CPU=8, GPU=gpus)
     monkeypatch.setitem(sys.modules, "ray", cluster)
     with RayCluster(workers=workers).crew(lambda: abs, 9, accelerated=True) as crew:
@@ -205,9 +201,7 @@ def test_workers_share_gpus_evenly(
 
 
 @pytest.mark.parametrize(("threads", "expected"), [(1, 8), (3, 2), (8, 1)])
-def test_each_worker_reserves_one_processor_per_thread(
-    threads: int, expected: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_worker_reserves_one_processor_per_thread(threads, expected, monkeypatch):
     cluster = Cluster(healthy, CPU=8)
     monkeypatch.setitem(sys.modules, "ray", cluster)
     with executor_of("ray", None, threads).crew(lambda: abs, 9) as crew:
@@ -216,25 +210,19 @@ def test_each_worker_reserves_one_processor_per_thread(
     assert len(cluster.actors) == expected
 
 
+@pytest.mark.usefixtures("restored_threads")
 @pytest.mark.parametrize("threads", [1, 3])
-def test_a_worker_starts_with_the_requested_number_of_threads(
-    threads: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_starts_with_the_requested_number_of_threads(threads, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # A worker changes the working directory, and monkeypatch restores it.
     worker = _actor(SimpleNamespace(remote=lambda **_: lambda of: of))()
-    before = torch.get_num_threads()
-    try:
-        worker.begin(
-            ray.cloudpickle.dumps(lambda: lambda item: (item, torch.get_num_threads())), [], ".", threads
-        )
-        assert worker.do(7) == (7, threads)
-    finally:
-        torch.set_num_threads(before)
+    make = ray.cloudpickle.dumps(lambda: lambda item: (item, torch.get_num_threads()))
+    worker.begin(make, [], ".", threads)
+    assert worker.do(7) == (7, threads)
 
 
 def test_threads_of_an_accelerated_worker_are_limited_to_the_processors_of_gpu_nodes(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     cluster = Cluster(healthy, CPU=4, GPU=1)
     monkeypatch.setattr(
         cluster,
@@ -254,7 +242,7 @@ def test_threads_of_an_accelerated_worker_are_limited_to_the_processors_of_gpu_n
         pass
 
 
-def test_threads_of_a_worker_are_limited_to_the_processors_of_a_node(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_of_a_worker_are_limited_to_the_processors_of_a_node(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", Cluster(healthy, CPU=8))
     with (
         pytest.raises(InputError, match="no node has 9 CPUs"),

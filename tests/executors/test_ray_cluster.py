@@ -4,7 +4,6 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -16,7 +15,7 @@ import pytest
 from biased_coin import STUDY, Config
 
 from executors.counted import gated
-from trialogue.executors import Executor, executor_of
+from trialogue.executors import executor_of
 from trialogue_lab.ledger.runs.drafts import Draft
 from trialogue_lab.ledger.runs.execution import execute
 
@@ -46,7 +45,7 @@ class Nodes:
 
 
 @pytest.fixture(scope="module")
-def nodes() -> Iterator[Nodes]:
+def nodes():
     from ray.cluster_utils import Cluster
 
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
@@ -58,7 +57,7 @@ def nodes() -> Iterator[Nodes]:
 
 
 @pytest.fixture
-def executor(nodes: Nodes) -> Executor:
+def executor(nodes):
     nodes.at_least(2)
     return executor_of("ray")
 
@@ -80,9 +79,7 @@ def is_alive(process: str) -> bool:
 
 
 @pytest.mark.parametrize("killed", ["worker", pytest.param("node", marks=pytest.mark.slow)])
-def test_only_unfinished_items_of_a_dead_worker_or_node_are_repeated(
-    killed: str, nodes: Nodes, executor: Executor, tmp_path: Path
-) -> None:
+def test_only_unfinished_items_of_a_dead_worker_or_node_are_repeated(killed, nodes, executor, tmp_path):
     lanes = [[(f"lane{lane}", number) for number in range(3)] for lane in range(4)]
     dead: list[str] = []
 
@@ -120,9 +117,7 @@ def test_only_unfinished_items_of_a_dead_worker_or_node_are_repeated(
     assert {".".join(place) for _, *place in starts} <= kept
 
 
-def test_a_run_in_which_a_node_is_killed_has_the_rows_of_one_process(
-    nodes: Nodes, executor: Executor, tmp_path: Path
-) -> None:
+def test_a_run_in_which_a_node_is_killed_has_the_rows_of_one_process(nodes, executor, tmp_path):
     config = Config(flips=50, seeds=SEEDS, gate=str(tmp_path / "gate"))
     finished: list[str] = []
 

@@ -72,6 +72,15 @@ class CommandResult(NamedTuple):
     def lines(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self.out.splitlines()]
 
+    def checked(self) -> "CommandResult":
+        assert self.code == 0, self.err
+        return self
+
+    def require_error(self, words: str) -> None:
+        """Assert that the command failed with one line that contains `words`."""
+        assert (self.code, self.err.count("\n")) == (2, 1), self.err
+        assert words in self.err
+
 
 Run = Callable[..., CommandResult]
 

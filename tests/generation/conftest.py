@@ -6,7 +6,6 @@ import pytest
 
 from generation.command import RULES, CommandResult
 from models.tiny_pretrained import save_tiny
-from trialogue import cli
 
 
 @pytest.fixture(scope="session")
@@ -15,18 +14,13 @@ def model(tmp_path_factory):
 
 
 @pytest.fixture
-def run(model, tmp_path, monkeypatch, capfd):
+def run(model, tmp_path, monkeypatch, run_command):
     """Run `trialogue generate` with the tiny model in an empty folder, in this process."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "rules.py").write_text(RULES, encoding="utf-8")
 
     def run_words(*tokens: str, own_model: bool = True) -> CommandResult:
-        capfd.readouterr()
-        try:
-            code = cli.main(("generate", *(("--model", model) if own_model else ()), *tokens))
-        except SystemExit as error:
-            code = int(error.code or 0)
-        return CommandResult(code, *capfd.readouterr())
+        return CommandResult(*run_command("generate", *(("--model", model) if own_model else ()), *tokens))
 
     return run_words
 

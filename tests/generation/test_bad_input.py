@@ -153,9 +153,7 @@ def test_the_tokenizer_does_not_warn_about_a_long_prompt(shell, tmp_path):
 
 
 def test_a_model_is_required(shell):
-    result = shell(CAT, own_model=False)
-    assert (result.code, result.err.count("\n")) == (2, 1)
-    assert "model=None: use a Hugging Face id" in result.err
+    shell(CAT, own_model=False).require_error("model=None: use a Hugging Face id")
 
 
 def test_samples_before_an_error_are_kept(shell, tmp_path):
@@ -177,8 +175,7 @@ def test_errors_of_standard_output_are_reported_in_one_line(shell, monkeypatch):
         with Path("/dev/full").open("w", buffering=buffering) as full:
             monkeypatch.setattr(sys, "stdout", full)
             result = shell(f"{CAT} --max-new-tokens 2")
-            assert (result.code, result.err.count("\n")) == (2, 1), result.err
-            assert "it cannot be written: No space left on device" in result.err
+            result.require_error("it cannot be written: No space left on device")
             assert result.err.endswith("write to a file with --out FILE\n")
     monkeypatch.setattr(sys, "stdout", None)
     assert "stdout=None: it is closed: write to a file" in shell(f"{CAT} --max-new-tokens 2").err
@@ -322,6 +319,5 @@ def test_a_completion_cut_by_the_context_is_reported(shell, tmp_path):
 
 def test_remarks_of_a_verifier_are_printed_once(shell):
     schema = 'json-schema:{"type": "array", "uniqueItems": true}'
-    result = shell(f"{CAT} --verifier '{schema}' --verifier '{schema}' --max-new-tokens 2 --n 3")
-    assert result.code == 0
+    result = shell(f"{CAT} --verifier '{schema}' --verifier '{schema}' --max-new-tokens 2 --n 3").checked()
     assert result.err.count("uniqueItems") == 1

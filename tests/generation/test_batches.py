@@ -41,8 +41,7 @@ def test_ray_actors_draw_the_same_samples_as_one_process(shell):
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'trialogue[ray]'")
     run = f"{UNTIL} {SHORT} --batch-size 1 --ordered"
     shell(f"{run} --out alone.jsonl")
-    apart = shell(f"{run} --executor ray --workers 2 --out apart.jsonl")
-    assert apart.code == 0
+    shell(f"{run} --executor ray --workers 2 --out apart.jsonl").checked()
     assert lines("apart.jsonl") == lines("alone.jsonl")
     # Any executor can resume an interrupted run.
     whole = Path("apart.jsonl").read_bytes()
@@ -89,8 +88,6 @@ def test_samples_of_other_verifier_files_are_rejected(own, shell, monkeypatch):
         Path("prompts.jsonl").write_text(json.dumps({"prompt": "the", "rule": rule}) + "\n", encoding="utf-8")
         ruled = "--prompts prompts.jsonl"
     run = f"{ruled} --n 2 --max-new-tokens 2 --out apart.jsonl"
-    result = shell(f"{run} --executor other-files")
-    assert (result.code, result.err.count("\n")) == (2, 1)
-    assert "use the same verifier files on all machines" in result.err
+    shell(f"{run} --executor other-files").require_error("use the same verifier files on all machines")
     assert not Path("apart.jsonl").exists() or lines("apart.jsonl") == []
     assert shell(run).code == 0

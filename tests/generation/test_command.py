@@ -16,8 +16,9 @@ from trialogue.verifiers import GrammarVerifier, ProbeVerifier
 
 def test_samples_equal_those_of_the_library(shell, model):
     options = "--sampler backtracking --quota 2 --stride=1 --no-argmax-redo --seed 5"
-    result = shell(f"--prompt 'the cat' --n 4 --max-new-tokens 9 --verifier 'regex:[a-z ]*' {options}")
-    assert result.code == 0
+    result = shell(
+        f"--prompt 'the cat' --n 4 --max-new-tokens 9 --verifier 'regex:[a-z ]*' {options}"
+    ).checked()
     oracle = tiny_oracle()
     samples = generate(
         oracle,
@@ -60,8 +61,7 @@ def test_every_sampler_runs(sampler, shell):
     result = shell(
         f"--prompt a --verifier python:rules.py:no_cat --sampler {sampler} {budget}",
         OPTIONS.get(sampler, ""),
-    )
-    assert result.code == 0, result.err
+    ).checked()
     assert len(result.lines) == 2
     assert all(line["accepted"] for line in result.lines)
 
@@ -184,8 +184,9 @@ def probe(tmp_path_factory):
 )
 def test_a_probe_gives_verdicts_or_values_depending_on_the_sampler(sampler, threshold, shell, probe):
     spec = f"probe:{probe}" + (f"@{threshold}" if threshold else "")
-    result = shell(f"--prompt 'the cat' --verifier {spec} --sampler {sampler} --n 6 --max-new-tokens 4")
-    assert result.code == 0, result.err
+    result = shell(
+        f"--prompt 'the cat' --verifier {spec} --sampler {sampler} --n 6 --max-new-tokens 4"
+    ).checked()
     file, oracle = load_probe(probe), tiny_oracle()
     graded = ProbeVerifier(file.probe, file.layer)
     samples = generate(
@@ -227,9 +228,7 @@ def test_values_of_functions_are_recorded(shell):
 def test_a_probe_of_another_model_is_rejected(shell, probe, tmp_path):
     tiny_model(hidden_size=32).save_pretrained(tmp_path / "wide")
     tiny_tokenizer().save_pretrained(tmp_path / "wide")
-    result = shell(f"--prompt a --verifier probe:{probe} --model wide")
-    assert (result.code, result.err.count("\n")) == (2, 1)
-    assert "does not fit this model" in result.err
+    shell(f"--prompt a --verifier probe:{probe} --model wide").require_error("does not fit this model")
     (tmp_path / "p.safetensors").write_bytes(b"no probe")
     result = shell("--prompt a --verifier probe:p.safetensors")
     assert (result.code, result.err.count("\n")) == (2, 1)

@@ -1,5 +1,6 @@
-"""Prompts as conversations, with system messages, metadata and verifiers."""
+"""Prompts: files, conversations, system messages, metadata and verifiers."""
 
+import io
 import json
 import shutil
 from pathlib import Path
@@ -8,8 +9,8 @@ import pytest
 import torch
 
 from models.tiny_pretrained import tiny_oracle, tiny_tokenizer
-from refusals import commands_without_expected_error
-from trialogue.errors import InputError
+from refusals import commands_without_expected_error, expect_error
+from trialogue.generation.prompts import Prompt, prompts_from_texts, read_prompts
 from trialogue.models.tokenization import Tokenization
 from trialogue.oracles import next_log_probs
 from trialogue.samplers import generate
@@ -61,15 +62,13 @@ def test_invalid_messages_are_reported(messages, message):
     if message is None:
         assert TOKENIZATION.chat(messages)
         return
-    with pytest.raises(InputError, match=f"^{message}"):
-        TOKENIZATION.chat(messages, system="y")
+    expect_error(f"^{message}", TOKENIZATION.chat, messages, system="y")
 
 
 def test_errors_of_the_template_are_reported(monkeypatch):
     monkeypatch.setattr(TOKENIZATION.tokenizer, "chat_template", "{{ raise_exception('no system here') }}")
     message = r"messages=\['user'\]: the chat template of the model does not accept these messages: .*no sys"
-    with pytest.raises(InputError, match=message):
-        TOKENIZATION.chat("hi")
+    expect_error(message, TOKENIZATION.chat, "hi")
 
 
 def test_records_contain_the_conversation(shell):
@@ -78,8 +77,7 @@ def test_records_contain_the_conversation(shell):
         a={"messages": [USER], "id": "a", "metadata": {"split": "test", "n": 1.5}, "tools": tools},
         b={"prompt": "the cat", "metadata": {}},
     )
-    message = shell("--prompts prompts.jsonl --max-new-tokens 5 --ordered --log-probs --chat")
-    assert message.code == 0, message.err
+    message = shell("--prompts prompts.jsonl --max-new-tokens 5 --ordered --log-probs --chat").checked()
     first, second = message.lines
     assert (first["id"], first["messages"], first["tools"]) == ("a", [USER], tools)
     assert (first["metadata"], "prompt" in first) == ({"split": "test", "n": 1.5}, False)
@@ -133,3 +131,65 @@ def test_an_invalid_line_is_reported(run):
         assert not commands_without_expected_error([("--prompts prompts.jsonl", words)], run)
     needed = "system='b': add --chat"
     assert not commands_without_expected_error([("--prompt a --system b", needed)], run)
+
+
+def read(tmp_path: Path, content: str | bytes) -> list[Prompt]:
+    file = tmp_path / "prompts.jsonl"
+    file.write_bytes(content.encode() if isinstance(content, str) else content)
+    return read_prompts(str(file))
+
+
+def test_objects_and_strings_are_read(tmp_path):
+    content = '\ufeff{"prompt": "é", "id": "one"}\r\n\n"two"\n{"prompt": "", "id": 7}'
+    assert read(tmp_path, content) == [Prompt("one", "é"), Prompt(1, "two"), Prompt(7, "")]
+    assert prompts_from_texts(["a", "b"]) == [Prompt(0, "a"), Prompt(1, "b")]
+
+
+def test_standard_input_is_read(monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b'"a"\n"b"\n')))
+    assert read_prompts("-") == [Prompt(0, "a"), Prompt(1, "b")]
+
+
+WRONG: list[tuple[str | bytes, str]] = [
+    ('"a"\n{"prompt": \n', "prompts.jsonl:2': the line is not JSON"),
+    ('"a"\n\n{"id": "b"}', "prompts.jsonl:3': use an object with a text"),
+    ('"a"\n{"promt": "b"}', """prompts.jsonl:2': the key "promt" is unknown: did you mean "prompt"?"""),
+    ('{"prompt": 3}', "use an object with a text"),
+    ('{"prompt": "a", "id": 1.5}', "must be a string or a whole number"),
+    ('{"prompt": "a", "id": 1}\n"b"', "use another id: 1 is the id of line 1"),
+    ("[" * 100_000, "the line is not JSON"),
+    (
+        '"a"\n{"prompt": "b", "metadata": {"x": [1e999]}}',
+        "prompts.jsonl:2': the line is not JSON: 1e999 (beyond the range of a double) is not a JSON number",
+    ),
+    (b'"\xff"', "the line is not UTF-8"),
+    (
+        '"a"\n{"prompt": "b\\ud83d"}',
+        "prompts.jsonl:2': remove character 2, which is half of a surrogate pair",
+    ),
+    ('{"prompt": "a", "id": "\\ud800"}', "id in prompts='"),
+    ("\n", "use a file with prompts"),
+]
+
+
+def test_an_invalid_line_of_a_file_is_reported(tmp_path):
+    for content, words in WRONG:
+        assert words in str(expect_error("", read, tmp_path, content))
+
+
+def test_a_missing_file_is_reported(tmp_path):
+    expect_error("cannot be read: No such file", read_prompts, str(tmp_path / "none.jsonl"))
+    expect_error("cannot be read: Is a directory", read_prompts, str(tmp_path))
+
+
+def test_ids_determine_the_random_streams():
+    ids: list[int | str] = [0, 1, 7, "x", "z", "1", "0", -1, 2**31, 2**70]
+    streams = [Prompt(one, "A").stream(sample) for one in ids for sample in range(3)]
+    assert len(set(streams)) == len(streams)
+    assert all(0 <= stream < 2**63 for stream in streams)
+    # The streams of prompts without an id must never change.
+    assert [Prompt(3, "A").stream(sample) for sample in (0, 5)] == [3 * 2**32, 3 * 2**32 + 5]
+    assert [Prompt("x", "A").stream(sample) for sample in (0, 1)] == [
+        7314381420601222914,
+        7314381420601222915,
+    ]

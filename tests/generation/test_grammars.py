@@ -63,8 +63,7 @@ def test_each_kind_of_grammar_has_an_option_and_a_default_mask(run, files):
         (("--grammar", "words.lark"), "lark:words.lark"),
         (("--pydantic", "models.py:Pair"), "pydantic:models.py:Pair"),
     ):
-        result = run(*PROMPT, *options, *MASK[2:])
-        assert result.code == 0, result.err
+        result = run(*PROMPT, *options, *MASK[2:]).checked()
         longer = run(*PROMPT, "--verifier", spec, *MASK)
         assert [line["text"] for line in result.lines] == [line["text"] for line in longer.lines], options
         if options[0] == "--choice":
@@ -88,8 +87,7 @@ def test_white_space_is_optional(run):
 
 
 def test_a_pydantic_model_is_read_from_a_file(run, files):
-    result = run(*PROMPT, "--verifier", "pydantic:models.py:Pair", *MASK)
-    assert result.code == 0, result.err
+    result = run(*PROMPT, "--verifier", "pydantic:models.py:Pair", *MASK).checked()
     accepted = [json.loads(line["text"]) for line in result.lines if line["accepted"]]
     assert accepted
     assert all(pair["n"] + pair["m"] <= 1 for pair in accepted)
@@ -97,8 +95,7 @@ def test_a_pydantic_model_is_read_from_a_file(run, files):
 
 
 def test_tool_calls_follow_their_definitions(run, files):
-    result = run(*PROMPT, "--verifier", "tools:tools.json", *MASK)
-    assert result.code == 0, result.err
+    result = run(*PROMPT, "--verifier", "tools:tools.json", *MASK).checked()
     accepted = [json.loads(line["text"]) for line in result.lines if line["accepted"]]
     assert accepted
     assert {call["name"] for call in accepted} <= {"f", "g"}

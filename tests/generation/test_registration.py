@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from models.tiny_pretrained import tiny_oracle
+from refusals import expect_error
 from trialogue.errors import InputError
 from trialogue.generation.verifiers.kinds import KINDS, VerifierKind, VerifierRequest
 from trialogue.models.hub.opening import Pretrained, TextModel, open_pretrained
@@ -59,18 +60,14 @@ def halving(monkeypatch):
 
 
 def test_a_registered_sampler_runs(halving, run, tmp_path):
-    result = run(*halving, "--verifier", "regex:(?s:.*)", "--reached", r"\n", "--out", "out.jsonl")
-    assert result.code == 0, result.err
+    result = run(*halving, "--verifier", "regex:(?s:.*)", "--reached", r"\n", "--out", "out.jsonl").checked()
     assert "effective sample size" in result.err
-    again = run(*halving, "--verifier", "regex:(?s:.*)", "--reached", r"\n", "--resample")
-    assert again.code == 0, again.err
+    again = run(*halving, "--verifier", "regex:(?s:.*)", "--reached", r"\n", "--resample").checked()
     assert len({line["log_weight"] for line in again.lines}) == 1
     assert "the sampler halving needs a verifier" in run(*halving).err
     assert "did you mean --reached?" in run(*halving, "--verifier", "regex:a", "--reachd", "b").err
-    assert (
-        "change the verifier, which rejects the empty completion"
-        in run(*halving, "--verifier", "python:rules.py:never").err
-    )
+    never = run(*halving, "--verifier", "python:rules.py:never")
+    never.require_error("change the verifier, which rejects the empty completion")
 
 
 def test_help_lists_the_registered_classes(halving, run):
@@ -99,8 +96,7 @@ def test_a_verifier_of_hidden_states_judges_prompts_after_the_model_is_loaded(la
     common = ("--prompt", "the cat", "--max-new-tokens", "3", "--sampler", "backtracking")
     common = (*common, "--verifier", "reading:x")
     for others in ((), ("--verifier", "regex:(?s:.*)")):
-        result = run(*common, *others)
-        assert result.code == 0, result.err
+        result = run(*common, *others).checked()
         assert result.lines[0]["accepted"]
 
 
@@ -117,16 +113,17 @@ def test_a_registered_verifier_is_built(monkeypatch, run):
     )
     monkeypatch.setitem(KINDS, "at-most", kind)
     common = ("--prompt", "the cat", "--max-new-tokens", "3")
-    result = run(*common, "--verifier", "at-most:2", "--sampler", "rejection", "--max-queries", "60")
-    assert result.code == 0, result.err
+    result = run(
+        *common, "--verifier", "at-most:2", "--sampler", "rejection", "--max-queries", "60"
+    ).checked()
     assert [len(line["tokens"]) <= 2 for line in result.lines] == [line["accepted"] for line in result.lines]
     assert (built[0].content, built[0].verdicts) == ("2", True)
     assert "probe:FILE[@THRESHOLD] or at-most:NUMBER" in run(*common, "--verifier", "at-least:2").err
     assert "at-most:NUMBER" in (result := run("--help", own_model=False).out)
     assert "at most so many tokens" in result
-    wrong = run(*common, "--verifier", "at-most:abc")
-    assert (wrong.code, wrong.err.count("\n")) == (2, 1)
-    assert "verifier='at-most:abc': write it as at-most:NUMBER: invalid literal for int()" in wrong.err
+    run(*common, "--verifier", "at-most:abc").require_error(
+        "verifier='at-most:abc': write it as at-most:NUMBER: invalid literal for int()"
+    )
     # Judged on the prompt, this verifier would reject everything.
     hopeless = run(*common, "--verifier", "at-most:-1", "--sampler", "value-guided", "--max-steps", "5")
     assert (hopeless.code, hopeless.lines[0]["accepted"]) == (0, False)
@@ -139,14 +136,11 @@ def test_a_registered_verifier_may_have_no_content(monkeypatch, run):
 
     monkeypatch.setitem(KINDS, "no-repeat", VerifierKind("", "no token twice", no_repeat))
     common = ("--prompt", "the cat", "--max-new-tokens", "3", "--n", "4", "--sampler", "rejection")
-    result = run(*common, "--verifier", "no-repeat")
-    assert result.code == 0, result.err
+    result = run(*common, "--verifier", "no-repeat").checked()
     assert all(len(set(line["tokens"])) == len(line["tokens"]) for line in result.lines)
     for spec in ("no-repeat:", "no-repeat:3"):
-        assert (
-            f"verifier='{spec}': write it as no-repeat: this kind has no content"
-            in run(*common, "--verifier", spec).err
-        )
+        words = f"verifier='{spec}': write it as no-repeat: this kind has no content"
+        run(*common, "--verifier", spec).require_error(words)
     Path("prompts.jsonl").write_text('{"prompt": "the cat", "rule": "no-repeat"}', encoding="utf-8")
     assert run("--prompts", "prompts.jsonl", *common[2:]).code == 0
 
@@ -169,8 +163,7 @@ def test_a_registered_kind_of_model_is_opened_by_its_name(monkeypatch, run, tmp_
     monkeypatch.setitem(MODELS, "shelf", Shelf)
     common = ("--prompt", "the cat", "--verifier", "regex:[a-c]+")
     more = ("--max-new-tokens", "3", "--n", "4")
-    result = run("--model", "shelf:any:thing", *common, *more, own_model=False)
-    assert result.code == 0, result.err
+    result = run("--model", "shelf:any:thing", *common, *more, own_model=False).checked()
     own = run(*common, *more)
     assert [line["tokens"] for line in result.lines] == [line["tokens"] for line in own.lines] != []
     for words, expected in (
@@ -179,14 +172,10 @@ def test_a_registered_kind_of_model_is_opened_by_its_name(monkeypatch, run, tmp_
         (("--model", "transformer:x"), "model='transformer:x': transformer is a network"),
         (("--model", "hugging-face:nowhere/at all"), "there is no such model on the hub"),
     ):
-        refused = run(*words, *common, *more, own_model=False)
-        assert refused.code == 2
-        assert expected in refused.err
-        assert refused.err.count("\n") == 1
+        run(*words, *common, *more, own_model=False).require_error(expected)
     opened = open_pretrained("shelf:any:thing", device="cpu")
     assert isinstance(opened, Shelf)
     assert (opened.name, opened.settings) == ("any:thing", {"device": "cpu"})
     (tmp_path / "shelf:x").mkdir()
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError, match="its files cannot be loaded"):
-        open_pretrained("shelf:x")
+    expect_error("its files cannot be loaded", open_pretrained, "shelf:x")

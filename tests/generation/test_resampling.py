@@ -17,8 +17,7 @@ HOPELESS = "--verifier python:rules.py:has_dog --verifier-scope sequence --verif
 def test_samples_are_resampled_by_weight(shell, tmp_path):
     result = shell(
         f"--prompt the --verifier {REGEX} --sampler weighted-rejection --n 60 --resample --out r.jsonl"
-    )
-    assert result.code == 0, result.err
+    ).checked()
     assert re.search(r"60 samples, 60 accepted, effective sample size [\d.]+, ", result.err)
     weighted, resampled = read_samples(tmp_path / "r.weighted.jsonl"), read_samples(tmp_path / "r.jsonl")
     weights = torch.tensor([line["log_weight"] for line in weighted]).softmax(0)
@@ -36,11 +35,8 @@ def test_the_file_of_another_run_is_not_overwritten(shell, tmp_path):
     out = tmp_path / "out.jsonl"
     assert shell(f"--prompt the {WEIGHTED}").code == 0
     weighted = out.read_bytes()
-    result = shell(f"--prompt the {WEIGHTED} --resample")
-    assert (result.code, result.err.count("\n")) == (2, 1)
-    assert (
+    shell(f"--prompt the {WEIGHTED} --resample").require_error(
         "resample=True: out.jsonl was created with None: use another file or overwrite it with --force"
-        in result.err
     )
     out.with_name("out.jsonl.settings.json").unlink()
     assert (
@@ -56,9 +52,9 @@ def test_the_file_of_another_run_is_not_overwritten(shell, tmp_path):
 def test_force_does_not_overwrite_an_unrelated_file(shell, tmp_path):
     unrelated = tmp_path / "out.weighted.jsonl"
     unrelated.write_text("mine\n", encoding="utf-8")
-    result = shell(f"--prompt the {WEIGHTED} --resample --force")
-    assert (result.code, result.err.count("\n")) == (2, 1)
-    assert "use another output file or move this one" in result.err
+    shell(f"--prompt the {WEIGHTED} --resample --force").require_error(
+        "use another output file or move this one"
+    )
     assert unrelated.read_text(encoding="utf-8") == "mine\n"
     assert not (tmp_path / "out.jsonl").exists()
     unrelated.unlink()
@@ -70,9 +66,7 @@ def test_resampled_files_are_not_extended_as_weighted_ones(shell, tmp_path):
     out = tmp_path / "out.jsonl"
     assert shell(f"--prompt the {WEIGHTED} --resample").code == 0
     drawn = out.read_bytes()
-    result = shell(f"--prompt the {WEIGHTED}")
-    assert (result.code, result.err.count("\n")) == (2, 1)
-    assert "resample=None: out.jsonl was created with True" in result.err
+    shell(f"--prompt the {WEIGHTED}").require_error("resample=None: out.jsonl was created with True")
     weighted = tmp_path / "out.weighted.jsonl"
     assert {line["run"] for line in read_samples(out)}.isdisjoint(
         line["run"] for line in read_samples(weighted)

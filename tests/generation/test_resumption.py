@@ -38,8 +38,7 @@ def test_a_killed_run_is_resumed(shell, model, tmp_path):
     assert 3 <= kept < 12
     out.write_bytes(torn + torn[:25])
     (tmp_path / "go").touch()
-    resumed = shell(f"{GATED} --out out.jsonl")
-    assert resumed.code == 0, resumed.err
+    resumed = shell(f"{GATED} --out out.jsonl").checked()
     assert resumed.err.startswith(f"12 samples, 12 accepted ({kept} of them from an earlier run), ")
     assert out.read_bytes().startswith(torn)
     complete = tmp_path / "complete.jsonl"
@@ -96,8 +95,7 @@ def test_a_sample_depends_on_the_id_and_not_on_other_prompts(weighted, shell, tm
     options = "--n 6 --max-new-tokens 4"
     if weighted:
         options += " --sampler weighted-rejection --verifier 'regex:[a-z ]*' --resample"
-    alone = shell(f"--prompts x.jsonl {options} --out out.jsonl")
-    assert alone.code == 0, alone.err
+    shell(f"--prompts x.jsonl {options} --out out.jsonl").checked()
     before = read_samples(tmp_path / "out.jsonl")
     assert shell(f"--prompts zx.jsonl {options} --out out.jsonl").code == 0
     lines = read_samples(tmp_path / "out.jsonl")
@@ -144,8 +142,7 @@ def test_samples_waiting_for_their_turn_are_not_drawn_again(
     options = "--prompt 'the cat' --prompt 'a list' --max-new-tokens 12 --batch-size 4"
     options += " --stop e --seed 3"
     out, waiting = tmp_path / "out.jsonl", tmp_path / "out.jsonl.waiting.jsonl"
-    complete = shell(f"{options} {options_of_run} --out complete.jsonl")
-    assert complete.code == 0, complete.err
+    shell(f"{options} {options_of_run} --out complete.jsonl").checked()
     drawn: list[tuple[int, int]] = []
     filed = drawing.RecordObserver.filed
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from filelock import FileLock
 
+from refusals import expect_error
 from trialogue.errors import InputError
 from trialogue.generation.output.sample_file import open_sample_file
 from trialogue.generation.prompts import prompts_from_texts
@@ -122,8 +123,7 @@ def test_a_file_of_another_run_is_not_changed(tmp_path):
             write(out, record(0, 0))
         content = (out.read_bytes() if out.exists() else b"") + line
         out.write_bytes(content)
-        with pytest.raises(InputError, match=words):
-            write(out)
+        expect_error(words, write, out)
         assert out.read_bytes() == content
 
 

@@ -116,14 +116,14 @@ def test_a_fixed_number_of_samples_is_written_in_order_of_completion():
 
 
 def test_until_gives_the_first_samples_of_a_longer_run(shell, tmp_path):
-    whole = shell(f"{RULE} --n 60 --out whole.jsonl")
-    assert whole.code == 0, whole.err
+    shell(f"{RULE} --n 60 --out whole.jsonl").checked()
     drawn = read_samples(tmp_path / "whole.jsonl")
     count = first_until([line["accepted"] for line in drawn], 4, 60)
     assert 4 < count < 40
     for batch in ("1", "7"):
-        result = shell(f"{RULE} --until 4 --batch-size {batch} --out {batch}.jsonl --require-accepted")
-        assert result.code == 0, result.err
+        result = shell(
+            f"{RULE} --until 4 --batch-size {batch} --out {batch}.jsonl --require-accepted"
+        ).checked()
         assert f"{count} samples, 4 accepted" in result.err
         assert read_samples(tmp_path / f"{batch}.jsonl") == drawn[:count]
     # The run is extended and then read again for fewer samples.
@@ -132,8 +132,7 @@ def test_until_gives_the_first_samples_of_a_longer_run(shell, tmp_path):
         read_samples(tmp_path / "7.jsonl")
         == drawn[: first_until([line["accepted"] for line in drawn], 6, 60)]
     )
-    fewer = shell(f"{RULE} --until 2 --out 7.jsonl --device nowhere")
-    assert fewer.code == 0, fewer.err
+    fewer = shell(f"{RULE} --until 2 --out 7.jsonl --device nowhere").checked()
     assert "2 accepted" in fewer.err
 
 

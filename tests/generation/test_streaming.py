@@ -1,7 +1,9 @@
-"""Live text on a terminal: the screen shows the current text after every change."""
+"""Output: live text on a terminal, and records as JSON or as text with weight and reason."""
 
 import io
+import json
 import shutil
+import sys
 
 import pytest
 from hypothesis import Phase, given, settings
@@ -10,6 +12,7 @@ from rich.cells import cell_len
 
 from trialogue.generation.output import live_text as streaming
 from trialogue.generation.output.live_text import LiveText
+from trialogue.generation.output.sink import StandardOutput
 
 COLUMNS = 7
 
@@ -131,3 +134,42 @@ def test_a_file_receives_only_the_final_text():
     assert stream.getvalue() == ""
     live.end("ac")
     assert stream.getvalue() == "ac\n"
+
+
+RECORDS = [
+    {"id": 0, "prompt": "say", "text": "yes", "log_weight": -1.5, "reason": None},
+    {
+        "id": 0,
+        "prompt": "say",
+        "text": "a\nb\x1b[2J",
+        "log_weight": None,
+        "reason": "failed: no token allowed",
+    },
+    {"id": 1, "prompt": "tell", "text": "no", "log_weight": None, "reason": None},
+]
+
+
+def shown(monkeypatch: pytest.MonkeyPatch, terminal: bool) -> str:
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding="utf-8")
+    monkeypatch.setattr(stream, "isatty", lambda: terminal)
+    monkeypatch.setattr(sys, "stdout", stream)
+    output = StandardOutput({0: "say", 1: "tell"})
+    for record in RECORDS:
+        output.append(record)
+    return raw.getvalue().decode()
+
+
+def test_a_file_receives_json(monkeypatch):
+    assert [json.loads(line) for line in shown(monkeypatch, False).splitlines()] == RECORDS
+
+
+def test_a_terminal_receives_text(monkeypatch):
+    assert shown(monkeypatch, True).splitlines() == [
+        "say",
+        "     -1.50  yes",
+        "  rejected  a",
+        "            b␛[2J  [failed: no token allowed]",
+        "tell",
+        "  accepted  no",
+    ]

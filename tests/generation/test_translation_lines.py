@@ -1,14 +1,17 @@
-"""Translation models on disk, and line-by-line translation."""
+"""Translation models on disk, line-by-line translation, and the quality of translations."""
 
 import json
 
 import pytest
+import sacrebleu
 
 from models.small_encoder_decoders import small_network
+from refusals import expect_error
 from trialogue.data.parallel.vocabulary import SubwordVocabulary
 from trialogue.errors import InputError
 from trialogue.generation.translation.lines import LineResult, LineTranslator
 from trialogue.generation.translation.model import CARD, VOCABULARY, TranslationModel
+from trialogue.generation.translation.scores import quality, stutter
 from trialogue.generation.translation.settings import TranslationSettings
 from trialogue.samplers.translation.hypotheses import NOTHING
 
@@ -99,25 +102,19 @@ def test_a_saved_model_can_be_opened(folder):
     assert model.max_length == 6
     assert model.vocabulary.identity == WORDS.identity
     assert json.loads((folder / "model" / CARD).read_text())["text"] == "pairs"
-    with pytest.raises(InputError, match="use the network of the model"):
-        TranslationModel.open(folder / "twin").refiner()
+    expect_error("use the network of the model", TranslationModel.open(folder / "twin").refiner)
 
 
 def test_folders_without_a_valid_model_are_rejected(folder, tmp_path):
-    with pytest.raises(InputError) as error:
-        TranslationModel.open(tmp_path)
-    assert error.value.field == "model"
+    assert expect_error("", TranslationModel.open, tmp_path).field == "model"
     other = tmp_path / "other"
     TranslationModel.open(folder / "model").save(other, {})
     SubwordVocabulary.train(TEXTS, 263).save(other / VOCABULARY)
-    with pytest.raises(InputError, match="vocabulary of another model"):
-        TranslationModel.open(other)
+    expect_error("vocabulary of another model", TranslationModel.open, other)
     TranslationModel(SubwordVocabulary.train(TEXTS, 263), model_networks(folder)).save(other, {})
-    with pytest.raises(InputError, match="264 tokens and its vocabulary 263"):
-        TranslationModel.open(other)
+    expect_error("264 tokens and its vocabulary 263", TranslationModel.open, other)
     (other / CARD).write_text("[]")
-    with pytest.raises(InputError, match="it has no valid"):
-        TranslationModel.open(other)
+    expect_error("it has no valid", TranslationModel.open, other)
 
 
 def model_networks(folder):
@@ -153,3 +150,36 @@ def test_ranking_without_a_suitable_twin_is_rejected(folder, tmp_path):
         LineTranslator(TranslationModel(WORDS, networks), TranslationSettings(tmp_path, rescore=True))
     with pytest.raises(InputError, match="it applies to hypotheses of the refiner"):
         TranslationSettings(tmp_path, network="twin", rescore=True)
+
+
+REFERENCES = ["the cat sat on the mat .", "a dog had had enough of it", "we go home now together"]
+OUTPUTS = ["the the cat sat on the mat .", "a dog had had had enough of of it", "we go home now"]
+
+
+def test_quality_equals_sacrebleu_with_its_signatures():
+    found = quality(OUTPUTS, REFERENCES)
+    assert found.bleu == sacrebleu.corpus_bleu(OUTPUTS, [REFERENCES]).score
+    assert found.chrf == sacrebleu.corpus_chrf(OUTPUTS, [REFERENCES]).score
+    assert "tok:13a" in found.bleu_signature
+    assert "version:" in found.chrf_signature
+    assert quality(REFERENCES, REFERENCES).bleu == pytest.approx(100)
+    assert (
+        quality(["我们回家"], ["我们回家吧"], tokenize="zh").bleu > quality(["我们回家"], ["我们回家吧"]).bleu
+    )
+
+
+def test_stutter_follows_the_definition_in_the_claims():
+    assert stutter(["the the cat"], ["the cat"]).rate == 1 / 2
+    assert stutter(["she had had enough"], ["she had had enough"]).rate == 0
+    assert stutter(["she had had had"], ["she had had enough"]).rate == 0
+    assert stutter(["The the cat"], ["the cat"]).rate == 0
+    assert stutter(["word"], ["word"]).rate == 0
+    found = stutter(OUTPUTS, REFERENCES)
+    assert found.repeated.tolist() == [1, 1, 0]
+    assert found.pairs.tolist() == [7, 8, 3]
+    assert found.rate == 2 / 18
+
+
+def test_unequal_numbers_of_lines_are_rejected():
+    expect_error("2 outputs and 1 references", quality, ["a", "b"], ["a"])
+    expect_error("0 outputs", stutter, [], [])

@@ -1,15 +1,19 @@
-"""Prompts with separate verifiers, verifiers that raise errors, and the order of records."""
+"""Prompts with separate verifiers, verifiers that raise errors, cached values, and the order of records."""
 
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
+from trialogue.generation.verifiers import graded as values
+from trialogue.generation.verifiers.graded import Graded
 from trialogue.oracles import Decoding, Verifier
+from trialogue.verifiers import FunctionVerifier
 from trialogue.verifiers.functions.tolerant import Raised, tolerant
 
 MASK = ("--sampler", "masked-decoding", "--max-new-tokens", "8", "--n", "3")
@@ -28,8 +32,7 @@ def write(lines: list[dict[str, object]]) -> None:
 
 def test_every_prompt_follows_its_own_verifier(run):
     write([line for place, line in enumerate(LINES) if place != 2])
-    result = run("--prompts", "prompts.jsonl", "--ordered", *MASK)
-    assert result.code == 0, result.err
+    result = run("--prompts", "prompts.jsonl", "--ordered", *MASK).checked()
     assert [(line["id"], line["sample"]) for line in result.lines] == [
         (i, s) for i in range(4) for s in range(3)
     ]
@@ -67,8 +70,7 @@ def test_a_run_is_resumed_if_its_verifiers_are_unchanged(run):
     first = ("--prompts", "prompts.jsonl", "--out", "out.jsonl", *MASK)
     assert run(*first).code == 0
     write([{"prompt": "the cat", "rule": "lark:words.lark"}, {"prompt": "a", "rule": "regex:[0-9]"}])
-    result = run(*first)
-    assert result.code == 0
+    result = run(*first).checked()
     assert "3 of them from an earlier run" in result.err
     rules.write_text('start: "ab"')
     result = run(*first)
@@ -89,14 +91,12 @@ def test_verifier_files_are_found_next_to_the_prompts(run, tmp_path, monkeypatch
     # A file of the same name in the working directory has other content.
     Path("words.lark").write_text("start: /[a-z]/+")
     options = (*MASK, "--verifier", f"lark:{tmp_path / 'words.lark'}", "--out", str(tmp_path / "out.jsonl"))
-    result = run("--prompts", "questions/prompts.jsonl", *options)
-    assert result.code == 0, result.err
+    result = run("--prompts", "questions/prompts.jsonl", *options).checked()
     lines = [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()]
     assert [(line["text"], line["rule"]) for line in lines if line["accepted"]] == [("ab", rules)] * 3
     # The same files from another directory belong to the same run.
     monkeypatch.chdir(folder)
-    result = run("--prompts", "prompts.jsonl", *options)
-    assert result.code == 0, result.err
+    result = run("--prompts", "prompts.jsonl", *options).checked()
     assert "3 of them from an earlier run" in result.err
     (tmp_path / "questions" / "words.lark").write_text('start: "ab"')
     assert run("--prompts", "prompts.jsonl", *options).code == 2
@@ -104,8 +104,7 @@ def test_verifier_files_are_found_next_to_the_prompts(run, tmp_path, monkeypatch
 
 def test_options_for_functions_apply_to_the_verifiers_of_prompts(run):
     write([{"prompt": "the cat", "rule": "python:rules.py:has_dog"}])
-    result = run("--prompts", "prompts.jsonl", "--verifier-whole", "--max-new-tokens", "2")
-    assert result.code == 0, result.err
+    result = run("--prompts", "prompts.jsonl", "--verifier-whole", "--max-new-tokens", "2").checked()
     write([{"prompt": "the cat"}])
     result = run("--prompts", "prompts.jsonl", "--verifier-whole")
     assert "verifier_whole=True: leave it out" in result.err
@@ -135,8 +134,7 @@ def test_texts_for_which_the_verifier_raises_are_rejected_with_a_reason(run, nam
     Path("bad.py").write_text(RAISING)
     sizes = ("--n", "12", "--max-new-tokens", "8")
     options = ("--prompt", "the cat", *sizes, "--verifier", f"python:bad.py:{name}")
-    result = run(*options, "--verifier-whole", "--verifier-timeout", "0.3", "--on-error", "reject")
-    assert result.code == 0, result.err
+    result = run(*options, "--verifier-whole", "--verifier-timeout", "0.3", "--on-error", "reject").checked()
     for line in result.lines:
         assert line["accepted"] == (len(line["text"]) <= 6)
         if not line["accepted"]:
@@ -195,3 +193,39 @@ def test_values_of_children_are_unknown_if_one_row_has_none():
     both = judging.children(decoding, torch.tensor([0, 0]))
     assert both is not None
     assert both.shape == (2, 3)
+
+
+def judge(graded: Graded, first: int, number: int) -> None:
+    """Compute the values of `number` complete sequences of one token each."""
+    decoding: Any = SimpleNamespace(
+        tokens=torch.arange(first, first + number)[:, None],
+        lengths=torch.ones(number, dtype=torch.int64),
+        start=torch.zeros(number, dtype=torch.int64),
+        complete=torch.ones(number, dtype=torch.bool),
+        eos=None,
+    )
+    graded.values(decoding, torch.arange(number))
+
+
+def cached_values(graded: Graded, *tokens: int) -> list[float | None]:
+    number = len(tokens)
+    samples: Any = SimpleNamespace(
+        tokens=torch.tensor(tokens)[:, None],
+        lengths=torch.ones(number, dtype=torch.int64),
+        prompt_lengths=torch.zeros(number, dtype=torch.int64),
+    )
+    return graded.final(samples)
+
+
+def test_only_the_latest_values_are_cached(monkeypatch):
+    monkeypatch.setattr(values, "_REMEMBERED", 8)
+    graded = Graded(FunctionVerifier(lambda prefix: float(prefix[0])))
+    for first in range(0, 100, 2):
+        judge(graded, first, 2)
+        assert len(graded._values) <= 8
+        assert cached_values(graded, first, first + 1) == [first, first + 1]
+    assert cached_values(graded, 0, 91, 92, 99) == [None, None, 92.0, 99.0]
+    # A value that is computed again becomes the latest.
+    judge(graded, 92, 1)
+    judge(graded, 200, 7)
+    assert cached_values(graded, 92, 99, 206) == [92.0, 99.0, 206.0]

@@ -38,7 +38,7 @@ def labels_by_hand(tokens: Tensor, patterns: Sequence[Sequence[int]], window: in
 
 
 @pytest.mark.parametrize("window", [1, 3, 6])
-def test_labels_are_nearest(window: int) -> None:
+def test_labels_are_nearest(window):
     tokens = torch.randint(0, 3, (20, 17), generator=generator(0, "texts"))
     label, distance = nearest_labels(tokens, PATTERNS, window, 3)
     assert label.tolist() == labels_by_hand(tokens, PATTERNS, window)
@@ -46,7 +46,7 @@ def test_labels_are_nearest(window: int) -> None:
     assert int(distance.max()) <= window
 
 
-def test_walls_equal_those_of_the_chain_for_equal_periods() -> None:
+def test_walls_equal_those_of_the_chain_for_equal_periods():
     patterns = [torch.tensor([0, 1, 1]), torch.tensor([0, 0, 1])]
     chain = PottsChain.from_patterns(patterns, window=4)
     tokens = torch.randint(0, 2, (30, 20), generator=generator(1, "texts"))
@@ -57,7 +57,7 @@ def test_walls_equal_those_of_the_chain_for_equal_periods() -> None:
 TEXT = [[0, 0, 0, 0, 1, 1, 1, 1, 1, 0], [1, 1, 1, 1, 1, 1, 0, 0, 1, 0]]
 
 
-def test_runs_equal_a_hand_calculation() -> None:
+def test_runs_equal_a_hand_calculation():
     found = coherence(torch.tensor(TEXT), [[0], [1]], 1, lengths=torch.tensor([10, 6]), start=1)
     assert found.walls.nonzero().tolist() == [[0, 3], [0, 8]]
     first = found.first_runs()
@@ -70,7 +70,7 @@ def test_runs_equal_a_hand_calculation() -> None:
     assert Runs(np.array([2, 5]), np.array([False, True])).survival([4, 5, 9]).tolist() == [1, 0, 0]
 
 
-def test_walls_before_the_start_are_ignored() -> None:
+def test_walls_before_the_start_are_ignored():
     found = coherence(torch.tensor(TEXT), [[0], [1]], 1, start=torch.tensor([4, 0]))
     assert found.first_runs().lengths.tolist() == [5, 6]
     assert found.first_runs().ended.tolist() == [True, True]
@@ -91,7 +91,7 @@ def survival_is_correct(runs: Runs) -> bool:
     return bool((np.abs(runs.survival(at) - exact) < 5 * np.sqrt(exact * (1 - exact) / 2000)).all())
 
 
-def test_censored_runs_give_the_uncensored_distribution() -> None:
+def test_censored_runs_give_the_uncensored_distribution():
     runs = censored_runs()
     assert survival_is_correct(runs)
     assert runs.hazard() == pytest.approx(0.1, rel=0.1)
@@ -101,13 +101,13 @@ def test_censored_runs_give_the_uncensored_distribution() -> None:
     assert low < 0.9**10 < high
 
 
-def test_wrong_treatment_of_censoring_is_detected() -> None:
+def test_wrong_treatment_of_censoring_is_detected():
     runs = censored_runs()
     assert not survival_is_correct(runs._replace(ended=np.ones_like(runs.ended)))
     assert not survival_is_correct(Runs(runs.lengths[runs.ended], runs.ended[runs.ended]))
 
 
-def test_texts_without_walls() -> None:
+def test_texts_without_walls():
     runs = coherence(torch.tensor([[0, 1] * 6] * 3), [[0, 1]], 4).first_runs()
     assert not runs.ended.any()
     assert runs.survival([0, 8]).tolist() == [1, 1]
@@ -137,7 +137,7 @@ def wall_rate_is_known(eos: bool) -> bool:
     return abs(runs.hazard() - hazard) < error and abs(found.walls_per_token() - hazard) < error
 
 
-def test_oracle_with_known_wall_rate() -> None:
+def test_oracle_with_known_wall_rate():
     assert wall_rate_is_known(False)
     assert wall_rate_is_known(True)
 
@@ -148,7 +148,7 @@ def walls_of_ending_texts() -> Coherence:
     return measure_coherence(oracle, [[0], [2]], max_new_tokens=40, window=1, num_samples=50)
 
 
-def test_end_of_text_is_not_a_wall(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_end_of_text_is_not_a_wall(monkeypatch):
     found = walls_of_ending_texts()
     assert not found.walls.any()
     assert len(set(found.first_runs().lengths.tolist())) > 5
@@ -162,7 +162,7 @@ def test_end_of_text_is_not_a_wall(monkeypatch: pytest.MonkeyPatch) -> None:
     assert walls_of_ending_texts().walls.any()
 
 
-def test_temperature_applies_to_each_token() -> None:
+def test_temperature_applies_to_each_token():
     cold = measure_coherence(flipping(), [[0]], max_new_tokens=20, window=2, temperature=0, num_samples=3)
     assert not cold.walls.any()
     odds = (FLIP / (1 - FLIP)) ** 2
@@ -172,7 +172,7 @@ def test_temperature_applies_to_each_token() -> None:
     assert half.walls_per_token() == pytest.approx(odds / (1 + odds), rel=0.15)
 
 
-def test_pretrained_model_is_measured_in_bytes() -> None:
+def test_pretrained_model_is_measured_in_bytes():
     oracle = tiny_oracle()
     texts = ["the cat sat. ", "a dog ran, "]
     found = measure_coherence(oracle, texts, max_new_tokens=12, repeats=2, num_samples=3, seed=1)
@@ -215,5 +215,5 @@ BAD = [
 ]
 
 
-def test_invalid_input_is_reported() -> None:
+def test_invalid_input_is_reported():
     assert not calls_without_expected_error(BAD)

@@ -51,14 +51,14 @@ def orders(bend: float, rows: int = 400) -> tuple[np.ndarray, np.ndarray, np.nda
     return compare_orders(Conditionals(bend), tokens, first, second, streams.choose)
 
 
-def test_joint_distribution_is_equal_in_both_orders() -> None:
+def test_joint_distribution_is_equal_in_both_orders():
     text, drawn, information = orders(0.0)
     assert np.abs(text).max() < 1e-8
     assert np.abs(drawn).max() < 1e-8
     assert information.mean() > 0.02
 
 
-def test_inconsistent_conditionals_are_detected() -> None:
+def test_inconsistent_conditionals_are_detected():
     text, drawn, _ = orders(0.7)
     assert np.abs(text).mean() > 0.05
     assert drawn.mean() > 0.005
@@ -120,7 +120,7 @@ def exact_divergences(model: Masked, distance: int) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize("bend", [0.0, 0.7])
-def test_quantities_equal_enumeration(bend: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_quantities_equal_enumeration(bend, monkeypatch):
     monkeypatch.setattr(consistency, "_ROWS", 800)
     subject, material = Enumerated(bend), Material()
     material.documents = ["b a b a"] * 800

@@ -2,12 +2,13 @@
 
 import math
 import re
-from pathlib import Path
 
 import pytest
 import torch
 import transformers
 
+from models.tiny_pretrained import random_model
+from refusals import expect_error
 from trialogue.data import Clone, Clones
 from trialogue.data.corpus.documents import passages_of
 from trialogue.errors import InputError
@@ -29,16 +30,12 @@ SHAPE = {
 
 
 @pytest.fixture(scope="module")
-def subject() -> Subject:
-    with torch.random.fork_rng(devices=[]):
-        torch.random.default_generator.manual_seed(5)
-        model = transformers.LlamaForCausalLM(transformers.LlamaConfig(**SHAPE))
+def subject():
+    model = random_model(lambda: transformers.LlamaForCausalLM(transformers.LlamaConfig(**SHAPE)), 5)
     return Subject(model, synthetic_tokenizer(), "causal", name="made up")
 
 
-def test_topics_equal_those_of_the_command(
-    subject: Subject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_topics_equal_those_of_the_command(subject, tmp_path, monkeypatch):
     for name, value in (("TOPICS", 4), ("PASSAGE", 40), ("WORDS", 8), ("_LENGTH", 30)):
         monkeypatch.setattr(topics, name, value)
     material, before = Material(), subject.model.config._attn_implementation
@@ -68,8 +65,7 @@ def test_topics_equal_those_of_the_command(
     assert len(list((tmp_path / "kept").iterdir())) == 2
     few = Material()
     few.documents = synthetic_documents()[:3]
-    with pytest.raises(InputError, match="at least 8 passages of 40 words"):
-        TopicRatios().require(subject, few, Effort())
+    expect_error("at least 8 passages of 40 words", TopicRatios().require, subject, few, Effort())
 
 
 @pytest.mark.parametrize(
@@ -84,22 +80,19 @@ def test_topics_equal_those_of_the_command(
         ("folder", "folder", "fix it"),
     ],
 )
-def test_only_model_dependent_errors_name_the_model(
-    field: str, reported_field: str, hint: str, subject: Subject, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_model_dependent_errors_name_the_model(field, reported_field, hint, subject, monkeypatch):
     def fails(*_: object, **__: object) -> None:
         raise InputError(field, 1, "fix it")
 
     monkeypatch.setattr(topics, "measured", fails)
     material = Material()
     material.documents = synthetic_documents()
-    with pytest.raises(InputError) as raised:
-        TopicRatios().take(subject, material, Effort(), lambda _: None)
-    assert raised.value.field == reported_field
-    assert re.fullmatch(hint, raised.value.hint)
+    raised = expect_error("", TopicRatios().take, subject, material, Effort(), lambda _: None)
+    assert raised.field == reported_field
+    assert re.fullmatch(hint, raised.hint)
 
 
-def test_losses_on_clones_equal_those_of_the_command(subject: Subject, tmp_path: Path) -> None:
+def test_losses_on_clones_equal_those_of_the_command(subject, tmp_path):
     tokenizer = synthetic_tokenizer()
     clones = Clones.create(tmp_path / "clones", tokenizer.backend_tokenizer, length=6, vocab_size=42)
     for name, order in (("independent", 1), ("text", None)):

@@ -45,7 +45,7 @@ def distribution_of(model: Autoregressive, eos: int | None, horizon: int) -> dic
 
 
 @pytest.mark.parametrize("eos", [None, 4])
-def test_distances_of_texts_equal_enumeration(eos: int | None) -> None:
+def test_distances_of_texts_equal_enumeration(eos):
     model = oracle(eos)
     _, complete = rule_distances(model, CUTS, [0], 20_000, HORIZON, 0)
     for name, cut in CUTS.items():
@@ -60,7 +60,7 @@ def test_distances_of_texts_equal_enumeration(eos: int | None) -> None:
     assert complete["top-p"][-1].mean() > 0.3
 
 
-def test_distances_of_one_token_are_exact() -> None:
+def test_distances_of_one_token_are_exact():
     model = oracle()
     single, complete = rule_distances(model, CUTS, [0], 7, 1, 0)
     base = next_log_probs(model, torch.tensor([[0]])).exp()[0]
@@ -70,7 +70,7 @@ def test_distances_of_one_token_are_exact() -> None:
         assert complete[name].shape == (1, 7)
 
 
-def test_distance_to_the_sharpened_distribution_of_texts() -> None:
+def test_distance_to_the_sharpened_distribution_of_texts():
     model, temperature = oracle(), 0.4
     logs = sharpening_weights(model, temperature, [0], 40_000, HORIZON, 0)
     tempered = distribution_of(truncated(model, temperature), None, HORIZON)
@@ -84,7 +84,7 @@ def test_distance_to_the_sharpened_distribution_of_texts() -> None:
     assert sharpened_distance(logs[0]) == pytest.approx(0, abs=1e-9)
 
 
-def test_ended_texts_have_zero_weight() -> None:
+def test_ended_texts_have_zero_weight():
     model, temperature = oracle(4), 0.4
     logs = sharpening_weights(model, temperature, [0], 40_000, HORIZON, 0)
 
@@ -102,7 +102,7 @@ def test_ended_texts_have_zero_weight() -> None:
     assert sharpened_distance(logs[-1]) == pytest.approx(exact, abs=0.02)
 
 
-def test_quantities_equal_rule_distances(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_quantities_equal_rule_distances(monkeypatch):
     monkeypatch.setattr(decoding, "RULES", CUTS)
     subject = Subject(tiny_model(), tiny_tokenizer(), "causal", name="tiny")
     subject.oracle, subject.start_tokens = oracle(), [0]
@@ -122,7 +122,7 @@ def test_quantities_equal_rule_distances(monkeypatch: pytest.MonkeyPatch) -> Non
     assert sharpened[0].value == pytest.approx(0, abs=1e-9)
 
 
-def test_sliding_window_limits_texts() -> None:
+def test_sliding_window_limits_texts():
     subject = Subject(tiny_model(), tiny_tokenizer(), "causal", name="tiny")
     subject.oracle, subject.start_tokens = oracle(), [0]
     subject.oracle.window = 1
@@ -146,11 +146,11 @@ def test_sliding_window_limits_texts() -> None:
         ),
     ],
 )
-def test_publisher_rule(stated: dict[str, object], wanted: dict[str, dict[str, float]]) -> None:
+def test_publisher_rule(stated, wanted):
     assert publisher_rule(stated) == wanted
 
 
-def test_batch_size_does_not_change_results(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batch_size_does_not_change_results(monkeypatch):
     model, together = oracle(4), []
     for size in (3, 48):
         monkeypatch.setattr(decoding, "_BATCH_SIZE", size)

@@ -21,7 +21,7 @@ TEXT = "the cat sat on the mat, and the dog ran after the cat. "
 
 
 @pytest.fixture(scope="module")
-def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def workspace(tmp_path_factory):
     """Folder with two checkpoints and their inspection by one process without a text."""
     folder = tmp_path_factory.mktemp("apart")
     for step in (5, 10):
@@ -48,12 +48,12 @@ def saved_files(out: Path) -> dict[str, int]:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_remote_workers_and_one_process_have_equal_results(
-    workers: int,
-    workspace: Path,
-    tmp_path: Path,
-    capfd: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    workers,
+    workspace,
+    tmp_path,
+    capfd,
+    monkeypatch,
+):
     opened: list[str] = []
     load = Subject.load
 
@@ -94,9 +94,7 @@ class InterruptedCrew(InProcessCrew):
             yield one
 
 
-def test_stored_results_are_not_measured_again(
-    workspace: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stored_results_are_not_measured_again(workspace, tmp_path, capfd, monkeypatch):
     monkeypatch.setitem(EXECUTORS, "mortal", InterruptedExecutor)
     monkeypatch.setitem(EXECUTORS, "elsewhere", Elsewhere)
     assert inspect(workspace, tmp_path, "--executor", "mortal") == 130
@@ -129,12 +127,12 @@ class OutdatedFilesExecutor(Elsewhere):
 
 @pytest.mark.parametrize("file", ["text.txt", "training/checkpoint-10/model.safetensors"])
 def test_workers_with_other_files_are_rejected(
-    file: str,
-    workspace: Path,
-    tmp_path: Path,
-    capfd: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    file,
+    workspace,
+    tmp_path,
+    capfd,
+    monkeypatch,
+):
     monkeypatch.setitem(EXECUTORS, "behind", OutdatedFilesExecutor)
     words = ("--text", workspace / "text.txt", "--executor", f"behind:{workspace / file}")
     assert inspect(workspace, tmp_path, *words) == 2

@@ -1,7 +1,6 @@
 """Tests of losses on clones against single-mask passes and known distributions, and of their interpretation."""
 
 import math
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 
 from models.test_pretrained_masked import WORDS, network, save, tokenizer, word_log_probs
 from models.tiny_pretrained import save_tiny, tiny_model, tiny_tokenizer
-from refusals import calls_without_expected_error
+from refusals import calls_without_expected_error, expect_error
 from trialogue.data import Clone, Clones, ManyBody
 from trialogue.errors import InputError
 from trialogue.inspection.interaction_order import clone_scorers, reading
@@ -61,9 +60,7 @@ def masked_losses() -> list[float]:
 
 
 @pytest.mark.parametrize("own", [True, False])
-def test_masked_checkpoint_is_scored_with_special_tokens(
-    own: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_masked_checkpoint_is_scored_with_special_tokens(own, tmp_path, monkeypatch):
     place = save(tmp_path / "bert")
     of_clones = words() if own else words(["?", *reversed(WORDS)])
     clones = clones_of(tmp_path / "clones", of_clones, of_clones.get_vocab_size(), text=rows_of(of_clones))
@@ -83,7 +80,7 @@ def test_masked_checkpoint_is_scored_with_special_tokens(
     assert abs(bare.score.loss - result.score.loss) > 0.01
 
 
-def test_special_tokens_in_a_clone_are_not_targets(tmp_path: Path) -> None:
+def test_special_tokens_in_a_clone_are_not_targets(tmp_path):
     rows = rows_of(words())
     rows[0, 2] = rows[1, 0] = 4  # A chain may sample mask tokens.
     rows[2, 3] = 1  # Unknown token.
@@ -99,7 +96,7 @@ def test_special_tokens_in_a_clone_are_not_targets(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("own", [True, False])
 @pytest.mark.parametrize("bos", [True, False])
-def test_causal_checkpoint_is_scored_after_its_first_token(own: bool, bos: bool, tmp_path: Path) -> None:
+def test_causal_checkpoint_is_scored_after_its_first_token(own, bos, tmp_path):
     fast = transformers.PreTrainedTokenizerFast(
         tokenizer_object=Tokenizer.from_str(tiny_tokenizer().backend_tokenizer.to_str()), bos_token="<s>"
     )
@@ -150,7 +147,7 @@ def two_body_solution() -> tuple[FactoredAttention, ManyBody]:
     return net, distribution
 
 
-def test_two_body_model_has_learned_beyond_order_one(tmp_path: Path) -> None:
+def test_two_body_model_has_learned_beyond_order_one(tmp_path):
     net, distribution = two_body_solution()
     states = distribution.states()
     weights, draw = (-distribution.energy(states)).softmax(0), generator(0, "two bodies")
@@ -193,7 +190,7 @@ def loss(
     )
 
 
-def test_statistics_of_a_training_run() -> None:
+def test_statistics_of_a_training_run():
     steps = (1, 10, 100, 1000)
     text = (5.0, 4.0, 3.0, 2.0)
     low, high = (5.0, 4.0, 3.95, 4.2), (5.0, 4.0, 3.02, 2.2)
@@ -223,16 +220,15 @@ def test_statistics_of_a_training_run() -> None:
     draw_losses([*losses, *[CloneLoss(**vars(one) | {"model": "n"}) for one in losses[-4:]]])
 
 
-def test_saturation_step() -> None:
+def test_saturation_step():
     assert saturation_step([1, 2, 3, 4], [4.0, 2.1, 2.09, 2.0]) == 2
     assert saturation_step([1, 2, 3, 4], [4.0, 2.1, 2.09, 2.0], 0.01) == 4
     assert saturation_step([1, 2, 3], [4.0, 2.0, 5.0]) == 2
     assert saturation_step([7], [1.0]) == 7
-    with pytest.raises(InputError, match="losses"):
-        saturation_step([1, 2], [1.0])
+    expect_error("losses", saturation_step, [1, 2], [1.0])
 
 
-def test_checkpoints_are_sorted_by_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_checkpoints_are_sorted_by_step(tmp_path, monkeypatch):
     model = Transformer(TransformerConfig(vocab_size=3, max_length=5))
     assert checkpoints_of("a-hub/id") == [CheckpointLocation("a-hub/id", None)]
     for folder in (tmp_path / "kept", tmp_path / "recipe" / "checkpoints"):
@@ -247,15 +243,14 @@ def test_checkpoints_are_sorted_by_step(tmp_path: Path, monkeypatch: pytest.Monk
         save_tiny(tmp_path / "trainer" / f"checkpoint-{step}")
     assert [one.step for one in checkpoints_of(tmp_path / "trainer")] == [500, 1000]
     assert [one.step for one in checkpoints_of(tmp_path / "trainer" / "checkpoint-500")] == [None]
-    with pytest.raises(InputError, match="neither a model"):
-        checkpoints_of(tmp_path)
+    expect_error("neither a model", checkpoints_of, tmp_path)
     # A short name takes precedence over a folder with results of the same name.
     monkeypatch.chdir(tmp_path)
     Path("smollm2").mkdir()
     assert checkpoints_of("smollm2") == [CheckpointLocation("smollm2", None)]
 
 
-def test_losses_of_networks_equal_training_scores(tmp_path: Path) -> None:
+def test_losses_of_networks_equal_training_scores(tmp_path):
     rows = torch.randint(0, 3, (6, 5), generator=generator(0, "rows"))
     clones = clones_of(tmp_path / "clones", words(["a", "b", "c"]), 3, text=rows)
     for causal in (True, False):
@@ -309,16 +304,12 @@ def _save_small_vocabulary(place: Path) -> Path:
         (lambda place: place, "model=.*no such model|cannot be reached"),
     ],
 )
-def test_unsuitable_models_are_reported_in_one_line(
-    make: Callable[[Path], Path], message: str, tmp_path: Path
-) -> None:
+def test_unsuitable_models_are_reported_in_one_line(make, message, tmp_path):
     clones = clones_of(tmp_path / "clones", words(), 13, text=rows_of(words()))
-    with pytest.raises(InputError, match=message) as error:
-        list(clone_losses([make(tmp_path / "model")], clones, device="cpu"))
-    assert "\n" not in str(error.value)
+    expect_error(message, list, clone_losses([make(tmp_path / "model")], clones, device="cpu"))
 
 
-def test_tokenizer_that_changes_the_text_is_rejected(tmp_path: Path) -> None:
+def test_tokenizer_that_changes_the_text_is_rejected(tmp_path):
     place, plain = save(tmp_path / "bert"), tiny_tokenizer().backend_tokenizer
     rows = torch.tensor([plain.encode("café, naïve").ids[:6]])
     clones = clones_of(tmp_path / "clones", plain, plain.get_vocab_size(), text=rows)
@@ -326,7 +317,7 @@ def test_tokenizer_that_changes_the_text_is_rejected(tmp_path: Path) -> None:
         load_clone_scorer(place, clones, device="cpu")
 
 
-def test_invalid_settings(tmp_path: Path) -> None:
+def test_invalid_settings(tmp_path):
     clones = clones_of(tmp_path / "clones", words(), 13, text=rows_of(words()))
     empty = Clones.create(tmp_path / "e", words(), length=3, vocab_size=13)
     cases = [

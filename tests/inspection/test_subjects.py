@@ -1,14 +1,13 @@
 """Tests of subjects with recurrent, bidirectional and remote-code models."""
 
 import json
-from pathlib import Path
 
 import pytest
 import torch
 import transformers
 
 from models.tiny_pretrained import tiny_model, tiny_tokenizer
-from trialogue.errors import InputError
+from refusals import expect_error
 from trialogue.inspection.measures.copying import Copying
 from trialogue.inspection.measures.decoding import DecodingRules
 from trialogue.inspection.measures.measure import Effort, Material
@@ -24,7 +23,7 @@ def make_subject(config: transformers.PretrainedConfig) -> Subject:
     return Subject(model, tiny_tokenizer(), "causal", name=config.model_type)
 
 
-def test_recurrent_model_recomputes_prefixes() -> None:
+def test_recurrent_model_recomputes_prefixes():
     subject = make_subject(
         transformers.MambaConfig(hidden_size=16, num_hidden_layers=2, state_size=4, **SMALL)
     )
@@ -39,7 +38,7 @@ def test_recurrent_model_recomputes_prefixes() -> None:
     assert all(0 <= point.value <= 1 for one in found for point in one.points)
 
 
-def test_bidirectional_model_is_rejected() -> None:
+def test_bidirectional_model_is_rejected():
     subject = make_subject(transformers.XLNetConfig(d_model=16, n_layer=2, n_head=2, d_inner=32, **SMALL))
     assert subject.sees_future_tokens
     reason = Copying().refusal(subject, Material())
@@ -48,7 +47,7 @@ def test_bidirectional_model_is_rejected() -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
-def test_rounding_errors_do_not_make_a_model_bidirectional(dtype: torch.dtype) -> None:
+def test_rounding_errors_do_not_make_a_model_bidirectional(dtype):
     assert not Subject(tiny_model().to(dtype), tiny_tokenizer(), "causal", name="tiny").sees_future_tokens
 
 
@@ -76,9 +75,7 @@ class OwnForMaskedLM(BertForMaskedLM):
         (True, "masked", {"AutoConfig": "own.OwnMaskedConfig", "AutoModelForMaskedLM": "own.OwnForMaskedLM"}),
     ],
 )
-def test_remote_code_requires_permission(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, masked: bool, kind: str, code: dict[str, str]
-) -> None:
+def test_remote_code_requires_permission(tmp_path, monkeypatch, masked, kind, code):
     monkeypatch.setattr(transformers.dynamic_module_utils, "HF_MODULES_CACHE", str(tmp_path / "modules"))
     monkeypatch.syspath_prepend(str(tmp_path / "modules"))
     folder = tmp_path / "model"
@@ -93,8 +90,7 @@ def test_remote_code_requires_permission(
     head = next(place for name, place in code.items() if "For" in name).removeprefix("own.")
     code_fields = {"auto_map": code, "model_type": "own-masked" if masked else "own", "architectures": [head]}
     (folder / "config.json").write_text(json.dumps(config | code_fields))
-    with pytest.raises(InputError, match="If you trust it"):
-        Subject.load(folder)
+    expect_error("If you trust it", Subject.load, folder)
     subject = Subject.load(folder, remote_code=True)
     assert (subject.kind, type(subject.model).__name__) == (kind, head)
     tokens = subject.ordinary_tokens[:6][None]

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from models.tiny_pretrained import tiny_model, tiny_tokenizer
+from refusals import expect_error
 from trialogue.data import Table
 from trialogue.errors import InputError
 from trialogue.inspection.coherence import Runs
@@ -50,7 +51,7 @@ class Words(Material):
     )
 
 
-def test_losses_by_context() -> None:
+def test_losses_by_context():
     assert context_bin_edges(256) == [1, 2, 4, 8, 16, 32, 64, 128]
     assert context_bin_edges(9) == [1, 2, 4]
     losses = np.arange(1, 9, dtype=float)[None]  # Losses of all tokens but the first of nine.
@@ -58,7 +59,7 @@ def test_losses_by_context() -> None:
 
 
 @pytest.mark.parametrize("memory", [4, 16])
-def test_saturation_length_equals_the_memory(memory: int) -> None:
+def test_saturation_length_equals_the_memory(memory):
     subject = Reader(memory)
     found = {
         one.name: one.points
@@ -72,7 +73,7 @@ def test_saturation_length_equals_the_memory(memory: int) -> None:
     assert found["gained by 128 tokens of context"][0].value == pytest.approx(math.log2(memory), abs=1e-5)
 
 
-def test_short_text_is_reported_in_one_line() -> None:
+def test_short_text_is_reported_in_one_line():
     short = Material()
     short.documents = ["too short"]
     with pytest.raises(InputError, match="give a longer text or longer documents"):
@@ -106,7 +107,7 @@ def long_reader() -> Subject:
 
 
 @pytest.mark.parametrize("wrong", [0.0, 0.5])
-def test_errors_end_runs(wrong: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_end_runs(wrong, monkeypatch):
     monkeypatch.setattr(patterns, "PATTERNS", patterns.PATTERNS[:1])
     subject = long_reader()
     assert TextPatterns().model_refusal(subject) is None
@@ -125,7 +126,7 @@ def test_errors_end_runs(wrong: float, monkeypatch: pytest.MonkeyPatch) -> None:
         assert {point.value for point in found["still in the pattern"].points} == {1.0}
 
 
-def test_end_of_text_censors_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_end_of_text_censors_a_run(monkeypatch):
     monkeypatch.setattr(patterns, "PATTERNS", patterns.PATTERNS[:1])
     subject = long_reader()
     subject.oracle = writer(0.0, eos=True)
@@ -133,7 +134,7 @@ def test_end_of_text_censors_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
         TextPatterns().take(subject, Material(), Effort(factor=0.5), lambda _: None)
 
 
-def test_patterns_longer_than_the_sliding_window_are_rejected() -> None:
+def test_patterns_longer_than_the_sliding_window_are_rejected():
     subject = long_reader()
     subject.oracle = writer(0.0)
     subject.oracle.window = 100
@@ -141,15 +142,13 @@ def test_patterns_longer_than_the_sliding_window_are_rejected() -> None:
     assert "it generates texts of at most 100 tokens" in str(TextPatterns().model_refusal(subject))
 
 
-def test_nonfinite_numbers_are_rejected() -> None:
+def test_nonfinite_numbers_are_rejected():
     assert single_quantity("loss", Point(1.0)).record()["points"] == [{"value": 1.0}]
     for point in (Point(math.nan), Point(1.0, -math.inf, 2.0)):
-        with pytest.raises(InputError, match=r".loss. is not finite") as raised:
-            single_quantity("loss", point).record()
-        assert raised.value.field == "model"
+        assert expect_error(r".loss. is not finite", single_quantity("loss", point).record).field == "model"
 
 
-def test_passages_are_spread_over_documents() -> None:
+def test_passages_are_spread_over_documents():
     subject = Subject(tiny_model(), tiny_tokenizer(), "causal", name="tiny")
     documents = [*Words.documents[:5], "short"]
     passages = subject.sample_passages(documents, 40, 5, numpy_generator(0, "some"))
@@ -167,7 +166,7 @@ def test_passages_are_spread_over_documents() -> None:
         subject.sample_passages(documents, 40, 21, numpy_generator(0, "most"))
 
 
-def test_constant_share_has_a_binomial_interval() -> None:
+def test_constant_share_has_a_binomial_interval():
     runs = Runs(np.array([64, 64, 64, 64, 3, 64]), np.array([False, False, False, False, False, True]))
     point = _surviving_share(runs, 8, 0)  # One of six texts was censored before.
     assert (point.value, point.at) == (1.0, 8)
@@ -178,7 +177,7 @@ def test_constant_share_has_a_binomial_interval() -> None:
     assert mixed.low < mixed.value == 0.5
 
 
-def test_interval_of_combined_points() -> None:
+def test_interval_of_combined_points():
     random = numpy_generator(0, "means")
     rows = [random.normal(place, 1 + place, 200) for place in (0, 1, 2)]
     point = mean_of_points([mean_point(values) for values in rows])

@@ -11,9 +11,9 @@ import pytest
 import torch
 import transformers
 
-from refusals import calls_without_expected_error
+from refusals import calls_without_expected_error, expect_error
 from trialogue import cli
-from trialogue.data.corpus.documents import Passage, passages_of
+from trialogue.data.corpus.documents import passages_of
 from trialogue.errors import InputError
 from trialogue.inspection.topic_structure.attention import SCALE, attention_sums
 from trialogue.inspection.topic_structure.measure import AS_READ, TopicMeasurement, TopicSettings, measured
@@ -53,12 +53,12 @@ PLANTED = [set(synthetic_words()[first : first + WORDS]) for first in range(0, 4
 
 
 @pytest.fixture(scope="module")
-def corpus() -> list[Passage]:
+def corpus():
     return passages_of(synthetic_documents(), 40)
 
 
 @pytest.fixture(scope="module")
-def measurement(corpus: list[Passage]) -> TopicMeasurement:
+def measurement(corpus):
     return measured(tiny_model("encoder", causal=False), corpus, SETTINGS, control=False)[0]
 
 
@@ -70,7 +70,7 @@ def topics_of(table: torch.Tensor, measurement: TopicMeasurement) -> list[TopicC
     return compare_embeddings(table, Assignment(np.arange(len(names)), own), np.array([[0, 1]]), once)
 
 
-def test_planted_topics_are_found(measurement: TopicMeasurement) -> None:
+def test_planted_topics_are_found(measurement):
     found = [set(words) for words in measurement.top_words(WORDS)]
     assert sorted(map(sorted, found)) == sorted(map(sorted, PLANTED))
     assert np.allclose(measurement.distributions.sum(1), 1)
@@ -82,7 +82,7 @@ def planted_table(names: list[str], topics: list[set[str]]) -> torch.Tensor:
     return torch.cat((own, 0.3 * noise, torch.ones(len(names), 1)), 1).float()
 
 
-def test_ratio_detects_topics_in_embeddings(measurement: TopicMeasurement) -> None:
+def test_ratio_detects_topics_in_embeddings(measurement):
     names = measurement.words.names
     table = planted_table(names, PLANTED)
     for one in topics_of(table, measurement):
@@ -97,7 +97,7 @@ def test_ratio_detects_topics_in_embeddings(measurement: TopicMeasurement) -> No
 
 
 @pytest.mark.parametrize("single", [True, False])
-def test_means_equal_a_loop_over_pairs(measurement: TopicMeasurement, single: bool) -> None:
+def test_means_equal_a_loop_over_pairs(measurement, single):
     words = 12  # More words than a planted topic has, so that topics overlap.
     found = {one.measure: one for one in measurement.compare(words, single=single)}
     lists = [set(row) for row in measurement.top_words(words)]
@@ -122,9 +122,7 @@ def test_means_equal_a_loop_over_pairs(measurement: TopicMeasurement, single: bo
 
 
 @pytest.mark.parametrize("causal", [False, True])
-def test_attention_sums_equal_a_loop_and_debiased_means_do_not_depend_on_length(
-    corpus: list[Passage], causal: bool
-) -> None:
+def test_attention_sums_equal_a_loop_and_debiased_means_do_not_depend_on_length(corpus, causal):
     model = tiny_model("model", causal=causal)
     texts = [
         tokenize_passages(model.tokenizer, [passage.text], 8 + 3 * row)[0]
@@ -161,7 +159,7 @@ def test_attention_sums_equal_a_loop_and_debiased_means_do_not_depend_on_length(
     assert raw[0] > 1.5 * raw[-1]
 
 
-def test_bootstrap_counts_equal_repeated_words(measurement: TopicMeasurement) -> None:
+def test_bootstrap_counts_equal_repeated_words(measurement):
     names = measurement.words.names
     table = planted_table(names, PLANTED)
     own = np.array([[name in words for words in PLANTED] for name in names])
@@ -180,7 +178,7 @@ def test_bootstrap_counts_equal_repeated_words(measurement: TopicMeasurement) ->
     )  # With one resample, both ends equal its value.
 
 
-def test_intervals_and_embeddings_as_read(measurement: TopicMeasurement, corpus: list[Passage]) -> None:
+def test_intervals_and_embeddings_as_read(measurement, corpus):
     found = {one.measure: one for one in measurement.compare(8, resamples=100)}
     for one in found.values():
         assert one.difference.low < one.difference.estimate < one.difference.high
@@ -190,7 +188,7 @@ def test_intervals_and_embeddings_as_read(measurement: TopicMeasurement, corpus:
     assert causal.read is None  # The first layer of this decoder reads the input embeddings.
 
 
-def test_most_frequent_pairs_equal_a_loop(measurement: TopicMeasurement) -> None:
+def test_most_frequent_pairs_equal_a_loop(measurement):
     present = measurement.words.counts.toarray() > 0
     size = present.shape[1]
     often = {(a, b): int((present[:, a] & present[:, b]).sum()) for a, b in combinations(range(size), 2)}
@@ -198,7 +196,7 @@ def test_most_frequent_pairs_equal_a_loop(measurement: TopicMeasurement) -> None
     assert [tuple(pair) for pair in most_frequent_pairs(measurement.words.counts, 50)] == expected
 
 
-def test_frequent_pairs_are_as_many_as_pairs_of_one_topic(measurement: TopicMeasurement) -> None:
+def test_frequent_pairs_are_as_many_as_pairs_of_one_topic(measurement):
     found = {one.measure: one for one in measurement.compare(4)}
     often = [tuple(map(int, pair)) for pair in measurement.frequent_pairs]
     table = torch.nn.functional.normalize(measurement.table.double(), dim=1)
@@ -216,7 +214,7 @@ def test_frequent_pairs_are_as_many_as_pairs_of_one_topic(measurement: TopicMeas
     )
 
 
-def test_words_of_several_tokens_are_counted() -> None:
+def test_words_of_several_tokens_are_counted():
     tokenizer = synthetic_tokenizer()
     text = "The Baba, badi <unk> xx stranger-bebo bebobebo"
     one = tokenize_passages(tokenizer, [text])[0]
@@ -228,8 +226,7 @@ def test_words_of_several_tokens_are_counted() -> None:
     words = single_token_words(two, 2)
     assert (words.names, words.several, words.occurrences, words.several_kinds) == (["baba"], 3, 6, 1)
     assert tokenize_passages(pieces, ["the baba badibabi"], max_length=2)[0].several == []
-    with pytest.raises(InputError, match="no word is a single token in at least 4 passages"):
-        single_token_words(two, 4)
+    expect_error("no word is a single token in at least 4 passages", single_token_words, two, 4)
 
 
 def _pieces() -> Any:
@@ -243,9 +240,7 @@ def _pieces() -> Any:
 
 
 @pytest.mark.parametrize("stop_at", ["topics: pass 14", "decoder: 8 of 12", "weights: 8 of 12"])
-def test_interrupted_measurement_resumes_with_equal_results(
-    corpus: list[Passage], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop_at: str
-) -> None:
+def test_interrupted_measurement_resumes_with_equal_results(corpus, tmp_path, monkeypatch, stop_at):
     monkeypatch.setattr("trialogue.inspection.topic_structure.attention._SAVE_SECONDS", -1.0)
     monkeypatch.setattr("trialogue.inspection.topic_structure.attention._REPORT_SECONDS", -1.0)
     model = tiny_model("decoder", causal=True)
@@ -268,7 +263,7 @@ def test_interrupted_measurement_resumes_with_equal_results(
     assert len(again) == 1  # Nothing is measured again.
 
 
-def test_invalid_input_is_reported_in_one_line(corpus: list[Passage], measurement: TopicMeasurement) -> None:
+def test_invalid_input_is_reported_in_one_line(corpus, measurement):
     model = tiny_model("decoder", causal=True)
     cases = [
         (
@@ -285,11 +280,10 @@ def test_invalid_input_is_reported_in_one_line(corpus: list[Passage], measuremen
     assert not calls_without_expected_error(cases)
 
 
-def test_model_without_attention_weights_is_rejected() -> None:
+def test_model_without_attention_weights_is_rejected():
     config = transformers.BertConfig(**SMALL, num_attention_heads=2, attn_implementation="sdpa")
     hint = "'sdpa' does not return attention weights. Load it with attn_implementation='eager'"
-    with pytest.raises(InputError, match=hint):
-        AttendingModel(transformers.BertModel(config), synthetic_tokenizer(), name="bert")
+    expect_error(hint, AttendingModel, transformers.BertModel(config), synthetic_tokenizer(), name="bert")
     recurrent = transformers.MambaModel(
         transformers.MambaConfig(vocab_size=42, hidden_size=16, num_hidden_layers=1)
     )
@@ -298,7 +292,7 @@ def test_model_without_attention_weights_is_rejected() -> None:
 
 
 @pytest.fixture
-def saved(tmp_path: Path) -> tuple[Path, Path]:
+def saved(tmp_path):
     """Return a folder with a masked model without a pooler, and a text file."""
     config = transformers.BertConfig(**SMALL, num_attention_heads=2, max_position_embeddings=64)
     transformers.BertForMaskedLM(config).save_pretrained(tmp_path / "model")
@@ -308,9 +302,7 @@ def saved(tmp_path: Path) -> tuple[Path, Path]:
     return tmp_path / "model", text
 
 
-def test_command_prints_results_and_draws_figure(
-    saved: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_command_prints_results_and_draws_figure(saved, tmp_path, capsys):
     model, text = saved
     assert load_attending(model).files.startswith("sha256 ")
     sizes = [

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from models.random_transformer import small
+from refusals import expect_error
 from trialogue.errors import InputError
 from trialogue.models import Transformer
 from trialogue.models.caching.attention_cache import AttentionCache
@@ -115,9 +116,7 @@ def largest_error(schedules: int, rows: int, steps: int = 12, **fields: object) 
      (20, 5, {"attention_window": 4, "positions": "none", "layers": 3}), (10, 5, {"attention_window": 20}),
      (20, 5, {"scaled_attention": False}), (20, 40, {"scaled_attention": False})],
 )  # fmt: skip
-def test_cached_evaluation_equals_uncached_passes(
-    schedules: int, rows: int, fields: dict[str, object]
-) -> None:
+def test_cached_evaluation_equals_uncached_passes(schedules, rows, fields):
     assert largest_error(schedules, rows, **fields) < TOLERANCE
 
 
@@ -188,7 +187,7 @@ MUTANTS: dict[str, tuple[str, Callable[..., object]]] = {
 
 
 @pytest.mark.parametrize("name", MUTANTS)
-def test_check_rejects_wrong_caches(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_rejects_wrong_caches(name, monkeypatch):
     method, mutant = MUTANTS[name]
     monkeypatch.setattr(AttentionCache, method, mutant)
     rows, layers = (20, 2) if "product" in name else (4, 3)
@@ -196,13 +195,13 @@ def test_check_rejects_wrong_caches(name: str, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("mutant", [_window_too_short, _no_window])
-def test_check_rejects_wrong_windows(mutant: Callable[..., slice], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_rejects_wrong_windows(mutant, monkeypatch):
     monkeypatch.setattr(AttentionCache, "_key_range", mutant)
     assert largest_error(15, 4, attention_window=3) > 10 * TOLERANCE
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
-def test_lower_and_higher_precision(dtype: torch.dtype) -> None:
+def test_lower_and_higher_precision(dtype):
     model = small().to(dtype)
     tokens = torch.tensor([[0, 1, 2, 3], [2, 2, 1, 0]])
     stop, rows = torch.tensor([4, 2]), torch.arange(2)
@@ -214,7 +213,7 @@ def test_lower_and_higher_precision(dtype: torch.dtype) -> None:
     torch.testing.assert_close(log_probs.double(), exact.to(torch.float64), atol=tolerance, rtol=0)
 
 
-def test_context_works_outside_inference_mode_without_gradients() -> None:
+def test_context_works_outside_inference_mode_without_gradients():
     model = small()
     with torch.inference_mode():
         context = model.open(2, 4)
@@ -227,7 +226,7 @@ def test_context_works_outside_inference_mode_without_gradients() -> None:
         one.copy(rows.flip(0), rows, 0, 2)
 
 
-def test_empty_inputs_and_invalid_arguments() -> None:
+def test_empty_inputs_and_invalid_arguments():
     model = small()
     context = model.open(2, 0, (0,))
     empty = torch.zeros(2, dtype=torch.int64)
@@ -237,5 +236,4 @@ def test_empty_inputs_and_invalid_arguments() -> None:
     assert context.features(nothing[:, None], nothing, nothing, nothing).shape == (0, 16)
     with pytest.raises(InputError, match="larger context"):
         context.features(torch.zeros(2, 1, dtype=torch.int64), empty, empty + 1, torch.arange(2))
-    with pytest.raises(InputError, match="not recorded"):
-        context.hidden(features, 1)
+    expect_error("not recorded", context.hidden, features, 1)

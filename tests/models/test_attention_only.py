@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from mutants.modules import altered
-from trialogue.errors import InputError
+from refusals import expect_error
 from trialogue.models.networks import attention_only
 from trialogue.models.networks.attention_only import AttentionOnly, AttentionOnlyConfig
 from trialogue.models.networks.saved import load_model, save_model
@@ -110,5 +110,4 @@ def test_networks_are_counted_saved_and_trained_in_float32(fields, tmp_path):
 
 @pytest.mark.parametrize("fields", [{"layers": 2}, {"mlp_width": 2}])
 def test_features_require_one_layer_without_an_mlp(fields):
-    with pytest.raises(InputError, match="one layer without an MLP"):
-        network(**fields).features(whole_sequences(4, 2))
+    expect_error("one layer without an MLP", network(**fields).features, whole_sequences(4, 2))

@@ -1,7 +1,6 @@
 """Models with short names: download, checksum, exact conversion and loading without network access."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,8 +10,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from models.tiny_gguf import BLOCKS, digit_tokenizer
 from models.tiny_package import write_wheel
+from refusals import expect_error
 from trialogue import cli
-from trialogue.errors import InputError
 from trialogue.models.hub import catalogue
 from trialogue.models.hub.catalogue import CATALOGUE, GgufPackage, folder_of, home, pull, remove, size_of
 from trialogue.models.hub.pretrained import load_pretrained
@@ -22,12 +21,12 @@ Tiny = tuple[GgufPackage, Path]
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Tiny:
+def wheel(tmp_path_factory):
     return write_wheel(tmp_path_factory.mktemp("index") / "wheels")
 
 
 @pytest.fixture(scope="module")
-def pulled(wheel: Tiny, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def pulled(wheel, tmp_path_factory):
     """Return a home folder with the model, downloaded by pip from a local folder."""
     folder = tmp_path_factory.mktemp("home")
     with pytest.MonkeyPatch.context() as patch:
@@ -42,14 +41,14 @@ def pulled(wheel: Tiny, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pa
 
 
 @pytest.fixture
-def at_home(pulled: Path, wheel: Tiny, monkeypatch: pytest.MonkeyPatch) -> Path:
+def at_home(pulled, wheel, monkeypatch):
     monkeypatch.setenv("TRIALOGUE_HOME", str(pulled))
     monkeypatch.setitem(CATALOGUE, "tiny", wheel[0])
     return pulled
 
 
 @pytest.fixture
-def empty(tmp_path: Path, wheel: Tiny, monkeypatch: pytest.MonkeyPatch) -> Path:
+def empty(tmp_path, wheel, monkeypatch):
     monkeypatch.setenv("TRIALOGUE_HOME", str(tmp_path / "home"))
     monkeypatch.setitem(CATALOGUE, "tiny", wheel[0])
     return tmp_path / "home" / "models"
@@ -58,7 +57,7 @@ def empty(tmp_path: Path, wheel: Tiny, monkeypatch: pytest.MonkeyPatch) -> Path:
 TEXTS = ("if a: b", "b\n\n34 12", "b\n    5")
 
 
-def test_weights_equal_the_gguf_file_exactly(at_home: Path, wheel: Tiny) -> None:
+def test_weights_equal_the_gguf_file_exactly(at_home, wheel):
     model = AutoModelForCausalLM.from_pretrained(at_home / "models" / "tiny")
     file = wheel[1].with_name("Tiny.Q4_1.gguf")
     expected = AutoModelForCausalLM.from_pretrained(file.parent, gguf_file=file.name, dtype=torch.float32)
@@ -69,7 +68,7 @@ def test_weights_equal_the_gguf_file_exactly(at_home: Path, wheel: Tiny) -> None
     assert not torch.equal(embedding.half().float(), embedding)
 
 
-def test_numbers_are_split_into_digits_before_merging(at_home: Path) -> None:
+def test_numbers_are_split_into_digits_before_merging(at_home):
     tokenizer = AutoTokenizer.from_pretrained(at_home / "models" / "tiny")
     for text in TEXTS:
         assert tokenizer.encode(text) == digit_tokenizer().encode(text).ids
@@ -78,9 +77,7 @@ def test_numbers_are_split_into_digits_before_merging(at_home: Path) -> None:
     assert tokenizer.apply_chat_template([{"content": "a"}], tokenize=False) == "<|im_start|>a<|im_end|>"
 
 
-def test_check_rejects_tokenizer_without_digits(
-    empty: Path, wheel: Tiny, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_check_rejects_tokenizer_without_digits(empty, wheel, monkeypatch):
     monkeypatch.setitem(CATALOGUE, "tiny", replace(wheel[0], individual_digits=False))
     tokenizer = AutoTokenizer.from_pretrained(pull("tiny", wheel[1]))
     assert [tokenizer.encode(text) == digit_tokenizer().encode(text).ids for text in TEXTS] == [
@@ -90,7 +87,7 @@ def test_check_rejects_tokenizer_without_digits(
     ]
 
 
-def test_pulled_model_loads_by_name(at_home: Path) -> None:
+def test_pulled_model_loads_by_name(at_home):
     folder = at_home / "models" / "tiny"
     assert home() == at_home / "models"
     assert folder_of("tiny") == folder
@@ -104,18 +101,17 @@ def test_pulled_model_loads_by_name(at_home: Path) -> None:
     assert sorted(path.name for path in folder.parent.iterdir() if path.suffix == ".partial") == []
 
 
-def test_second_pull_downloads_nothing(at_home: Path, wheel: Tiny) -> None:
+def test_second_pull_downloads_nothing(at_home, wheel):
     lines: list[str] = []
     assert pull("tiny", report=lines.append) == at_home / "models" / "tiny"
     assert pull("tiny", wheel[1], report=lines.append) == at_home / "models" / "tiny"
     assert lines == []
 
 
-def test_gguf_file_replaces_incomplete_folder(empty: Path, wheel: Tiny) -> None:
+def test_gguf_file_replaces_incomplete_folder(empty, wheel):
     (empty / "tiny").mkdir(parents=True)
     (empty / "tiny" / "model.safetensors").write_bytes(b"half")
-    with pytest.raises(InputError, match="run `trialogue models pull tiny` first"):
-        folder_of("tiny")
+    expect_error("run `trialogue models pull tiny` first", folder_of, "tiny")
     folder = pull("tiny", wheel[1].with_name("Tiny.Q4_1.gguf"))
     assert folder_of("tiny") == folder
     assert (folder / "model.safetensors").stat().st_size > 1000
@@ -124,7 +120,7 @@ def test_gguf_file_replaces_incomplete_folder(empty: Path, wheel: Tiny) -> None:
     assert size_of("tiny") is None
 
 
-def test_failed_pull_leaves_no_files(empty: Path, wheel: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_pull_leaves_no_files(empty, wheel, monkeypatch):
     def failing(*_: object) -> None:
         raise KeyboardInterrupt
 
@@ -135,12 +131,12 @@ def test_failed_pull_leaves_no_files(empty: Path, wheel: Tiny, monkeypatch: pyte
 
 
 def test_invalid_input_raises_one_line_errors(
-    empty: Path,
-    wheel: Tiny,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-) -> None:
+    empty,
+    wheel,
+    monkeypatch,
+    capsys,
+    tmp_path,
+):
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
     other = tmp_path / "other.whl"
@@ -159,9 +155,7 @@ def test_invalid_input_raises_one_line_errors(
         assert captured.err.count("trialogue: error: ") == 1
 
 
-def test_command_lists_pulls_and_removes(
-    empty: Path, wheel: Tiny, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_command_lists_pulls_and_removes(empty, wheel, capsys):
     assert cli.main(("models", "list")) == 0
     assert "tiny: not set up\n    a tiny model; none; made by a test\n" in capsys.readouterr().out
     assert cli.main(("models", "pull", "tiny", "--from", str(wheel[1]))) == 0
@@ -176,7 +170,7 @@ def test_command_lists_pulls_and_removes(
     assert capsys.readouterr().out == "tiny: removed\n"
 
 
-def test_home_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_home_folder(monkeypatch, tmp_path):
     monkeypatch.delenv("TRIALOGUE_HOME", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert home() == tmp_path / "trialogue" / "models"

@@ -7,7 +7,7 @@ import torch
 import transformers
 from torch import Tensor
 
-from models.tiny_pretrained import tiny_model, tiny_tokenizer
+from models.tiny_pretrained import random_model, tiny_model, tiny_tokenizer
 from trialogue.models.caching.decoder_pass import DecoderPass
 from trialogue.models.hub.pretrained import PretrainedOracle
 from trialogue.models.packed.formats import available
@@ -47,13 +47,15 @@ KINDS = {
 
 def make_model(kind: str, seed: int = 0) -> Any:
     of, config, settings = KINDS[kind]
-    with torch.random.fork_rng(devices=[]):
-        torch.random.default_generator.manual_seed(seed)
-        model = of(config(**SIZES | settings)).eval()
+
+    def build() -> Any:
+        model = of(config(**SIZES | settings))
         for name, parameter in model.named_parameters():
             if name.endswith(("bias", "norm.weight")):
                 torch.nn.init.uniform_(parameter, 0.5, 1.5)
-    return model
+        return model
+
+    return random_model(build, seed)
 
 
 def packed_oracle(model: Any, packing: Packing | None = None) -> PretrainedOracle:
@@ -83,7 +85,7 @@ def evaluate_schedule(oracle: PretrainedOracle, layers: tuple[int, ...] = ()) ->
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
-def test_pass_equals_transformers(kind: str) -> None:
+def test_pass_equals_transformers(kind):
     short, own = packed_oracle(make_model(kind)), packed_oracle(make_model(kind))
     assert short.decoder is not None
     own.decoder = None
@@ -91,7 +93,7 @@ def test_pass_equals_transformers(kind: str) -> None:
         assert torch.allclose(given, expected, atol=2e-4, rtol=1e-4)
 
 
-def test_failing_pass_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failing_pass_is_not_used(monkeypatch):
     def raising(self: DecoderPass, *arguments: Any) -> list[Tensor]:
         raise RuntimeError("sizes of tensors must match")
 
@@ -103,14 +105,14 @@ def test_failing_pass_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     assert torch.allclose(evaluate_schedule(oracle)[0], expected, atol=2e-4, rtol=1e-4)
 
 
-def test_only_supported_packed_layers_have_a_pass() -> None:
+def test_only_supported_packed_layers_have_a_pass():
     assert DecoderPass.of(tiny_model().model) is None
     assert (
         DecoderPass.of(transformers.GPT2Model(transformers.GPT2Config(n_layer=1, n_embd=8, n_head=2))) is None
     )
 
 
-def test_forward_hooks_are_called() -> None:
+def test_forward_hooks_are_called():
     oracle = packed_oracle(make_model("llama"))
     before = evaluate_schedule(oracle)[0]
     hook = oracle.body.layers[1].mlp.register_forward_hook(lambda part, given, output: output * 0.5)

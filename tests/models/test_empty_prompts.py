@@ -1,17 +1,16 @@
 """Empty prompts: the empty prefix if the model supports it, otherwise the BOS token, otherwise an error."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 
 from models.tiny_pretrained import tiny_model, tiny_oracle, tiny_tokenizer
+from refusals import expect_error
 from trialogue import exact_distribution, generate, stream, truncated
 from trialogue.cli import main
 from trialogue.data import Table
-from trialogue.errors import InputError
 from trialogue.models import Transformer, TransformerConfig
 from trialogue.models.hub.pretrained import PretrainedOracle
 from trialogue.models.networks.text_network import save_text_network
@@ -37,8 +36,8 @@ def without_bos() -> PretrainedOracle:
     "altered", [lambda oracle: oracle, lambda oracle: truncated(oracle, top_k=5), processed]
 )
 def test_empty_prompt_is_bos_of_pretrained_model(
-    altered: Callable[[Autoregressive], Autoregressive],
-) -> None:
+    altered,
+):
     oracle = altered(tiny_oracle())
     expected = generate(oracle, [[BOS]], max_new_tokens=4, num_samples=3)
     for prompts in ([""], [[]], None, torch.zeros(1, 0).long(), (torch.tensor([[7, 7]]), torch.tensor([0]))):
@@ -52,7 +51,7 @@ def test_empty_prompt_is_bos_of_pretrained_model(
     assert [list(streamed[place]) for place in range(3)] == [list(one) for one in expected.completions()]
 
 
-def test_other_prompts_are_unchanged() -> None:
+def test_other_prompts_are_unchanged():
     oracle, given = tiny_oracle(), torch.tensor([[7, 7], [9, 7]])
     run = generate(oracle, (given, torch.tensor([0, 2])), max_new_tokens=2)
     assert run.tokens[0, 0] == BOS
@@ -61,7 +60,7 @@ def test_other_prompts_are_unchanged() -> None:
     assert given.tolist() == [[7, 7], [9, 7]]
 
 
-def test_open_runs_and_exact_listings_use_bos() -> None:
+def test_open_runs_and_exact_listings_use_bos():
     oracle = tiny_oracle()
     open_run = OpenRun(oracle, capacity=8)
     request = open_run.submit([], num_samples=1)
@@ -74,7 +73,7 @@ def test_open_runs_and_exact_listings_use_bos() -> None:
     )
 
 
-def test_empty_prompt_without_bos_is_rejected() -> None:
+def test_empty_prompt_without_bos_is_rejected():
     oracle = without_bos()
     for run in (
         lambda: generate(oracle, [[]], max_new_tokens=2),
@@ -82,13 +81,10 @@ def test_empty_prompt_without_bos_is_rejected() -> None:
         lambda: generate(oracle, max_new_tokens=2),
         lambda: prefix_tree(oracle, max_new_tokens=2),
     ):
-        with pytest.raises(
-            InputError, match=r"^prompts=\[\]: the model cannot continue an empty prompt and has no BOS"
-        ):
-            run()
+        expect_error(r"^prompts=\[\]: the model cannot continue an empty prompt and has no BOS", run)
 
 
-def test_empty_prompt_is_empty_prefix_if_supported() -> None:
+def test_empty_prompt_is_empty_prefix_if_supported():
     table = Table([[0.25, 0.25], [0.5, 0.0]])
     for prompts in (None, [[]]):
         assert generate(table, prompts, num_samples=2).prompt_lengths.tolist() == [0, 0]
@@ -102,9 +98,7 @@ def lines(
     return code, [json.loads(line) for line in captured.out.splitlines()], captured.err
 
 
-def test_command_continues_empty_text_with_network_bos(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_command_continues_empty_text_with_network_bos(tmp_path, capsys):
     tokenizer = tiny_tokenizer().backend_tokenizer
     size = len(tiny_tokenizer())
     network = Transformer(

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from mutants.modules import altered
+from refusals import expect_error
 from trialogue.data import ManyBody
-from trialogue.errors import InputError
 from trialogue.models.networks import factored, factored_layers
 from trialogue.models.networks.factored import FactoredAttention, FactoredAttentionConfig
 from trialogue.models.networks.masked import MaskedNetwork
@@ -99,5 +99,4 @@ def test_a_layer_that_sees_its_masked_site_is_detected(monkeypatch):
 
 def test_sequences_of_the_wrong_shape_or_vocabulary_are_rejected():
     for tokens in (torch.zeros(2, 3, dtype=torch.int64), torch.full((2, SITES), 3)):
-        with pytest.raises(InputError, match=r"^tokens="):
-            FactoredAttention(config(1)).site_log_probs(tokens)
+        expect_error(r"^tokens=", FactoredAttention(config(1)).site_log_probs, tokens)

@@ -26,7 +26,7 @@ needs_formats = pytest.mark.skipif(
 
 
 @pytest.fixture
-def checks_run(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def checks_run(monkeypatch):
     """Return the list of executed checks ("passes" and "formats"), in order."""
     found: list[str] = []
     passes, seconds = PretrainedOracle._cache_error, choice._time_formats
@@ -45,12 +45,12 @@ def checks_run(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.fixture
-def model(tmp_path: Path) -> Path:
+def model(tmp_path):
     return save_tiny(tmp_path / "model")
 
 
 @pytest.fixture
-def gguf(tmp_path: Path) -> Path:
+def gguf(tmp_path):
     write_gguf(tmp_path / "model.gguf")
     return tmp_path / "model.gguf"
 
@@ -61,9 +61,7 @@ def load(model: Path, **settings: Any) -> PretrainedOracle:
 
 @pytest.mark.parametrize("kind", ["model", "gguf"])
 @pytest.mark.parametrize("weights", ["float32", pytest.param("auto", marks=needs_formats)])
-def test_model_is_checked_once(
-    kind: str, weights: str, checks_run: list[str], request: pytest.FixtureRequest
-) -> None:
+def test_model_is_checked_once(kind, weights, checks_run, request):
     path = request.getfixturevalue(kind)
     first = load(path, weights=weights)
     assert set(checks_run) == ({"passes"} if weights == "float32" else {"passes", "formats"})
@@ -121,7 +119,7 @@ CHANGES = {
 }
 
 
-def test_changed_conditions_repeat_the_checks(model: Path, gguf: Path, checks_run: list[str]) -> None:
+def test_changed_conditions_repeat_the_checks(model, gguf, checks_run):
     for change, made in CHANGES.items():
         file = gguf if made is touch_gguf_file else model
         load(file)
@@ -132,7 +130,7 @@ def test_changed_conditions_repeat_the_checks(model: Path, gguf: Path, checks_ru
         assert checks_run, change
 
 
-def test_settings_are_checked_separately(model: Path, checks_run: list[str]) -> None:
+def test_settings_are_checked_separately(model, checks_run):
     load(model)
     for settings in ({"weights": "bfloat16"}, {"packed": False}, {"dtype": "bfloat16"}):
         if settings.get("weights", "float32") in available():
@@ -153,7 +151,7 @@ SPOILED: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-def test_unreadable_files_are_ignored(model: Path, checks_run: list[str]) -> None:
+def test_unreadable_files_are_ignored(model, checks_run):
     expected = next_distribution(load(model))
     (stored_file,) = (catalogue.home().parent / "findings").iterdir()
     original = stored_file.read_bytes()
@@ -167,7 +165,7 @@ def test_unreadable_files_are_ignored(model: Path, checks_run: list[str]) -> Non
 
 
 @needs_formats
-def test_invalid_formats_are_measured_again(model: Path, checks_run: list[str]) -> None:
+def test_invalid_formats_are_measured_again(model, checks_run):
     load(model, weights="auto")
     (file,) = (catalogue.home().parent / "findings").iterdir()
     content = json.loads(file.read_text())
@@ -179,7 +177,7 @@ def test_invalid_formats_are_measured_again(model: Path, checks_run: list[str]) 
         assert "formats" in checks_run, packing
 
 
-def test_read_only_folder_stores_nothing(model: Path, checks_run: list[str]) -> None:
+def test_read_only_folder_stores_nothing(model, checks_run):
     catalogue.home().parent.mkdir(parents=True)
     (catalogue.home().parent / "findings").write_text("in the way")
     for _ in range(2):
@@ -188,7 +186,7 @@ def test_read_only_folder_stores_nothing(model: Path, checks_run: list[str]) -> 
         assert checks_run
 
 
-def test_models_without_files_are_checked_each_time(checks_run: list[str]) -> None:
+def test_models_without_files_are_checked_each_time(checks_run):
     for _ in range(2):
         checks_run.clear()
         PretrainedOracle(tiny_model(), tiny_tokenizer())
@@ -197,7 +195,7 @@ def test_models_without_files_are_checked_each_time(checks_run: list[str]) -> No
     assert Findings([Path("nowhere")]).get("passes") is None
 
 
-def test_wrong_cache_is_rejected_each_time(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_cache_is_rejected_each_time(model, monkeypatch):
     monkeypatch.setattr(pretrained, "cache_error", lambda oracle, tokens: 1.0)
     for _ in range(2):
         with pytest.raises(pretrained.InputError, match="cached passes differ"):
@@ -207,9 +205,7 @@ def test_wrong_cache_is_rejected_each_time(model: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("always", [True, False], ids=["always", "for single tokens"])
-def test_model_that_reads_weights_is_loaded_unpacked(
-    model: Path, always: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_model_that_reads_weights_is_loaded_unpacked(model, always, monkeypatch):
     expected, packed = next_distribution(load(model)), []
     forward, original = LlamaMLP.forward, pretrained.pack_weights
 

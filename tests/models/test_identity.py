@@ -15,7 +15,7 @@ def checksum(file: Path) -> str:
     return "sha256 " + hashlib.sha256(file.read_bytes()).hexdigest()
 
 
-def test_single_file_is_identified_by_checksum(tmp_path: Path) -> None:
+def test_single_file_is_identified_by_checksum(tmp_path):
     folder, file = save_tiny(tmp_path / "model"), tmp_path / "model.gguf"
     write_gguf(file)
     packed = load_pretrained(folder, device="cpu")
@@ -28,7 +28,7 @@ def test_single_file_is_identified_by_checksum(tmp_path: Path) -> None:
     assert tiny_oracle().described() == {"model": "tiny", "weights": "as stored (100%)", "files": ""}
 
 
-def test_several_files_are_identified_by_combined_checksum(tmp_path: Path) -> None:
+def test_several_files_are_identified_by_combined_checksum(tmp_path):
     folder = save_tiny(tmp_path / "model")
     (folder / "model.safetensors").unlink()
     tiny_model().save_pretrained(folder, max_shard_size="20KB")

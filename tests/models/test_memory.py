@@ -7,6 +7,7 @@ import torch
 
 from models.tiny_gguf import write_gguf
 from models.tiny_pretrained import save_tiny, tiny_model
+from refusals import expect_error
 from trialogue.errors import InputError
 from trialogue.models.hub import memory
 from trialogue.models.hub.memory import conversion_size, free_memory, require_memory
@@ -17,7 +18,7 @@ MACHINE = "MemTotal: 900 kB\nMemAvailable: 800 kB\nSwapFree: 100 kB\n"
 
 
 @pytest.fixture
-def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def system(tmp_path, monkeypatch):
     """Simulate a machine with 900 kB of free memory and without control groups."""
     monkeypatch.setattr(memory, "_PROC", tmp_path / "proc")
     monkeypatch.setattr(memory, "_GROUPS", tmp_path / "groups")
@@ -33,13 +34,13 @@ def group(folder: Path, limit: str, used: int) -> None:
     (folder / "memory.stat").write_text("anon 1\ninactive_file 50000\nactive_file 1000\n")
 
 
-def test_free_memory_of_a_machine(system: Path) -> None:
+def test_free_memory_of_a_machine(system):
     assert free_memory() == 900 * 1024
     (system / "proc/meminfo").write_text("nothing")
     assert free_memory() is None
 
 
-def test_free_memory_of_control_groups(system: Path) -> None:
+def test_free_memory_of_control_groups(system):
     (system / "proc/self/cgroup").write_text("9:name=systemd:/\n0::/a/b\n")
     inner, outer = system / "groups/a/b", system / "groups/a"
     for folder, limit, used, expected in (
@@ -52,13 +53,13 @@ def test_free_memory_of_control_groups(system: Path) -> None:
         assert free_memory() == expected
 
 
-def test_free_memory_inside_a_container(system: Path) -> None:
+def test_free_memory_inside_a_container(system):
     (system / "proc/self/cgroup").write_text("0::/not/seen/from/here\n")
     group(system / "groups", "100000", 90_000)
     assert free_memory() == 61_000
 
 
-def test_error_contains_needed_and_free_memory(system: Path) -> None:
+def test_error_contains_needed_and_free_memory(system):
     require_memory("weights", "int8", 900 * 1024)
     with pytest.raises(
         InputError, match=r"weights='int8': its weights need 3\.0 GiB more .* 1 MiB are free"
@@ -68,7 +69,7 @@ def test_error_contains_needed_and_free_memory(system: Path) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_conversion_size_counts_converted_weights(tmp_path: Path, dtype: torch.dtype) -> None:
+def test_conversion_size_counts_converted_weights(tmp_path, dtype):
     model = tiny_model().to(dtype)
     model.save_pretrained(tmp_path / "one")
     model.save_pretrained(tmp_path / "parts", max_shard_size="20KB")
@@ -83,9 +84,7 @@ def test_conversion_size_counts_converted_weights(tmp_path: Path, dtype: torch.d
     assert conversion_size(tmp_path / "one", dtype) == 0
 
 
-def test_memory_is_checked_before_loading_and_packing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_memory_is_checked_before_loading_and_packing(tmp_path, monkeypatch):
     stored, half = save_tiny(tmp_path / "stored"), save_tiny(tmp_path / "half")
     tiny_model().bfloat16().save_pretrained(half)
     write_gguf(tmp_path / "file.gguf")
@@ -95,14 +94,12 @@ def test_memory_is_checked_before_loading_and_packing(
         monkeypatch.setattr(memory, "free_memory", lambda: free)
 
     set_free_memory(4 * numbers - 1)
-    with pytest.raises(InputError, match=r"model=.*need"):
-        load_pretrained(half, device="cpu", packed=False)
+    expect_error(r"model=.*need", load_pretrained, half, device="cpu", packed=False)
     load_pretrained(stored, device="cpu", packed=False)
     set_free_memory(4 * numbers)
     load_pretrained(half, device="cpu", packed=False)
     set_free_memory(1000)
-    with pytest.raises(InputError, match=r"model=.*need"):
-        load_pretrained(tmp_path / "file.gguf", device="cpu", packed=False)
+    expect_error(r"model=.*need", load_pretrained, tmp_path / "file.gguf", device="cpu", packed=False)
     if "int8" in available():
         for model in (stored, tmp_path / "file.gguf"):
             for weights in ("float32", "int8", "auto"):

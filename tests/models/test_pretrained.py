@@ -6,10 +6,11 @@ import pytest
 import torch
 import transformers
 
-from models.packed.test_cache_check import shift_positions
+from models.packed.test_choice import shift_positions
 from models.ragged_schedule import fresh_pass as fresh
 from models.ragged_schedule import largest_error
-from models.tiny_pretrained import save_tiny, tiny_model, tiny_oracle, tiny_tokenizer
+from models.tiny_pretrained import SMALL, random_model, save_tiny, tiny_model, tiny_oracle, tiny_tokenizer
+from refusals import expect_error
 from trialogue.errors import InputError
 from trialogue.models.caching import position_cache
 from trialogue.models.hub.pretrained import PretrainedOracle, load_pretrained
@@ -19,48 +20,29 @@ from trialogue.samplers import ValueGuided, generate, truncated
 from trialogue.verifiers import ProbeVerifier
 
 CAPACITY, VOCAB = 14, 300
-SMALL = {
-    "vocab_size": VOCAB,
-    "hidden_size": 16,
-    "intermediate_size": 32,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "max_position_embeddings": 64,
-    "bos_token_id": 1,
-    "eos_token_id": 2,
-    "pad_token_id": 0,
-}
 
 
-def random_model(kind: str, config: object) -> torch.nn.Module:
+def scaled_model(kind: str, config: object) -> torch.nn.Module:
     """Return a transformers model whose random weights are large enough to distinguish prefixes."""
-    with torch.random.fork_rng(devices=[]):
-        torch.random.default_generator.manual_seed(7)
-        model = getattr(transformers, kind)(config)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            if parameter.ndim > 1:
-                parameter.mul_(6)
-    return model.eval()
+    return random_model(lambda: getattr(transformers, kind)(config), 7, 6)
 
 
 def models() -> dict[str, torch.nn.Module]:
     return {
         "llama": tiny_model(),
-        "gpt2": random_model(
+        "gpt2": scaled_model(
             "GPT2LMHeadModel",
             # The longest sequences use all position embeddings.
             transformers.GPT2Config(vocab_size=VOCAB, n_embd=16, n_layer=2, n_head=2, n_positions=CAPACITY),
         ),
         # The head limits its logits by a tanh, so it is not plain.
-        "gemma2": random_model(
+        "gemma2": scaled_model(
             "Gemma2ForCausalLM",
             transformers.Gemma2Config(
                 **SMALL, head_dim=4, final_logit_softcapping=5.0, query_pre_attn_scalar=4, sliding_window=64
             ),
         ),
-        "qwen2": random_model("Qwen2ForCausalLM", transformers.Qwen2Config(**SMALL)),
+        "qwen2": scaled_model("Qwen2ForCausalLM", transformers.Qwen2Config(**SMALL)),
     }
 
 
@@ -121,8 +103,7 @@ def test_wrong_cache_is_rejected(monkeypatch, dtype, scale):
     original = position_cache.PositionCache.__init__
     monkeypatch.setattr(position_cache.PositionCache, "__init__", _overwrite_with_padding(original))
     if scale > 1:
-        with pytest.raises(InputError, match=r"cached passes differ"):
-            PretrainedOracle(model, tiny_tokenizer())
+        expect_error(r"cached passes differ", PretrainedOracle, model, tiny_tokenizer())
 
 
 def test_recomputing_gives_equal_samples_and_counts_positions():
@@ -191,8 +172,7 @@ def test_hidden_states_equal_transformers(kind):
                 assert torch.allclose(
                     context.hidden(features, layer)[row], output.hidden_states[layer][0, -1], atol=1e-4
                 )
-    with pytest.raises(InputError, match=r"layers=2: must be -1"):
-        oracle.open(1, 4, (2,))
+    expect_error(r"layers=2: must be -1", oracle.open, 1, 4, (2,))
 
 
 def test_end_tokens_are_merged():
@@ -215,7 +195,7 @@ def test_end_tokens_are_merged():
 
 def test_sequences_longer_than_sliding_window_are_rejected():
     config = transformers.MistralConfig(**SMALL, sliding_window=12)
-    model = random_model("MistralForCausalLM", config)
+    model = scaled_model("MistralForCausalLM", config)
     oracle = PretrainedOracle(model, tiny_tokenizer(), name="mistral")
     assert generate(oracle, [[5, 6, 7]], max_new_tokens=9).lengths.tolist() <= [12]
     with pytest.raises(
@@ -238,13 +218,13 @@ def gpt_neo(window):
         bos_token_id=1,
         eos_token_id=2,
     )
-    return random_model("GPTNeoForCausalLM", config)
+    return scaled_model("GPTNeoForCausalLM", config)
 
 
 FEW = {"vocab_size": VOCAB, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
 NEVER_CACHED = {
     "mamba": (
-        lambda: random_model(
+        lambda: scaled_model(
             "MambaForCausalLM",
             transformers.MambaConfig(
                 vocab_size=VOCAB,
@@ -261,14 +241,14 @@ NEVER_CACHED = {
     "gpt-neo": (lambda: gpt_neo(8), r"cached passes differ from uncached ones\. Use recompute=True"),
     "gpt-neo, wide": (lambda: gpt_neo(64), r"cached passes differ from uncached ones\. Use recompute=True"),
     "bloom": (
-        lambda: random_model(
+        lambda: scaled_model(
             "BloomForCausalLM",
             transformers.BloomConfig(vocab_size=VOCAB, hidden_size=16, n_layer=2, n_head=2),
         ),
         "model='old': it does not support rows of different lengths .*recompute",
     ),
     "falcon": (
-        lambda: random_model(
+        lambda: scaled_model(
             "FalconForCausalLM", transformers.FalconConfig(**FEW, alibi=True, bos_token_id=1, eos_token_id=2)
         ),
         "model='old': it does not support rows of different lengths .*recompute",
@@ -280,8 +260,7 @@ NEVER_CACHED = {
 def test_models_without_valid_cache_need_recompute(kind):
     make, message = NEVER_CACHED[kind]
     model = make()
-    with pytest.raises(InputError, match=message):
-        PretrainedOracle(model, tiny_tokenizer(), name="old")
+    expect_error(message, PretrainedOracle, model, tiny_tokenizer(), name="old")
     oracle = PretrainedOracle(model, tiny_tokenizer(), recompute=True)
     with torch.inference_mode():
         assert max(largest_error(oracle, seed, memory=1) for seed in range(4)) < 1e-3
@@ -328,14 +307,13 @@ def test_windows_with_other_config_names_are_checked(monkeypatch, kind, stated, 
     config = transformers.LlamaConfig(**SMALL | {"max_position_embeddings": positions})
     config.local_span_window, config.window_layers, config.span_window_pattern = stated, 3, 2
     # Without a plain head, every pass evaluates the complete model.
-    model = random_model(kind, config)
+    model = scaled_model(kind, config)
     monkeypatch.setattr(PretrainedOracle, "_has_plain_head", lambda self: False)
     oracle = PretrainedOracle(model, tiny_tokenizer(), name="local")
     assert oracle.window == window
     oracle.open(1, 64 if window is None else window)
     if window is not None:
-        with pytest.raises(InputError, match=f"local attends within a sliding window of {window} tokens"):
-            oracle.open(1, window + 1)
+        expect_error(f"local attends within a sliding window of {window} tokens", oracle.open, 1, window + 1)
 
 
 def test_models_load_from_folders(tmp_path):
@@ -373,9 +351,7 @@ def save_truncated(folder):
     ids=["missing", "gguf", "no-tokenizer", "pickled", "cut-short"],
 )
 def test_loading_errors_explain_the_reason(tmp_path, make, message):
-    with pytest.raises(InputError, match=message) as error:
-        load_pretrained(make(tmp_path))
-    assert "\n" not in str(error.value)
+    expect_error(message, load_pretrained, make(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -383,18 +359,12 @@ def test_loading_errors_explain_the_reason(tmp_path, make, message):
     ["nowhere", "cuda:99", "meta", *([] if torch.backends.cuda.is_built() else ["cuda"])],
 )
 def test_missing_devices_are_reported(device):
-    with pytest.raises(InputError, match=f"device='{device}': it cannot be used here: ") as error:
-        load_pretrained("anything", device=device)
-    assert "\n" not in str(error.value)
+    expect_error(f"device='{device}': it cannot be used here: ", load_pretrained, "anything", device=device)
 
 
 def test_invalid_arguments_are_reported():
     oracle = tiny_oracle()
-    with pytest.raises(InputError, match=r"dtype='int8'"):
-        load_pretrained("anything", dtype="int8")
-    with pytest.raises(InputError, match=r"batch_size=0: use at least 1"):
-        tiny_oracle(batch_size=0)
-    with pytest.raises(InputError, match=r"capacity=300|max_new_tokens|prompts"):
-        generate(oracle, [[5] * 300], max_new_tokens=2)
-    with pytest.raises(InputError, match=r"texts and token ids"):
-        generate(oracle, ["yes", [3]], max_new_tokens=2)
+    expect_error(r"dtype='int8'", load_pretrained, "anything", dtype="int8")
+    expect_error(r"batch_size=0: use at least 1", tiny_oracle, batch_size=0)
+    expect_error(r"capacity=300|max_new_tokens|prompts", generate, oracle, [[5] * 300], max_new_tokens=2)
+    expect_error(r"texts and token ids", generate, oracle, ["yes", [3]], max_new_tokens=2)

@@ -5,13 +5,13 @@ import os
 import pickle
 import re
 import zipfile
-from pathlib import Path
 
 import pytest
 import torch
 from transformers import AlbertConfig, AlbertForMaskedLM
 
-from trialogue.errors import InputError
+from models.tiny_pretrained import random_model
+from refusals import expect_error
 from trialogue.models.hub.catalogue import CATALOGUE, ReactionPackage, pull
 from trialogue.models.hub.pretrained_masked import load_pretrained_masked
 from trialogue.models.hub.reaction_smiles import SMILES, convert, smiles_tokenizer
@@ -30,24 +30,20 @@ class _Trap:
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> Path:
+def files(tmp_path):
     folder = tmp_path / "files"
     config = AlbertConfig(
         vocab_size=len(TOKENS), embedding_size=8, hidden_size=16, intermediate_size=32, num_hidden_layers=2,
         num_attention_heads=2, max_position_embeddings=40,
     )  # fmt: skip
-    with torch.random.fork_rng(devices=[]):
-        torch.random.default_generator.manual_seed(0)
-        model = AlbertForMaskedLM(config)
+    model = random_model(lambda: AlbertForMaskedLM(config), 0)
     config.save_pretrained(folder)
     torch.save(model.state_dict(), folder / "pytorch_model.bin")
     (folder / "vocab.txt").write_text("\n".join(TOKENS) + "\n", encoding="utf-8")
     return folder
 
 
-def test_wheel_is_converted_to_masked_oracle(
-    files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_wheel_is_converted_to_masked_oracle(files, tmp_path, monkeypatch):
     wheel = tmp_path / "some_package-1.0-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr("some_package/__init__.py", "raise SystemExit('code of the wheel was run')\n")
@@ -59,8 +55,7 @@ def test_wheel_is_converted_to_masked_oracle(
     )  # fmt: skip
     monkeypatch.setenv("TRIALOGUE_HOME", str(tmp_path / "home"))
     monkeypatch.setitem(CATALOGUE, "tiny", package)
-    with pytest.raises(InputError, match="run `trialogue models pull tiny` first"):
-        load_pretrained_masked("tiny")
+    expect_error("run `trialogue models pull tiny` first", load_pretrained_masked, "tiny")
     folder = pull("tiny", wheel)
     assert {file.suffix for file in folder.iterdir()} == {".json", ".safetensors"}
     oracle = load_pretrained_masked("tiny")
@@ -73,11 +68,10 @@ def test_wheel_is_converted_to_masked_oracle(
     assert oracle.site_log_probs(tokens).shape == (2, tokens.shape[1], len(TOKENS))
     (wheel.parent / "other.whl").write_bytes(wheel.read_bytes()[:-1])
     monkeypatch.setitem(CATALOGUE, "again", package)
-    with pytest.raises(InputError, match="but the catalogue expects"):
-        pull("again", wheel.parent / "other.whl")
+    expect_error("but the catalogue expects", pull, "again", wheel.parent / "other.whl")
 
 
-def test_tokens_match_the_pattern(files: Path) -> None:
+def test_tokens_match_the_pattern(files):
     tokenizer = smiles_tokenizer(files / "vocab.txt")
     ids = {token: index for index, token in enumerate(TOKENS)}
     for text in TEXTS:
@@ -87,7 +81,7 @@ def test_tokens_match_the_pattern(files: Path) -> None:
     assert tokenizer("C[MASK]C")["input_ids"] == [3, 7, 5, 7, 4]
 
 
-def test_pickled_code_is_not_run(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pickled_code_is_not_run(files, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     torch.save({"weight": _Trap()}, files / "pytorch_model.bin")
     with pytest.raises((pickle.UnpicklingError, OSError, ValueError, RuntimeError)):

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.tiny_pretrained import tiny_tokenizer
-from trialogue.errors import InputError
+from refusals import expect_error
 from trialogue.models.tokenization import Tokenization
 
 TOKENIZATION = Tokenization(tiny_tokenizer(), 304)
@@ -40,10 +40,7 @@ def test_incomplete_characters_are_decoded_at_the_end():
 
 @pytest.mark.parametrize("encode", [TOKENIZATION.encode, TOKENIZATION.chat])
 def test_lone_surrogate_is_rejected(encode):
-    with pytest.raises(
-        InputError, match=r"text='a\\ud800': remove character 2, which is half of a surrogate pair"
-    ):
-        encode("a\ud800")
+    expect_error(r"text='a\\ud800': remove character 2, which is half of a surrogate pair", encode, "a\ud800")
 
 
 def test_special_and_padded_tokens_have_no_bytes():
@@ -64,5 +61,4 @@ def test_slow_tokenizer_is_rejected():
     class Slow:
         is_fast = False
 
-    with pytest.raises(InputError, match=r"tokenizer='Slow': use a model whose tokenizer has a fast version"):
-        Tokenization(Slow())
+    expect_error(r"tokenizer='Slow': use a model whose tokenizer has a fast version", Tokenization, Slow())

@@ -1,11 +1,22 @@
+"""The transformer, and the registration of networks."""
+
+import subprocess
+import sys
+from dataclasses import dataclass
+
 import pytest
 import torch
+from torch import nn
 
 from models.random_transformer import small
+from refusals import expect_error
 from trialogue.errors import InputError
-from trialogue.models import Transformer, TransformerConfig
+from trialogue.models import Transformer, TransformerConfig, register_network
+from trialogue.models.networks import registry
+from trialogue.models.networks.registry import registered, registration_of
 from trialogue.oracles import Autoregressive
 from trialogue.randomness import generator
+from trialogue.registry import Registry
 
 POSITIONS = ["learned", "linear", "none"]
 
@@ -35,7 +46,7 @@ def dependencies(model: Transformer, length: int = 10) -> list[list[bool]]:
 
 
 @pytest.mark.parametrize(("layers", "window"), [(1, 1), (1, 3), (2, 1), (2, 2), (2, 4), (3, 3)])
-def test_logits_depend_on_the_receptive_field_only(layers: int, window: int) -> None:
+def test_logits_depend_on_the_receptive_field_only(layers, window):
     model = small(layers=layers, attention_window=window)
     field = model.config.receptive_field
     assert field == 1 + layers * (window - 1)
@@ -45,7 +56,7 @@ def test_logits_depend_on_the_receptive_field_only(layers: int, window: int) -> 
 
 
 @pytest.mark.parametrize("positions", POSITIONS)
-def test_without_a_window_logits_depend_on_all_previous_positions(positions: str) -> None:
+def test_without_a_window_logits_depend_on_all_previous_positions(positions):
     model = small(positions=positions)
     assert model.config.receptive_field is None
     assert dependencies(model) == [[other <= position for other in range(10)] for position in range(10)]
@@ -55,7 +66,7 @@ def test_without_a_window_logits_depend_on_all_previous_positions(positions: str
     )
 
 
-def test_a_bidirectional_model_attends_to_all_tokens_except_padding() -> None:
+def test_a_bidirectional_model_attends_to_all_tokens_except_padding():
     model = small(causal=False)
     ids, lengths = random_ids(model, 3, 9), torch.tensor([4, 9, 6])
     logits = model(ids, lengths)
@@ -69,7 +80,7 @@ def test_a_bidirectional_model_attends_to_all_tokens_except_padding() -> None:
     assert (model(ids)[0, :4] - logits[0, :4]).abs().max() > 1e-4
 
 
-def test_initialization_is_that_of_gpt2_and_depends_on_the_seed() -> None:
+def test_initialization_is_that_of_gpt2_and_depends_on_the_seed():
     config = TransformerConfig(vocab_size=100, layers=8, width=128, mlp_width=512)
     first, again, other = Transformer(config, 3), Transformer(config, 3), Transformer(config, 4)
     for name, parameter in first.named_parameters():
@@ -82,7 +93,7 @@ def test_initialization_is_that_of_gpt2_and_depends_on_the_seed() -> None:
             assert torch.equal(parameter, torch.full_like(parameter, float(name.endswith("norm.weight"))))
 
 
-def test_the_vocabulary_of_the_oracle_includes_the_end_of_sequence() -> None:
+def test_the_vocabulary_of_the_oracle_includes_the_end_of_sequence():
     model = small()
     assert isinstance(model, Autoregressive)
     assert (model.vocab_size, model.eos, model.bos, model.max_length) == (4, 3, 4, 11)
@@ -90,13 +101,42 @@ def test_the_vocabulary_of_the_oracle_includes_the_end_of_sequence() -> None:
     assert small(positions="none").max_length is None
 
 
-def test_invalid_input_is_rejected() -> None:
+def test_invalid_input_is_rejected():
     model = small()
-    with pytest.raises(InputError, match="12 positions"):
-        model(random_ids(model, 1, 13))
-    with pytest.raises(InputError, match="at most 11 tokens"):
-        model.open(1, 12)
-    with pytest.raises(InputError, match=r"use -1, or 0 to 2"):
-        model.open(1, 5, layers=(3,))
-    with pytest.raises(InputError, match="bidirectional"):
-        small(causal=False).open(1, 5)
+    expect_error("12 positions", model, random_ids(model, 1, 13))
+    expect_error("at most 11 tokens", model.open, 1, 12)
+    expect_error(r"use -1, or 0 to 2", model.open, 1, 5, layers=(3,))
+    expect_error("bidirectional", small(causal=False).open, 1, 5)
+
+
+@dataclass(frozen=True)
+class ExampleConfig:
+    width: int = 2
+
+
+def test_registrations_are_found_by_name_and_by_class(monkeypatch):
+    monkeypatch.setattr(
+        registry, "MODELS", Registry("trialogue.models", "network", {"transformer": Transformer})
+    )
+
+    @register_network("example", ExampleConfig)
+    class ExampleNetwork(nn.Module): ...
+
+    assert (
+        registered("example") == ("example", ExampleNetwork, ExampleConfig) == registration_of(ExampleNetwork)
+    )
+
+    class Subclass(ExampleNetwork): ...
+
+    expect_error("@register_network", registration_of, Subclass)
+    with pytest.raises(InputError, match=r"Transformer is already registered"):
+        register_network("transformer", ExampleConfig)(Subclass)
+    with pytest.raises(InputError, match=r"ExampleNetwork is already registered"):
+        register_network("example", ExampleConfig)(Subclass)
+    expect_error(r"unknown.*transformer, example", registered, "unknown")
+
+
+def test_built_in_networks_are_imported_on_demand():
+    assert registered("transformer") == ("transformer", Transformer, TransformerConfig)
+    code = "from trialogue.models.networks.registry import registered; assert registered('transformer')"
+    subprocess.run([sys.executable, "-c", code], check=True)

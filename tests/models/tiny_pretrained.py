@@ -1,6 +1,6 @@
 """Tiny random Llama model and a byte-level tokenizer, created in memory."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -44,28 +44,37 @@ def tiny_tokenizer() -> PreTrainedTokenizerFast:
     return fast
 
 
-def tiny_model(seed: int = 0, scale: float = 30.0, **config: object) -> LlamaForCausalLM:
-    """Return a model with two layers of width 16, whose initial weights are multiplied by `scale`."""
-    settings = {
-        "vocab_size": len(tiny_tokenizer()),
-        "hidden_size": 16,
-        "intermediate_size": 32,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "num_key_value_heads": 2,
-        "max_position_embeddings": 256,
-        "bos_token_id": 1,
-        "eos_token_id": 2,
-        "pad_token_id": 0,
-    }
+SMALL = {
+    "vocab_size": 300,
+    "hidden_size": 16,
+    "intermediate_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 64,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+    "pad_token_id": 0,
+}
+"""Settings of a small decoder for the tokens of `tiny_tokenizer`."""
+
+
+def random_model(build: Callable[[], Any], seed: int, factor: float = 1.0) -> Any:
+    """Return the model that `build` initialises from `seed`, with its matrices multiplied by `factor`."""
     with torch.random.fork_rng(devices=[]):
         torch.random.default_generator.manual_seed(seed)
-        model = LlamaForCausalLM(LlamaConfig(**settings | config))
+        model = build()
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.ndim > 1:
-                parameter.mul_(scale / 4)
+                parameter.mul_(factor)
     return model.eval()
+
+
+def tiny_model(seed: int = 0, scale: float = 30.0, **config: object) -> LlamaForCausalLM:
+    """Return a model with two layers of width 16, whose initial weights are multiplied by `scale` / 4."""
+    settings = SMALL | {"max_position_embeddings": 256} | config
+    return random_model(lambda: LlamaForCausalLM(LlamaConfig(**settings)), seed, scale / 4)
 
 
 def tiny_oracle(seed: int = 0, **settings: object) -> PretrainedOracle:

@@ -50,6 +50,20 @@ def support_only(decoding: Any) -> Altered:
     return Altered(decoding, {"log_probs": log_probs})
 
 
+class _Changed:
+    """Change the moves or the state after each step."""
+
+    def step(self, decoding, state, verifier, choose):
+        return self.changed(decoding, state, *super().step(decoding, state, verifier, choose))
+
+
+class _Judged:
+    """Take each step with another verifier."""
+
+    def step(self, decoding, state, verifier, choose):
+        return super().step(decoding, state, self.judged(decoding, verifier), choose)
+
+
 class _Uniform:
     """Draw every possible token with the same probability."""
 
@@ -68,12 +82,11 @@ class RepeatedCallAncestral(Ancestral):
         return super().step(decoding, state, verifier, choose)
 
 
-class CredulousRejection(Rejection):
+class CredulousRejection(_Judged, Rejection):
     """Accept every complete sequence."""
 
-    def step(self, decoding, state, verifier, choose):
-        yes = Altered(verifier, {"values": lambda rows: torch.ones(len(rows), dtype=torch.float64)})
-        return super().step(decoding, state, yes, choose)
+    def judged(self, decoding, verifier):
+        return Altered(verifier, {"values": lambda rows: torch.ones(len(rows), dtype=torch.float64)})
 
 
 class EarlyCheckingRejection(Rejection):
@@ -110,11 +123,10 @@ class LastUncheckedMask(MaskedDecoding):
         return super().step(decoding, state, sparing_the_last(decoding, verifier), choose)
 
 
-class HoardingTokenwise(TokenwiseRejection):
+class HoardingTokenwise(_Changed, TokenwiseRejection):
     """Count the rejections of all positions together."""
 
-    def step(self, decoding, state, verifier, choose):
-        moves, after = super().step(decoding, state, verifier, choose)
+    def changed(self, decoding, state, moves, after):
         return moves, after._replace(rejections=torch.maximum(state.rejections, after.rejections))
 
 
@@ -132,11 +144,10 @@ class UnweightedMask(MaskedDecoding):
         return moves, state
 
 
-class InverseWeightMask(MaskedDecoding):
+class InverseWeightMask(_Changed, MaskedDecoding):
     """Use the ratio of proposal to target instead of target to proposal."""
 
-    def step(self, decoding, state, verifier, choose):
-        moves, after = super().step(decoding, state, verifier, choose)
+    def changed(self, decoding, state, moves, after):
         return moves, after._replace(log_weight=2 * state.log_weight - after.log_weight)
 
 
@@ -157,11 +168,10 @@ class UncutMonteCarlo(SequentialMonteCarlo):
         return outlook._replace(log_value=outlook.log_value.index_copy(0, active, whole.logsumexp(1)))
 
 
-class UnlimitedBacktracking(Backtracking):
+class UnlimitedBacktracking(_Changed, Backtracking):
     """Never reduce the quota."""
 
-    def step(self, decoding, state, verifier, choose):
-        moves, after = super().step(decoding, state, verifier, choose)
+    def changed(self, decoding, state, moves, after):
         return moves, after._replace(quota=state.quota)
 
 
@@ -171,11 +181,10 @@ class ShortStrideBacktracking(Backtracking):
         return shorter.step(decoding, state, verifier, choose)
 
 
-class ShortRedoBacktracking(Backtracking):
+class ShortRedoBacktracking(_Changed, Backtracking):
     """Redo fewer tokens than Algorithm 1."""
 
-    def step(self, decoding, state, verifier, choose):
-        moves, after = super().step(decoding, state, verifier, choose)
+    def changed(self, decoding, state, moves, after):
         return moves, after._replace(redo=(after.redo - 1).clamp_min(0))
 
 
@@ -213,20 +222,18 @@ class StrideRedoBacktracking(Backtracking):
         return Backtracking.step(replace(self, redo="stride"), decoding, state, verifier, choose)
 
 
-class CountingStridesBacktracking(Backtracking):
+class CountingStridesBacktracking(_Changed, Backtracking):
     """Accumulate the full stride even if fewer tokens were erased."""
 
-    def step(self, decoding, state, verifier, choose):
-        moves, after = super().step(decoding, state, verifier, choose)
+    def changed(self, decoding, state, moves, after):
         back = (after.quota < state.quota).long()
         return moves, after._replace(redo=state.redo + self.stride * back)
 
 
-class ForgetfulBacktracking(Backtracking):
+class ForgetfulBacktracking(_Changed, Backtracking):
     """Go back any number of times at the same prefix."""
 
-    def step(self, decoding, state, verifier, choose):
-        moves, after = super().step(decoding, state, verifier, choose)
+    def changed(self, decoding, state, moves, after):
         return moves, after._replace(rejected=torch.full_like(after.rejected, -1))
 
 
@@ -249,20 +256,18 @@ class _Last:
         return super().step(decoding, state, later, choose)
 
 
-class _Indifferent:
+class _Indifferent(_Judged):
     """Take the first candidate instead of the best one."""
 
-    def step(self, decoding, state, verifier, choose):
-        blind = Altered(verifier, {"values": lambda rows: torch.zeros(len(rows))})
-        return super().step(decoding, state, blind, choose)
+    def judged(self, decoding, verifier):
+        return Altered(verifier, {"values": lambda rows: torch.zeros(len(rows))})
 
 
-class _Contrary:
+class _Contrary(_Judged):
     """Take the worst candidate."""
 
-    def step(self, decoding, state, verifier, choose):
-        contrary = Altered(verifier, {"values": lambda rows: -verifier.values(rows)})
-        return super().step(decoding, state, contrary, choose)
+    def judged(self, decoding, verifier):
+        return Altered(verifier, {"values": lambda rows: -verifier.values(rows)})
 
 
 class LastBestOfN(_Last, BestOfN): ...
@@ -331,22 +336,20 @@ class LosingMeanMonteCarlo(ForgetfulMonteCarlo):
         return moves, after._replace(log_weight=torch.where(changed, fresh, after.log_weight))
 
 
-class DraggedMonteCarlo(SequentialMonteCarlo):
+class DraggedMonteCarlo(_Changed, SequentialMonteCarlo):
     """Add the weight of the source's next token instead of the row's own."""
 
-    def step(self, decoding, state, verifier, choose):
-        moves, after = super().step(decoding, state, verifier, choose)
+    def changed(self, decoding, state, moves, after):
         member = moves.source.view(-1, self.particles) % self.particles
         own = after.drawn.view(-1, self.particles, self.particles)
         dragged = own.gather(2, member[:, None].expand_as(own))
         return moves, after._replace(drawn=dragged.reshape(after.drawn.shape))
 
 
-class UnweighedDrawMonteCarlo(SequentialMonteCarlo):
+class UnweighedDrawMonteCarlo(_Changed, SequentialMonteCarlo):
     """Omit the weight of the sampled token."""
 
-    def step(self, decoding, state, verifier, choose):
-        moves, after = super().step(decoding, state, verifier, choose)
+    def changed(self, decoding, state, moves, after):
         dead = after.drawn == -math.inf
         return moves, after._replace(drawn=torch.where(dead, after.drawn, 0.0))
 
@@ -374,22 +377,20 @@ class MiddleMonteCarlo(SequentialMonteCarlo):
         return torch.searchsorted(bounds, (torch.arange(self.particles) + 0.5).expand_as(bounds).contiguous())
 
 
-class FirstParticleMonteCarlo(SequentialMonteCarlo):
+class FirstParticleMonteCarlo(_Changed, SequentialMonteCarlo):
     """Return the first particle instead of one drawn by weight."""
 
-    def step(self, decoding, state, verifier, choose):
-        moves, after = super().step(decoding, state, verifier, choose)
+    def changed(self, decoding, state, moves, after):
         rows = torch.arange(len(moves.source))
         first = torch.where(moves.done, rows // self.particles * self.particles, moves.source)
         length = torch.where(moves.done, decoding.lengths[first], moves.length)
         return moves._replace(source=first, length=length), after
 
 
-class SumWeightMonteCarlo(SequentialMonteCarlo):
+class SumWeightMonteCarlo(_Changed, SequentialMonteCarlo):
     """Return the sum of the weights instead of their mean."""
 
-    def step(self, decoding, state, verifier, choose):
-        moves, after = super().step(decoding, state, verifier, choose)
+    def changed(self, decoding, state, moves, after):
         more = torch.where(moves.done, math.log(self.particles), 0.0)
         return moves, after._replace(log_weight=after.log_weight + more)
 
@@ -461,30 +462,25 @@ class LateCountingRejection(CountingRejection):
 class UniformWeightedRejection(_Uniform, WeightedRejection): ...
 
 
-class UnvaluedRejection(WeightedRejection):
+class UnvaluedRejection(_Judged, WeightedRejection):
     """Omit the value of the sequence from its weight."""
 
-    def step(self, decoding, state, verifier, choose):
-        verdicts = Altered(
-            verifier, {"candidates": lambda *where: (verifier.candidates(*where) > 0).double()}
-        )
-        return super().step(decoding, state, verdicts, choose)
+    def judged(self, decoding, verifier):
+        return Altered(verifier, {"candidates": lambda *where: (verifier.candidates(*where) > 0).double()})
 
 
-class HalfParentGuided(ValueGuided):
+class HalfParentGuided(_Judged, ValueGuided):
     """Move up with half of the weight."""
 
-    def step(self, decoding, state, verifier, choose):
-        half = Altered(verifier, {"values": lambda rows: verifier.values(rows) / 2})
-        return super().step(decoding, state, half, choose)
+    def judged(self, decoding, verifier):
+        return Altered(verifier, {"values": lambda rows: verifier.values(rows) / 2})
 
 
-class BlindChildrenGuided(ValueGuided):
+class BlindChildrenGuided(_Judged, ValueGuided):
     """Move down by the oracle alone."""
 
-    def step(self, decoding, state, verifier, choose):
-        blind = Altered(verifier, {"children": lambda rows, support: support.double()})
-        return super().step(decoding, state, blind, choose)
+    def judged(self, decoding, verifier):
+        return Altered(verifier, {"children": lambda rows, support: support.double()})
 
 
 class UniformGuided(ValueGuided):
@@ -591,19 +587,17 @@ class OneWayMomentum(ValueGuided):
         return lifted, children
 
 
-class ForgetfulMomentum(ValueGuided):
+class ForgetfulMomentum(_Changed, ValueGuided):
     """Forget the current direction."""
 
-    def step(self, decoding, state, verifier, choose):
-        moves, after = super().step(decoding, state, verifier, choose)
+    def changed(self, decoding, state, moves, after):
         return moves, after._replace(up=torch.zeros_like(after.up))
 
 
-class EarlyStationary(StationaryValueGuided):
+class EarlyStationary(_Changed, StationaryValueGuided):
     """Restart with the remaining steps."""
 
-    def step(self, decoding, state, verifier, choose):
-        moves, after = super().step(decoding, state, verifier, choose)
+    def changed(self, decoding, state, moves, after):
         again = (after.steps < 0) & (state.steps == 0)
         return moves, after._replace(steps=torch.where(again, 1, after.steps))
 
@@ -615,19 +609,17 @@ class CreditingRejection(OutcomeRejection):
         return super()._accepted(rows, values.sqrt(), choose)
 
 
-class WeightlessActionLevel(ActionLevel):
+class WeightlessActionLevel(_Judged, ActionLevel):
     """Use the weights of masked decoding with verdicts."""
 
-    def step(self, decoding, state, verifier, choose):
-        ones = Altered(verifier, {"values": lambda rows: torch.ones(len(rows), dtype=torch.float64)})
-        return super().step(decoding, state, ones, choose)
+    def judged(self, decoding, verifier):
+        return Altered(verifier, {"values": lambda rows: torch.ones(len(rows), dtype=torch.float64)})
 
 
-class FirstCandidateGuided(BlockValueGuided):
+class FirstCandidateGuided(_Changed, BlockValueGuided):
     """Move down to the first candidate instead of the chosen one."""
 
-    def step(self, decoding, state, verifier, choose):
-        moves, after = super().step(decoding, state, verifier, choose)
+    def changed(self, decoding, state, moves, after):
         own = torch.arange(len(moves.source))
         first = own - own % self.candidates
         same = decoding.lengths[moves.source] == decoding.lengths[first]

@@ -17,16 +17,26 @@ RELEASED = [
 ]
 
 
-def backtracking_error(sampler, tree: RandomTree, prompt=(), **settings) -> float:
-    """Return the distance from Algorithm 1 in distribution and in expected calls."""
-    distribution = exact_distribution(sampler(**settings), tree.table(), tree.judges, prompt=prompt)
-    reference, queries = backtracking(tree, tree.judges, prompt=prompt, **settings)
+def error_of(sampler, reference, tree: RandomTree, prompt, settings) -> float:
+    """Return the distance from a reference in distribution and in expected calls."""
+    distribution = exact_distribution(sampler, tree.table(), tree.judges, prompt=prompt)
+    expected, queries = reference(tree, tree.judges, prompt=prompt, **settings)
     return max(
-        largest_difference(distribution.probabilities, reference),
+        largest_difference(distribution.probabilities, expected),
         abs(distribution.expected_calls - queries),
         distribution.failed,
         distribution.never_halts,
     )
+
+
+def backtracking_error(sampler, tree: RandomTree, prompt=(), **settings) -> float:
+    """Return the distance from Algorithm 1."""
+    return error_of(sampler(**settings), backtracking, tree, prompt, settings)
+
+
+def released_error(sampler, tree: RandomTree, prompt=(), **settings) -> float:
+    """Return the distance from the released code."""
+    return error_of(sampler.released(**settings), released_backtracking, tree, prompt, settings)
 
 
 @pytest.mark.parametrize("erase_prompt", [False, True])
@@ -36,18 +46,6 @@ def test_backtracking_from_a_prompt_equals_algorithm_1(tree, erase_prompt):
     for stride in (1, 2, 3):
         settings = {"quota": 2, "stride": stride, "erase_prompt": erase_prompt}
         assert backtracking_error(Backtracking, tree, prompt, **settings) < 1e-12
-
-
-def released_error(sampler, tree: RandomTree, prompt=(), **settings) -> float:
-    """Return the distance from the released code in distribution and in expected calls."""
-    distribution = exact_distribution(sampler.released(**settings), tree.table(), tree.judges, prompt=prompt)
-    reference, queries = released_backtracking(tree, tree.judges, prompt=prompt, **settings)
-    return max(
-        largest_difference(distribution.probabilities, reference),
-        abs(distribution.expected_calls - queries),
-        distribution.failed,
-        distribution.never_halts,
-    )
 
 
 @pytest.mark.parametrize("tree", TREES, ids=str)

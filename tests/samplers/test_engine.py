@@ -8,9 +8,8 @@ from typing import NamedTuple
 import pytest
 import torch
 
-from refusals import calls_without_expected_error
+from refusals import calls_without_expected_error, expect_error
 from trialogue.data.table import Table
-from trialogue.errors import InputError
 from trialogue.oracles import PrefixOracle
 from trialogue.samplers import (
     Ancestral,
@@ -234,8 +233,7 @@ def test_a_chain_with_too_many_states_is_rejected(distribution):
     arguments = (Rejection(), TREES[1].table(), TREES[1].allows)
     states = exact_distribution(*arguments).states
     distribution(*arguments, max_states=states)
-    with pytest.raises(InputError, match=f"max_states={states - 1}"):
-        distribution(*arguments, max_states=states - 1)
+    expect_error(f"max_states={states - 1}", distribution, *arguments, max_states=states - 1)
 
 
 class Mark(NamedTuple):
@@ -297,8 +295,7 @@ def test_an_oracle_without_a_possible_token_is_reported(sampler, weight):
         def next_log_probs(self, tokens, lengths):
             return torch.full((len(lengths), 2), weight).log()
 
-    with pytest.raises(InputError, match="probability zero"):
-        generate(Nothing(), sampler=sampler, verifier=lambda prefix: True)
+    expect_error("probability zero", generate, Nothing(), sampler=sampler, verifier=lambda prefix: True)
 
 
 class InvalidMoves(Ancestral):
@@ -319,8 +316,7 @@ class InvalidMoves(Ancestral):
     ids=str,
 )
 def test_moves_that_cannot_be_applied_are_rejected(wrong):
-    with pytest.raises(InputError, match=r"^moves=\(.*tokens of row 0"):
-        generate(COINS, sampler=InvalidMoves(**wrong), max_steps=9)
+    expect_error(r"^moves=\(.*tokens of row 0", generate, COINS, sampler=InvalidMoves(**wrong), max_steps=9)
 
 
 @pytest.mark.parametrize(("candidates", "queries"), [(1, 3), (4, 12)])

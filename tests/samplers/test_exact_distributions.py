@@ -10,6 +10,7 @@ from scipy.sparse import csr_array, eye_array
 from scipy.sparse.linalg import splu
 
 from mutants import samplers as mutants
+from refusals import expect_error
 from trialogue.data import Table
 from trialogue.errors import InputError
 from trialogue.oracles import PrefixOracle
@@ -275,8 +276,7 @@ def test_a_rare_end_keeps_all_probability_mass(sampler, chance):
     ],
 )
 def test_numbers_beyond_double_precision_are_rejected_in_one_line(call, message):
-    with pytest.raises(InputError, match=f"^{message}"):
-        call()
+    expect_error(f"^{message}", call)
 
 
 class UnderflowingOracle(PrefixOracle):

@@ -1,26 +1,35 @@
-"""Weighted samples: effective sample size, accepted mass and resampling."""
+"""Weighted samples: effective sample size, accepted mass, resampling, and conversion to `InferenceData`."""
 
 import math
+import sys
 from dataclasses import replace
 
 import pytest
 import torch
 
+from refusals import expect_error
+from samplers.chains.small_models import random_ising
 from samplers.reference_distributions import restricted
+from trialogue.data.potts.chain import PottsChain
 from trialogue.data.table import Table
-from trialogue.errors import InputError
 from trialogue.samplers import (
+    Gibbs,
     MaskedDecoding,
+    MaskedMetropolis,
+    Metropolis,
     SequentialMonteCarlo,
     WeightedRejection,
+    convergence,
     effective_sample_size,
     effective_sample_sizes,
     generate,
     log_accepted_masses,
     resampled,
+    run_chain,
 )
 from trialogue.testing.frequencies import l1_distance, weissman_radius
 from trialogue.testing.trees import RandomTree, viable
+from trialogue.verifiers import FunctionVerifier
 
 TREE = viable(RandomTree(95, vocab=3, horizon=3, eos=1))
 
@@ -52,8 +61,7 @@ def test_the_effective_sample_size_follows_kish(weights, size):
 
 @pytest.mark.parametrize("wrong", [math.nan, math.inf])
 def test_weights_that_are_not_numbers_are_rejected(wrong):
-    with pytest.raises(InputError, match=f"log_weights={wrong}"):
-        effective_sample_size(torch.tensor([0.0, wrong]))
+    expect_error(f"log_weights={wrong}", effective_sample_size, torch.tensor([0.0, wrong]))
 
 
 def test_each_prompt_has_its_own_effective_size_and_mass():
@@ -99,10 +107,8 @@ def test_a_prompt_without_weight_keeps_the_other_prompts():
 
 def test_samples_without_any_weight_are_rejected():
     samples = weighted([-math.inf, 0.0], [0, 1], [True, False])
-    with pytest.raises(InputError, match="log_weight=-inf: all samples have weight zero"):
-        resampled(samples)
-    with pytest.raises(InputError, match="num=0"):
-        resampled(samples, 0)
+    expect_error("log_weight=-inf: all samples have weight zero", resampled, samples)
+    expect_error("num=0", resampled, samples, 0)
 
 
 SAMPLERS = [
@@ -125,3 +131,65 @@ def test_resampled_sequences_have_the_restricted_distribution(sampler):
     # The bound is Hoeffding's inequality for the mean of weights between 0 and 1.
     mass = math.fsum(p for x, p in TREE.distribution().items() if TREE.allows(x))
     assert float(log_accepted_masses(run).exp()) == pytest.approx(mass, abs=math.sqrt(math.log(2e9) / 40_000))
+
+
+START = torch.zeros(3, 4, dtype=torch.int64)
+MODEL = random_ising(1, 4)
+
+
+def weighted_samples():
+    """Return samples of masked decoding of two fair coins that must not both be 1. The prefix 1 has weight 1/2."""
+    oracle = Table(torch.full((2, 2), 0.25))
+    verifier = FunctionVerifier(lambda prefix: sum(prefix) < 2)
+    return generate(oracle, sampler=MaskedDecoding(), verifier=verifier, num_samples=40, seed=1)
+
+
+def test_samples_of_chains_are_converted():
+    pytest.importorskip("arviz_base", reason="pip install 'trialogue[chains]'")
+    run = run_chain(MaskedMetropolis(), MODEL, start=START, steps=20, thin=2)
+    tree = run.to_inference_data()
+    assert tree.posterior.tokens.dims == ("chain", "draw", "site")
+    assert torch.equal(torch.from_numpy(tree.posterior.tokens.values), run.samples.transpose(0, 1))
+    assert torch.equal(torch.from_numpy(tree.sample_stats.energy.values), run.energies.T)
+    assert tree.posterior.attrs["acceptance"] == run.acceptance.tolist()
+    metropolis = run_chain(Metropolis(), MODEL, start=START, steps=20, thin=2).to_inference_data()
+    assert "tokens" in metropolis.posterior
+    assert "sample_stats" not in run_chain(Gibbs(), MODEL, start=START, steps=2, thin=1).to_inference_data()
+
+
+def test_weighted_samples_of_prefix_samplers_are_converted():
+    pytest.importorskip("arviz_base", reason="pip install 'trialogue[chains]'")
+    samples = weighted_samples()
+    stats = samples.to_inference_data().sample_stats
+    assert torch.equal(torch.from_numpy(stats.log_weight.values)[0], samples.log_weight)
+    assert len(set(stats.log_weight.values[0].round(9).tolist())) == 2
+    rejected = samples[:3]
+    rejected.accepted[1] = False
+    tree = rejected.to_inference_data()
+    assert tree.sample_stats.log_weight.values[0].tolist()[1] == -float("inf")
+    assert tree.posterior.tokens.dims == ("chain", "draw", "position")
+    assert tree.posterior.sizes["draw"] == 3
+    assert tree.posterior.length.values.tolist() == [rejected.lengths.tolist()]
+
+
+def test_a_run_without_samples_cannot_be_converted():
+    expect_error("pass `thin`", run_chain(Gibbs(), MODEL, start=START, steps=2).to_inference_data)
+
+
+@pytest.mark.parametrize(
+    ("module", "extra", "call"),
+    [
+        ("arviz_base", "chains", lambda: weighted_samples().to_inference_data()),
+        ("arviz_stats.base", "chains", lambda: convergence(torch.rand(8, 2))),
+        ("mpmath", "precise", lambda: PottsChain(1e3 * (1 - torch.eye(2))).correlation_length(30.0)),
+    ],
+)
+def test_a_missing_extra_is_reported(module, extra, call, monkeypatch):
+    monkeypatch.setitem(sys.modules, module, None)
+    caught = expect_error("", call)
+    hint = f"it is not installed: pip install 'trialogue[{extra}]'"
+    assert (caught.field, caught.value, caught.hint) == (
+        "package",
+        module.split(".")[0],
+        hint,
+    )

@@ -7,8 +7,8 @@ import torch
 
 from batches import AllChildrenVerifier, batch_of, prefixes_of
 from mutants import judges as mutants
+from refusals import expect_error
 from samplers.stateful_tree import ReadingVerifier, StoredContext, StoredTree
-from trialogue.errors import InputError
 from trialogue.samplers import MaskedDecoding, generate
 from trialogue.samplers.prefix.contract.judge import Judge
 from trialogue.testing.trees import RandomTree
@@ -144,5 +144,4 @@ def test_a_value_above_the_stated_maximum_is_rejected():
         lambda: judge.values(rows),
         lambda: judge.children(rows, torch.ones(4, 3, dtype=torch.bool)),
     ):
-        with pytest.raises(InputError, match=r"verifier=5\.0: the verifier declares most=1"):
-            call()
+        expect_error(r"verifier=5\.0: the verifier declares most=1", call)

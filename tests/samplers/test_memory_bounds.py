@@ -1,14 +1,19 @@
-"""Memory of a run: allocated for the tokens that can be written, and rejected if it does not fit."""
+"""Memory and time of a run: allocation, rejected sizes, and the clock of samples."""
+
+from types import SimpleNamespace
 
 import pytest
 import torch
 
+from refusals import expect_error
 from trialogue import generate, stream
 from trialogue.data import Table
 from trialogue.errors import InputError
 from trialogue.models.hub import memory
 from trialogue.samplers import Backtracking, Rejection
+from trialogue.samplers.prefix.engine import clock as clocks
 from trialogue.samplers.prefix.engine import run as engine
+from trialogue.samplers.prefix.engine.clock import Clock
 
 ENDLESS = Table(lambda _: (0.5, 0.5), 2)
 
@@ -48,10 +53,20 @@ def test_a_run_larger_than_memory_is_rejected_with_a_bound(monkeypatch):
         # The error reports the argument even if the steps limit the length further.
         with pytest.raises(InputError, match=r"^max_new_tokens=100000000000: needs .* Use at most \d+$"):
             run(ENDLESS, max_new_tokens=10**11, max_steps=10**10)
-        with pytest.raises(InputError, match=r"^max_new_tokens=1e|^max_new_tokens=1000"):
-            run(ENDLESS, max_new_tokens=10**30)
+        expect_error(r"^max_new_tokens=1e|^max_new_tokens=1000", run, ENDLESS, max_new_tokens=10**30)
 
 
 def test_small_runs_do_not_query_the_free_memory(monkeypatch):
     monkeypatch.setattr(memory, "free_memory", lambda: pytest.fail("looked"))
     assert generate(ENDLESS, max_new_tokens=3, num_samples=100).lengths.tolist() == [3] * 100
+
+
+def test_a_clock_divides_each_second_among_running_samples(monkeypatch):
+    times = iter([10.0, 14.0, 15.0, 21.0])
+    monkeypatch.setattr(clocks, "time", SimpleNamespace(perf_counter=lambda: next(times)))
+    clock = Clock()
+    clock.tick(4)
+    assert clock.seconds == 1
+    clock.tick(1)
+    assert clock.seconds == 2
+    assert clock.elapsed == 11

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from models.tiny_pretrained import tiny_oracle
+from refusals import expect_error
 from trialogue import generate, truncated
 from trialogue.data import Table
-from trialogue.errors import InputError
 from trialogue.randomness import numpy_generator
 from trialogue.samplers import (
     Ancestral,
@@ -268,9 +268,7 @@ def test_each_request_has_separate_stop_strings_and_parsers():
 )
 def test_invalid_requests_are_rejected_and_change_nothing(submit, field):
     run = OpenRun(ORACLE)
-    with pytest.raises(InputError) as error:
-        submit(run)
-    assert error.value.field == field
+    assert expect_error("", submit, run).field == field
     assert not run.busy
     assert not run._running.orders
 

@@ -1,11 +1,13 @@
-"""Oracles with state: the engine leaves no stale position, and results equal those without storage."""
+"""Oracles with state: no stale position, results without storage, and one application of the head per prefix."""
+
+from typing import ClassVar
 
 import pytest
 import torch
 
 from batches import batch_of
 from mutants import storage as mutants
-from samplers.stateful_tree import ReadingVerifier, StoredTree
+from samplers.stateful_tree import ReadingVerifier, StoredContext, StoredTree, prefix_of
 from trialogue.samplers import (
     Ancestral,
     Backtracking,
@@ -18,6 +20,7 @@ from trialogue.samplers import (
     truncated,
 )
 from trialogue.samplers.exact import exact_distribution
+from trialogue.samplers.prefix.batch import distribution_cache, shared_results, tree
 from trialogue.samplers.prefix.contract.moves import Moves
 from trialogue.testing.trees import RandomTree
 
@@ -147,3 +150,71 @@ def test_exact_distributions_of_stateful_oracles_equal_those_of_tables(sampler):
     plain = exact_distribution(sampler, tree.table(), tree.value)
     assert stored.probabilities == pytest.approx(plain.probabilities, abs=1e-13)
     assert stored.expected_calls == pytest.approx(plain.expected_calls)
+
+
+# The head maps a hidden state of 6 numbers to 9 tokens.
+# No prompt is a prefix of another one.
+SEPARATE_PROMPTS = [(0, 1), (1,), (0, 1)]
+SETTINGS = {"num_samples": 4, "max_steps": 200, "seed": 3}
+
+
+class CountedHead(StoredContext):
+    """A context that lists the prefixes to which the head was applied."""
+
+    applied: ClassVar[list[tuple[int, ...]]] = []
+
+    def log_probs(self, features):
+        type(self).applied += [prefix_of(row) for row in features.tolist()]
+        return super().log_probs(features)
+
+
+def run(oracle, sampler, value, **settings):
+    return generate(oracle, SEPARATE_PROMPTS, sampler=sampler, verifier=value, **SETTINGS, **settings)
+
+
+def test_distributions_stay_with_their_prefixes_after_a_removal(monkeypatch):
+    monkeypatch.setattr(tree, "_FIRST_NODES", 16)
+    prompts = [(one, other) for one in range(9) for other in range(9) if 2 not in (one, other)]
+    settings = {
+        "sampler": ValueGuided(lazy=False),
+        "verifier": WIDE_TREE.value,
+        "num_samples": 3,
+        "batch_size": 5,
+    }
+    expected = generate(WIDE_TREE.table(), prompts, **settings)
+    applied = []
+    for forget in (tree.NodeTree.forget, lambda *_: None):
+        monkeypatch.setattr(tree.NodeTree, "forget", forget)
+        CountedHead.applied = []
+        found = generate(StoredTree(WIDE_TREE, CountedHead), prompts, **settings)
+        assert found.sequences() == expected.sequences()
+        torch.testing.assert_close(found.log_prob, expected.log_prob)
+        applied.append(CountedHead.applied)
+    assert applied[0] == applied[1]
+
+
+@pytest.mark.parametrize(
+    "sampler",
+    [Rejection(), MaskedDecoding(), Backtracking(3, 2), SequentialMonteCarlo(4, 1.0), ValueGuided()],
+    ids=repr,
+)
+def test_the_head_is_applied_once_to_each_prefix(sampler):
+    value = WIDE_TREE.judges if isinstance(sampler, Rejection | Backtracking) else WIDE_TREE.value
+    CountedHead.applied = []
+    taken = run(StoredTree(WIDE_TREE, CountedHead), sampler, value)
+    assert len(CountedHead.applied) == len(set(CountedHead.applied)) < taken.total.queries
+
+
+def test_a_full_cache_removes_the_oldest_entries_first(monkeypatch):
+    monkeypatch.setattr(
+        shared_results,
+        "DistributionCache",
+        lambda tree, limit: distribution_cache.DistributionCache(
+            tree, limit, most_bytes=5 * WIDE_TREE.vocab * 8
+        ),
+    )
+    CountedHead.applied = []
+    sampler, value = ValueGuided(), WIDE_TREE.value
+    taken = run(StoredTree(WIDE_TREE, CountedHead), sampler, value, batch_size=2)
+    assert len(set(CountedHead.applied)) < len(CountedHead.applied) < taken.total.queries
+    assert taken.sequences() == run(WIDE_TREE.table(), sampler, value).sequences()

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from models.tiny_pretrained import tiny_oracle
+from refusals import expect_error
 from trialogue import generate, stream
 from trialogue.data import Table
 from trialogue.errors import InputError
@@ -120,15 +121,13 @@ def test_partial_texts_contain_no_part_of_a_stop_string():
     ],
 )
 def test_invalid_input_is_reported_before_the_first_sample(arguments, message):
-    with pytest.raises(InputError, match=message):
-        stream(COIN, **settings(**arguments))
+    expect_error(message, stream, COIN, **settings(**arguments))
 
 
 def test_two_loops_cannot_share_a_stream():
     samples = stream(COIN, **settings())
     next(iter(samples))
-    with pytest.raises(InputError, match="stream='in use': call stream again for another loop"):
-        next(iter(samples))
+    expect_error("stream='in use': call stream again for another loop", list, samples)
 
 
 def test_samples_can_be_indexed():
@@ -149,14 +148,12 @@ def test_samples_can_be_indexed():
     assert samples.parser is samples.parsers[0] is not None
     assert generate(COIN, **settings()).parser is None
     several = generate(oracle, ["the", "a"], **options | {"verifier": [verifier, None], "num_samples": 1})
-    with pytest.raises(InputError, match="parser=2: prompts have different verifiers; use `parsers`"):
-        _ = several.parser
+    expect_error("parser=2: prompts have different verifiers; use `parsers`", lambda: several.parser)
     assert samples[2:4].texts() == samples[[2, 3]].texts() == samples.texts()[2:4]
     assert samples[2:4].total.queries == int(samples.queries[2:4].sum())
     with pytest.raises(IndexError, match="sample index 12 is out of range for 12 samples"):
         samples[12]
-    with pytest.raises(InputError, match=r"index=\[99\]: use indices from 0 to 11"):
-        samples[[99]]
+    expect_error(r"index=\[99\]: use indices from 0 to 11", lambda: samples[[99]])
     with pytest.raises(InputError, match="parsed=None: the verifier does not define values"):
         _ = generate(oracle, ["the"], max_new_tokens=2)[0].parsed
 

@@ -1,12 +1,15 @@
-"""Comparison of truncation with a slow reference, token by token and with every sampler."""
+"""Truncation and the nucleus without sorting, compared with slow references, and truncation with every sampler."""
 
 import math
+from fractions import Fraction
+from functools import cache
 from itertools import product
 
 import pytest
 import torch
 
 from mutants import truncation as mutants
+from refusals import expect_error
 from samplers.reference_distributions import truncation
 from trialogue.data.table import Table
 from trialogue.errors import InputError
@@ -17,6 +20,7 @@ from trialogue.samplers import (
     generate,
     truncated,
 )
+from trialogue.samplers.nucleus import nucleus
 
 COINS = Table(lambda prefix: [0.5, 0.5], 2, max_length=3)
 
@@ -116,8 +120,7 @@ def test_two_truncations_are_joined_if_the_result_is_the_same():
 @pytest.mark.parametrize("inner", [{"top_p": 0.9}, {"min_p": 0.1}], ids=str)
 def test_truncations_that_cannot_be_joined_are_rejected(inner, outer):
     (name,) = outer
-    with pytest.raises(InputError, match=f"{name}=.*truncate once"):
-        truncated(truncated(COINS, **inner), **outer)
+    expect_error(f"{name}=.*truncate once", truncated, truncated(COINS, **inner), **outer)
     with pytest.raises(InputError, match="oracle='Endless': the model wraps a truncated model"):
         truncated(Endless(truncated(Table(lambda prefix: [0.5, 0.5], 2, eos=1), **inner)), **outer)
 
@@ -164,3 +167,74 @@ def largest_cut_difference(oracle: Truncated, fields: dict[str, float]) -> float
 def test_large_vocabularies_agree_with_the_definition():
     wrong = [cut for cut in LARGE_CUTS if largest_cut_difference(truncated(COINS, **cut), cut) >= 1e-9]
     assert not wrong
+
+
+NUCLEUS_VOCAB = 3000
+NUCLEUS_MASSES = (1e-9, 0.1, 0.5, 0.9, 0.95, 0.999)
+
+
+def distributions() -> torch.Tensor:
+    """Return flat and peaked distributions with many ties and with impossible tokens."""
+    draw = numpy_generator(0, "large distributions")
+    rows = [draw.normal(size=NUCLEUS_VOCAB) * scale for scale in (0.01, 1.0, 3.0, 8.0)]
+    rows += [draw.integers(0, 4, NUCLEUS_VOCAB) * scale for scale in (0.0, 1.0, 5.0)]
+    rows = [torch.tensor(row, dtype=torch.float32) for row in rows]
+    for row in rows[:3]:
+        rows.append(row.clone().index_fill_(0, torch.arange(0, NUCLEUS_VOCAB, 3), -math.inf))
+    return torch.stack(rows).log_softmax(-1)
+
+
+@cache
+def by_definition(row: int, top_p: float) -> list[int]:
+    """Return the tokens of a row's nucleus, from float weights that are summed exactly."""
+    distribution = distributions()[row]
+    weights = [Fraction(weight) for weight in (distribution - distribution.max()).exp().tolist()]
+    reach, total, kept = Fraction(top_p * float(sum(weights))), Fraction(0), []
+    for token in sorted(range(NUCLEUS_VOCAB), key=lambda token: (-weights[token], token)):
+        if total >= reach:
+            break
+        kept.append(token)
+        total += weights[token]
+    return sorted(kept)
+
+
+def count_differences(cut, top_p: float) -> int:
+    """Return the number of rows whose nucleus differs from the definition."""
+    return sum(
+        row.isfinite().nonzero()[:, 0].tolist() != by_definition(place, top_p)
+        for place, row in enumerate(cut(distributions(), top_p))
+    )
+
+
+@pytest.mark.parametrize("top_p", NUCLEUS_MASSES)
+def test_the_nucleus_agrees_with_the_definition(top_p):
+    assert count_differences(nucleus, top_p) == 0
+
+
+def _without_the_boundary(log_probs, top_p):
+    cut = nucleus(log_probs, top_p)
+    cut.scatter_(1, cut.masked_fill(~cut.isfinite(), math.inf).argmin(-1, keepdim=True), -math.inf)
+    return cut
+
+
+def _all_ties(log_probs, top_p):
+    cut = nucleus(log_probs, top_p)
+    smallest = log_probs.masked_fill(~cut.isfinite(), math.inf).amin(-1, keepdim=True)
+    return log_probs.masked_fill(log_probs < smallest, -math.inf)
+
+
+def _highest_tie(log_probs, top_p):
+    return nucleus(log_probs.flip(-1), top_p).flip(-1)
+
+
+@pytest.mark.parametrize("mutant", [_without_the_boundary, _all_ties, _highest_tie])
+def test_faulty_nuclei_are_detected(mutant):
+    assert sum(count_differences(mutant, top_p) for top_p in NUCLEUS_MASSES) > 0
+
+
+@pytest.mark.usefixtures("restored_threads")
+def test_threads_and_memory_layout_change_nothing():
+    many, expected = distributions().repeat(20, 1), nucleus(distributions(), 0.9)
+    torch.set_num_threads(4)
+    assert torch.equal(nucleus(many, 0.9), expected.repeat(20, 1))
+    assert torch.equal(nucleus(distributions().T.contiguous().T, 0.9), expected)

@@ -14,6 +14,7 @@ from unittest.mock import Mock
 import pytest
 
 from models.tiny_pretrained import tiny_oracle
+from refusals import expect_error
 from serving.loopback import KEY, Loopback, serving
 from trialogue import cli
 from trialogue.errors import InputError
@@ -256,18 +257,13 @@ def test_a_request_that_breaks_the_batch_fails_alone(monkeypatch, tmp_path):
 
 def test_settings_are_validated():
     for wrong in ({"model": None}, {"context": 1}, {"requests": 0}, {"rule": ("regex:a",)}):
-        with pytest.raises(InputError) as error:
-            Serving(**{"model": "tiny"} | wrong)
-        assert {error.value.field} == wrong.keys()
+        assert {expect_error("", Serving, **{"model": "tiny"} | wrong).field} == wrong.keys()
 
 
 def test_an_unavailable_address_is_reported():
-    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(InputError) as error:
-        open_socket(Address(port=taken.getsockname()[1]))
-    assert error.value.field == "port"
-    with pytest.raises(InputError) as error:
-        open_socket(Address(host="no such host"))
-    assert error.value.field == "host"
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        assert expect_error("", open_socket, Address(port=taken.getsockname()[1])).field == "port"
+    assert expect_error("", open_socket, Address(host="no such host")).field == "host"
 
 
 def test_missing_and_unknown_options_are_reported(capsys):

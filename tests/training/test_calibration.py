@@ -6,6 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from refusals import expect_error
 from trialogue.errors import InputError
 from trialogue.randomness import numpy_generator
 from trialogue.training.probes.calibration import (
@@ -68,7 +69,7 @@ def inverted(log_odds: Floats, labels: Labels, method: CalibrationMethod) -> Cal
 
 
 @pytest.mark.parametrize("check", [platt_is_exact, temperature_is_exact])
-def test_calibration_matches_closed_forms(check: Callable[[Fit], bool]) -> None:
+def test_calibration_matches_closed_forms(check):
     assert check(fit_calibration)
     assert not check(without_smoothing)
     assert not check(inverted)
@@ -77,7 +78,7 @@ def test_calibration_matches_closed_forms(check: Callable[[Fit], bool]) -> None:
         check(lambda log_odds, labels, method: fit_calibration(log_odds, 1 - labels, method))
 
 
-def test_separable_examples_have_a_finite_slope() -> None:
+def test_separable_examples_have_a_finite_slope():
     log_odds, labels = np.array([-3.0, -2.0, 2.0, 3.0]), np.array([0, 0, 1, 1])
     slope, _ = fit_calibration(log_odds, labels, "platt")
     assert 0 < slope < 1
@@ -87,7 +88,7 @@ def test_separable_examples_have_a_finite_slope() -> None:
 
 @pytest.mark.parametrize("count", [19, 20, 99, 100, 437])
 @pytest.mark.parametrize("rate", [0.05, 0.1, 0.5])
-def test_threshold_guarantee_is_exact(count: int, rate: float) -> None:
+def test_threshold_guarantee_is_exact(count, rate):
     """Check the mean rejection rate when each of n + 1 exchangeable values is left out in turn."""
     values = np.sort(numpy_generator(count, "values").random(count + 1))
 
@@ -108,7 +109,7 @@ def test_threshold_guarantee_is_exact(count: int, rate: float) -> None:
     assert share(lambda others: float(np.sort(others)[rejected])) > rate
 
 
-def test_metrics_match_scikit_learn() -> None:
+def test_metrics_match_scikit_learn():
     metrics = pytest.importorskip("sklearn.metrics")
     for seed in range(20):
         draw = numpy_generator(seed, "scores")
@@ -125,7 +126,7 @@ def test_metrics_match_scikit_learn() -> None:
         assert youden_threshold(probabilities, labels) == thresholds[1:][best]
 
 
-def test_metrics_match_a_hand_calculation() -> None:
+def test_metrics_match_a_hand_calculation():
     probabilities = np.array([0.1, 0.25, 0.6, 0.9, 0.9])
     labels = np.array([0, 1, 0, 1, 1])
     numbers = verifier_numbers(probabilities, labels, 0.25, 1 - probabilities)
@@ -141,10 +142,8 @@ def test_metrics_match_a_hand_calculation() -> None:
     assert numbers.detections.value == 0.5
 
 
-def test_invalid_input_is_rejected() -> None:
+def test_invalid_input_is_rejected():
     p, labels = np.array([0.2, 0.4, 0.6]), np.array([0, 1, 1])
     for labels_missing, word in (([0, 0, 0], "correct"), ([1, 1, 1], "erroneous")):
-        with pytest.raises(InputError, match=f"no {word} example"):
-            fit_calibration(p, np.array(labels_missing))
-    with pytest.raises(InputError, match=r"use at least 0\.3333"):
-        rejection_threshold(p, labels, 0.3)
+        expect_error(f"no {word} example", fit_calibration, p, np.array(labels_missing))
+    expect_error(r"use at least 0\.3333", rejection_threshold, p, labels, 0.3)

@@ -3,13 +3,13 @@
 import json
 import math
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import torch
 from test_loop import RECIPE, batches, killed_before, network
 from torch import Tensor
 
+from refusals import expect_error
 from trialogue.data import ManyBody, Table
 from trialogue.errors import InputError
 from trialogue.models import Transformer, TransformerConfig
@@ -57,7 +57,7 @@ def before(site: int) -> list[int]:
     return list(range(site))
 
 
-def test_fixed_context_model_skips_the_first_tokens() -> None:
+def test_fixed_context_model_skips_the_first_tokens():
     model = AttentionOnly(AttentionOnlyConfig(vocab_size=3, context=2, width=4, heads=2, head_width=2))
     scores = token_scores(model, TOKENS)
     assert scores.scored.tolist() == [[False, False, True, True]] * len(TOKENS)
@@ -69,7 +69,7 @@ def test_fixed_context_model_skips_the_first_tokens() -> None:
         token_scores(model, TOKENS[:, :2])
 
 
-def test_masked_losses_match_the_conditionals() -> None:
+def test_masked_losses_match_the_conditionals():
     losses, right = expected(TOKENS, 0, others)
     scores = token_scores(MODEL, TOKENS)
     torch.testing.assert_close(scores.losses, losses, rtol=1e-11, atol=1e-11)
@@ -87,7 +87,7 @@ def test_masked_losses_match_the_conditionals() -> None:
     assert partial.whole().loss == pytest.approx(losses[selected].mean().item(), abs=1e-11)
 
 
-def test_causal_losses_match_the_conditionals_after_the_first_token() -> None:
+def test_causal_losses_match_the_conditionals_after_the_first_token():
     joint = (-MODEL.energy(whole_sequences(3, 4))).softmax(0).view(3, 3, 3, 3)
     losses, right = expected(TOKENS, 1, before)
     scores = token_scores(Table(joint.numpy()), TOKENS)
@@ -96,7 +96,7 @@ def test_causal_losses_match_the_conditionals_after_the_first_token() -> None:
     assert torch.equal(scores.right, right)
 
 
-def test_transformer_losses_in_one_pass_match_step_by_step_losses(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_transformer_losses_in_one_pass_match_step_by_step_losses(monkeypatch):
     model = Transformer(TransformerConfig(vocab_size=3, max_length=6), seed=3).eval()
     tokens = batches(0)
     scores = token_scores(model, tokens)
@@ -114,7 +114,7 @@ def test_transformer_losses_in_one_pass_match_step_by_step_losses(monkeypatch: p
 
 
 @pytest.mark.parametrize("kind", ["transformer", "factored"])
-def test_masked_tokens_are_scored_separately(kind: str) -> None:
+def test_masked_tokens_are_scored_separately(kind):
     shape = TransformerConfig(vocab_size=3, max_length=6, causal=False)
     factored = FactoredAttentionConfig(vocab_size=3, sites=6, layers=2)
     model = Transformer(shape, 1).eval() if kind == "transformer" else FactoredAttention(factored, 1)
@@ -138,7 +138,7 @@ def test_masked_tokens_are_scored_separately(kind: str) -> None:
         assert (wrong - scores.losses).abs().max() > 1e-3
 
 
-def test_sampled_tokens_are_reproducible() -> None:
+def test_sampled_tokens_are_reproducible():
     tokens = TOKENS.repeat(3, 1)
     one, again = corpus_score(MODEL, tokens, 0.5, 1), corpus_score(MODEL, tokens, 0.5, 1)
     assert one == again
@@ -147,7 +147,7 @@ def test_sampled_tokens_are_reproducible() -> None:
     assert one.loss == pytest.approx(corpus_score(MODEL, tokens).loss, abs=6 * one.error)
 
 
-def test_losses_are_recorded_during_training(tmp_path: Path) -> None:
+def test_losses_are_recorded_during_training(tmp_path):
     corpora = {"seen": batches(0), "uniform": torch.randint(0, 3, (8, 6), generator=generator(0, "uniform"))}
 
     def follow(name: str, of: Callable[[int], Tensor] = batches) -> CorpusLosses:
@@ -181,15 +181,12 @@ BAD: list[tuple[str, Callable[[], object]]] = [
 ]
 
 
-def test_invalid_input_is_rejected() -> None:
+def test_invalid_input_is_rejected():
     for field, call in BAD:
-        with pytest.raises(InputError) as error:
-            call()
-        assert error.value.field == field
+        assert expect_error("", call).field == field
 
 
-def test_file_of_another_kind_is_rejected(tmp_path: Path) -> None:
+def test_file_of_another_kind_is_rejected(tmp_path):
     path = tmp_path / "losses.jsonl"
     path.write_text("no losses\n")
-    with pytest.raises(InputError, match="the file is not a list of corpus losses"):
-        CorpusLosses({"text": TOKENS}, (0,), path=path)
+    expect_error("the file is not a list of corpus losses", CorpusLosses, {"text": TOKENS}, (0,), path=path)

@@ -1,6 +1,11 @@
+"""Training: bit-for-bit resumption, schedules, logs, and memory that is kept during a run."""
+
 import dataclasses
 import os
+import platform
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,11 +14,14 @@ import pytest
 import torch
 from torch import Tensor
 
+from refusals import expect_error
 from training.plain_loop import Plain
 from trialogue.errors import InputError
 from trialogue.models import Transformer, TransformerConfig
 from trialogue.randomness import generator
 from trialogue.training import TrainingConfig, TrainingResult, loop, next_token_loss, train
+from trialogue.training.running import allocation
+from trialogue.training.running.allocation import kept_memory
 
 RECIPE = TrainingConfig(
     steps=20, batch_size=8, warmup_steps=5, ema="power", learning_rate=1e-2, checkpoint_every=3, log_every=2
@@ -75,7 +83,7 @@ def results_differ(one: TrainingResult, other: TrainingResult) -> bool:
     ("ema", "kill"),
     [("none", killed_before(10)), ("constant", stop_before(10, False)), ("power", stop_before(10, True))],
 )
-def test_interrupted_run_resumes_bit_for_bit(ema: str, kill: Callable[[int], Tensor], tmp_path: Path) -> None:
+def test_interrupted_run_resumes_bit_for_bit(ema, kill, tmp_path):
     whole = run(ema=ema)
     with pytest.raises((KeyboardInterrupt, SystemExit)):
         run(tmp_path, kill, ema=ema)
@@ -86,9 +94,7 @@ def test_interrupted_run_resumes_bit_for_bit(ema: str, kill: Callable[[int], Ten
 
 
 @pytest.mark.parametrize("part", ["averages", "moments", "randomness"])
-def test_check_rejects_incomplete_restores(
-    part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_check_rejects_incomplete_restores(part, tmp_path, monkeypatch):
     whole = run()
     with pytest.raises(SystemExit):
         run(tmp_path, killed_before(10))
@@ -116,7 +122,7 @@ GOLDEN = [
 ]  # fmt: skip
 
 
-def test_first_steps_match_stored_losses() -> None:
+def test_first_steps_match_stored_losses():
     losses = train(network(), batches, RECIPE, progress=False).losses
     golden = torch.tensor(GOLDEN)
     torch.testing.assert_close(losses, golden, atol=2e-3, rtol=0)
@@ -124,7 +130,7 @@ def test_first_steps_match_stored_losses() -> None:
 
 @pytest.mark.parametrize("ema", ["none", "constant", "power"])
 @pytest.mark.parametrize("clip", [None, 0.1])
-def test_training_matches_a_plain_loop_bit_for_bit(ema: str, clip: float | None) -> None:
+def test_training_matches_a_plain_loop_bit_for_bit(ema, clip):
     fields = vars(RECIPE) | {"ema": ema, "gradient_clip": clip, "bf16": False}
     config = TrainingConfig(**fields)  # type: ignore[arg-type]
     result = train(network(), batches, config, loss=noisy_loss, progress=False)
@@ -134,7 +140,7 @@ def test_training_matches_a_plain_loop_bit_for_bit(ema: str, clip: float | None)
     assert not plain.equals(other.losses, other.model, averaged=ema != "none")
 
 
-def test_global_generator_is_unchanged_and_seed_matters() -> None:
+def test_global_generator_is_unchanged_and_seed_matters():
     before = torch.get_rng_state()
     first = run()
     assert torch.equal(torch.get_rng_state(), before)
@@ -142,7 +148,7 @@ def test_global_generator_is_unchanged_and_seed_matters() -> None:
     assert results_differ(first, run(seed=1))
 
 
-def test_cpu_training_retains_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cpu_training_retains_memory(monkeypatch):
     events: list[str] = []
 
     @contextmanager
@@ -160,7 +166,7 @@ def test_cpu_training_retains_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     assert events == ["kept", "given back"]
 
 
-def test_learning_rate_schedules() -> None:
+def test_learning_rate_schedules():
     def rates(schedule: str) -> list[float]:
         fields = {"steps": 6, "batch_size": 1, "warmup_steps": 2, "learning_rate": 1.0, "schedule": schedule}
         config = TrainingConfig(**fields)  # type: ignore[arg-type]
@@ -175,14 +181,14 @@ def test_learning_rate_schedules() -> None:
     assert config.ema_decay_at(10**5) == pytest.approx(0.999)
 
 
-def test_bf16_training_has_float32_weights() -> None:
+def test_bf16_training_has_float32_weights():
     result = train(network(), batches, TrainingConfig(**vars(RECIPE) | {"bf16": True}), progress=False)
     exact = train(network(), batches, RECIPE, progress=False)
     assert next(result.model.parameters()).dtype == torch.float32
     assert 0 < (result.losses - exact.losses).abs().max() < 0.02
 
 
-def test_tensorboard_logs_are_optional(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tensorboard_logs_are_optional(tmp_path, monkeypatch):
     event_accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     losses = train(network(), batches, RECIPE, tensorboard_dir=tmp_path, progress=False).losses
     events = event_accumulator.EventAccumulator(str(tmp_path)).Reload()
@@ -194,10 +200,45 @@ def test_tensorboard_logs_are_optional(tmp_path: Path, monkeypatch: pytest.Monke
         train(network(), batches, RECIPE, tensorboard_dir=tmp_path, progress=False)
 
 
-def test_wrong_batch_and_diverging_loss_are_rejected() -> None:
-    with pytest.raises(InputError, match="batch_size=8 rows"):
-        run(batches=lambda step: batches(step)[:5])
+def test_wrong_batch_and_diverging_loss_are_rejected():
+    expect_error("batch_size=8 rows", run, batches=lambda step: batches(step)[:5])
     with pytest.raises(InputError, match="lower the learning rate"):
         train(
             network(), batches, RECIPE, progress=False, loss=lambda m, x: next_token_loss(m, x) * float("nan")
         )
+
+
+SCRIPT = """
+import os
+from pathlib import Path
+import torch
+from trialogue.training.running.allocation import kept_memory
+
+def resident():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+torch.ones(2**24)
+before = resident()
+with kept_memory() as is_supported:
+    torch.ones(2**24)
+    inside = resident() - before
+after = resident() - before
+torch.ones(2**24)
+print(is_supported, inside > 2**25, after < 2**25, resident() - before < 2**25)
+"""
+"""Script that allocates and frees 64 MiB and prints whether the resident memory changes as expected."""
+
+
+@pytest.mark.skipif(
+    platform.libc_ver()[0] != "glibc" or not Path("/proc/self/statm").exists(),
+    reason="requires glibc and Linux",
+)
+def test_freed_memory_is_retained_inside_the_context():
+    process = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True)
+    assert process.stdout.split() == ["True"] * 4
+
+
+def test_other_c_libraries_are_not_changed(monkeypatch):
+    monkeypatch.setattr(allocation.ctypes, "CDLL", lambda _: object())
+    with kept_memory() as is_supported:
+        assert not is_supported

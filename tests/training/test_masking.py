@@ -92,17 +92,17 @@ def _shifted(model: MaskReader, inputs: Tensor, tokens: Tensor, chosen: Tensor) 
     return masked_token_loss(model, inputs, tokens.roll(1, 1), chosen)
 
 
-def test_minimiser_has_the_conditionals_of_every_mask() -> None:
+def test_minimiser_has_the_conditionals_of_every_mask():
     model = trained(every_pair, 7 * 16, masked_token_loss, 400)
     assert largest_error(model, (1, 2, 3)) < 0.02
 
 
 @pytest.mark.parametrize("mutant", [_at_visible_tokens, _without_masks, _shifted])
-def test_check_rejects_mutants(mutant: Loss) -> None:
+def test_check_rejects_mutants(mutant):
     assert largest_error(trained(every_pair, 7 * 16, mutant, 100), (1, 2, 3)) > 0.1
 
 
-def test_loss_is_the_mean_over_chosen_tokens() -> None:
+def test_loss_is_the_mean_over_chosen_tokens():
     model = network()
     inputs, tokens, chosen = every_pair(0)
     logits = model(inputs)[:, :, :2]
@@ -111,14 +111,14 @@ def test_loss_is_the_mean_over_chosen_tokens() -> None:
     assert masked_token_loss(model, inputs, tokens, torch.zeros_like(chosen)).item() == 0
 
 
-def test_float64_network_has_float64_loss() -> None:
+def test_float64_network_has_float64_loss():
     model = FactoredAttention(FactoredAttentionConfig(vocab_size=2, sites=3)).double()
     batches = masked_batches(SEQUENCES, model, CyclicMasks(), batch_size=4)
     assert masked_token_loss(model, *batches(0)).dtype == torch.float64
     assert masked_token_loss(network().bfloat16(), *every_pair(0)).dtype == torch.float32
 
 
-def test_uniform_masks_are_equally_likely() -> None:
+def test_uniform_masks_are_equally_likely():
     """Test 6000 samples of 2 out of 4 sites, and reject a distribution that prefers the first sites."""
 
     def p_value(masks: Tensor) -> float:
@@ -134,7 +134,7 @@ def test_uniform_masks_are_equally_likely() -> None:
     assert p_value(biased) < 1e-6
 
 
-def test_mask_distributions_have_the_right_frequencies() -> None:
+def test_mask_distributions_have_the_right_frequencies():
     independent = IndependentMasks(0.15).masks(4000, 10, 3, 0)
     assert float(independent.double().mean()) == pytest.approx(0.15, abs=0.01)  # 5 standard errors
     both = (independent[:, 0] & independent[:, 1]).double().mean()
@@ -150,7 +150,7 @@ def test_mask_distributions_have_the_right_frequencies() -> None:
     assert cyclic.nonzero()[:, 2].tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 0, 0, 1, 1]
 
 
-def test_replacement_frequencies() -> None:
+def test_replacement_frequencies():
     tokens = torch.randint(0, 5, (2000, 20), generator=generator(0))
     chosen = torch.rand(2000, 20, generator=generator(1)) < 0.5
     inputs = BERT.replaced(tokens, chosen, mask=7, vocab_size=5, seed=0, step=0)
@@ -163,7 +163,7 @@ def test_replacement_frequencies() -> None:
     assert torch.equal(MASK.replaced(tokens, chosen, 7, 5, 0, 0), tokens.masked_fill(chosen, 7))
 
 
-def test_batches_are_a_function_of_seed_and_step() -> None:
+def test_batches_are_a_function_of_seed_and_step():
     first, again, other = (
         masked_batches(SEQUENCES, network(), UniformMasks(1), batch_size=32, replacement=BERT, seed=seed)
         for seed in (0, 0, 1)
@@ -179,7 +179,7 @@ def test_batches_are_a_function_of_seed_and_step() -> None:
     assert chosen.view(2, 3, 3).sum(1).unique().tolist() == [1]
 
 
-def test_masks_and_replacements_use_separate_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_masks_and_replacements_use_separate_streams(monkeypatch):
     """With a common stream, masks and replacements would be correlated."""
     names = set()
     original = masking.generator

@@ -9,6 +9,7 @@ import torch
 from test_loop import RECIPE, batches, killed_before, network, noisy_loss, results_differ
 from torch import Tensor
 
+from refusals import expect_error
 from training.plain_loop import Plain, adamw
 from trialogue.errors import InputError
 from trialogue.training import OptimizerFactory, TrainingConfig, TrainingResult, train
@@ -102,7 +103,7 @@ def run(
 
 
 @pytest.mark.parametrize("name", NAMED)
-def test_named_optimizer_matches_torch(name: str) -> None:
+def test_named_optimizer_matches_torch(name):
     fields, optimizer = NAMED[name]
     config = dataclasses.replace(CONFIG, **(fields or {"optimizer": name}))
     result = run(config)
@@ -126,7 +127,7 @@ OWN: dict[str, OptimizerFactory] = {
 
 
 @pytest.mark.parametrize("name", [*NAMED, *OWN])
-def test_every_optimizer_resumes_bit_for_bit(name: str, tmp_path: Path) -> None:
+def test_every_optimizer_resumes_bit_for_bit(name, tmp_path):
     fields = NAMED[name][0] or {"optimizer": name} if name in NAMED else {}
     config = dataclasses.replace(CONFIG, **fields)
     whole = run(config, None, OWN.get(name))
@@ -137,7 +138,7 @@ def test_every_optimizer_resumes_bit_for_bit(name: str, tmp_path: Path) -> None:
     assert not results_differ(whole, resumed)
 
 
-def test_check_rejects_restores_without_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_rejects_restores_without_numbers(tmp_path, monkeypatch):
     whole = run(optimizer=Counting)
     monkeypatch.setattr(training_state, "_PLAIN", (str, int))
     with pytest.raises(SystemExit):
@@ -145,7 +146,7 @@ def test_check_rejects_restores_without_numbers(tmp_path: Path, monkeypatch: pyt
     assert results_differ(whole, run(CONFIG, tmp_path, Counting))
 
 
-def test_parameter_groups_have_separate_peak_rates() -> None:
+def test_parameter_groups_have_separate_peak_rates():
     seen: list[list[float]] = []
 
     class Seen(torch.optim.SGD):
@@ -163,18 +164,16 @@ def test_parameter_groups_have_separate_peak_rates() -> None:
         assert second == pytest.approx(0.02 * share)
 
 
-def test_checkpoint_of_another_optimizer_is_rejected(tmp_path: Path) -> None:
+def test_checkpoint_of_another_optimizer_is_rejected(tmp_path):
     run(CONFIG, tmp_path)
     with pytest.raises(InputError, match="optimizer='adamw', this run has 'sgd'"):
         run(dataclasses.replace(CONFIG, optimizer="sgd"), tmp_path)
-    with pytest.raises(InputError, match="optimizer="):
-        run(CONFIG, tmp_path, partial(torch.optim.AdamW, lr=CONFIG.learning_rate))
+    expect_error("optimizer=", run, CONFIG, tmp_path, partial(torch.optim.AdamW, lr=CONFIG.learning_rate))
     run(CONFIG, tmp_path / "own", partial(torch.optim.SGD, lr=0.1, momentum=0.5))
-    with pytest.raises(InputError, match="optimizer="):
-        run(CONFIG, tmp_path / "own", partial(torch.optim.SGD, lr=0.1, momentum=0.6))
+    expect_error("optimizer=", run, CONFIG, tmp_path / "own", partial(torch.optim.SGD, lr=0.1, momentum=0.6))
 
 
-def test_unusable_optimizer_is_rejected(tmp_path: Path) -> None:
+def test_unusable_optimizer_is_rejected(tmp_path):
     factories: list[tuple[Any, str]] = [
         (lambda parameters: None, "torch.optim.Optimizer"),
         (lambda _: torch.optim.SGD([torch.zeros(2, requires_grad=True)]), "contains other tensors"),
@@ -182,5 +181,4 @@ def test_unusable_optimizer_is_rejected(tmp_path: Path) -> None:
         (Secretive, "'secret' is a list"),
     ]
     for number, (factory, words) in enumerate(factories):
-        with pytest.raises(InputError, match=words):
-            run(CONFIG, tmp_path / str(number), factory)
+        expect_error(words, run, CONFIG, tmp_path / str(number), factory)

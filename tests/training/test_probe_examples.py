@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import pytest
 import torch
@@ -10,6 +9,7 @@ from tokenizers import Tokenizer, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from models.tiny_pretrained import tiny_tokenizer
+from refusals import expect_error
 from trialogue.errors import InputError
 from trialogue.models.tokenization import Tokenization
 from trialogue.training.probes.probe_examples import (
@@ -60,9 +60,7 @@ def prefixes_are_correct(make: Make, tokenization: Tokenization, prompt: str | N
 
 @pytest.mark.parametrize("prompt", ["a list:", "", None])
 @pytest.mark.parametrize("tokenization", [TOKENIZATION, spacing()], ids=["plain", "spacing"])
-def test_wrong_token_is_the_first_token_with_the_error(
-    tokenization: Tokenization, prompt: str | None
-) -> None:
+def test_wrong_token_is_the_first_token_with_the_error(tokenization, prompt):
     assert prefixes_are_correct(prefix_examples, tokenization, prompt)
 
     def shifted(texts: Sequence[LabelledText], tokenization: Tokenization, **settings: int) -> ProbeExamples:
@@ -87,7 +85,7 @@ def test_wrong_token_is_the_first_token_with_the_error(
     assert not prefixes_are_correct(by_character, tokenization, prompt)
 
 
-def test_correct_prefixes_are_in_the_completion_and_reproducible() -> None:
+def test_correct_prefixes_are_in_the_completion_and_reproducible():
     begin = len(TOKENIZATION.encode("a list:"))
     whole = len(prefix_examples([labelled(label=1)], TOKENIZATION).sequences[0])
     seen = set()
@@ -102,14 +100,14 @@ def test_correct_prefixes_are_in_the_completion_and_reproducible() -> None:
     assert seen == set(range(begin + 1, whole + 1))
 
 
-def test_error_in_the_first_token_has_no_correct_prefix() -> None:
+def test_error_in_the_first_token_has_no_correct_prefix():
     examples = prefix_examples([labelled(error=0), labelled(label=0)], TOKENIZATION)
     assert examples.labels.tolist() == [0, 0]
     assert examples.text.tolist() == [0, 1]
     assert examples.lengths[0] == [len(TOKENIZATION.encode("a list:")) + 1]
 
 
-def test_end_of_sequence_can_be_wrong_or_correct() -> None:
+def test_end_of_sequence_can_be_wrong_or_correct():
     eos = TOKENIZATION.eos
     wrong = prefix_examples([labelled(error=len(TEXT))], TOKENIZATION, eos=True, correct_prefixes=99)
     assert wrong.sequences[0][-1] == eos
@@ -119,11 +117,10 @@ def test_end_of_sequence_can_be_wrong_or_correct() -> None:
     )
     assert all(sequence[-1] == eos for sequence in complete_examples.sequences)
     assert set(complete_examples.labels.tolist()) == {1}
-    with pytest.raises(InputError, match="after the last token; use eos"):
-        prefix_examples([labelled(error=len(TEXT))], TOKENIZATION)
+    expect_error("after the last token; use eos", prefix_examples, [labelled(error=len(TEXT))], TOKENIZATION)
 
 
-def test_chat_template_is_applied_to_prompts() -> None:
+def test_chat_template_is_applied_to_prompts():
     (sequence,) = prefix_examples([labelled(label=1)], TOKENIZATION, chat=True).sequences
     chat = TOKENIZATION.chat("a list:")
     assert sequence[: len(chat)] == chat
@@ -132,11 +129,10 @@ def test_chat_template_is_applied_to_prompts() -> None:
         prefix_examples([labelled(prompt=None, label=1)], TOKENIZATION, chat=True)
 
 
-def test_unusable_texts_are_rejected() -> None:
+def test_unusable_texts_are_rejected():
     with pytest.raises(InputError, match=r"file line 1: tokens=.*reads at most 5 tokens"):
         prefix_examples([labelled(label=1)], TOKENIZATION, max_length=5)
-    with pytest.raises(InputError, match="no token"):
-        prefix_examples([labelled("", label=1)], TOKENIZATION)
+    expect_error("no token", prefix_examples, [labelled("", label=1)], TOKENIZATION)
     with pytest.raises(InputError, match="does not reproduce this text"):
         prefix_examples([labelled("cat</s>sat", error=1)], TOKENIZATION)
     assert len(prefix_examples([labelled("cat</s>sat", label=1)], TOKENIZATION).labels) == 1
@@ -172,7 +168,7 @@ def splits_are_disjoint(cut: Cut, by: str) -> bool:
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("by", ["text", "prompt"])
-def test_no_text_is_in_two_splits_and_each_example_is_in_one(by: str, seed: int) -> None:
+def test_no_text_is_in_two_splits_and_each_example_is_in_one(by, seed):
     assert splits_are_disjoint(
         lambda given, examples: split_examples(given, examples, by=by, seed=seed),  # type: ignore[arg-type]
         by,
@@ -195,7 +191,7 @@ def test_no_text_is_in_two_splits_and_each_example_is_in_one(by: str, seed: int)
     assert not splits_are_disjoint(by_line, by)
 
 
-def test_splits_have_the_right_sizes_and_both_classes() -> None:
+def test_splits_have_the_right_sizes_and_both_classes():
     given = [labelled(str(index), error=0 if index < 100 else None) for index in range(300)]
     examples = prefix_examples(given, TOKENIZATION)
     split = split_examples(given, examples, validation=0.2, test=0.1)
@@ -205,11 +201,10 @@ def test_splits_have_the_right_sizes_and_both_classes() -> None:
     assert split.test.tolist() != other.test.tolist()
 
 
-def test_missing_class_is_rejected() -> None:
+def test_missing_class_is_rejected():
     for label, word in ((1, "erroneous examples=0"), (0, "correct examples=0")):
         given = [labelled(str(index), label=label) for index in range(20)]
-        with pytest.raises(InputError, match=word):
-            split_examples(given, prefix_examples(given, TOKENIZATION))
+        expect_error(word, split_examples, given, prefix_examples(given, TOKENIZATION))
     given = [labelled(str(index), label=int(index > 2)) for index in range(20)]
     with pytest.raises(InputError, match=r"erroneous examples=3: .* the selection split"):
         split_examples(given, prefix_examples(given, TOKENIZATION))
@@ -217,7 +212,7 @@ def test_missing_class_is_rejected() -> None:
         split_examples(given, prefix_examples(given, TOKENIZATION), validation=0.6, test=0.5)
 
 
-def test_lines_of_every_kind_are_read(tmp_path: Path) -> None:
+def test_lines_of_every_kind_are_read(tmp_path):
     path = tmp_path / "texts.jsonl"
     lines = [
         {"prompt": "p", "completion": "café", "error": 3, "more": [1]},
@@ -254,18 +249,14 @@ BAD = [
 ]
 
 
-def test_invalid_line_is_rejected_with_its_number(tmp_path: Path) -> None:
+def test_invalid_line_is_rejected_with_its_number(tmp_path):
     path = tmp_path / "texts.jsonl"
     for line, words in BAD:
         path.write_bytes(b'{"text": "fine", "label": 1}\n' + line + b"\n")
-        with pytest.raises(InputError, match=words) as caught:
-            read_labelled_texts(path)
-        assert "texts.jsonl line 2" in str(caught.value)
+        assert "texts.jsonl line 2" in str(expect_error(words, read_labelled_texts, path))
 
 
-def test_file_without_texts_is_rejected(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cannot be read"):
-        read_labelled_texts(tmp_path / "none.jsonl")
+def test_file_without_texts_is_rejected(tmp_path):
+    expect_error("cannot be read", read_labelled_texts, tmp_path / "none.jsonl")
     (tmp_path / "empty.jsonl").write_text("\n")
-    with pytest.raises(InputError, match="contains no texts"):
-        read_labelled_texts(tmp_path / "empty.jsonl")
+    expect_error("contains no texts", read_labelled_texts, tmp_path / "empty.jsonl")

@@ -2,7 +2,6 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,8 +9,8 @@ import torch
 from test_loop import RECIPE, batches, network, noisy_loss
 from torch import Tensor
 
+from refusals import expect_error
 from training.tied_network import Tied, TiedConfig, tied_loss
-from trialogue.errors import InputError
 from trialogue.models import Transformer, TransformerConfig
 from trialogue.randomness import generator
 from trialogue.training import (
@@ -63,7 +62,7 @@ def equal(one: torch.nn.Module, other: torch.nn.Module) -> bool:
     return all(torch.equal(a, b) for a, b in zip(one.parameters(), other.parameters(), strict=True))
 
 
-def test_cached_network_matches_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cached_network_matches_training(tmp_path, monkeypatch):
     plain = train(network(), lambda step: batches(5 + step), RECIPE, loss=noisy_loss, progress=False)
     first = trained(recipe(), tmp_path)
     monkeypatch.setitem(globals(), "KILLED_AT", set(range(20)))
@@ -83,12 +82,12 @@ def test_cached_network_matches_training(tmp_path: Path, monkeypatch: pytest.Mon
         trained(recipe(seed=1), tmp_path)
 
 
-def test_recipe_can_end_early(tmp_path: Path) -> None:
+def test_recipe_can_end_early(tmp_path):
     assert len(trained(recipe(until=AfterSteps(5)), tmp_path).losses) == 5
     assert len(trained(recipe(), tmp_path).losses) == 20
 
 
-def test_killed_training_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_killed_training_resumes(tmp_path, monkeypatch):
     checkpointed = recipe(checkpoints=(1, 10, 20))
     whole = trained(checkpointed, tmp_path / "whole")
     monkeypatch.setitem(globals(), "KILLED_AT", {10})
@@ -128,13 +127,13 @@ def test_killed_training_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         {"initial": {"head.weight": torch.ones(3, 16)}},
     ],
 )
-def test_hash_depends_on_all_fields(fields: dict[str, Any]) -> None:
+def test_hash_depends_on_all_fields(fields):
     assert recipe().hash == recipe().hash == recipe(seed=RECIPE.seed, checkpoints=[20, 1]).hash
     assert recipe(**fields).hash == recipe(**fields).hash
     assert recipe(**fields).hash != recipe().hash
 
 
-def test_initial_parameters_are_used_and_others_are_random(tmp_path: Path) -> None:
+def test_initial_parameters_are_used_and_others_are_random(tmp_path):
     name, drawn = "blocks.0.up.weight", network().state_dict()
     given = {name: drawn[name] + 1}
     initial = recipe(initial=given).begun().state_dict()
@@ -143,11 +142,10 @@ def test_initial_parameters_are_used_and_others_are_random(tmp_path: Path) -> No
     other = trained(recipe(initial=given), tmp_path).network
     assert not equal(other, trained(recipe(), tmp_path).network)
     for wrong in ({"nothing.weight": drawn[name]}, {name: drawn[name][:1]}):
-        with pytest.raises(InputError, match="initial"):
-            trained(recipe(initial=wrong), tmp_path)
+        expect_error("initial", trained, recipe(initial=wrong), tmp_path)
 
 
-def test_hash_depends_on_configs() -> None:
+def test_hash_depends_on_configs():
     def recipe_hash(shape: dict[str, Any], training: dict[str, Any]) -> str:
         config = dataclasses.replace(network().config, **shape)
         return Recipe(Transformer, config, batches, dataclasses.replace(RECIPE, **training)).hash
@@ -161,7 +159,7 @@ def test_hash_depends_on_configs() -> None:
     assert tied.folder("a").name == f"tied-{tied.hash}"
 
 
-def test_recipes_of_masked_batches_and_other_networks(tmp_path: Path) -> None:
+def test_recipes_of_masked_batches_and_other_networks(tmp_path):
     sequences = torch.randint(0, 3, (30, 6), generator=generator(0, "sequences"))
 
     def masked(sequences: Tensor, count: int) -> Callable[..., Any]:
@@ -195,18 +193,15 @@ class Opaque:
         ({"network": torch.nn.Linear}, "register_network"),
     ],
 )
-def test_fields_without_description_are_rejected(fields: dict[str, Any], words: str) -> None:
+def test_fields_without_description_are_rejected(fields, words):
     values = {"network": Transformer, "config": network().config, "data": batches, "training": RECIPE}
-    with pytest.raises(InputError, match=words):
-        Recipe(**(values | fields))
+    expect_error(words, Recipe, **values | fields)
 
 
-def test_damaged_file_is_rejected(tmp_path: Path) -> None:
+def test_damaged_file_is_rejected(tmp_path):
     folder = recipe().folder(tmp_path)
     trained(recipe(), tmp_path)
     (folder / "losses.safetensors").write_bytes(b"")
-    with pytest.raises(InputError, match="delete the folder"):
-        trained(recipe(), tmp_path)
+    expect_error("delete the folder", trained, recipe(), tmp_path)
     (folder / "network.safetensors").write_bytes(b"")
-    with pytest.raises(InputError, match=r"network\.safetensors"):
-        trained(recipe(), tmp_path)
+    expect_error(r"network\.safetensors", trained, recipe(), tmp_path)

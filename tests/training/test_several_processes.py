@@ -56,13 +56,11 @@ def are_close(record: dict[str, Any], single_process: Trained[Any]) -> bool:
 
 
 @pytest.fixture(scope="module")
-def single_process(tmp_path_factory: pytest.TempPathFactory) -> Trained[Any]:
+def single_process(tmp_path_factory):
     return trained(RECIPE, tmp_path_factory.mktemp("alone"))
 
 
-def test_two_processes_match_one_process_and_one_writes(
-    single_process: Trained[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_processes_match_one_process_and_one_writes(single_process, tmp_path, monkeypatch):
     # One process is killed during the training, and two processes resume from its checkpoint.
     artifacts = tmp_path / "artifacts"
     monkeypatch.setenv("KILLED_BEFORE", "5")
@@ -81,7 +79,7 @@ def test_two_processes_match_one_process_and_one_writes(
     assert names == expected | {"step-12.safetensors"}
 
 
-def test_check_rejects_training_without_synchronisation(single_process: Trained[Any]) -> None:
+def test_check_rejects_training_without_synchronisation(single_process):
     network = Transformer(RECIPE.config, RECIPE.initial_seed)
     unsynchronised = train(
         network, lambda step: tokens(step)[::2].repeat(2, 1), RECIPE.training, progress=False
@@ -95,7 +93,7 @@ def test_check_rejects_training_without_synchronisation(single_process: Trained[
 
 
 @pytest.mark.slow
-def test_one_of_two_translation_processes_prints_and_writes(tmp_path: Path) -> None:
+def test_one_of_two_translation_processes_prints_and_writes(tmp_path):
     pairs = [f"{first} {second}\t{second} {first}\n" for first in "abcdef" for second in "ghijkl"]
     (tmp_path / "pairs.tsv").write_text("".join(pairs), encoding="utf-8")
     model, records = tmp_path / "model", tmp_path / "records"

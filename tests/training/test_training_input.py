@@ -76,9 +76,7 @@ WRONG: list[tuple[type[Any], dict[str, Any], dict[str, list[Any]]]] = [
 
 
 @pytest.mark.parametrize(("config", "fields", "wrong"), WRONG)
-def test_invalid_field_is_rejected(
-    config: type[Any], fields: dict[str, Any], wrong: dict[str, list[Any]]
-) -> None:
+def test_invalid_field_is_rejected(config, fields, wrong):
     for field, values in wrong.items():
         for value in values:
             with pytest.raises(InputError, match=f"^{field}=") as error:
@@ -121,14 +119,14 @@ CALLS: list[tuple[Callable[[], object], str]] = [
 ]
 
 
-def test_invalid_input_is_rejected_in_one_line() -> None:
+def test_invalid_input_is_rejected_in_one_line():
     for call, message in CALLS:
         with pytest.raises(InputError, match=f"^{message}") as error:
             pytest.fail(f"accepted: {call()}, expected {message}")
         assert "\n" not in str(error.value)
 
 
-def test_numpy_numbers_are_accepted() -> None:
+def test_numpy_numbers_are_accepted():
     config = TransformerConfig(**{name: np.int64(value) for name, value in SHAPE.items()})
     assert config == TransformerConfig(**SHAPE)
     assert type(config.width) is int

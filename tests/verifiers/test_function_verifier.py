@@ -13,13 +13,14 @@ import numpy as np
 import pytest
 import torch
 
+from batches import batch_of
 from mutants import verifiers as mutants
+from refusals import expect_error
 from samplers.small_languages import LETTERS, tokenization
 from trialogue.data.table import Table
 from trialogue.errors import InputError
-from trialogue.oracles import Verifier, padded
+from trialogue.oracles import Verifier
 from trialogue.samplers import Rejection, generate
-from trialogue.samplers.prefix.batch import Batch
 from trialogue.verifiers import FunctionVerifier, TextVerifier, python_verifier
 from trialogue.verifiers.functions.file_function import FileFunction
 from trialogue.verifiers.functions.timeout import Overdue, call_within
@@ -31,17 +32,12 @@ LONG = 1000
 """Seconds that no call takes, even if the machine is busy for a while."""
 
 
-def batch_of(sequences, prompts=None) -> Batch:
-    tokens, lengths = padded(sequences, LIMIT)
-    oracle = Table(lambda prefix: [1.0] * TEXT.vocab_size, TEXT.vocab_size, eos=EOS)
-    batch = Batch(oracle, len(sequences), LIMIT)
-    start = torch.zeros_like(lengths) if prompts is None else torch.tensor(prompts)
-    batch.add(tokens, lengths, start, torch.full_like(lengths, LIMIT))
-    return batch
+ORACLE = Table(lambda prefix: [1.0] * TEXT.vocab_size, TEXT.vocab_size, eos=EOS)
 
 
-def evaluate(verifier, sequences=((A,),), prompts=None) -> list[float]:
-    return verifier.values(batch_of(sequences, prompts), torch.arange(len(sequences))).tolist()
+def evaluate(verifier, sequences=((A,),), prompts=0) -> list[float]:
+    batch = batch_of(ORACLE, sequences, LIMIT, prompts)
+    return verifier.values(batch, torch.arange(len(sequences))).tolist()
 
 
 CASES = [
@@ -80,9 +76,7 @@ def test_a_function_of_text_receives_complete_characters(scope):
 def test_an_end_of_sequence_token_with_text_is_not_part_of_the_text():
     seen = []
     oracle = Table(lambda prefix: [1.0] * 3, 3, eos=C)
-    batch = Batch(oracle, 2, 4)
-    tokens, lengths = padded([(A, C), (A, B)], 4)
-    batch.add(tokens, lengths, torch.zeros_like(lengths), torch.full_like(lengths, 4))
+    batch = batch_of(oracle, [(A, C), (A, B)], 4)
     TextVerifier(lambda text: seen.append(text) or 1.0, TEXT).values(batch, torch.arange(2))
     assert seen == ["a", "ab"]
 
@@ -115,9 +109,7 @@ def test_invalid_return_values_are_reported():
         def rule(prefix, value=value):
             return value
 
-        with pytest.raises(InputError, match=message) as caught:
-            evaluate(FunctionVerifier(rule))
-        assert len(str(caught.value)) < 200
+        assert len(str(expect_error(message, evaluate, FunctionVerifier(rule)))) < 200
 
 
 def test_errors_of_a_function_are_reported_with_its_argument():
@@ -146,8 +138,7 @@ def test_a_function_that_exits_the_program_is_reported():
     ):
         for timeout in (None, LONG):
             rule = FunctionVerifier(lambda prefix, leave=leave: leave(), timeout=timeout)
-            with pytest.raises(InputError, match=rf"=\(0,\): it raised {name}( \(.*.py:\d+\))?$"):
-                evaluate(rule)
+            expect_error(rf"=\(0,\): it raised {name}( \(.*.py:\d+\))?$", evaluate, rule)
 
 
 def loops(prefix):
@@ -322,9 +313,7 @@ def test_invalid_files_are_reported(tmp_path):
     ):
         if source is not None:
             path.write_text(source)
-        with pytest.raises(InputError, match=f"^{message}") as caught:
-            python_verifier(path, name)
-        assert "\n" not in str(caught.value)
+        expect_error(f"^{message}", python_verifier, path, name)
 
 
 def test_output_of_functions_is_redirected_to_standard_error(tmp_path, capfd):
@@ -351,11 +340,9 @@ def test_a_process_that_hangs_in_c_code_is_ended_and_restarted(tmp_path):
     assert evaluate(verifier, [(A,), (C,), (A, A)]) == [1, 1, 0]
     brief = python_verifier(path, "f", TEXT, timeout=0.5)
     # The function runs in C code, which an alarm does not interrupt.
-    with pytest.raises(InputError, match=r"verifier f='ab': it did not return within 0\.5 s"):
-        evaluate(brief, [(AB,)])
+    expect_error(r"verifier f='ab': it did not return within 0\.5 s", evaluate, brief, [(AB,)])
     assert evaluate(brief, [(A,)]) == [1]
-    with pytest.raises(InputError, match="verifier f='b': it ended its process \\(signal 9\\)"):
-        evaluate(verifier, [(A,), (B,)])
+    expect_error("verifier f='b': it ended its process \\(signal 9\\)", evaluate, verifier, [(A,), (B,)])
     assert evaluate(verifier, [(A,)]) == [1]
 
 
@@ -441,7 +428,6 @@ def test_the_maximum_value_follows_from_the_annotation_or_the_argument():
     assert FunctionVerifier(len).most == FunctionVerifier(lambda prefix: True).most == math.inf
     assert FunctionVerifier(len, most=9).most == 9.0
     assert FunctionVerifier(len, most=0.5, whole=True).most == 1.0
-    with pytest.raises(InputError, match="most=0: use a number above 0"):
-        FunctionVerifier(len, most=0)
+    expect_error("most=0: use a number above 0", FunctionVerifier, len, most=0)
     with pytest.raises(InputError, match=r"verifier len=.*: it returned 3, which is above most=2"):
         evaluate(FunctionVerifier(len, most=2), [(A, B, C)])

@@ -7,11 +7,12 @@ from unittest.mock import Mock
 import pytest
 import torch
 
+import batches
 from mutants import verifiers as mutants
+from refusals import expect_error, expect_failure
 from samplers.small_languages import JSON, LETTERS, FiniteLanguage, Language, matching, tokenization
 from trialogue.data.table import Table
 from trialogue.errors import InputError
-from trialogue.oracles import padded
 from trialogue.samplers import MaskedDecoding, generate
 from trialogue.samplers.prefix.batch import Batch
 from trialogue.testing import check_verifier
@@ -107,11 +108,8 @@ def uniform_oracle(language: Language) -> Table:
 
 def batch_of(language: Language, sequences, limit: int = LIMIT, prompt=()) -> Batch:
     """Return a batch with the completions `sequences`."""
-    tokens, lengths = padded([(*prompt, *sequence) for sequence in sequences], limit + len(prompt))
-    batch = Batch(uniform_oracle(language), len(sequences), tokens.shape[1])
-    start = torch.full_like(lengths, len(prompt))
-    batch.add(tokens, lengths, start, start + limit)
-    return batch
+    rows = [(*prompt, *sequence) for sequence in sequences]
+    return batches.batch_of(uniform_oracle(language), rows, limit + len(prompt), len(prompt))
 
 
 def prefixes(language: Language, limit: int = LIMIT) -> list[tuple[int, ...]]:
@@ -226,8 +224,7 @@ def test_a_grammar_keeps_the_contract_with_any_memory(monkeypatch, language, mem
 def test_a_matcher_that_does_not_follow_the_rows_is_detected(mutant):
     language = LANGUAGES[1]
     verifier = mutant.regex(language.name, language.tokenization)
-    with pytest.raises(AssertionError):
-        check_verifier(verifier, uniform_oracle(language), [(), (0,)], max_new_tokens=LIMIT)
+    expect_failure("", check_verifier, verifier, uniform_oracle(language), [(), (0,)], max_new_tokens=LIMIT)
 
 
 def test_masked_decoding_is_the_default_if_every_verifier_has_a_mask():
@@ -295,10 +292,8 @@ UNUSABLE = [
 def test_invalid_grammars_are_reported_in_one_line():
     tokens = tokenization((*LETTERS, b"1", b"t", b"{"))
     for build, message in UNUSABLE:
-        with pytest.raises(InputError, match=f"^{message}") as caught:
-            build(tokens)
-        assert "\n" not in str(caught.value)
-        assert len(str(caught.value)) < 250
+        caught = expect_error(f"^{message}", build, tokens)
+        assert len(str(caught)) < 250
 
 
 def test_a_regex_may_end_in_an_escaped_backslash():

@@ -11,9 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from typing_extensions import TypedDict
 
 from mutants import verifiers as mutants
+from refusals import expect_error
 from samplers.judged_texts import TOKENS, value
 from trialogue.data.table import Table
-from trialogue.errors import InputError
 from trialogue.samplers import MaskedDecoding, generate
 from trialogue.verifiers import GrammarVerifier, Product
 
@@ -131,18 +131,15 @@ def test_samples_are_parsed_into_instances_of_the_model():
         assert instance == (Span.model_validate_json(text) if accepted else None)
     assert combined.parser is spans.parser
     plain = generate(oracle, verifier=GrammarVerifier.regex("a", TOKENS), max_new_tokens=1, seed=0)
-    with pytest.raises(InputError, match="parsed=None: no verifier of the run defines values"):
-        plain.parsed()
+    expect_error("parsed=None: no verifier of the run defines values", plain.parsed)
 
 
 def test_errors_and_timeouts_of_a_validator_are_reported():
     sloppy = GrammarVerifier.pydantic(Sloppy, TOKENS)
     assert value(sloppy, '{"a":1}')
-    with pytest.raises(InputError, match=r"verifier Sloppy='.*': it raised KeyError: 2"):
-        value(sloppy, '{"a":2}')
+    expect_error(r"verifier Sloppy='.*': it raised KeyError: 2", value, sloppy, '{"a":2}')
     slow = GrammarVerifier.pydantic(Slow, TOKENS, timeout=0.05)
-    with pytest.raises(InputError, match=r"verifier Slow='.*': it did not return within 0\.05 s"):
-        value(slow, '{"a":2}')
+    expect_error(r"verifier Slow='.*': it did not return within 0\.05 s", value, slow, '{"a":2}')
 
 
 def test_types_without_a_schema_are_reported_in_one_line():
@@ -151,9 +148,7 @@ def test_types_without_a_schema_are_reported_in_one_line():
         (Callable[[], int], "pydantic='.*': it has no JSON Schema: Cannot generate a JsonSchema for"),
         (object(), "pydantic='.*': it has no JSON Schema: Unable to generate pydantic-core schema"),
     ):
-        with pytest.raises(InputError, match=f"^{message}") as caught:
-            GrammarVerifier.pydantic(model, TOKENS)
-        assert "\n" not in str(caught.value)
+        expect_error(f"^{message}", GrammarVerifier.pydantic, model, TOKENS)
 
 
 def test_notes_list_the_constraints_that_only_the_model_checks():

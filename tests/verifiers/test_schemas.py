@@ -8,6 +8,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from mutants import verifiers as mutants
+from refusals import expect_error
 from samplers.judged_texts import TOKENS, value
 from trialogue.errors import InputError
 from trialogue.verifiers import GrammarVerifier
@@ -156,10 +157,8 @@ MISTAKES = [
 
 def test_invalid_schemas_are_reported_in_one_line():
     for schema, message in MISTAKES:
-        with pytest.raises(InputError) as caught:
-            GrammarVerifier.json_schema(schema, TOKENS)
-        assert re.match(f"json-schema='?.*'?: {re.escape(message)}", str(caught.value)), caught.value
-        assert "\n" not in str(caught.value)
+        caught = expect_error("", GrammarVerifier.json_schema, schema, TOKENS)
+        assert re.match(f"json-schema='?.*'?: {re.escape(message)}", str(caught)), caught
 
 
 def test_texts_are_invalid_if_the_schema_cannot_be_applied():

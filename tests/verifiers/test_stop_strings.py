@@ -5,16 +5,17 @@ from itertools import product
 import pytest
 import torch
 
+import batches
+from refusals import expect_error
 from samplers.small_languages import LETTERS, Language, tokenization
 from trialogue.data.table import Table
 from trialogue.errors import InputError
-from trialogue.oracles import padded
 from trialogue.samplers import MaskedDecoding, TokenwiseRejection, generate
 from trialogue.samplers.prefix.batch import Batch, SequenceStop
 from trialogue.verifiers import All, TextVerifier, Threshold
 from trialogue.verifiers.languages.stop_strings import StopStrings
 from trialogue.verifiers.languages.stopped_language import StoppedLanguage
-from verifiers.test_grammar import regex, schema, validated
+from verifiers.test_grammar import regex, schema, uniform_oracle, validated
 
 LIMIT = 4
 
@@ -43,20 +44,13 @@ CASES = {
 SMALL = [name for name in CASES if not name.startswith("JSON")]
 
 
-def batch_of(language: Language, stop: tuple[str, ...], sequences: list[tuple[int, ...]]) -> Batch:
+def batch_of(language: Language, stop: tuple[str, ...], sequences, start: int = 0) -> Batch:
     """Return a batch with the completions `sequences`, which are complete if they contain a string of `stop`."""
-    size, eos, table = language.tokenization.vocab_size, len(language.pieces), language.tokenization
-    oracle = Table(lambda prefix: [1.0] * size, size, eos=eos)
-    tokens, lengths = padded(sequences, LIMIT)
-    start = torch.zeros_like(lengths)
-    batch = Batch(
-        oracle,
-        len(sequences),
-        LIMIT,
-        stop=lambda completion: any(one.encode() in table.bytes(completion) for one in stop),
-    )
-    batch.add(tokens, lengths, start, start + LIMIT)
-    return batch
+
+    def is_stopped(completion: tuple[int, ...]) -> bool:
+        return any(one.encode() in language.tokenization.bytes(completion) for one in stop)
+
+    return batches.batch_of(uniform_oracle(language), sequences, LIMIT, start, stop=is_stopped)
 
 
 def is_valid(language: Language, stop: tuple[str, ...], tokens: tuple[int, ...]) -> bool | None:
@@ -124,14 +118,14 @@ NO_MISTAKES = {"membership": 0, "wrongly rejected": 0, "wrongly accepted": 0, "m
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_grammar_judges_the_text_before_the_stop_string(case: str) -> None:
+def test_a_grammar_judges_the_text_before_the_stop_string(case):
     language, stop = CASES[case]
     verifier = language.build(language.tokenization).up_to(stop)
     assert mistakes(language, stop, verifier, LIMIT if case in SMALL else 3) == NO_MISTAKES
 
 
 @pytest.mark.parametrize("case", [name for name in SMALL if name != "any text"])
-def test_a_function_of_complete_texts_judges_the_text_before_the_stop_string(case: str) -> None:
+def test_a_function_of_complete_texts_judges_the_text_before_the_stop_string(case):
     language, stop = CASES[case]
     verifier = TextVerifier(language.contains, language.tokenization, whole=True).up_to(stop)
     inner, vocab = incomplete_completions(language, stop, 3), len(language.pieces) + 1
@@ -148,19 +142,14 @@ def test_a_function_of_complete_texts_judges_the_text_before_the_stop_string(cas
     assert judged > 50
 
 
-def test_text_that_may_start_a_stop_string_is_withheld() -> None:
+def test_text_that_may_start_a_stop_string_is_withheld():
     seen: list[str] = []
     letters = tokenization(LETTERS)
     verifier = TextVerifier(lambda text: seen.append(text) or True, letters, "sequence").up_to(["bc", "é"])
     language = CASES["any text"][0]
     # The prompt is "ab". The completions are "", "a", "ab", "a" with half of "é", "abc" and "c".
     sequences = [(3,), (3, 0), (3, 3), (3, 0, 4), (3, 0, 7), (3, 2)]
-    tokens, lengths = padded(sequences, LIMIT)
-    start = torch.ones_like(lengths)
-    batch = batch_of(language, ("bc", "é"), [()] * 6)
-    batch.select(torch.zeros(0, dtype=torch.int64))
-    batch.add(tokens, lengths, start, start + 3)
-    verifier.values(batch, torch.arange(6))
+    verifier.values(batch_of(language, ("bc", "é"), sequences, start=1), torch.arange(6))
     # The "b" of the prompt is not part of a stop string.
     assert seen == ["ab", "aba", "aba", "aba", "aba", "abc"]
 
@@ -185,7 +174,7 @@ MUTANTS = {
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)
-def test_mistakes_of_mutants_are_detected(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mistakes_of_mutants_are_detected(mutant, monkeypatch):
     case, kind, owner, change = MUTANTS[mutant]
     language, stop = CASES[case]
     verifier = language.build(language.tokenization)
@@ -195,7 +184,7 @@ def test_mistakes_of_mutants_are_detected(mutant: str, monkeypatch: pytest.Monke
     assert mistakes(language, stop, verifier, LIMIT)[kind] > 0
 
 
-def test_samplers_accept_completions_with_a_valid_text_before_the_stop_string() -> None:
+def test_samplers_accept_completions_with_a_valid_text_before_the_stop_string():
     language, stop = CASES["within the language"]
     size, eos = language.tokenization.vocab_size, len(language.pieces)
     oracle = Table(
@@ -212,18 +201,17 @@ def test_samplers_accept_completions_with_a_valid_text_before_the_stop_string() 
         assert all(is_valid(language, stop, one.tokens) and language.contains(one.text) for one in accepted)
 
 
-def test_stops_that_are_neither_strings_nor_functions_are_rejected() -> None:
+def test_stops_that_are_neither_strings_nor_functions_are_rejected():
     oracle = Table(lambda prefix: [1.0, 1.0], 2, max_length=3)
     oracle.tokenization = tokenization(LETTERS)
     for stop in ("", [], ["a", ""], [3]):
         with pytest.raises(InputError, match="pass one or more non-empty strings"):
             CASES["any text"][0].build(oracle.tokenization).up_to(stop)
     for stops in ([3], [None, "a"]):
-        with pytest.raises(InputError, match="give strings, or functions"):
-            generate(oracle, stop=stops)
+        expect_error("give strings, or functions", generate, oracle, stop=stops)
 
 
-def test_strings_and_functions_can_be_combined() -> None:
+def test_strings_and_functions_can_be_combined():
     table = tokenization(LETTERS)
     size = table.vocab_size
     oracle = Table(lambda prefix: [1.0] * size, size, max_length=9)

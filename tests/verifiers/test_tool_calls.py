@@ -5,8 +5,8 @@ import json
 import pytest
 
 from mutants import verifiers as mutants
+from refusals import expect_error
 from samplers.judged_texts import TOKENS, tokenization, value
-from trialogue.errors import InputError
 from trialogue.verifiers import GrammarVerifier
 
 TAGGED = (
@@ -163,6 +163,4 @@ UNUSABLE = [
 
 def test_invalid_tools_are_reported_in_one_line():
     for tools, message in UNUSABLE:
-        with pytest.raises(InputError) as caught:
-            GrammarVerifier.tools(tools, TOKENS)
-        assert message in str(caught.value)
+        assert message in str(expect_error("", GrammarVerifier.tools, tools, TOKENS))

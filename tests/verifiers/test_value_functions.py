@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from refusals import expect_error
 from samplers.reference_distributions import expected_value, largest_difference, normalised, restricted
 from trialogue.errors import InputError
 from trialogue.samplers import SequentialMonteCarlo, TokenwiseRejection, ValueGuided, generate, values
@@ -42,8 +43,7 @@ def test_an_invalid_table_is_reported_in_one_line():
         ({(0.5,): 1.0}, r"table=0.5: use tuples of token ids as keys"),
         ({"0": 1.0}, r"table='0': use tuples of token ids as keys"),
     ):
-        with pytest.raises(InputError, match=message):
-            TableValues(written)
+        expect_error(message, TableValues, written)
 
 
 def test_a_missing_prefix_is_reported():
@@ -52,8 +52,7 @@ def test_a_missing_prefix_is_reported():
         InputError, match=r"prefix=\(1,\): the table of 2 values has no entry for this prefix"
     ):
         generate(TREE.table(), sampler=ValueGuided(), verifier=written)
-    with pytest.raises(InputError, match=r"prefix=\(0, 1\)"):
-        written((0, 1))
+    expect_error(r"prefix=\(0, 1\)", written, (0, 1))
 
 
 def value_ratios(noisy, prefixes, tree) -> list[float]:

@@ -1,7 +1,6 @@
-"""Test packing, splitting, resuming and caching of corpora, and errors for invalid texts."""
+"""Test packing, splitting, resuming and caching of corpora, their documents, and errors for invalid texts."""
 
 import sys
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -10,12 +9,12 @@ import pytest
 import torch
 from tokenizers import Tokenizer
 
-from refusals import calls_without_expected_error
+from refusals import calls_without_expected_error, expect_error
 from trialogue.data.corpus import corpus as corpora
 from trialogue.data.corpus import texts, tokens
 from trialogue.data.corpus.corpus import Corpus
+from trialogue.data.corpus.documents import documents_of, passages_of
 from trialogue.data.corpus.texts import END, LocalText, files_of, local_text, split_text
-from trialogue.errors import InputError
 
 STORIES = [
     f"One day, {name} found a {colour} {thing} near the old tree. {name} was very happy.\nThe end."
@@ -28,7 +27,7 @@ STORY = TEXT.replace(f"{END}\n", END)
 
 
 @pytest.fixture
-def text(tmp_path: Path) -> Path:
+def text(tmp_path):
     path = tmp_path / "stories.txt"
     path.write_text(TEXT, encoding="utf-8")
     return path
@@ -43,7 +42,7 @@ def decode_all(rows: torch.Tensor, corpus: Corpus) -> str:
     return corpus.decode(rows.reshape(1, -1))[0]
 
 
-def test_rows_contain_the_text(text: Path) -> None:
+def test_rows_contain_the_text(text):
     corpus = open_corpus(text)
     assert corpus.train.dtype == torch.int64
     assert corpus.train.shape[1] == corpus.test.shape[1] == corpus.length == 8
@@ -62,7 +61,7 @@ def test_rows_contain_the_text(text: Path) -> None:
     assert corpus.train.flatten().tolist() == encoded[: corpus.train.numel()]
 
 
-def test_separate_test_text(text: Path, tmp_path: Path) -> None:
+def test_separate_test_text(text, tmp_path):
     other = tmp_path / "other.txt"
     other.write_text("Lily and Max were very happy near the tree. " * 3, encoding="utf-8")
     corpus = open_corpus(text, test=other)
@@ -70,9 +69,7 @@ def test_separate_test_text(text: Path, tmp_path: Path) -> None:
     assert len(decode_all(corpus.train, corpus)) == pytest.approx(len(STORY), abs=40)
 
 
-def test_cached_files_are_reused_and_named_by_content(
-    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cached_files_are_reused_and_named_by_content(text, tmp_path, monkeypatch):
     reported: list[str] = []
     first = open_corpus(text, report=reported.append)
     assert len(reported) == 3
@@ -94,7 +91,7 @@ def test_cached_files_are_reused_and_named_by_content(
     assert first.tokenizer.to_str() == open_corpus(copy, cache=tmp_path / "elsewhere").tokenizer.to_str()
 
 
-def test_file_is_memory_mapped_and_not_modified(text: Path) -> None:
+def test_file_is_memory_mapped_and_not_modified(text):
     corpus = open_corpus(text)
     before = corpus.train.clone()
     corpus.train.zero_()
@@ -106,9 +103,7 @@ class Killed(Exception):
 
 
 @pytest.mark.parametrize("batches", [0, 1, 5])
-def test_interrupted_tokenization_is_resumed(
-    batches: int, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_interrupted_tokenization_is_resumed(batches, text, tmp_path, monkeypatch):
     expected = open_corpus(text, cache=tmp_path / "whole")
     monkeypatch.setattr(tokens, "_BATCH_CHARACTERS", 500)
     encoded: list[int] = []
@@ -145,7 +140,7 @@ def test_interrupted_tokenization_is_resumed(
     assert not list((tmp_path / "cache").rglob("*.growing"))
 
 
-def test_saved_progress_is_checked_against_the_file(text: Path) -> None:
+def test_saved_progress_is_checked_against_the_file(text):
     folder = open_corpus(text).folder
     expected = (folder / "train.tokens").read_bytes()
     (folder / "train.tokens").unlink()
@@ -157,14 +152,13 @@ def test_saved_progress_is_checked_against_the_file(text: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["train.tokens", "tokenizer.json", "corpus.json"])
-def test_damaged_cache_folder_is_reported(name: str, text: Path) -> None:
+def test_damaged_cache_folder_is_reported(name, text):
     folder = open_corpus(text).folder
     (folder / name).write_bytes((folder / name).read_bytes()[:-9])
-    with pytest.raises(InputError, match=f"cache='{folder}': delete this damaged folder"):
-        open_corpus(text)
+    expect_error(f"cache='{folder}': delete this damaged folder", open_corpus, text)
 
 
-def test_folder_is_read_as_its_sorted_text_files(tmp_path: Path) -> None:
+def test_folder_is_read_as_its_sorted_text_files(tmp_path):
     place = tmp_path / "books"
     (place / "b").mkdir(parents=True)
     for name, content in (("b/one.txt", TEXT), ("a.txt", "First. " * 9), ("c.txt", ""), ("notes.md", "no")):
@@ -175,9 +169,7 @@ def test_folder_is_read_as_its_sorted_text_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("longest", [7, 40, 2**16])
-def test_concatenated_pieces_equal_the_text(
-    longest: int, text: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_concatenated_pieces_equal_the_text(longest, text, monkeypatch):
     monkeypatch.setattr(texts, "LONGEST", longest)
     stories = "".join(TEXT.splitlines(keepends=True)[:12])
     content = "\ufeff" + stories + "One very long line é東京😀 " * 9 + "wordwithoutspaces東京" * 5
@@ -215,7 +207,7 @@ class Column:
 
 
 @pytest.fixture
-def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[object, ...]]]:
+def hub(monkeypatch):
     calls: list[tuple[object, ...]] = []
 
     def load_dataset(name: str, configuration: str | None, split: str) -> Column:
@@ -233,16 +225,15 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[object, ...]]]:
     return calls
 
 
-def test_hub_corpus(hub: list[tuple[object, ...]], tmp_path: Path) -> None:
+def test_hub_corpus(hub, tmp_path):
     corpus = open_corpus("tinystories", cache=tmp_path)
     name = "roneneldan/TinyStories"
     assert hub == [(name, None, "train"), (name, None, "validation")]
     assert "".join(f"{story}{END}" for story in STORIES[:60]).startswith(decode_all(corpus.train, corpus))
     assert "".join(f"{story}{END}" for story in STORIES[60:]).startswith(decode_all(corpus.test, corpus))
-    with pytest.raises(InputError) as error:
-        open_corpus("wikitext-103", cache=tmp_path)
+    error = expect_error("", open_corpus, "wikitext-103", cache=tmp_path)
     reason = "go online or use a local file, because Salesforce/wikitext could not be loaded from the hub"
-    assert f"{reason} (no route to the hub)" in str(error.value)
+    assert f"{reason} (no route to the hub)" in str(error)
 
 
 BAD: list[tuple[bytes | None, dict[str, object], str]] = [
@@ -265,7 +256,7 @@ BAD: list[tuple[bytes | None, dict[str, object], str]] = [
 ]
 
 
-def test_invalid_corpora_have_one_line_errors(tmp_path: Path) -> None:
+def test_invalid_corpora_have_one_line_errors(tmp_path):
     cases = []
     for number, (content, settings, message) in enumerate(BAD):
         path = tmp_path / f"{number}.txt"
@@ -275,3 +266,47 @@ def test_invalid_corpora_have_one_line_errors(tmp_path: Path) -> None:
     (tmp_path / "notes" / "md").mkdir(parents=True)
     cases.append((r"a folder that contains \.txt files", partial(open_corpus, tmp_path / "notes")))
     assert not calls_without_expected_error(cases)
+
+
+def read(folder: Path, text: str) -> list[str]:
+    file = folder / "text.txt"
+    file.write_text(text, encoding="utf-8")
+    return documents_of(local_text(file))
+
+
+@pytest.mark.parametrize(
+    ("text", "documents"),
+    [
+        ("one\n\none\n<|endoftext|>\ntwo\n", ["one\n\none\n", "two\n"]),
+        ("<|doc a1|>\none\n<|doc a2|>\ntwo\n", ["one\n", "two\n"]),
+        (
+            " = One = \n a = b = c \n = = Part = = \n = Two = \n x \n",
+            [" = One = \n a = b = c \n = = Part = = \n", " = Two = \n x \n"],
+        ),
+        ("one\none\n\n\ntwo\n", ["one\none\n", "two\n"]),
+        ("all one\nall one\n", ["all one\nall one\n"]),
+    ],
+    ids=["end of document", "marks", "titles", "paragraphs", "one"],
+)  # fmt: skip
+def test_document_boundaries(tmp_path, text, documents):
+    assert read(tmp_path, text) == documents
+
+
+def test_each_file_of_a_folder_is_a_document(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.txt").write_text(f"{name}\n\n{name}\n", encoding="utf-8")
+    assert documents_of(local_text(tmp_path)) == ["a\n\na\n", "b\n\nb\n"]
+
+
+def test_passages_contain_all_words_in_order():
+    lines = ["w " * 7, "x " * 30, "y " * 12, "z " * 3]
+    found = passages_of(["\n".join(lines), "short one"], 20)
+    assert {passage.document for passage in found} == {0}
+    assert [len(passage.text.split()) for passage in found] == [
+        20,
+        10,
+        15,
+    ]  # w alone is too short
+    whole = passages_of(["\n".join(lines[1:3])], 20)
+    assert " ".join(passage.text for passage in whole).split() == "".join(lines[1:3]).split()
+    expect_error("words=9: use at least 10", passages_of, ["a"], 9)

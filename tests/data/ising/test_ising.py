@@ -1,4 +1,4 @@
-"""Compare Ising models with sums over all states, and test cliques, block tables and invalid arguments."""
+"""Compare Ising models and grids with sums over all states and exact results, and test invalid arguments."""
 
 import math
 import time
@@ -7,11 +7,12 @@ from itertools import product
 import pytest
 import torch
 
+from refusals import expect_error
 from samplers.chains.small_models import random_ising, spins
 from trialogue.data import Ising
 from trialogue.data.ising import model as ising
 from trialogue.data.ising.couplings import Clique
-from trialogue.errors import InputError
+from trialogue.data.ising.grid import ising_grid
 from trialogue.randomness import Streams
 from trialogue.testing import check_energy, check_joint, check_masked
 from trialogue.testing.frequencies import l1_distance, weissman_radius
@@ -28,7 +29,7 @@ MODELS = {
 
 
 @pytest.fixture(params=MODELS)
-def model(request) -> Ising:
+def model(request):
     return MODELS[request.param]
 
 
@@ -235,9 +236,7 @@ def test_conditionals_of_a_large_clique_use_counts_only():
     ],
 )
 def test_invalid_input_is_rejected(make, message):
-    with pytest.raises(InputError, match=message) as caught:
-        make()
-    assert "\n" not in str(caught.value)
+    expect_error(message, make)
 
 
 @pytest.mark.parametrize(
@@ -258,5 +257,57 @@ def test_ordered_pairs_count_twice(make):
     assert ordered.to("cpu").pairs == "ordered"
     again = Ising.from_parameters(ordered.parameters, 4, pairs="ordered")
     assert torch.allclose(again.coupling, ordered.coupling)
-    with pytest.raises(InputError, match=r"^pairs='both'"):
-        make(coupling, field, pairs="both")
+    expect_error(r"^pairs='both'", make, coupling, field, pairs="both")
+
+
+def neighbours(rows, columns, periodic):
+    """Return the pairs of sites that share a bond."""
+    pairs = set()
+    for row in range(rows):
+        for column in range(columns):
+            for down, right in ((0, 1), (1, 0)):
+                other = (row + down, column + right)
+                if periodic:
+                    other = (other[0] % rows, other[1] % columns)
+                if other != (row, column) and other[0] < rows and other[1] < columns:
+                    pairs.add(frozenset((row * columns + column, other[0] * columns + other[1])))
+    return pairs
+
+
+@pytest.mark.parametrize("periodic", [True, False])
+@pytest.mark.parametrize("sides", [(1, 1), (1, 5), (5, 1), (3, 3), (3, 4), (5, 3)])
+def test_couplings_are_the_bonds_of_the_grid(sides, periodic):
+    model = ising_grid(*sides, 0.7, periodic=periodic)
+    bonds = {frozenset(pair) for pair in model.coupling.nonzero().tolist()}
+    assert bonds == neighbours(*sides, periodic)
+    assert set(model.coupling[model.coupling != 0].tolist()) <= {0.7}
+
+
+def test_single_row_is_a_ring():
+    coupling, sites = 0.4, 7
+    exact = math.log((2 * math.cosh(coupling)) ** sites + (2 * math.sinh(coupling)) ** sites)
+    assert ising_grid(1, sites, coupling).log_partition() == pytest.approx(exact, abs=1e-12)
+    chain = math.log(2) + (sites - 1) * math.log(2 * math.cosh(coupling))
+    assert ising_grid(sites, 1, coupling, periodic=False).log_partition() == pytest.approx(chain, abs=1e-12)
+
+
+def test_a_field_acts_on_every_site():
+    assert ising_grid(2, 3, 0.0, field=0.3, periodic=False).log_partition() == pytest.approx(
+        6 * math.log(2 * math.cosh(0.3)), abs=1e-12
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ((0, 3, 1.0), "rows"),
+        ((3, 2, 1.0), "columns"),
+        ((2, 3, 1.0), "rows"),
+        ((3, 3.0, 1.0), "columns"),
+        ((129, 128, 1.0), "rows"),
+        ((3, 3, math.nan), "coupling"),
+    ],
+)
+def test_invalid_grids_are_rejected(given, field):
+    expect_error(f"^{field}=", ising_grid, *given)
+    expect_error(r"^field=", ising_grid, 3, 3, 1.0, field=math.inf)

@@ -124,13 +124,10 @@ def test_a_sequence_depends_on_the_seed_and_its_index_only():
     assert chain.sample(0, 40, 0.7).shape == (0, 40)
 
 
+@pytest.mark.usefixtures("restored_threads")
 def test_samples_do_not_depend_on_the_number_of_threads():
     chain = PottsChain(by_hand.random_table(7, 4, 3))
-    threads = torch.get_num_threads()
-    try:
-        torch.set_num_threads(1)
-        one = chain.sample(3000, 200, 0.7, seed=1)
-        torch.set_num_threads(3)
-        assert torch.equal(chain.sample(3000, 200, 0.7, seed=1), one)
-    finally:
-        torch.set_num_threads(threads)
+    torch.set_num_threads(1)
+    one = chain.sample(3000, 200, 0.7, seed=1)
+    torch.set_num_threads(3)
+    assert torch.equal(chain.sample(3000, 200, 0.7, seed=1), one)

@@ -23,7 +23,7 @@ from trialogue.verifiers import FunctionVerifier
 
 
 @pytest.mark.parametrize("hidden", [(), (1,), (0, 1), (1, 1, 0, 1)])
-def test_hidden_string_oracle(hidden: tuple[int, ...]) -> None:
+def test_hidden_string_oracle(hidden):
     oracle = HiddenString(hidden)
     distribution = exact_distribution(Ancestral(), oracle).probabilities
     assert len(distribution) == 2 ** len(hidden)
@@ -32,7 +32,7 @@ def test_hidden_string_oracle(hidden: tuple[int, ...]) -> None:
     assert oracle.answer[:-1] == hidden
 
 
-def test_short_prefixes_reveal_nothing() -> None:
+def test_short_prefixes_reveal_nothing():
     tokens = torch.tensor([[0, 0, 1], [1, 1, 0]])
     for stop in (0, 1, 2):
         lengths = torch.full((2,), stop)
@@ -67,7 +67,7 @@ TASKS = [
 
 
 @pytest.mark.parametrize(("task", "rule"), TASKS)
-def test_verifiers_are_perfect(task, rule) -> None:
+def test_verifiers_are_perfect(task, rule):
     assert is_perfect(task.verifier, task.length, rule)
     assert task.oracle.max_length == task.length
 
@@ -82,11 +82,11 @@ class Membership(SubsetSum):
 @pytest.mark.parametrize(
     "broken", [Membership(WEIGHTS, (6,)), SubsetSum(WEIGHTS[::-1], (6,)), SubsetSum(WEIGHTS, (6, 7))]
 )
-def test_imperfect_verifiers_are_rejected(broken: SubsetSum) -> None:
+def test_imperfect_verifiers_are_rejected(broken):
     assert not is_perfect(broken, 5, TASKS[4][1])
 
 
-def test_other_lengths_and_tokens_are_rejected() -> None:
+def test_other_lengths_and_tokens_are_rejected():
     verifier, oracle = SubsetSum((1, 1), (0, 1)), Table(lambda _: (1, 1, 1), 3)
     assert values(verifier, oracle, [(), (0,), (2,), (0, 2), (0, 1), (1, 1)], max_length=2).tolist() == [
         1, 1, 0, 0, 1, 0
@@ -97,7 +97,7 @@ def test_other_lengths_and_tokens_are_rejected() -> None:
     assert values(FunctionVerifier(lambda prefix: True), ends, [(0,)]).tolist() == [1]
 
 
-def test_too_many_sums_are_rejected() -> None:
+def test_too_many_sums_are_rejected():
     with pytest.raises(InputError, match=r"^weights=.*use fewer or smaller weights"):
         SubsetSum([3**power for power in range(24)], (sum(3**power for power in range(24)) // 2 + 1,))
     assert SubsetSum((1,) * 200, range(201)).length == 200

@@ -32,7 +32,7 @@ def brute_force_grids() -> set[tuple[int, ...]]:
     return found
 
 
-def test_number_of_grids_is_288() -> None:
+def test_number_of_grids_is_288():
     grids = [tuple(grid) for grid in sudoku_grids().tolist()]
     assert len(grids) == 288
     assert grids == sorted(brute_force_grids())
@@ -45,7 +45,7 @@ def distribution_of(puzzles: SudokuPuzzles) -> dict[tuple[int, ...], float]:
 
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("clues", [0, 2, 16])
-def test_oracle_has_the_distribution_of_solution_first_sampling(clues: int, order: str) -> None:
+def test_oracle_has_the_distribution_of_solution_first_sampling(clues, order):
     puzzles = SudokuPuzzles(clues, order)
     distribution = distribution_of(puzzles)
     assert len(distribution) == puzzles.size == 288 * {0: 1, 2: 120, 16: 1}[clues]
@@ -62,7 +62,7 @@ def test_oracle_has_the_distribution_of_solution_first_sampling(clues: int, orde
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_complete_sequences_have_no_continuation(order: str) -> None:
+def test_complete_sequences_have_no_continuation(order):
     puzzles = SudokuPuzzles(clues=4, order=order)
     (row,) = puzzles.sample(1).tolist()
     assert puzzles.begins(tuple(row))
@@ -70,7 +70,7 @@ def test_complete_sequences_have_no_continuation(order: str) -> None:
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_samples_follow_the_distribution(order: str) -> None:
+def test_samples_follow_the_distribution(order):
     puzzles = SudokuPuzzles(7, order)
     for drawn in (puzzles.sample(3000, seed=1), generate(puzzles, num_samples=40, seed=1).tokens):
         first, second = drawn.split(16, 1)
@@ -91,7 +91,7 @@ def test_samples_follow_the_distribution(order: str) -> None:
     assert bool(((1 - blanks.double().mean(0)) - 7 / 16).abs().max() < 0.033)
 
 
-def test_dead_end_probability() -> None:
+def test_dead_end_probability():
     """Compare with a recursion over the fraction of successful continuations."""
 
     def completed(grid: tuple[int, ...]) -> float:
@@ -104,7 +104,7 @@ def test_dead_end_probability() -> None:
     assert dead_end_probability() == pytest.approx(0.25)
 
 
-def test_every_clue_requires_a_scan_of_the_grids() -> None:
+def test_every_clue_requires_a_scan_of_the_grids():
     puzzles = SudokuPuzzles(6)
     for prefix, looks in (((), 0), ((1,), 288), ((1, 0), 288), ((1, 0, 2), 288 + 72)):
         before = puzzles.looked_up

@@ -47,7 +47,7 @@ def distance(kind: type[TwentyQuestions], game) -> float:
 
 
 @pytest.mark.parametrize("game", GAMES)
-def test_memoryless_player_has_the_distribution_of_a_fixed_object(game) -> None:
+def test_memoryless_player_has_the_distribution_of_a_fixed_object(game):
     assert distance(TwentyQuestions, game) < 1e-14
     answers, rounds, question = game
     player = TwentyQuestions(answers, rounds, question)
@@ -61,7 +61,7 @@ def test_memoryless_player_has_the_distribution_of_a_fixed_object(game) -> None:
 
 
 @pytest.mark.parametrize("game", GAMES)
-def test_index_and_scan_give_equal_weights(game) -> None:
+def test_index_and_scan_give_equal_weights(game):
     assert distance(IndexedTwentyQuestions, game) < 1e-14
     answers, rounds, question = game
     rescanning, indexed = (
@@ -74,7 +74,7 @@ def test_index_and_scan_give_equal_weights(game) -> None:
     assert indexed.weights((1 - transcript[0], *transcript[1:], 0, 0)) == [0, 0]
 
 
-def test_index_reads_matching_objects_only() -> None:
+def test_index_reads_matching_objects_only():
     """If questions halve the objects, N / 2^i of N objects are read after i answers."""
     objects = torch.arange(64)
     bits = torch.stack([objects >> place & 1 for place in range(5)], 1)
@@ -87,11 +87,11 @@ def test_index_reads_matching_objects_only() -> None:
     assert looked == [64, 32, 16, 8, 4]
 
 
-def test_forgetful_player_is_rejected() -> None:
+def test_forgetful_player_is_rejected():
     assert distance(LastAnswerOnly, GAMES[0]) > 0.05
 
 
-def test_number_of_reads_per_answer() -> None:
+def test_number_of_reads_per_answer():
     """A fixed object needs one read per question. Without one, all objects are scanned, and matching ones again."""
     player = TwentyQuestions.of_hashes(256, 8)
     transcript = player.transcript(77)

@@ -6,13 +6,13 @@ import pytest
 import torch
 
 from one_line_errors import refusals
+from refusals import expect_error
 from trialogue.data.puzzles.weighted_prefixes import ListedDistribution, Stopped, decimal_edges
-from trialogue.errors import InputError
 from trialogue.samplers import Ancestral, generate
 from trialogue.samplers.exact import exact_distribution
 
 
-def test_listed_distribution_is_the_distribution_of_its_oracle() -> None:
+def test_listed_distribution_is_the_distribution_of_its_oracle():
     sequences = torch.tensor([[0, 1, 2], [0, 2, 2], [0, 1, 2], [2, 0, 0], [1, 1, 1]])
     distribution = ListedDistribution(sequences, torch.tensor([1.0, 2.0, 3.0, 2.0, 0.0]), 3)
     truth = {(0, 1, 2): 0.5, (0, 2, 2): 0.25, (2, 0, 0): 0.25}
@@ -28,11 +28,10 @@ def test_listed_distribution_is_the_distribution_of_its_oracle() -> None:
     assert distribution.next_log_probs(torch.tensor([[0, 1]]), torch.tensor([1]))[
         0
     ].exp().tolist() == pytest.approx([0, 2 / 3, 1 / 3])
-    with pytest.raises(InputError, match=r"^tokens=\(1,\): use a prefix"):
-        generate(distribution, [[1]])
+    expect_error(r"^tokens=\(1,\): use a prefix", generate, distribution, [[1]])
 
 
-def test_stop_token_follows_complete_sequences_only() -> None:
+def test_stop_token_follows_complete_sequences_only():
     oracle = Stopped(
         ListedDistribution(
             torch.tensor([divmod(number, 10) for number in range(10, 100)]), torch.ones(90), 10
@@ -43,11 +42,10 @@ def test_stop_token_follows_complete_sequences_only() -> None:
         {(*divmod(number, 10), oracle.eos): 1 / 90 for number in range(10, 100)}
     )
     assert sum(oracle.weights((0, 3))) == sum(oracle.weights((1, 3, oracle.eos))) == 0
-    with pytest.raises(InputError, match=r"^oracle='Stopped': use an oracle"):
-        Stopped(oracle)
+    expect_error(r"^oracle='Stopped': use an oracle", Stopped, oracle)
 
 
-def test_intervals_of_numbers_that_continue_a_prefix() -> None:
+def test_intervals_of_numbers_that_continue_a_prefix():
     assert list(decimal_edges((), 1)) == list(range(11))
     assert list(decimal_edges((4, 2), 4)) == [4200 + 10 * digit for digit in range(11)]
 
@@ -61,20 +59,19 @@ def test_intervals_of_numbers_that_continue_a_prefix() -> None:
         ([1, 1, 2], 1, r"^tokens=\(1,\): use a prefix"),
     ],
 )
-def test_prefixes_without_a_next_token(tokens, length: int, message: str) -> None:
+def test_prefixes_without_a_next_token(tokens, length, message):
     distribution = ListedDistribution(torch.tensor([[0, 1, 2]]), torch.ones(1), 3)
-    with pytest.raises(InputError, match=message):
-        distribution.next_log_probs(torch.tensor([tokens]), torch.tensor([length]))
+    expect_error(message, distribution.next_log_probs, torch.tensor([tokens]), torch.tensor([length]))
 
 
-def test_begins_accepts_possible_prefixes_only() -> None:
+def test_begins_accepts_possible_prefixes_only():
     distribution = ListedDistribution(torch.tensor([[0, 1, 2], [2, 0, 0]]), torch.ones(2), 3)
     beginnings = {(), (0,), (0, 1), (0, 1, 2), (2,), (2, 0), (2, 0, 0)}
     for prefix in [()] + [p for n in (1, 2, 3) for p in itertools.product(range(-1, 4), repeat=n)]:
         assert distribution.begins(prefix) == (prefix in beginnings)
 
 
-def test_huge_weights_do_not_overflow() -> None:
+def test_huge_weights_do_not_overflow():
     distribution = ListedDistribution(
         torch.tensor([[0], [1]]), torch.tensor([1.5e308, 1.5e308], dtype=torch.float64), 2
     )

@@ -3,9 +3,8 @@
 import pytest
 import torch
 
-from refusals import calls_without_expected_error
+from refusals import calls_without_expected_error, expect_error
 from trialogue.data import ManyBody
-from trialogue.errors import InputError
 from trialogue.generation.cloning.drawing import Drawn, describe_convergence, draw
 from trialogue.generation.cloning.samplers import SAMPLERS, SCORE, chain_of
 from trialogue.models.networks.factored import FactoredAttention, FactoredAttentionConfig
@@ -91,8 +90,7 @@ def test_further_sweeps_continue_from_the_saved_ones(tmp_path):
     before = sha256_of(path)
     assert torch.equal(draw(chain, NETWORK, START, 6, seed=1, path=path).samples[6], complete.samples[6])
     assert sha256_of(path) == before
-    with pytest.raises(InputError, match=" has 6 sweeps"):
-        draw(chain, NETWORK, START, 4, seed=1, path=path)
+    expect_error(" has 6 sweeps", draw, chain, NETWORK, START, 4, seed=1, path=path)
 
 
 @pytest.mark.parametrize("often", [True, False], ids=["within a sweep", "after it"])
@@ -110,11 +108,9 @@ def test_fewer_sweeps_have_the_results_of_a_shorter_run(tmp_path, monkeypatch, o
 def test_the_file_of_another_run_is_rejected(tmp_path):
     chain, path = chain_of("gibbs", 3), tmp_path / "chains.safetensors"
     draw(chain, NETWORK, START, 2, path=path)
-    with pytest.raises(InputError, match="other chains"):
-        draw(chain, NETWORK, START[:2], 3, path=path)
+    expect_error("other chains", draw, chain, NETWORK, START[:2], 3, path=path)
     path.write_bytes(b"x")
-    with pytest.raises(InputError, match="damaged"):
-        draw(chain, NETWORK, START, 3, path=path)
+    expect_error("damaged", draw, chain, NETWORK, START, 3, path=path)
 
 
 def test_the_state_of_convergence_is_described_in_words():

@@ -1,6 +1,7 @@
-"""The option `weights`: formats of packed layers and the choice of "auto"."""
+"""The option `weights`: formats of packed layers, the choice of "auto", and the self-check of the cache."""
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,10 @@ import torch
 from torch import Tensor
 
 from models.tiny_pretrained import next_distribution, tiny_model, tiny_tokenizer
-from trialogue.errors import InputError
+from refusals import expect_error
+from trialogue.models.caching import position_cache
+from trialogue.models.caching.cache_check import CHECKED_LENGTH, cache_error, rounding_tolerance
+from trialogue.models.caching.decoder_pass import DecoderPass
 from trialogue.models.hub.catalogue import home
 from trialogue.models.hub.pretrained import PretrainedOracle, load_pretrained
 from trialogue.models.packed import choice
@@ -25,7 +29,7 @@ VOCAB = 304  # The size is a valid number of rows for int4.
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     """Save a model whose layers have valid shapes for every format."""
     path = tmp_path_factory.mktemp("wide")
     model = tiny_model(
@@ -49,9 +53,7 @@ def distributions(oracle: PretrainedOracle, rows: int = 1) -> Tensor:
         ("int4", "int4 (78%), int8 (22%)", 0.5),
     ],
 )
-def test_formats_change_the_distribution_by_rounding_only(
-    folder: Path, weights: str, description: str, max_distance: float
-) -> None:
+def test_formats_change_the_distribution_by_rounding_only(folder, weights, description, max_distance):
     stored = distributions(load_pretrained(folder, device="cpu", packed=False))
     oracle = load_pretrained(folder, device="cpu", weights=weights)
     assert oracle.weights == description
@@ -65,13 +67,12 @@ def two_copies(few: str) -> PretrainedOracle:
     return PretrainedOracle(model, tiny_tokenizer())
 
 
-def test_a_model_with_two_formats_has_equal_weights_in_both(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_with_two_formats_has_equal_weights_in_both(monkeypatch):
     oracle = two_copies("int4")
     assert "int4 and bfloat16" in oracle.weights
     assert float((distributions(oracle, 1) - distributions(oracle, 8)).abs().sum()) < 0.06
     monkeypatch.setitem(FORMATS, "int4", FORMATS["int4"]._replace(rounded=Tensor.float))
-    with pytest.raises(InputError, match="cached passes differ"):
-        two_copies("int4")
+    expect_error("cached passes differ", two_copies, "int4")
 
 
 def choose_format(folder: Path, monkeypatch: pytest.MonkeyPatch, few: list[float], many: list[float]) -> str:
@@ -84,7 +85,7 @@ def choose_format(folder: Path, monkeypatch: pytest.MonkeyPatch, few: list[float
     return load_pretrained(folder, device="cpu", weights="auto").weights
 
 
-def test_auto_chooses_the_fastest_accurate_format(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_chooses_the_fastest_accurate_format(folder, monkeypatch):
     distances = []
 
     def record_distance(first: Tensor, second: Tensor) -> float:
@@ -114,19 +115,95 @@ def test_auto_chooses_the_fastest_accurate_format(folder: Path, monkeypatch: pyt
         ({"weights": "int4", "dtype": "bfloat16"}, "float32 models on the CPU"),
     ],
 )
-def test_unsupported_settings_are_rejected_in_one_line(
-    folder: Path, settings: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(InputError, match=message) as caught:
-        load_pretrained(folder, device="cpu", **settings)
-    assert "\n" not in str(caught.value)
-    assert str(settings["weights"]) in str(caught.value)
+def test_unsupported_settings_are_rejected_in_one_line(folder, settings, message):
+    caught = expect_error(message, load_pretrained, folder, device="cpu", **settings)
+    assert str(settings["weights"]) in str(caught)
 
 
-def test_insufficient_memory_is_reported_in_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_insufficient_memory_is_reported_in_one_line(folder, monkeypatch):
     def raise_memory_error(*arguments: object) -> None:
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes.")
 
     monkeypatch.setattr(choice, "pack_linear_layers", raise_memory_error)
-    with pytest.raises(InputError, match="memory is insufficient"):
-        load_pretrained(folder, device="cpu", weights="int8")
+    expect_error("memory is insufficient", load_pretrained, folder, device="cpu", weights="int8")
+
+
+TOLERANCES = {"float32": 1e-3, "bfloat16": 0.15, "int8": 0.15, "int4": 0.15}
+PACKINGS = [Packing(name, name) for name in FORMATS] + [
+    Packing(name, "bfloat16", many_from=3) for name in ("int8", "int4")
+]
+
+
+def make_oracle(packing: Packing, seed: int = 0, **settings: Any) -> PretrainedOracle:
+    model = tiny_model(seed, 20, hidden_size=64, intermediate_size=96, head_dim=16, vocab_size=304)
+    pack_linear_layers(model, packing, model.get_output_embeddings())
+    return PretrainedOracle(model, tiny_tokenizer(), **settings)
+
+
+@pytest.mark.parametrize("packing", PACKINGS, ids=str)
+def test_rounding_errors_are_within_the_tolerance(packing):
+    for seed in range(2):
+        oracle = make_oracle(packing, seed)
+        assert rounding_tolerance(oracle) == TOLERANCES[packing.few]
+        assert oracle.decoder is not None
+        tokens = (torch.arange(2 * CHECKED_LENGTH).view(2, -1) * 37 + seed) % oracle.vocab_size
+        for decoder in (oracle.decoder, None):
+            oracle.decoder = decoder
+            assert cache_error(oracle, tokens) < TOLERANCES[packing.few] / 2
+
+
+def shift_positions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Store keys and values one position too late."""
+    written = position_cache.PositionLayer._write
+
+    def wrong(self: Any, store: Tensor, states: Tensor) -> Any:
+        place = self.place
+        self.place = place._replace(positions=(place.positions + 1) % CHECKED_LENGTH, at=-1, first=-1)
+        try:
+            return written(self, store, states)
+        finally:
+            self.place = place
+
+    monkeypatch.setattr(position_cache.PositionLayer, "_write", wrong)
+
+
+def keep_first_entries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the old entries when a row is rewound."""
+    written = position_cache.PositionLayer._write
+
+    def wrong(self: Any, store: Tensor, states: Tensor) -> Any:
+        before = store.clone()
+        found = written(self, store, states)
+        filled = before.abs().sum((1, 3), keepdim=True) > 0
+        store.copy_(torch.where(filled, before, store))
+        return found
+
+    monkeypatch.setattr(position_cache.PositionLayer, "_write", wrong)
+
+
+def change_decoder(change: Callable[..., tuple[Any, ...]]) -> Callable[[pytest.MonkeyPatch], None]:
+    def patch(monkeypatch: pytest.MonkeyPatch) -> None:
+        original = DecoderPass.__call__
+        monkeypatch.setattr(
+            DecoderPass, "__call__", lambda self, *arguments: original(self, *change(*arguments))
+        )
+
+    return patch
+
+
+DECODERS = {
+    "turned": change_decoder(lambda ids, at, mask, cache: (ids, at + 1 * (ids.shape[1] == 1), mask, cache)),
+    "unmasked": change_decoder(lambda ids, at, mask, cache: (ids, at, None, cache)),
+}
+
+
+@pytest.mark.parametrize("packing", PACKINGS, ids=str)
+def test_a_wrong_cache_is_rejected_and_a_wrong_decoder_pass_is_not_used(packing):
+    for mistake in (shift_positions, keep_first_entries):
+        with pytest.MonkeyPatch.context() as patch:
+            mistake(patch)
+            expect_error("cached passes differ from uncached ones", make_oracle, packing)
+    for name, mistake in DECODERS.items():
+        with pytest.MonkeyPatch.context() as patch:
+            mistake(patch)
+            assert make_oracle(packing).decoder is None, name

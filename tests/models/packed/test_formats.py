@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from trialogue.errors import InputError
+from refusals import expect_error
 from trialogue.models.packed import formats
 from trialogue.models.packed.formats import (
     FORMATS,
@@ -39,7 +39,7 @@ def error(name: str, weight: Tensor, bias: Tensor | None, rows: int) -> float:
 
 
 @pytest.fixture(params=list(FORMATS))
-def name(request: pytest.FixtureRequest) -> str:
+def name(request):
     if request.param not in available():
         pytest.skip(f"this machine does not multiply {request.param}")
     return str(request.param)
@@ -47,12 +47,12 @@ def name(request: pytest.FixtureRequest) -> str:
 
 @pytest.mark.parametrize("rows", [1, 3, 4, 17])
 @pytest.mark.parametrize("biased", [False, True], ids=["", "bias"])
-def test_products_equal_those_of_the_rounded_weights(name: str, rows: int, biased: bool) -> None:
+def test_products_equal_those_of_the_rounded_weights(name, rows, biased):
     bias = random_tensor(OUT) if biased else None
     assert error(name, random_tensor(OUT, IN), bias, rows) < 2 * ROUNDING[name]
 
 
-def test_states_may_have_any_memory_layout(name: str) -> None:
+def test_states_may_have_any_memory_layout(name):
     form, weight, states = (
         FORMATS[name],
         random_tensor(OUT, IN),
@@ -72,7 +72,7 @@ def test_states_may_have_any_memory_layout(name: str) -> None:
     ],
     ids=["scale", "wrong group", "wrong output", "offset and scale exchanged"],
 )
-def test_wrong_scales_are_detected(mutant, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_scales_are_detected(mutant, monkeypatch):
     if "int4" not in available():
         pytest.skip("this machine does not multiply int4")
     product, original = FORMATS["int4"].lay, int4_codes
@@ -90,14 +90,14 @@ def test_wrong_scales_are_detected(mutant, monkeypatch: pytest.MonkeyPatch) -> N
     assert error("int4", random_tensor(OUT, IN), None, 4) > 4 * ROUNDING["int4"]
 
 
-def test_a_transposed_layout_is_detected(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_transposed_layout_is_detected(name, monkeypatch):
     form = FORMATS[name]
     transposed = form._replace(lay=lambda weight, bias: form.lay(weight.T.contiguous(), bias))
     monkeypatch.setitem(FORMATS, name, transposed)
     assert error(name, random_tensor(IN, IN), None, 4) > 0.2
 
 
-def test_rounding_errors_are_at_most_half_a_step() -> None:
+def test_rounding_errors_are_at_most_half_a_step():
     weight = random_tensor(OUT, IN)
     codes, scales = int8_codes(weight)
     assert codes.abs().max() <= 127
@@ -113,21 +113,20 @@ def test_rounding_errors_are_at_most_half_a_step() -> None:
 
 
 @pytest.mark.parametrize("weight", [torch.zeros(16, 32), torch.full((16, 32), 3.0)], ids=["zeros", "equal"])
-def test_constant_weights_keep_their_value(weight: Tensor) -> None:
+def test_constant_weights_keep_their_value(weight):
     for form in FORMATS.values():
         assert torch.allclose(form.rounded(weight), weight, rtol=2**-7, atol=1e-30)
 
 
-def test_a_wider_format_is_used_for_unsupported_shapes() -> None:
+def test_a_wider_format_is_used_for_unsupported_shapes():
     assert fitting("int4", torch.Size((48, 96))).name == "int4"
     assert fitting("int4", torch.Size((40, 96))).name == "int8"
     assert fitting("int4", torch.Size((48, 80))).name == "bfloat16"
     assert fitting("float32", torch.Size((3, 5))).name == "float32"
 
 
-def test_unknown_and_unavailable_formats_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(InputError, match=r"weights.*int3.*auto, float32, bfloat16, int8, int4"):
-        require_format("int3")
+def test_unknown_and_unavailable_formats_are_reported(monkeypatch):
+    expect_error(r"weights.*int3.*auto, float32, bfloat16, int8, int4", require_format, "int3")
 
     def absent(weight: Tensor, bias: Tensor | None) -> formats.Product:
         raise RuntimeError("no kernel")
@@ -136,7 +135,6 @@ def test_unknown_and_unavailable_formats_are_reported(monkeypatch: pytest.Monkey
     monkeypatch.setitem(FORMATS, "int8", FORMATS["int8"]._replace(lay=absent))
     try:
         assert "int8" not in available()
-        with pytest.raises(InputError, match=r"int8.*cannot multiply this format; use one of float32"):
-            require_format("int8")
+        expect_error(r"int8.*cannot multiply this format; use one of float32", require_format, "int8")
     finally:
         available.cache_clear()

@@ -41,7 +41,7 @@ def relative_rounding_error(blocks: GgufBlocks) -> float:
 
 
 @pytest.mark.parametrize("kind", UNCHANGED_KINDS)
-def test_codes_are_used_unchanged(kind: Kind) -> None:
+def test_codes_are_used_unchanged(kind):
     assert relative_rounding_error(blocks_of(kind)) <= 1
 
 
@@ -60,16 +60,14 @@ MUTANTS = {
 
 @pytest.mark.parametrize("mutant", MUTANTS)
 @pytest.mark.parametrize("kind", [Kind.Q4_0, Kind.Q4_1])
-def test_a_wrong_order_within_a_block_is_detected(
-    mutant: str, kind: Kind, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_wrong_order_within_a_block_is_detected(mutant, kind, monkeypatch):
     name, wrong = MUTANTS[mutant]
     original = getattr(gguf_blocks, name)
     monkeypatch.setattr(gguf_blocks, name, wrong(original) if name == "_halves" else wrong)
     assert not relative_rounding_error(blocks_of(kind)) <= 1
 
 
-def test_a_wrong_order_within_a_super_block_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_order_within_a_super_block_is_detected(monkeypatch):
     original = gguf.quants.Q4_K.get_scale_min
     blocks = blocks_of(Kind.Q4_K)
     expected = blocks.weight()
@@ -82,7 +80,7 @@ def test_a_wrong_order_within_a_super_block_is_detected(monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("kind", [*UNCHANGED_KINDS, Kind.Q8_0, Kind.Q5_1])
 @pytest.mark.parametrize("rows", [1, 3, OUT])
-def test_weights_equal_those_of_the_gguf_library(kind: Kind, rows: int) -> None:
+def test_weights_equal_those_of_the_gguf_library(kind, rows):
     data = blocks_of(kind).data[:rows]
     weight = GgufBlocks(kind, data).weight()
     assert weight.shape == (rows, IN)
@@ -100,7 +98,7 @@ def test_weights_equal_those_of_the_gguf_library(kind: Kind, rows: int) -> None:
         (Kind.Q4_1, "float32", "float32 of Q4_1 (100%)"),
     ],
 )
-def test_a_layer_multiplies_by_the_weights_of_its_blocks(kind: Kind, format: str, description: str) -> None:
+def test_a_layer_multiplies_by_the_weights_of_its_blocks(kind, format, description):
     blocks, max_error = blocks_of(kind), {"int4": 0.1, "int8": 0.02, "float32": 1e-5}[format]
     bias = nn.Parameter(torch.randn(OUT, generator=generator(0, "bias")), requires_grad=False)
     layer = nn.Linear(IN, OUT, device="meta")
@@ -116,7 +114,7 @@ def test_a_layer_multiplies_by_the_weights_of_its_blocks(kind: Kind, format: str
                 assert error < max_error * expected.square().mean().sqrt()
 
 
-def test_only_empty_layers_are_filled() -> None:
+def test_only_empty_layers_are_filled():
     empty, full = nn.Linear(IN, OUT, bias=False, device="meta"), nn.Linear(IN, OUT, bias=False)
     original, blocks = full.weight, blocks_of(Kind.Q4_0)
     fill({empty: blocks, full: blocks})

@@ -35,7 +35,7 @@ def linear_layer(fan_in: int, fan_out: int, bias: bool = True) -> nn.Linear:
 
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("shape", [(1, 24), (7, 24), (300, 24), (2, 3, 24), (0, 24)])
-def test_a_packed_layer_equals_the_plain_layer(shape: tuple[int, ...], bias: bool) -> None:
+def test_a_packed_layer_equals_the_plain_layer(shape, bias):
     layer, states = linear_layer(24, 40, bias), random_tensor(*shape)
     with torch.inference_mode():
         assert torch.allclose(PackedLinear(layer)(states), layer(states), rtol=1e-4, atol=1e-4)
@@ -46,7 +46,7 @@ class Doubled(nn.Linear):
         return 2 * super().forward(states)
 
 
-def test_only_plain_layers_are_packed() -> None:
+def test_only_plain_layers_are_packed():
     hooked, wrapped, shared = linear_layer(8, 8), linear_layer(8, 8), linear_layer(8, 8)
     hooked.register_forward_hook(lambda layer, given, output: output + 1)
     forward = wrapped.forward
@@ -67,7 +67,7 @@ def test_only_plain_layers_are_packed() -> None:
     assert [type(layer) for layer in others] == [nn.Linear] * 2
 
 
-def test_operations_that_need_the_weight_raise_an_error() -> None:
+def test_operations_that_need_the_weight_raise_an_error():
     layer = PackedLinear(linear_layer(8, 8))
     with pytest.raises(WeightIsPackedError, match="cannot be read"):
         _ = layer.weight
@@ -112,13 +112,13 @@ def megabytes_after_packing(path: Path) -> float:
 
 
 @pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="the system does not list mapped files")
-def test_weights_of_a_mapped_file_are_released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights_of_a_mapped_file_are_released(tmp_path, monkeypatch):
     assert megabytes_after_packing(tmp_path / "weights.safetensors") < 1
     monkeypatch.setattr(packed_linear, "_reclaim", lambda *arguments: None)
     assert megabytes_after_packing(tmp_path / "others.safetensors") > 32
 
 
-def test_modified_weights_of_a_mapped_file_are_kept(tmp_path: Path) -> None:
+def test_modified_weights_of_a_mapped_file_are_kept(tmp_path):
     save_file({"weight": random_tensor(1024, 512)}, tmp_path / "weights.safetensors")
     weight = load_file(tmp_path / "weights.safetensors")["weight"]
     weight[100:].mul_(2)
@@ -133,7 +133,7 @@ def packed_layers(oracle: PretrainedOracle) -> int:
     return sum(isinstance(layer, PackedLinear) for layer in oracle.model.modules())
 
 
-def test_a_loaded_model_is_packed_and_keeps_its_distribution(tmp_path: Path) -> None:
+def test_a_loaded_model_is_packed_and_keeps_its_distribution(tmp_path):
     folder = save_tiny(tmp_path / "tiny")
     packed, unpacked = (
         load_pretrained(folder, device="cpu"),

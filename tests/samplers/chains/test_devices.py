@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from contract.test_chains import MODELS, NAMES, REQUIRED, variants
+from refusals import expect_error
 from samplers.chains.simulation.other_device import DEVICE, DeviceMode
 from samplers.chains.small_models import random_ising
 from trialogue.data import Ising
@@ -50,10 +51,8 @@ def test_hitting_times_and_transitions_are_the_same_on_another_device():
     assert torch.equal(found.censored.cpu(), expected.censored)
     expected = transition_matrix(Gibbs(), MODEL)
     torch.testing.assert_close(transition_matrix(Gibbs(), model), expected, rtol=1e-13, atol=0)
-    with pytest.raises(InputError, match="start='cpu': move it to meta"):
-        run_chain(Gibbs(), model, start=START, steps=1)
-    with pytest.raises(InputError, match=r"tokens=\(30, 4, 'meta'\)"):
-        MODEL.energy(START.to(DEVICE))
+    expect_error("start='cpu': move it to meta", run_chain, Gibbs(), model, start=START, steps=1)
+    expect_error(r"tokens=\(30, 4, 'meta'\)", MODEL.energy, START.to(DEVICE))
 
 
 @pytest.mark.usefixtures("other_device")
@@ -113,8 +112,7 @@ def test_inversion_with_tensors_equals_the_cpu_implementation():
     # Rounding may lift the target to the total. The last index with weight is then returned.
     assert inverted(torch.ones(1).double(), torch.tensor([[0.0, 1.0, 2.0, 0.0]])).tolist() == [2]
     for wrong in ([[0.0, 0.0]], [[float("nan"), 1.0]]):
-        with pytest.raises(InputError, match="log_weights"):
-            inverted(uniform[:1], torch.tensor(wrong))
+        expect_error("log_weights", inverted, uniform[:1], torch.tensor(wrong))
 
 
 @pytest.mark.usefixtures("other_device")

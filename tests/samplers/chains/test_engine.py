@@ -1,26 +1,28 @@
-"""The engine of chains: hitting times, ergodicity, compiled steps and errors for invalid input."""
+"""The engine of chains: hitting times, ergodicity, compiled steps, resumption and errors for invalid input."""
 
 import math
 
 import pytest
 import torch
 
-from refusals import calls_without_expected_error
+from refusals import calls_without_expected_error, expect_error
 from samplers.chains.small_models import Energies, FunctionEnergy, random_ising
 from trialogue.data import Ising
-from trialogue.errors import InputError
+from trialogue.models.networks.factored import FactoredAttention, FactoredAttentionConfig
 from trialogue.oracles import Sequences, StepInfo, whole_sequences
 from trialogue.samplers import (
     AdaptiveBlockDynamics,
     BlockGibbs,
     Gibbs,
     IndependentParallel,
+    MaskedMetropolis,
     Metropolis,
     hitting_times,
     run_chain,
 )
 from trialogue.samplers.chains import ergodicity as checks
 from trialogue.samplers.chains.chain import KERNELS
+from trialogue.samplers.chains.resumable import RunningChains
 from trialogue.samplers.exact import chain_ergodicity, ergodicity, transition_matrix
 
 MODEL = random_ising(1, 4)
@@ -124,8 +126,7 @@ def test_states_of_probability_zero_are_ignored():
     """With x_1 = x_2, single sites cannot move but blocks of two sites can."""
     model = Energies(matrix([0.4, 0.0], [0.0, 0.6]))
     start = torch.zeros(2, 2, dtype=torch.int64)
-    with pytest.raises(InputError, match="2 closed classes"):
-        run_chain(Gibbs(), model, start=start, steps=1)
+    expect_error("2 closed classes", run_chain, Gibbs(), model, start=start, steps=1)
     run = run_chain(BlockGibbs(2), model, start=start.expand(2, -1), steps=9, seed=1, thin=1)
     assert bool((run.samples[..., 0] == run.samples[..., 1]).all())
     assert (
@@ -138,8 +139,7 @@ def test_a_distribution_over_blocks_that_omits_sites_is_rejected():
         return torch.tensor([[1.0, 0.0]]).expand(len(tokens), -1)
 
     chain = AdaptiveBlockDynamics(((0, 1), (2, 3)), first)
-    with pytest.raises(InputError, match="4 closed classes"):
-        run_chain(chain, MODEL, start=START, steps=1)
+    expect_error("4 closed classes", run_chain, chain, MODEL, start=START, steps=1)
 
 
 def test_a_periodic_chain_is_rejected():
@@ -151,8 +151,7 @@ def test_a_periodic_chain_is_rejected():
             return Sequences(1 - state.tokens), StepInfo()
 
     flat = Energies(torch.full((2,), 0.5, dtype=torch.float64))
-    with pytest.raises(InputError, match="it has period 2"):
-        run_chain(Flip(), flat, start=torch.zeros(1, 1).long(), steps=1)
+    expect_error("it has period 2", run_chain, Flip(), flat, start=torch.zeros(1, 1).long(), steps=1)
     assert chain_ergodicity(Flip(), flat) == (1, 2)
 
 
@@ -244,3 +243,52 @@ def test_a_vocabulary_of_one_token_is_allowed():
     alone = FunctionEnergy(lambda x: x.double().sum(1), vocab_size=1)
     for chain in (Gibbs(), Metropolis(), BlockGibbs(2), IndependentParallel()):
         assert not bool(run_chain(chain, alone, start=START, steps=3).tokens.any())
+
+
+NETWORK = FactoredAttention(FactoredAttentionConfig(vocab_size=3, sites=4, layers=2), seed=1)
+NETWORK_START = whole_sequences(3, 4)[::7]
+RESUMED = {
+    "gibbs on a network": (Gibbs(), NETWORK, NETWORK_START),
+    "metropolis on a network": (MaskedMetropolis(), NETWORK, NETWORK_START),
+    "a compiled sweep": (Gibbs("sweep"), random_ising(1, 4), whole_sequences(2, 4)),
+}
+
+
+@pytest.mark.parametrize("name", RESUMED)
+def test_a_resumed_chain_follows_the_path_of_run_chain(name):
+    chain, model, start = RESUMED[name]
+    expected = run_chain(chain, model, start=start, steps=20, seed=3)
+    running = RunningChains(chain, model, start, seed=3)
+    running.advance(7)
+    saved = {key: value.clone() for key, value in running.saved().items()}
+    running.advance(13)
+    assert torch.equal(running.tokens, expected.tokens)
+    again = RunningChains(chain, model, start, seed=3)
+    again.resume(saved)
+    assert again.steps == 7
+    again.advance(13)
+    assert torch.equal(again.tokens, expected.tokens)
+    if running.energies is not None:
+        assert torch.equal(again.energies, running.energies)
+
+
+@pytest.mark.parametrize("lost", ["counters", "state/energy"])
+def test_a_state_with_lost_entries_follows_another_path(lost):
+    chain, model, start = RESUMED["metropolis on a network"]
+    running = RunningChains(chain, model, start)
+    running.advance(7)
+    saved = {key: value.clone() for key, value in running.saved().items()}
+    running.advance(40)
+    again = RunningChains(chain, model, start)
+    again.resume({**saved, lost: torch.zeros_like(saved[lost])})
+    again.advance(40)
+    assert not torch.equal(again.tokens, running.tokens)
+
+
+def test_the_state_of_other_chains_is_rejected():
+    chain, model, start = RESUMED["metropolis on a network"]
+    saved = RunningChains(chain, model, start).saved()
+    for chains in (RunningChains(chain, model, start[:3]), RunningChains(Gibbs(), model, start)):
+        other = chains.saved()
+        expect_error("other chains", RunningChains(chain, model, start).resume, other)
+    expect_error("other chains", RunningChains(chain, model, start[:3]).resume, saved)

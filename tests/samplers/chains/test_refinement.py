@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from models.small_encoder_decoders import small_network
+from refusals import expect_error
 from samplers.chains.small_models import Conditionals, Energies, random_joint
-from trialogue.errors import InputError
 from trialogue.models.encoder_decoder.refiner import Refiner
 from trialogue.oracles import Masked, as_model, whole_sequences
 from trialogue.samplers import CHAINS, ChainRule, Gibbs, IndependentParallel, MaskedMetropolis, run_chain
@@ -118,15 +118,13 @@ def test_all_chains_run_on_a_refiner():
 
 
 def test_confident_tokens_require_a_masked_start():
-    with pytest.raises(InputError, match=r"^start="):
-        Refinement(keep="confident")
+    expect_error(r"^start=", Refinement, keep="confident")
 
 
 def test_an_energy_cannot_be_refined():
     model = as_model(Energies(random_joint(1, 2, 3)))
     state = Refinement().init(model, torch.zeros(1, 3, dtype=torch.int64))
-    with pytest.raises(InputError, match="masked oracle"):
-        Refinement().step(model, state, refuse_choice)
+    expect_error("masked oracle", Refinement().step, model, state, refuse_choice)
 
 
 def test_a_masked_site_cannot_keep_its_token():

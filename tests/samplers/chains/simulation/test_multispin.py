@@ -8,6 +8,7 @@ import torch
 from scipy.special import expit
 
 from mutants.modules import altered
+from refusals import expect_error
 from samplers.chains.simulation.reference_kernels import (
     disordered,
     multispin,
@@ -16,7 +17,6 @@ from samplers.chains.simulation.reference_kernels import (
 from samplers.chains.small_models import ring
 from trialogue.data import Ising, window_tables
 from trialogue.data.ising.neighbourhoods import SiteClass
-from trialogue.errors import InputError
 from trialogue.samplers.chains.simulation import multispin as module
 from trialogue.samplers.chains.simulation import multispin_kernels
 from trialogue.samplers.chains.simulation.multispin import Multispin, class_columns
@@ -102,5 +102,4 @@ def test_faulty_kernels_are_detected(name, change):
 
 def test_models_with_different_couplings_are_rejected():
     for model in (disordered(5), window_tables(torch.zeros(2, 2), 5)):
-        with pytest.raises(InputError, match="multispin"):
-            run_sweeps(model, chains=1, sweeps=1, method="multispin")
+        expect_error("multispin", run_sweeps, model, chains=1, sweeps=1, method="multispin")

@@ -1,12 +1,9 @@
-"""Fixtures for tests of commands."""
-
-from collections.abc import Callable
+"""Fixtures for tests of commands and of threads."""
 
 import pytest
+import torch
 
 from trialogue import cli
-
-Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
@@ -22,3 +19,11 @@ def run_command(capfd):
         return code, *capfd.readouterr()
 
     return ran
+
+
+@pytest.fixture
+def restored_threads():
+    """Restore the number of threads of torch after a test that changes it."""
+    threads = torch.get_num_threads()
+    yield
+    torch.set_num_threads(threads)
