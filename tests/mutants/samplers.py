@@ -11,6 +11,7 @@ from torch import Tensor
 
 from trialogue.samplers import (
     ActionLevel,
+    AdaptiveRejection,
     Ancestral,
     Backtracking,
     BestOfN,
@@ -25,8 +26,14 @@ from trialogue.samplers import (
     ValueGuided,
     WeightedRejection,
 )
-from trialogue.samplers.prefix import sequential_monte_carlo, value_guided, weighted_rejection
+from trialogue.samplers.prefix import (
+    adaptive_rejection,
+    sequential_monte_carlo,
+    value_guided,
+    weighted_rejection,
+)
 from trialogue.samplers.prefix.contract.moves import Moves
+from trialogue.samplers.prefix.contract.objects import Objects
 
 
 @dataclass
@@ -121,6 +128,39 @@ def sparing_the_last(decoding: Any, verifier: Any) -> Altered:
 class LastUncheckedMask(MaskedDecoding):
     def step(self, decoding, state, verifier, choose):
         return super().step(decoding, state, sparing_the_last(decoding, verifier), choose)
+
+
+class FirstVisitMask(AdaptiveRejection):
+    """Mask the tokens of a prefix already at its first visit."""
+
+    def step(self, decoding, state, verifier, choose):
+        empty = adaptive_rejection.RejectionTable(0.0, {})
+        table = adaptive_rejection._table
+        with patch.object(adaptive_rejection, "_table", lambda *place: table(*place) or empty):
+            return super().step(decoding, state, verifier, choose)
+
+
+class StayingRejection(AdaptiveRejection):
+    """Continue an attempt after a rejected token from the prefix before it."""
+
+    def step(self, decoding, state, verifier, choose):
+        moves, after = super().step(decoding, state, verifier, choose)
+        visits = list(after.visit.items)
+        for row, table in enumerate(after.table.items):
+            last = state.visit.items[row]
+            if table is state.table.items[row] or bool(moves.done[row]) or last is None:
+                continue
+            refused = int(last.is_allowed is None)
+            moves.length[row] = decoding.lengths[row] - refused
+            chain, visit = [], None
+            while last is not None:
+                chain.append(last)
+                last = last.before
+            for one in chain[::-1][: len(chain) - refused]:
+                visit = one._replace(before=visit, table=table)
+                table = table.child(one.token)
+            visits[row] = visit
+        return moves, after._replace(visit=Objects(visits))
 
 
 class HoardingTokenwise(_Changed, TokenwiseRejection):

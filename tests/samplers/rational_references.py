@@ -125,6 +125,41 @@ def rejection(tree: RationalTree, acceptance: Grade) -> Expected:
     return Expected({x: p / total for x, p in kept.items()}, length(tree) / total)
 
 
+def adaptive_rejection(sampler: Any, tree: RationalTree) -> Expected:
+    """Follow all sets of prefixes that attempts can have rejected. A set determines the next attempt."""
+    found = Expected(defaultdict(Fraction), Fraction(0))
+
+    def open_mass(prefix: Prefix, rejected: frozenset[Prefix]) -> Fraction:
+        if prefix in rejected:
+            return Fraction(0)
+        if tree.complete(prefix) or not any(one[: len(prefix)] == prefix for one in rejected):
+            return Fraction(1)
+        return sum((p * open_mass(child, rejected) for child, p in tree.children(prefix)), Fraction(0))
+
+    def attempt(prefix: Prefix, mass: Fraction, rejected: frozenset[Prefix]) -> None:
+        if prefix and not tree.value(prefix):
+            following[rejected | {prefix}] += mass
+        elif tree.complete(prefix):
+            found.distribution[prefix] += mass
+        else:
+            found.calls += mass
+            total = open_mass(prefix, rejected)
+            for child, p in tree.children(prefix):
+                if left := open_mass(child, rejected):
+                    attempt(child, mass * p * left / total, rejected)
+
+    states, attempts = {frozenset[Prefix](): Fraction(1)}, 0
+    while states:
+        following = defaultdict(Fraction)
+        for rejected, mass in states.items():
+            if attempts == sampler.max_attempts or not open_mass((), rejected):
+                found.failed += mass
+            else:
+                attempt((), mass, rejected)
+        states, attempts = following, attempts + 1
+    return found
+
+
 def tokenwise(sampler: Any, tree: RationalTree) -> Expected:
     found, limit = Expected({}, Fraction(0)), sampler.max_rejections
 
@@ -518,6 +553,7 @@ def sequential_monte_carlo(sampler: Any, tree: RationalTree) -> Expected:
 
 REFERENCES: dict[str, Callable[[Any, RationalTree], Expected]] = {
     "ancestral": lambda sampler, tree: Expected(tree.distribution(), length(tree)),
+    "exact": adaptive_rejection,
     "rejection": lambda sampler, tree: rejection(tree, tree.verdict),
     "outcome-rejection": lambda sampler, tree: rejection(
         tree, lambda x: tree.exact_value(x) / Fraction(sampler.most)

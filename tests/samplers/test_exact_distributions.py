@@ -17,6 +17,7 @@ from trialogue.oracles import PrefixOracle
 from trialogue.samplers import (
     SAMPLERS,
     ActionLevel,
+    AdaptiveRejection,
     Ancestral,
     Backtracking,
     BestOfN,
@@ -48,6 +49,8 @@ SMALLEST = Fraction(1e-300)
 EXACT_SAMPLERS: list[Sampler] = [
     Ancestral(),
     Rejection(),
+    AdaptiveRejection(),
+    AdaptiveRejection(max_attempts=2),
     OutcomeRejection(most=LARGEST_VALUE),
     TokenwiseRejection(),
     TokenwiseRejection(max_rejections=3),
@@ -119,7 +122,8 @@ def distribution_of(sampler: Sampler, tree: RationalTree) -> ExactDistribution:
 
 def ordinary_trees(sampler: Sampler) -> list[ValuedTree]:
     """Return trees with and without an end of sequence and impossible tokens, with all kinds of verifiers."""
-    most = 8 if sampler.rows_per_sample > 1 or isinstance(sampler, StationaryValueGuided) else 16
+    few = StationaryValueGuided | AdaptiveRejection
+    most = 8 if sampler.rows_per_sample > 1 or isinstance(sampler, few) else 16
     trees = [tree for tree in VIABLE if len(tree.distribution()) <= most]
     if isinstance(sampler, BlockBestOfN) and 2 in sampler.delimiters:
         trees = [VIABLE[3]]
@@ -129,7 +133,7 @@ def ordinary_trees(sampler: Sampler) -> list[ValuedTree]:
         trees = [RandomTree(41, horizon=2), RandomTree(42, vocab=3, horizon=1, sparse=True)]
     elif isinstance(sampler, SequentialMonteCarlo):
         trees = [RandomTree(41, horizon=2), RandomTree(43, eos=1)]
-    elif not isinstance(sampler, ValueGuided | StationaryValueGuided) and sampler.rows_per_sample == 1:
+    elif not isinstance(sampler, ValueGuided | few) and sampler.rows_per_sample == 1:
         trees = VIABLE
     return [ValuedTree(tree, rule) for tree in trees for _, rule in named_verifiers(tree)]
 

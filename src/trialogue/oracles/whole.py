@@ -246,7 +246,7 @@ class Joint(SequenceModel):
         """
 
 
-StateT = TypeVar("StateT", bound=tuple[Tensor, ...])
+StateT = TypeVar("StateT", bound=tuple[Any, ...])
 """State of a sampler or a chain: a NamedTuple of tensors with one entry per row.
 
 The state of a chain has a field `tokens` (rows, N).

@@ -20,6 +20,7 @@ from .importance import effective_sample_sizes as effective_sample_sizes
 from .importance import log_accepted_masses as log_accepted_masses
 from .importance import resampled as resampled
 from .prefix.action_level import ActionLevel as ActionLevel
+from .prefix.adaptive_rejection import AdaptiveRejection as AdaptiveRejection
 from .prefix.ancestral import Ancestral as Ancestral
 from .prefix.backtracking import Backtracking as Backtracking
 from .prefix.best_of_n import BestOfN as BestOfN

@@ -18,6 +18,7 @@ SAMPLERS: "Registry[type[Sampler[Any]]]" = Registry(
     {
         "ancestral": "trialogue.samplers.prefix.ancestral:Ancestral",
         "rejection": "trialogue.samplers.prefix.rejection:Rejection",
+        "exact": "trialogue.samplers.prefix.adaptive_rejection:AdaptiveRejection",
         "outcome-rejection": "trialogue.samplers.prefix.rejection:OutcomeRejection",
         "best-of-n": "trialogue.samplers.prefix.best_of_n:BestOfN",
         "block-best-of-n": "trialogue.samplers.prefix.block_best_of_n:BlockBestOfN",

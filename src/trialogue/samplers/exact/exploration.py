@@ -2,6 +2,7 @@
 
 import math
 import sys
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
@@ -17,7 +18,8 @@ from trialogue.oracles import Autoregressive, as_oracle, padded
 from trialogue.samplers.prefix.batch import Batch
 from trialogue.samplers.prefix.contract.judge import Judge
 from trialogue.samplers.prefix.contract.moves import Moves
-from trialogue.samplers.prefix.contract.sampler import Sampler, log_weight, runnable, take
+from trialogue.samplers.prefix.contract.objects import Objects
+from trialogue.samplers.prefix.contract.sampler import Sampler, joined, log_weight, runnable, take
 from trialogue.samplers.prefix.prompts import checked_prompts, limits, replace_empty_prompts, token_ids
 from trialogue.validation import Count, check
 from trialogue.verifiers.functions.function import VerifierLike, as_verifier
@@ -113,6 +115,7 @@ class Exploration:
         # Tokens, lengths and sampler state of the rows of each state.
         self._states: list[tuple[Tensor, Tensor, Any]] = []
         self._places: dict[bytes, int] = {}
+        self._objects: dict[Hashable, int] = {}
         self._outputs: dict[Sequence_, int] = {}
         places, numbers = np.zeros(0, dtype=np.int64), np.zeros(0)
         # Source, target, probability, and probability times the growth of weights.
@@ -161,8 +164,7 @@ class Exploration:
         """Take a step from each state from `first` to `last`."""
         members, batch, states = self._members, self._batch, self._states[first:last]
         self._load([(tokens, lengths) for tokens, lengths, _ in states])
-        fields = zip(*(state for _, _, state in states), strict=True)
-        state = type(states[0][2])(*(torch.cat(field) for field in fields))
+        state = joined([state for _, _, state in states])
         # Branches whose probability underflows are included, so that all reachable states are found.
         enumeration = Enumeration(len(states), members, smallest=sys.float_info.min * sys.float_info.epsilon)
         query_counts = torch.zeros(len(states), dtype=torch.float64)
@@ -211,7 +213,8 @@ class Exploration:
         """Return the indices (groups,) of the states of groups of rows, adding new states."""
         members = self._members
         groups = len(lengths) // members
-        fields = [field.contiguous().numpy().reshape(groups, -1) for field in (tokens, lengths, *state)]
+        columns = (self._numbered(field) for field in (tokens, lengths, *state))
+        fields = [column.contiguous().numpy().reshape(groups, -1) for column in columns]
         keys = np.concatenate([field.view(np.uint8) for field in fields], 1)
         places = np.empty(groups, dtype=np.int64)
         for group in range(groups):
@@ -225,6 +228,12 @@ class Exploration:
                 own = type(state)(*(field[rows] for field in state))
                 self._states.append((tokens[rows], lengths[rows], own))
         return places
+
+    def _numbered(self, field: Tensor | Objects) -> Tensor:
+        """Return a field of a state as a tensor, in which equal objects have equal numbers."""
+        if isinstance(field, Tensor):
+            return field
+        return torch.tensor([self._objects.setdefault(item, len(self._objects)) for item in field.items])
 
     def _output(self, tokens: Tensor, lengths: Tensor) -> NDArray[np.int64]:
         """Return the indices (n,) of the outputs, adding new outputs. Incomplete sequences have the index `FAILED`."""

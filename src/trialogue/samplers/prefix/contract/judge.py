@@ -65,6 +65,20 @@ class Judge:
             self._evaluate_children(values, rows, values > 0, remaining)
         return values
 
+    def masks(self, rows: Tensor, support: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the tokens that the verifier's masks allow after rows. No verifier without a mask is called.
+
+        Args:
+            rows: Rows (n,) int64.
+            support: Tokens (n, vocab) bool of positive probability. Others are not allowed.
+
+        Returns:
+            Whether each token (n, vocab) bool is allowed, and whether each row (n,) bool has a decisive mask. A token
+            that a mask excludes is rejected. A token that a decisive mask allows is accepted.
+        """
+        values, remaining = self._mask_values(rows, support)
+        return values.bool(), torch.full((len(rows),), not remaining)
+
     def weighed_children(self, rows: Tensor, weigh: Callable[[Tensor], Tensor]) -> Children:
         """Return the one-token continuations of rows with weights. For large vocabularies they are cached by prefix.
 
@@ -272,6 +286,13 @@ class JudgeOfRules(Judge):
         shape = support.shape[1:]
         return self._each(rows, shape, lambda judge, places: judge.children(rows[places], support[places]))
 
+    def masks(self, rows: Tensor, support: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the tokens that the mask of each row's verifier allows, as `Judge.masks`."""
+        allowed, decisive = support.clone(), torch.zeros(len(rows), dtype=torch.bool)
+        for rule, places in self._places(rows).items():
+            allowed[places], decisive[places] = self._judges[rule].masks(rows[places], support[places])
+        return allowed, decisive
+
     def leading_children(
         self,
         rows: Tensor,
@@ -299,14 +320,18 @@ class JudgeOfRules(Judge):
 
     def _each(self, rows: Tensor, shape: tuple[int, ...], call: Callable[[Judge, Tensor], Tensor]) -> Tensor:
         """Join the results (k, *shape) of each judge for its rows, whose indices (k,) are passed to `call`."""
-        rules = self._batch.rule[rows]
-        places = {rule: (rules == rule).nonzero()[:, 0] for rule in rules.unique().tolist()}
+        places = self._places(rows)
         results = {rule: call(self._judges[rule], own) for rule, own in places.items()}
         verdicts = bool(shape) and all(values.dtype == torch.bool for values in results.values())
         joined = torch.zeros(len(rows), *shape, dtype=torch.bool if verdicts else torch.float64)
         for rule, values in results.items():
             joined[places[rule]] = values.to(joined.dtype)
         return joined
+
+    def _places(self, rows: Tensor) -> dict[int, Tensor]:
+        """Return, for each rule among `rows` (n,), the indices (k,) into `rows` of its rows."""
+        rules = self._batch.rule[rows]
+        return {rule: (rules == rule).nonzero()[:, 0] for rule in rules.unique().tolist()}
 
 
 def _first_of_each(nodes: Tensor, among: Tensor) -> Tensor:

@@ -6,6 +6,7 @@ counts the cost, so a sampler contains no loop over tokens, no counting and no p
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Annotated, Any, Generic, Literal, NamedTuple, Protocol, Self, cast
 
 import torch
@@ -20,6 +21,7 @@ from trialogue.randomness import Choose, no_choice
 from trialogue.samplers.prefix.batch import kernels
 from trialogue.samplers.prefix.contract.judge import Judge
 from trialogue.samplers.prefix.contract.moves import Moves
+from trialogue.samplers.prefix.contract.objects import Objects
 
 
 class NoState(NamedTuple):
@@ -115,7 +117,7 @@ class Sampler(ABC, Generic[StateT]):
             decoding: The rows of the batch.
 
         Returns:
-            A NamedTuple of tensors (rows, ...). After each step, every row receives the state of the row from which it
+            A NamedTuple of tensors (rows, ...) or columns `Objects`. After each step, every row receives the state of the row from which it
             continues.
         """
         del decoding
@@ -261,7 +263,23 @@ def join(first: StateT, second: StateT) -> StateT:
     Returns:
         The state of the rows of the first batch, followed by the rows of the second batch.
     """
-    return type(first)(*(torch.cat(pair) for pair in zip(first, second, strict=True)))
+    return joined((first, second))
+
+
+def joined(states: Sequence[StateT]) -> StateT:
+    """Concatenate the states of several batches along the rows.
+
+    Args:
+        states: At least one NamedTuple of tensors (rows, ...) or `Objects`, all of the same type.
+
+    Returns:
+        The state of the rows of all batches, in this order.
+    """
+    columns: list[Any] = [
+        Objects.joined(column) if isinstance(column[0], Objects) else torch.cat(column)
+        for column in zip(*states, strict=True)
+    ]
+    return type(states[0])(*columns)
 
 
 def log_values_as_given(decoding: Decoding, verifier: Judge) -> Tensor:

@@ -1,0 +1,182 @@
+"""Rejection sampling that never draws a rejected prefix twice (Parys et al. 2025, arXiv 2510.01902)."""
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple, cast
+
+import torch
+from torch import Tensor
+
+from trialogue.oracles import Decoding
+from trialogue.randomness import Choose
+from trialogue.samplers.prefix.contract.judge import Judge
+from trialogue.samplers.prefix.contract.moves import Moves
+from trialogue.samplers.prefix.contract.objects import Objects
+from trialogue.samplers.prefix.contract.sampler import BoundedCount, Sampler, require_support
+from trialogue.samplers.prefix.rejection_table import ACCEPTED, REJECTED, RejectionTable, Visit, learned
+from trialogue.validation import validated
+
+
+class Attempts(NamedTuple):
+    """State of `AdaptiveRejection`.
+
+    Attributes:
+        table: Table of the prompt of each row, None before the first attempt has ended.
+        visit: Last visit of the current attempt of each row, None at the prompt.
+        attempts: Number (rows,) int64 of attempts that have ended. It is counted only if attempts are bounded.
+    """
+
+    table: Objects
+    visit: Objects
+    attempts: Tensor
+
+
+@validated
+@dataclass(frozen=True)
+class AdaptiveRejection(Sampler[Attempts]):
+    """Draw complete sequences until one is accepted, and exclude prefixes that earlier attempts found to be rejected.
+
+    The samples follow exactly the model's distribution conditioned on acceptance, as those of `Rejection`, with far
+    fewer model calls. A table holds, for each visited prefix, the probability that remains possible after the known
+    rejections (the open mass). An attempt draws each token with the model's probability times the open mass of the
+    prefix that ends with it. It ends at the first rejected token. The table changes between attempts only: a change
+    within an attempt would bias the samples. If the verifier has a token mask, an attempt adds the masks of all
+    prefixes that it visits for the first time; they also take effect in the next attempt.
+
+    An attempt returns the sequence x with probability p(x) / M, where p is the model and M the open mass of the prompt,
+    whatever the table contains. Every sample therefore has the same distribution, and a sample starts with an empty
+    table, so that it depends on its own random stream only.
+
+    Every prefix of an accepted sequence must be accepted. Top-k, top-p and min-p truncate the model's distribution
+    before tokens are excluded, and p is the truncated distribution. A bound on model calls (`max_queries`) stops long
+    sequences more often than short ones, which biases the samples. Bound the attempts instead.
+
+    Args:
+        max_attempts: A row fails after this many rejected attempts (default: no bound).
+    """
+
+    max_attempts: BoundedCount | None = None
+    uses = "verdicts"
+    failure_reason = "no sequence satisfies the constraint, or the attempts are used up"
+
+    def init(self, decoding: Decoding) -> Attempts:
+        """Return the state of rows at their prompts.
+
+        Args:
+            decoding: The rows of the batch.
+
+        Returns:
+            Empty tables, and no attempts.
+        """
+        none = Objects([None] * len(decoding.lengths))
+        return Attempts(none, none, torch.zeros_like(decoding.lengths))
+
+    def step(
+        self, decoding: Decoding, state: Attempts, verifier: Judge, choose: Choose
+    ) -> tuple[Moves, Attempts]:
+        """Verify the last token of each row, and draw a token for the rows that are accepted so far.
+
+        A rejected row returns to its prompt without a new token and updates its table. A row is done if it is complete
+        and accepted, if no sequence satisfies the constraint, or if its attempts are used up.
+
+        Args:
+            decoding: The rows of the batch and the model's next-token distributions.
+            state: Tables and visits of the rows.
+            verifier: Masks and values of the rows. The value 0 rejects the last token.
+            choose: Source of randomness.
+
+        Returns:
+            The move of each row, and the new state.
+        """
+        moves = Moves.stay(decoding)
+        tables = cast(list[RejectionTable | None], list(state.table.items))
+        visits = cast(list[Visit | None], list(state.visit.items))
+        accepted = _last_accepted(decoding, visits, verifier)
+        failed = [row for row in (~accepted).nonzero()[:, 0].tolist()]
+        ends: dict[int, RejectionTable | None] = dict.fromkeys(failed, REJECTED)
+        drawing = (accepted & ~decoding.complete).nonzero()[:, 0]
+        if drawing.numel():
+            ends |= _draw(decoding, drawing, moves, tables, visits, verifier, choose)
+        attempts = state.attempts.clone()
+        for row, end in ends.items():
+            tables[row] = learned(visits[row], end)
+            visits[row] = None
+            moves.length[row], moves.token[row] = decoding.start[row], -1
+            spent = self.max_attempts is not None and int(attempts[row]) + 1 >= self.max_attempts
+            attempts[row] += self.max_attempts is not None
+            moves.done[row] = spent or cast(RejectionTable, tables[row]).log_open == -math.inf
+        for row in (accepted & decoding.complete).nonzero()[:, 0].tolist():
+            moves.done[row] = True
+            if visits[row] is not None:
+                tables[row] = learned(visits[row], ACCEPTED)
+        return moves, Attempts(Objects(tables), Objects(visits), attempts)
+
+
+def _last_accepted(decoding: Decoding, visits: list[Visit | None], verifier: Judge) -> Tensor:
+    """Return whether the last drawn token of each row (rows,) bool is accepted. Prompts are not verified."""
+    accepted = torch.ones_like(decoding.complete)
+    unknown = [row for row, visit in enumerate(visits) if visit is not None and visit.is_allowed is None]
+    if unknown:
+        rows = torch.tensor(unknown)
+        accepted[rows] = verifier.values(rows) > 0
+    return accepted
+
+
+def _draw(
+    decoding: Decoding,
+    rows: Tensor,
+    moves: Moves,
+    tables: list[RejectionTable | None],
+    visits: list[Visit | None],
+    verifier: Judge,
+    choose: Choose,
+) -> dict[int, RejectionTable | None]:
+    """Draw a token for each of `rows` (n,), and store it in `moves` and `visits`.
+
+    Returns:
+        For each row whose attempt has ended, the table of its sequence: `REJECTED` if no token is open, or None if the
+        drawn token is excluded by a mask.
+    """
+    log_probs = decoding.log_probs(rows)
+    require_support(log_probs)
+    allowed, decisive = verifier.masks(rows, log_probs > -math.inf)
+    known = [_table(tables[row], visits[row]) for row in rows.tolist()]
+    weights = log_probs.to(torch.float64, copy=True)
+    open_ = weights.masked_fill(~allowed, -math.inf)
+    for place, table in enumerate(known):
+        if table is not None:
+            weights[place] = open_[place]
+            weights[place, table.tokens] += table.log_open_masses
+    ended = dict[int, RejectionTable | None]()
+    stuck = weights.amax(1) == -math.inf
+    for row in rows[stuck].tolist():
+        ended[row] = REJECTED
+    places = (~stuck).nonzero()[:, 0]
+    if not places.numel():
+        return ended
+    tokens = choose(weights[places].log_softmax(1), rows[places])
+    drawn_log_probs = log_probs[places, tokens].double().tolist()
+    is_allowed = allowed[places, tokens].tolist()
+    for place, table in enumerate(known):
+        if table is not None:
+            open_[place, table.tokens] = -math.inf
+    open_[places, tokens] = -math.inf
+    log_unvisited = open_[places].logsumexp(1).tolist()
+    for number, (place, token) in enumerate(zip(places.tolist(), tokens.tolist(), strict=True)):
+        row = int(rows[place])
+        verdict = None if is_allowed[number] and not bool(decisive[place]) else is_allowed[number]
+        visits[row] = Visit(
+            visits[row], known[place], token, drawn_log_probs[number], log_unvisited[number], verdict
+        )
+        if verdict is False:
+            ended[row] = None
+        else:
+            moves.token[row] = token
+    return ended
+
+
+def _table(prompt: RejectionTable | None, visit: Visit | None) -> RejectionTable | None:
+    """Return the table of the current prefix, None if no earlier attempt has visited it."""
+    if visit is None:
+        return prompt
+    return None if visit.table is None else visit.table.child(visit.token)

@@ -1,0 +1,33 @@
+"""Columns of Python objects in the states of samplers."""
+
+from collections.abc import Hashable, Iterable, Sequence
+
+from torch import Tensor
+
+
+class Objects:
+    """One immutable, hashable Python object per row, as a field of the state of a sampler.
+
+    States otherwise consist of tensors. Objects that are equal must lead to the same moves, because
+    `exact_distribution` merges states whose fields are equal.
+
+    Args:
+        items: One object for each row.
+    """
+
+    def __init__(self, items: Iterable[Hashable]) -> None:
+        self.items: tuple[Hashable, ...] = tuple(items)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, rows: Tensor | slice) -> "Objects":
+        """Select the objects of `rows`, which are indices (n,) int64 or a slice."""
+        if isinstance(rows, slice):
+            return Objects(self.items[rows])
+        return Objects(self.items[row] for row in rows.tolist())
+
+    @staticmethod
+    def joined(columns: Sequence["Objects"]) -> "Objects":
+        """Concatenate columns along the rows."""
+        return Objects(item for column in columns for item in column.items)

@@ -1,0 +1,176 @@
+"""Tables of the probability that remains possible below the prefixes that attempts have visited."""
+
+import math
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import NamedTuple, Optional
+
+import torch
+from torch import Tensor
+
+
+class Child(NamedTuple):
+    """A visited one-token continuation of a prefix.
+
+    Attributes:
+        log_prob: Log-probability of the token given the prefix.
+        table: The table of the continuation.
+    """
+
+    log_prob: float
+    table: "RejectionTable"
+
+
+def _log_sum(terms: Iterable[float]) -> float:
+    """Return the logarithm of the sum of the exponentials of `terms`, rounded only once before the logarithm."""
+    finite = [term for term in terms if term > -math.inf]
+    if not finite:
+        return -math.inf
+    most = max(finite)
+    return most + math.log(math.fsum(math.exp(term - most) for term in finite))
+
+
+class RejectionTable:
+    """What is known about the continuations of one prefix. A tree of these immutable objects covers all prefixes.
+
+    A token is open at a prefix unless the verifier is known to reject it there. The open mass of a prefix is the
+    probability, given the prefix, of all completions that are not known to be rejected. It is a sum of positive terms
+    and never one minus the rejected mass, because a constraint may leave a mass far below the precision of floats.
+
+    Args:
+        log_unvisited: Log-probability of the open tokens that are not among `children`.
+        children: The visited continuations by token.
+
+    Attributes:
+        log_open: Logarithm of the open mass of the prefix.
+    """
+
+    def __init__(self, log_unvisited: float, children: Mapping[int, Child]) -> None:
+        self.log_unvisited = log_unvisited
+        self.children = dict(sorted(children.items()))
+        known = (child.log_prob + child.table.log_open for child in self.children.values())
+        self.log_open: float = _log_sum((log_unvisited, *known))
+
+    @cached_property
+    def _content(self) -> tuple[float, tuple[tuple[int, Child], ...]]:
+        return self.log_unvisited, tuple(self.children.items())
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self._content)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return (
+            isinstance(other, RejectionTable)
+            and self._hash == other._hash
+            and self._content == other._content
+        )
+
+    def child(self, token: int) -> Optional["RejectionTable"]:
+        """Return the table of the prefix followed by `token`, or None if it has not been visited."""
+        child = self.children.get(token)
+        return None if child is None else child.table
+
+    @cached_property
+    def tokens(self) -> Tensor:
+        """Tokens (k,) int64 of the visited continuations, in ascending order."""
+        return torch.tensor(list(self.children), dtype=torch.int64)
+
+    @cached_property
+    def log_open_masses(self) -> Tensor:
+        """Log open masses (k,) float64 of the visited continuations, in the order of `tokens`."""
+        masses = [child.table.log_open for child in self.children.values()]
+        return torch.tensor(masses, dtype=torch.float64)
+
+    def __len__(self) -> int:
+        """Number of prefixes in this table, including the prefix itself."""
+        return 1 + sum(len(child.table) for child in self.children.values())
+
+
+REJECTED = RejectionTable(-math.inf, {})
+"""Table of a prefix that the verifier rejects."""
+ACCEPTED = RejectionTable(0.0, {})
+"""Table of a complete output that the verifier accepts."""
+
+
+class Visit(NamedTuple):
+    """A draw of an attempt: at a prefix, a token was drawn. Visits of one attempt form a linked list.
+
+    Attributes:
+        before: Previous visit of the attempt, None at the prompt.
+        table: Table of the prefix before the attempt, None if the prefix was new.
+        token: The drawn token.
+        log_prob: Log-probability of the token given the prefix.
+        log_unvisited: Log-probability of the open tokens that neither were visited before nor are the drawn token.
+        is_allowed: Whether the verifier's mask allows the token, None if the verifier must be called for it.
+    """
+
+    before: Optional["Visit"]
+    table: RejectionTable | None
+    token: int
+    log_prob: float
+    log_unvisited: float
+    is_allowed: bool | None
+
+
+def learned(last: Visit | None, end: RejectionTable | None) -> RejectionTable:
+    """Return the table of the prompt after an attempt.
+
+    Only the tables of prefixes that the attempt visited are new objects. All others are shared with the table before.
+
+    Args:
+        last: Last visit of the attempt, or None if no token was drawn.
+        end: Table of the sequence after the last draw, or None if a mask excludes the token.
+
+    Returns:
+        The new table, which equals `end` if there was no visit.
+    """
+    table = end
+    while last is not None:
+        children = {} if last.table is None else dict(last.table.children)
+        if table is not None:
+            children[last.token] = Child(last.log_prob, table)
+        table = _table(last.log_unvisited, children)
+        last = last.before
+    assert table is not None
+    return table
+
+
+def merged(first: RejectionTable | None, second: RejectionTable | None) -> RejectionTable | None:
+    """Return the table of all prefixes that two tables of the same prefix contain.
+
+    Args:
+        first: A table, or None if the prefix was not visited.
+        second: A table, or None.
+
+    Returns:
+        The union. The log-probability of unvisited tokens is computed by a subtraction, which the next visit of the
+        prefix replaces by a sum.
+    """
+    if first is None or second is None or first is second:
+        return second if first is None else first
+    if ACCEPTED in (first, second) or REJECTED in (first, second):
+        return first if first in (ACCEPTED, REJECTED) else second
+    children = dict(first.children)
+    unvisited = math.exp(first.log_unvisited)
+    for token, child in second.children.items():
+        known = children.get(token)
+        if known is None:
+            unvisited -= math.exp(child.log_prob)
+            children[token] = child
+        else:
+            union = merged(known.table, child.table)
+            assert union is not None
+            children[token] = Child(known.log_prob, union)
+    return _table(math.log(unvisited) if unvisited > 0 else -math.inf, children)
+
+
+def _table(log_unvisited: float, children: Mapping[int, Child]) -> RejectionTable:
+    """Return the table with these entries, which is `REJECTED` if nothing is open."""
+    table = RejectionTable(log_unvisited, children)
+    return REJECTED if table.log_open == -math.inf else table
