@@ -44,10 +44,7 @@ def on_files(files: Files, config: Any) -> Files:
     entries = ledger([studies.find(name) for name in names], ROOT / "lab" / "results")
     spoken = {page: files.src_uris[page].content_string for page in SPEAKING}
     try:
-        pages = {
-            "studies/index.md": studies_page(entries),
-            "gallery.html": render_gallery(ROOT / "lab" / "results"),
-        }
+        pages = {"studies/index.md": studies_page(entries), "gallery.html": render_gallery(ROOT / "lab" / "results")}
         for entry in entries:
             meaning = what_it_means(entry.study.name, spoken, names)
             pages[f"studies/{entry.study.name}.md"] = study_page(entry) + meaning

@@ -49,7 +49,6 @@ from .pages.tables import ResultTable as ResultTable
 from .pages.tables import result_table as result_table
 from .rows import NoRows as NoRows
 from .rows import Rows as Rows
-from .runs.drafts import MeasuredRows as MeasuredRows
 from .runs.provenance import record_model as record_model
 from .runs.results import ADDED as ADDED
 from .runs.results import Result as Result

@@ -92,7 +92,7 @@ class AdaptiveRejection(Sampler[Attempts]):
         tables = cast(list[RejectionTable | None], list(state.table.items))
         visits = cast(list[Visit | None], list(state.visit.items))
         accepted = _last_accepted(decoding, visits, verifier)
-        failed = [row for row in (~accepted).nonzero()[:, 0].tolist()]
+        failed = (~accepted).nonzero()[:, 0].tolist()
         ends: dict[int, RejectionTable | None] = dict.fromkeys(failed, REJECTED)
         drawing = (accepted & ~decoding.complete).nonzero()[:, 0]
         if drawing.numel():

@@ -30,8 +30,6 @@ from trialogue_lab.ledger.runs.results import (
 
 Row = Mapping[str, Any]
 """One measurement: strings, numbers, booleans or None by column."""
-MeasuredRows = Iterator[dict[str, Any]]
-"""The measurements that a task of a run yields one after another."""
 
 _PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9._=+-]*")
 

@@ -117,8 +117,8 @@ class Sampler(ABC, Generic[StateT]):
             decoding: The rows of the batch.
 
         Returns:
-            A NamedTuple of tensors (rows, ...) or columns `Objects`. After each step, every row receives the state of the row from which it
-            continues.
+            A NamedTuple of tensors (rows, ...) or columns `Objects`. After each step, every row receives the state of
+            the row from which it continues.
         """
         del decoding
         return cast(StateT, NoState())
