@@ -1,6 +1,8 @@
 """Rejection sampling with a table: exact distributions on many trees, faulty variants, tables and budgets."""
 
 import math
+from typing import ClassVar
+from unittest.mock import patch
 
 import pytest
 
@@ -8,6 +10,8 @@ from batches import AllChildrenVerifier
 from mutants.samplers import FirstVisitMask, StayingRejection
 from trialogue.samplers import AdaptiveRejection, Rejection, generate
 from trialogue.samplers.exact import exact_distribution, target_distribution
+from trialogue.samplers.prefix import adaptive_rejection
+from trialogue.samplers.prefix.contract.objects import Objects
 from trialogue.samplers.prefix.rejection_table import ACCEPTED, REJECTED, Child, RejectionTable, merged
 from trialogue.testing.trees import RandomTree, viable
 
@@ -39,6 +43,79 @@ def test_samples_have_exactly_the_restricted_distribution():
 def test_a_table_that_changes_within_an_attempt_biases_the_samples(mutant):
     errors = [residual(mutant, tree, AllChildrenVerifier(tree.allows)) for tree in WIDE_TREES[:20]]
     assert sum(error > 0.01 for error in errors) > 10
+
+
+class FromTable(AdaptiveRejection):
+    """Start every sample from the table in `start`."""
+
+    start = None
+
+    def init(self, decoding):
+        empty = super().init(decoding)
+        return empty._replace(table=Objects([self.start] * len(decoding.lengths)))
+
+
+class Recorded(AdaptiveRejection):
+    """Store the tables from which rounds start."""
+
+    tables: ClassVar[list] = []
+
+    def merged(self, start, ends):
+        state = super().merged(start, ends)
+        self.tables.append(state.table.items[0])
+        return state
+
+
+def errors_after_samples(tree, verifier):
+    """Return the errors of the distribution of the next sample after 1 to 40 samples, and its expected calls."""
+    Recorded.tables.clear()
+    generate(tree.table(), sampler=Recorded(share=1), verifier=verifier, num_samples=41, seed=3)
+    assert len(Recorded.tables) == 40
+    errors, calls = [], []
+    for table in dict.fromkeys(Recorded.tables):
+        sampler = FromTable()
+        object.__setattr__(sampler, "start", table)
+        errors.append(residual(sampler, tree, verifier))
+        calls.append(exact_distribution(sampler, tree.table(), verifier).expected_calls)
+    return errors, calls
+
+
+@pytest.mark.parametrize("wrap", [lambda rule: rule, AllChildrenVerifier], ids=["values", "mask"])
+def test_samples_are_exact_and_cheaper_after_any_number_of_samples(wrap):
+    for tree in SMALL_TREES[:15]:
+        errors, calls = errors_after_samples(tree, wrap(tree.allows))
+        assert max(errors) < 1e-14
+        assert calls == sorted(calls, reverse=True)
+
+
+def test_accepted_outputs_are_not_used_up():
+    with patch.object(adaptive_rejection, "ACCEPTED", REJECTED):
+        errors = [max(errors_after_samples(tree, tree.allows)[0]) for tree in SMALL_TREES[:15]]
+    assert min(errors) > 0.1
+
+
+def test_samples_of_a_round_do_not_depend_on_later_rounds_or_on_the_batch():
+    trees = SMALL_TREES[:6]
+
+    def drawn(num_samples, batch_size, share=4):
+        return [
+            generate(
+                tree.table(),
+                [(), (0,)],
+                sampler=AdaptiveRejection(share=share),
+                verifier=lambda prefix: prefix[-1:] != (1,),
+                num_samples=num_samples,
+                batch_size=batch_size,
+                seed=5,
+            )
+            for tree in trees
+        ]
+
+    for long, short in zip(drawn(12, 7), drawn(12, 1), strict=True):
+        assert long.tokens.tolist() == short.tokens.tolist()
+        assert long.calls.tolist() == short.calls.tolist()
+    for long, first in zip(drawn(12, 7), drawn(4, 7), strict=True):
+        assert long.tokens[:4].tolist() == first.tokens[:4].tolist()
 
 
 def test_it_never_needs_more_calls_than_rejection():

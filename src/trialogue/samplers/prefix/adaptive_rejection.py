@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import reduce
 from typing import NamedTuple, cast
 
 import torch
@@ -13,7 +14,14 @@ from trialogue.samplers.prefix.contract.judge import Judge
 from trialogue.samplers.prefix.contract.moves import Moves
 from trialogue.samplers.prefix.contract.objects import Objects
 from trialogue.samplers.prefix.contract.sampler import BoundedCount, Sampler, require_support
-from trialogue.samplers.prefix.rejection_table import ACCEPTED, REJECTED, RejectionTable, Visit, learned
+from trialogue.samplers.prefix.rejection_table import (
+    ACCEPTED,
+    REJECTED,
+    RejectionTable,
+    Visit,
+    learned,
+    merged,
+)
 from trialogue.validation import validated
 
 
@@ -43,9 +51,9 @@ class AdaptiveRejection(Sampler[Attempts]):
     within an attempt would bias the samples. If the verifier has a token mask, an attempt adds the masks of all
     prefixes that it visits for the first time; they also take effect in the next attempt.
 
-    An attempt returns the sequence x with probability p(x) / M, where p is the model and M the open mass of the prompt,
-    whatever the table contains. Every sample therefore has the same distribution, and a sample starts with an empty
-    table, so that it depends on its own random stream only.
+    An attempt returns the accepted sequence x with probability p(x) / M, where p is the model and M the open mass of
+    the prompt. The factor 1 / M is the same for all x, whatever the table contains. All samples therefore have the same
+    distribution and are independent; a table changes the number of model calls only.
 
     Every prefix of an accepted sequence must be accepted. Top-k, top-p and min-p truncate the model's distribution
     before tokens are excluded, and p is the truncated distribution. A bound on model calls (`max_queries`) stops long
@@ -53,11 +61,20 @@ class AdaptiveRejection(Sampler[Attempts]):
 
     Args:
         max_attempts: A row fails after this many rejected attempts (default: no bound).
+        share: Number of samples of a prompt per round. The samples of a round start from the table of all rounds
+            before, so later samples need fewer model calls. A sample then depends on the random streams of these
+            rounds, too (default: every sample starts with an empty table).
     """
 
     max_attempts: BoundedCount | None = None
+    share: BoundedCount | None = None
     uses = "verdicts"
     failure_reason = "no sequence satisfies the constraint, or the attempts are used up"
+
+    @property
+    def round_size(self) -> int | None:
+        """Number of samples of a prompt that start from the same table, None for all."""
+        return self.share
 
     def init(self, decoding: Decoding) -> Attempts:
         """Return the state of rows at their prompts.
@@ -70,6 +87,19 @@ class AdaptiveRejection(Sampler[Attempts]):
         """
         none = Objects([None] * len(decoding.lengths))
         return Attempts(none, none, torch.zeros_like(decoding.lengths))
+
+    def merged(self, start: Attempts, ends: Attempts) -> Attempts:
+        """Return the state from which the samples of the next round start.
+
+        Args:
+            start: State of one row from which the samples of the finished round started.
+            ends: Last states of these samples.
+
+        Returns:
+            The state of one row, whose table contains all prefixes of the tables in `ends`.
+        """
+        table = reduce(merged, cast(tuple[RejectionTable | None, ...], ends.table.items))
+        return start._replace(table=Objects([table]))
 
     def step(
         self, decoding: Decoding, state: Attempts, verifier: Judge, choose: Choose

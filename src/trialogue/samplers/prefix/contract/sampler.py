@@ -96,6 +96,15 @@ class Sampler(ABC, Generic[StateT]):
         return 1
 
     @property
+    def round_size(self) -> int | None:
+        """Number of samples of a prompt that start from the same state (default: None, all samples).
+
+        If it is a number, `rows_per_sample` must be 1. The next round of samples of the prompt then starts when all
+        samples of the round have ended, from the state that `merged` returns.
+        """
+        return None
+
+    @property
     def few_children(self) -> bool:
         """Whether the sampler needs the verifier's values of the most probable next tokens only (default: False)."""
         return False
@@ -122,6 +131,19 @@ class Sampler(ABC, Generic[StateT]):
         """
         del decoding
         return cast(StateT, NoState())
+
+    def merged(self, start: StateT, ends: StateT) -> StateT:
+        """Return the state from which the samples of the next round start. Called only if `round_size` is a number.
+
+        Args:
+            start: State of one row from which the samples of the finished round started.
+            ends: Last states of these samples, in their order.
+
+        Returns:
+            The state of one row.
+        """
+        del ends
+        return start
 
     @abstractmethod
     def step(

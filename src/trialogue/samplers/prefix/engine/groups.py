@@ -83,7 +83,7 @@ class Groups:
         tokens, lengths = order.prompts(rows, self.batch.tokens.shape[1])
         self.batch.add(tokens, lengths, lengths, order.limit[rows], order.rule[rows])
         begun = take(self._sampler.init(self.batch), torch.arange(before, before + len(rows)))
-        self.state = join(self.state, begun)
+        self.state = join(self.state, order.rounds.begun(samples, begun))
         member = torch.arange(self.members).repeat(len(samples))
         self._streams.extend(Streams(order.seed, order.ids[rows] * self.members + member))
         self.sample = torch.cat((self.sample, order.earliest + samples))
@@ -160,6 +160,7 @@ class Groups:
         judged = accepted.nonzero()[:, 0]
         if judge is not None and order.judged and len(judged):
             accepted[judged] = judge.values(first[judged]) > 0
+        order.rounds.end(samples, take(self.state, first))
         columns["accepted"][samples] = accepted
         columns["lengths"][samples] = lengths = batch.lengths[first]
         within = torch.arange(order.capacity) < lengths[:, None]

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from trialogue.samplers.prefix.contract.judge import JudgeOfRules
 from trialogue.samplers.prefix.contract.sampler import Sampler, require_verifier
 from trialogue.samplers.prefix.engine.groups import Groups
 from trialogue.samplers.prefix.engine.order import Order
+from trialogue.samplers.prefix.engine.rounds import Rounds
 from trialogue.samplers.prefix.engine.rules import OnError, judging
 from trialogue.samplers.prefix.engine.run import STEPS_PER_TOKEN, rows_at_once
 from trialogue.samplers.prefix.engine.running import Running
@@ -231,6 +233,7 @@ class OpenRun:
             seed=seed,
             max_queries=max_queries,
             max_steps=max_steps or STEPS_PER_TOKEN * max(1, int(limit[0]) - length),
+            rounds=partial(Rounds, self.sampler),
             rule=torch.tensor([rule.number]),
             decode=decode,
             parsers=() if rule.verifier.parser is None else [rule.verifier.parser],

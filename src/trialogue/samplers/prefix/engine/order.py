@@ -9,6 +9,7 @@ from torch import Tensor
 
 from trialogue.samplers.prefix.batch.shared_results import Meter
 from trialogue.samplers.prefix.batch.tree import Root
+from trialogue.samplers.prefix.engine.rounds import Rounds
 from trialogue.samplers.prefix.output.sample import Parser
 from trialogue.samplers.prefix.output.samples import Cost, Samples
 from trialogue.verifiers.functions.tolerant import Raised
@@ -32,6 +33,7 @@ class Order:
         rule: Rule (prompts,) of each prompt (default: 0).
         capacity: Length of the longest sample (default: the largest `limit`).
         decode: Function from completions to texts, if there are texts.
+        rounds: Function from the index (n,) of each sample's prompt to the rounds in which the samples begin.
         parsers: For each prompt, the function that converts an accepted text to a Python value, or None.
         raised: By rule, the record of errors of a verifier that may raise.
         scored: Store the log-probability of every token (default: False).
@@ -57,6 +59,7 @@ class Order:
         seed: int = 0,
         max_queries: int | None = None,
         max_steps: int,
+        rounds: Callable[[Tensor], Rounds],
         rule: Tensor | None = None,
         capacity: int | None = None,
         decode: Callable[[Sequence[int]], str] | None = None,
@@ -69,6 +72,7 @@ class Order:
         self.ids, self.seed, self.max_queries, self.max_steps = ids, seed, max_queries, max_steps
         self._tokens = tokens
         self.prompt = torch.arange(len(lengths)).repeat_interleave(len(ids) // len(lengths))
+        self.rounds = rounds(self.prompt)
         rules = torch.zeros_like(lengths) if rule is None else rule
         self.lengths, self.limit, self.rule = lengths[self.prompt], limit[self.prompt], rules[self.prompt]
         named = zip(tokens.tolist(), lengths.tolist(), rules.tolist(), strict=True)
@@ -120,12 +124,26 @@ class Order:
         Returns:
             Cumulative numbers (number,) int64 of tokens of the first 1, 2, ... samples.
         """
-        prompt, own = self.prompt, slice(self.begun, self.begun + number)
-        known = (
-            prompt[max(0, self.begun - 1) : self.begun + number - 1] == prompt[max(1, self.begun) : own.stop]
-        )
+        ready, stop = self.rounds.ready, self.begun + number
+        prompt = self.prompt[ready]
+        known = prompt[max(0, self.begun - 1) : stop - 1] == prompt[max(1, self.begun) : stop]
         begins = torch.cat((torch.ones(number - len(known), dtype=torch.bool), ~known))
-        return (self.lengths[own] * begins).cumsum(0)
+        return (self.lengths[ready[self.begun : stop]] * begins).cumsum(0)
+
+    @property
+    def ready(self) -> int:
+        """Number of samples that can be admitted now."""
+        return len(self.rounds.ready) - self.begun
+
+    def admitted(self, number: int) -> Tensor:
+        """Mark the next samples as admitted to the batch, and return their indices.
+
+        Args:
+            number: Number of samples, at most `ready`.
+        """
+        samples = self.rounds.ready[self.begun : self.begun + number]
+        self.begun += number
+        return samples
 
     def prompts(self, samples: Tensor, capacity: int) -> tuple[Tensor, Tensor]:
         """Return the prompts of samples as padded tokens.

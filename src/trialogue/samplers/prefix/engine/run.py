@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -16,6 +17,7 @@ from trialogue.samplers.prefix.contract.sampler import Sampler, runnable
 from trialogue.samplers.prefix.engine.groups import Groups
 from trialogue.samplers.prefix.engine.order import Order
 from trialogue.samplers.prefix.engine.recorder import TraceRecorder
+from trialogue.samplers.prefix.engine.rounds import Rounds
 from trialogue.samplers.prefix.engine.rules import OnError, PromptVerifiers
 from trialogue.samplers.prefix.engine.running import Running, RunObserver
 from trialogue.samplers.prefix.engine.whole_run import WholeRun
@@ -201,6 +203,7 @@ def started(oracle: Autoregressive, prompts: Prompts | Sequence[str] | None, run
         seed=run.seed,
         max_queries=run.max_queries,
         max_steps=run.max_steps or STEPS_PER_TOKEN * int((limit - lengths).max().clamp_min(1)),
+        rounds=partial(Rounds, sampler),
         rule=None if verifiers is None else verifiers.of_prompt,
         capacity=capacity,
         decode=decoder(oracle, run.stop),

@@ -146,9 +146,8 @@ class Running(Generic[OrderT]):
         if not self._waiting or (len(self._groups) and room * _ADMIT_SHARE < self._room):
             return
         left, begun = _ADMIT_TOKENS, len(self._groups)
-        while room and self._waiting:
-            order = self._waiting[0]
-            number = min(room, len(order) - order.begun)
+        for order in [order for order in self._waiting if order.ready]:
+            number = min(room, order.ready)
             if begun:
                 needed = order.prompt_tokens(number)
                 # At least one prompt begins, even if it exceeds the number of tokens per step.
@@ -157,11 +156,12 @@ class Running(Generic[OrderT]):
                 if not number:
                     return
                 left -= int(needed[number - 1])
-            samples = torch.arange(order.begun, order.begun + number)
-            self._groups.admit(order, samples, self._step, self._clock.seconds)
-            order.begun, room = order.begun + number, room - number
+            self._groups.admit(order, order.admitted(number), self._step, self._clock.seconds)
+            room -= number
             if order.begun == len(order):
-                self._waiting.popleft()
+                self._waiting.remove(order)
+            if order.ready or not room:
+                return
 
     def _store(self, stopped: Tensor, finished: Tensor) -> list[tuple[OrderT, Tensor]]:
         """Store the samples of the groups `stopped` (groups,) bool, and remove prompts without unfinished samples."""

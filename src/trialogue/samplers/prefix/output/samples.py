@@ -231,6 +231,11 @@ class Samples:
         ]
 
     @property
+    def calls(self) -> Tensor:
+        """Number (n,) int64 of model calls, equal to `queries`."""
+        return self.queries
+
+    @property
     def parser(self) -> Parser | None:
         """The function in `parsers` that all prompts share, or None.
 
