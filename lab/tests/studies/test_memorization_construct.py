@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
+from known_rows import table, verdict_of
 
 from trialogue_lab.ledger import Result, Rows
-from trialogue_lab.ledger.claims.verdicts import Evidence, evaluate
 from trialogue_lab.studies.memorization_construct import STUDY, statistics
 from trialogue_lab.studies.memorization_construct.config import PRESETS
 
@@ -44,18 +45,9 @@ def test_wrong_rows_are_detected(rows):
 
 @pytest.mark.parametrize(("shift", "answer"), [(0.0, "holds"), (-0.03, "refuted")])
 def test_a_construction_that_meets_the_bound_is_not_below_it(shift: float, answer: str):
-    records = [
-        {
-            "kind": "association",
-            "seed": seed,
-            "stored": 12,
-            "contexts": 100,
-            "bound": 0.2,
-            "accuracy": 0.2 + shift + (-1) ** seed * 0.004,
-        }
-        for seed in range(40)
-    ]
+    seeds = np.arange(40)
+    accuracy = 0.2 + shift + (-1) ** seeds * 0.004
+    records = table("association", seed=seeds, stored=12, contexts=100, bound=0.2, accuracy=accuracy)
     config = {"seeds": tuple(range(40))}
-    claim = next(claim for claim in STUDY.claims if claim.id == "accuracy-is-not-below-the-bound")
-    (verdict,) = evaluate([claim], Evidence(rows=Rows(records, "kind", config), config=config))
-    assert verdict.answer == answer
+    rows = Rows(records, "kind", config)
+    assert verdict_of(STUDY, "accuracy-is-not-below-the-bound", rows, **config).answer == answer
