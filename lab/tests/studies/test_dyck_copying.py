@@ -17,16 +17,12 @@ def test_measurements_of_known_patterns_have_the_expected_values() -> None:
     self_attention = torch.eye(5)[None]
     summary = _summarize_attention(uniform, tokens)
     assert summary["from_uniform"] == 0.0
-    assert (
-        summary["on_closing"]
-        == summary["on_closing_uniform"]
-        == pytest.approx((0 + 1 / 3 + 1 / 4 + 2 / 5) / 4)
-    )
+    assert summary["on_closing"] == summary["on_closing_uniform"]
+    assert summary["on_closing"] == pytest.approx((0 + 1 / 3 + 1 / 4 + 2 / 5) / 4)
     summary = _summarize_attention(self_attention, tokens)
     assert (summary["on_itself"], summary["on_closing"]) == (1.0, 0.5)
-    assert summary["from_uniform"] == pytest.approx(
-        float(variation(self_attention, uniform)) / causal_baseline(5)
-    )
+    expected = float(variation(self_attention, uniform)) / causal_baseline(5)
+    assert summary["from_uniform"] == pytest.approx(expected)
 
 
 def test_statistics_of_known_rows_have_the_expected_values() -> None:

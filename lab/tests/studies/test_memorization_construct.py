@@ -20,17 +20,13 @@ def rows(smoke_run: Callable[[str], Result]) -> Rows:
 
 def test_rows_agree_with_theory(rows):
     assert statistics.rank_error("mended")(rows).item() == statistics.rank_error("rank_one")(rows).item() == 0
-    assert (
-        statistics.rank_error("printed", generic=True)(rows).item()
-        == 0
-        < statistics.rank_error("printed")(rows).item()
-    )
+    assert statistics.rank_error("printed", generic=True)(rows).item() == 0
+    assert statistics.rank_error("printed")(rows).item() > 0
     assert (statistics.held("error")(rows) < 1e-9).all()
     assert (statistics.held("excess", 0.0)(rows) < 1e-3).all()
     assert statistics.least_slack("loose")(rows).item() > statistics.least_slack("tight")(rows).item() > 0
-    assert (
-        statistics.look_up_slack("simple")(rows).item() >= statistics.look_up_slack("bound")(rows).item() > 0
-    )
+    simple, bound = (statistics.look_up_slack(name)(rows).item() for name in ("simple", "bound"))
+    assert simple >= bound > 0
     assert (statistics.log_optimum_ratio()(rows) < -0.3).all()
     assert (statistics.ridge_gain()(rows) > 0).all()
     assert statistics.beyond_bound()(rows).abs().max() < 0.1
