@@ -110,10 +110,8 @@ def test_difficulty_measures_agree_with_exact_distributions(family: str) -> None
 
 def test_lateness_and_spread_have_known_values() -> None:
     checksum = find_task("checksum")
-    early, late = (
-        difficulty(*reversed(random_task("first token"))),
-        difficulty(uniform_model(checksum), checksum),
-    )
+    early = difficulty(*reversed(random_task("first token")))
+    late = difficulty(uniform_model(checksum), checksum)
     assert (early.lateness, late.lateness) == pytest.approx((1 / 3, 1))
     assert (early.spread, late.spread) == pytest.approx((0, 0), abs=1e-12)
     assert late.rarity == pytest.approx(math.log(3))

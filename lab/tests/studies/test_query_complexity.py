@@ -16,14 +16,13 @@ from trialogue_lab.theory.query_complexity.trying_tokens import Generated
 
 
 def test_exact_rows_have_known_values() -> None:
-    rows = Rows(
-        [
-            *exact.optimum_rows((4, 8)),
-            *exact.order_rows((4,)),
-            *exact.zero_rows((2, 6)),
-            *exact.dyck_rows((2, 8)),
-        ]
+    costs = (
+        exact.optimum_rows((4, 8)),
+        exact.order_rows((4,)),
+        exact.zero_rows((2, 6)),
+        exact.dyck_rows((2, 8)),
     )
+    rows = Rows([row for found in costs for row in found])
     optimum = rows["optimum"].set_index("length")
     assert optimum.inferred.tolist() == optimum.closed_form.tolist() == [35 / 8, 8255 / 128]
     assert optimum.queried.tolist() == [4.5, 64.5]

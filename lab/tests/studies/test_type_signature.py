@@ -109,15 +109,9 @@ def test_the_exact_distribution_has_no_excess_loss(monkeypatch: pytest.MonkeyPat
 
     def exact_log_probs(_: Transformer, sequences: Tensor) -> Tensor:
         tuples = SemiprimeTuples(1, "factors-first")
-        rows = [tuple(row) for row in sequences.tolist()]
-        found = [
-            [
-                float(tuples.next_log_probs(torch.tensor([row]), torch.tensor([k]))[0, row[k]])
-                for k in range(4)
-            ]
-            for row in rows
-        ]
-        return torch.cat((torch.tensor(found, dtype=torch.float64), torch.zeros(len(rows), 1)), 1)
+        each = [tuples.next_log_probs(sequences, torch.full((len(sequences),), k)) for k in range(4)]
+        found = [log_probs.gather(1, sequences[:, k : k + 1]) for k, log_probs in enumerate(each)]
+        return torch.cat((*found, torch.zeros(len(sequences), 1)), 1)
 
     monkeypatch.setattr(networks, "_log_probs", exact_log_probs)
     summary, positions = network(dataclasses.replace(QUICK, steps=1))
