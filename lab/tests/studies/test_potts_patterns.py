@@ -47,6 +47,10 @@ def test_order_of_ten_patterns_is_lost_at_a_lower_temperature_than_order_of_two(
     assert statistics.order_at(10, 0.5)(found).item() > 0.9
     assert found["colours"].critical.tolist()[0] == pytest.approx(1 / math.log(1 + math.sqrt(2)))
     original = measure.potts_grid
-    monkeypatch.setattr(measure, "potts_grid", lambda *sizes: original(*sizes[:3], 0.5 * sizes[3]))
+    monkeypatch.setattr(
+        measure,
+        "potts_grid",
+        lambda rows, columns, vocab, coupling: original(rows, columns, vocab, 0.5 * coupling),
+    )
     hotter = Rows(list(plane_rows((2,), 12, (0.82,), 20, 150, 1)))
     assert statistics.order_at(2, 0.82)(hotter).item() < 0.2
