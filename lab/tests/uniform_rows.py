@@ -1,7 +1,12 @@
-"""Chi-square test of samples against the uniform distribution on given sequences."""
+"""Uniform distributions on given sequences, and a chi-square test of samples against them."""
 
 import torch
 from scipy import stats
+
+
+def uniform_distribution(states: torch.Tensor) -> dict[tuple[int, ...], float]:
+    """Return the uniform distribution on the rows of `states` (n, L)."""
+    return {tuple(row): 1 / len(states) for row in states.tolist()}
 
 
 def uniform_p_value(rows: torch.Tensor, states: torch.Tensor) -> float:

@@ -88,22 +88,20 @@ ORDERED = rows(
 
 @pytest.mark.parametrize("sampler", ["metropolis", "gibbs"])
 def test_curves_in_order_have_the_expected_statistics(sampler):
-    assert statistics.in_order(sampler)(ORDERED).tolist() == [1.0, 1.0]
-    later = statistics.later(sampler)(ORDERED)
     low, high = (statistics.saturation(name, sampler)(ORDERED) for name in ("layers-1", ENCODER))
-    assert later.tolist() == pytest.approx((high / low).tolist())
-    assert statistics.lowest_saturation(sampler)(ORDERED).tolist() == low.tolist()
     # Three tenths of 1000 steps lie log10(3) of the way from 100 to 1000.
     scale, left = 1.01 if sampler == "metropolis" else 1.0, 1 - np.log10(3)
-    assert statistics.late_gain(sampler)(ORDERED).tolist() == pytest.approx([scale * left * 0.8] * 2)
-    assert statistics.late_change(ENCODER, sampler)(ORDERED).tolist() == pytest.approx(
-        [scale * left * 0.8] * 2
-    )
-    assert statistics.late_change("layers-1", sampler)(ORDERED).tolist() == pytest.approx(
-        [-scale * left / 2] * 2
-    )
-    # The deeper of two depths is not a low order.
-    assert statistics.low_orders_later(sampler)(ORDERED).tolist() == pytest.approx((high / low).tolist())
+    for statistic, expected in (
+        (statistics.later(sampler), (high / low).tolist()),
+        (statistics.late_gain(sampler), [scale * left * 0.8] * 2),
+        (statistics.late_change(ENCODER, sampler), [scale * left * 0.8] * 2),
+        (statistics.late_change("layers-1", sampler), [-scale * left / 2] * 2),
+        # The deeper of two depths is not a low order.
+        (statistics.low_orders_later(sampler), (high / low).tolist()),
+    ):
+        assert statistic(ORDERED).tolist() == pytest.approx(expected), statistic.name
+    assert statistics.in_order(sampler)(ORDERED).tolist() == [1.0, 1.0]
+    assert statistics.lowest_saturation(sampler)(ORDERED).tolist() == low.tolist()
     assert statistics.late_share(sampler)(ORDERED).tolist() == [0.0, 0.0]
 
 
@@ -133,11 +131,7 @@ def test_the_latest_of_the_low_orders_is_compared_with_all_orders():
 LATE = [
     ((0, 1, 10, 100), (4.0, 3.0, 2.0, 0.0), 2.0 / 4.0),
     ((0, 1, 10, 50, 100), (4.0, 3.0, 2.0, 1.0, 3.0), 1.0 / 3.0),  # an increase at the end changes nothing
-    (
-        (0, 1, 5, 10, 100),
-        (4.0, 3.0, 0.0, 2.0, 1.0),
-        1.0 / 4.0,
-    ),  # an earlier minimum counts in the total decrease
+    ((0, 1, 5, 10, 100), (4.0, 3.0, 0.0, 2.0, 1.0), 1.0 / 4.0),  # the total decrease is to the minimum
     ((0, 1, 10, 100), (4.0, 1.0, 2.0, 3.0), 0.0),  # a late increase does not count as a decrease
     ((0, 1, 1000), (4.0, 4.0, 0.0), (4.0 / 3.0) / 4.0),  # 100 lies two thirds of the way from 1 to 1000
     ((0, 1, 2, 5), (4.0, 3.0, 2.0, 0.0), 3.0 / 4.0),  # a tenth of five steps is before step 1

@@ -178,12 +178,10 @@ def question(seed: int, kind: str, mass: float, ess: float, tv: float) -> list[d
 def test_statistics_of_known_rows_have_the_expected_values() -> None:
     rows = Rows(
         [
-            *question(
-                0, "regex", 0.1, 0.1, 0.4
-            ),  # rejection needs 100 queries, with 0.01 effective samples per query
-            *question(
-                0, "json-schema", 0.001, 0.1, 0.8
-            ),  # 10,000 queries and 0.0001 effective samples per query
+            # Rejection needs 100 queries, with 0.01 effective samples per query.
+            *question(0, "regex", 0.1, 0.1, 0.4),
+            # It needs 10,000 queries, with 0.0001 effective samples per query.
+            *question(0, "json-schema", 0.001, 0.1, 0.8),
             *question(1, "regex", 0.1, 0.01, 0.2),
         ],
         STUDY.kind,

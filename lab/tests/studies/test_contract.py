@@ -75,18 +75,15 @@ def test_a_study_is_a_package_of_short_files(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
-def test_every_claim_has_a_short_title_of_its_own(name: str) -> None:
-    titles = [claim.title for claim in studies.find(name).claims]
+def test_claims_have_titles_statements_and_criteria_of_their_own(name: str) -> None:
+    study = studies.find(name)
+    claims, titles = study.claims, [claim.title for claim in study.claims]
     assert [title for title in titles if not 1 <= len(title.split()) <= 12] == []
-    assert len(set(titles)) == len(titles)
-
-
-@pytest.mark.parametrize("name", BUILT_IN)
-def test_statements_are_unique(name: str) -> None:
-    claims = studies.find(name).claims
-    assert len({claim.statement for claim in claims}) == len(claims)
     criteria = [(claim.statistic.name, *claim.criterion.region) for claim in claims]
-    assert len(set(criteria)) == len(criteria)
+    for values in (titles, [claim.statement for claim in claims], criteria):
+        assert len(set(values)) == len(claims)
+    for claim in (*claims, *study.withdrawn):
+        assert bool(claim.statement_id) == (claim.origin == "published"), claim.id
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
@@ -171,13 +168,6 @@ def test_registered_claims_are_still_made_or_withdrawn(name: str) -> None:
     withdrawn = {(claim.id, claim.origin) for claim in study.withdrawn}
     for identity, origin in registered_origins(study):
         assert origins.get(identity) == (origin or origins.get(identity)) or (identity, origin) in withdrawn
-
-
-@pytest.mark.parametrize("name", BUILT_IN)
-def test_only_published_claims_name_a_statement(name: str) -> None:
-    study = studies.find(name)
-    for claim in (*study.claims, *study.withdrawn):
-        assert bool(claim.statement_id) == (claim.origin == "published"), claim.id
 
 
 @pytest.mark.parametrize("name", BUILT_IN)

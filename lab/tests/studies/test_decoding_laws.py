@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -111,20 +110,15 @@ def test_difficulty_measures_agree_with_exact_distributions(family: str) -> None
 
 def test_lateness_and_spread_have_known_values() -> None:
     checksum = find_task("checksum")
-    early, late = (
-        difficulty(*reversed(random_task("first token"))),
-        difficulty(uniform_model(checksum), checksum),
-    )
-    assert early.lateness == pytest.approx(1 / 3)
-    assert early.spread == pytest.approx(0, abs=1e-12)
-    assert late.lateness == pytest.approx(1)
+    early = difficulty(*reversed(random_task("first token")))
+    late = difficulty(uniform_model(checksum), checksum)
+    assert (early.lateness, late.lateness) == pytest.approx((1 / 3, 1))
+    assert (early.spread, late.spread) == pytest.approx((0, 0), abs=1e-12)
     assert late.rarity == pytest.approx(math.log(3))
-    assert late.spread == pytest.approx(0, abs=1e-12)
     hidden = difficulty(*reversed(random_task(HIDDEN)))
-    assert hidden.lateness == pytest.approx((1 / 3 + 2 / 3) / 2)
-    assert hidden.unseen == pytest.approx(2 * math.log(2))
     # One of two valid tokens has value zero at two positions, so deviation over mean is 1 twice.
-    assert hidden.spread == pytest.approx(2)
+    expected = ((1 / 3 + 2 / 3) / 2, 2 * math.log(2), 2)
+    assert (hidden.lateness, hidden.unseen, hidden.spread) == pytest.approx(expected)
 
 
 def test_expected_distributions_of_methods_agree_with_their_definitions() -> None:
@@ -207,11 +201,10 @@ def largest_value(rows: Rows, column: str) -> float:
 
 @pytest.fixture(scope="module")
 def all_tasks() -> Rows:
-    names = [name for name, rule in METHODS.items() if rule.exact or rule.weighs] + [
-        "first leaf, exact values"
-    ]
+    first_leaf = "first leaf, exact values"
+    chosen = {name: rule for name, rule in METHODS.items() if rule.exact or rule.weighs or name == first_leaf}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(measure, "METHODS", {name: METHODS[name] for name in names})
+        patch.setattr(measure, "METHODS", chosen)
         return rows_of(*(family.name for family in LADDER), seeds=(3,))
 
 
@@ -262,21 +255,14 @@ def test_inexact_methods_are_detected(
     assert largest_value(rows_of("checksum"), column) > 1e-3
 
 
-def make_rows(
-    seed: int, family: str, length: int, distance: float, lateness: float
-) -> Iterator[dict[str, Any]]:
+def make_rows(seed: int, family: str, length: int, distance: float, lateness: float) -> list[dict[str, Any]]:
     place = {"seed": seed, "family": family, "length": length}
-    difficulties = dict.fromkeys(("mass", "rarity", "swing", "unseen"), 0.5) | {
-        "lateness": lateness,
-        "spread": distance,
-    }
-    yield {**place, "kind": "task", **difficulties}
-    for rule, queries, variation in (
-        ("no rule", 2.0, 0.5),
-        ("mask", length, distance),
-        ("rejection", None, 1e-15),
-    ):
-        yield {**place, "kind": "rule", "rule": rule, "queries": queries, "variation": variation}
+    difficulties = dict.fromkeys(("mass", "rarity", "swing", "unseen"), 0.5)
+    numbers = {"no rule": (2.0, 0.5), "mask": (length, distance), "rejection": (None, 1e-15)}
+    return [{**place, "kind": "task", **difficulties, "lateness": lateness, "spread": distance}] + [
+        {**place, "kind": "rule", "rule": rule, "queries": queries, "variation": variation}
+        for rule, (queries, variation) in numbers.items()
+    ]
 
 
 def test_statistics_of_known_rows_have_the_expected_values() -> None:
@@ -309,13 +295,8 @@ def test_statistics_of_known_rows_have_the_expected_values() -> None:
     assert stats.at_varying_lengths("mask")(rows).empty
     varying = Rows([{**each, "family": "JSON"} for each in rows.records if each["family"] == "b"], "kind")
     assert stats.at_varying_lengths("mask")(varying).tolist() == pytest.approx([0.25, 0.3])
-    assert [task.name for task in stats.task_difficulties(rows)] == [
-        "a, 2",
-        "b, 2",
-        "a, 4",
-        "b, 8",
-        f"{HIDDEN}, 3",
-    ]
+    names = [task.name for task in stats.task_difficulties(rows)]
+    assert names == ["a, 2", "b, 2", "a, 4", "b, 8", f"{HIDDEN}, 3"]
     assert len(stats.task_difficulties(rows, hidden=False)) == 4
     assert stats.task_difficulties(rows)[0].difficulty.lateness == pytest.approx(0.5)
 

@@ -1,16 +1,17 @@
 """Tests of statistics of known rows in the study `dyck-attention`, and of rows of its networks."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pytest
+from known_rows import table, verdict_of
 
 from trialogue_lab.analysis.attention_variation import causal_baseline
 from trialogue_lab.ledger import NoRows, Rows
-from trialogue_lab.ledger.claims.verdicts import Evidence, evaluate
 from trialogue_lab.studies.dyck_attention import STUDY
 from trialogue_lab.studies.dyck_attention import statistics as stats
 from trialogue_lab.studies.dyck_attention.config import PRESETS, Config
@@ -18,18 +19,11 @@ from trialogue_lab.studies.dyck_attention.measure import parts
 from trialogue_lab.studies.dyck_attention.networks import NESTED, SETTINGS
 
 
-def known_rows(**columns: object) -> dict[str, object]:
-    return {"kind": "network", "arm": "words", **columns}
-
-
 def test_variation_is_the_mean_over_all_pairs_of_seeds() -> None:
-    patterns = {1: [[1.0, 0.0], [0.5, 0.5]], 2: [[1.0, 0.0], [1.0, 0.0]], 3: [[1.0, 0.0], [0.0, 1.0]]}
-    patterns[4] = patterns[2]
+    closed = [[1.0, 0.0], [1.0, 0.0]]
+    weights = [[[1.0, 0.0], [0.5, 0.5]], closed, [[1.0, 0.0], [0.0, 1.0]], closed]
     rows = Rows(
-        [
-            {"kind": "pattern", "arm": "words", "layer": 1, "seed": seed, "weights": json.dumps(weights)}
-            for seed, weights in patterns.items()
-        ]
+        table("pattern", arm="words", layer=1, seed=[1, 2, 3, 4], weights=list(map(json.dumps, weights)))
     )
     # Pairs: 12, 13 and 14 are 0.5 apart, 23 and 34 are 2, 24 are the same.
     assert stats.variation("words")(rows).mean() == pytest.approx((3 * 0.5 + 2 * 2) / 6 / causal_baseline(2))
@@ -38,74 +32,62 @@ def test_variation_is_the_mean_over_all_pairs_of_seeds() -> None:
     assert stats.variation("words")(Rows(rows.records[:3])).empty
 
 
+def pairs(count: range, variation: Callable[[int, int, int, int], float]) -> list[dict[str, object]]:
+    """Return rows of all pairs of networks with `variation(place of the setting, layer, first, second)`."""
+    return [
+        {"kind": "pair", **setting._asdict(), "seed": first, "other": second, "layer": layer}
+        | {"variation": variation(place, layer, first, second) * causal_baseline(19)}
+        for place, setting in enumerate(SETTINGS)
+        for layer in range(1, setting.layers + 1)
+        for second, first in combinations(count, 2)
+    ]
+
+
 def test_the_table_is_the_mean_over_its_settings() -> None:
-    settings = {setting: place + 1.0 for place, setting in enumerate(SETTINGS)}
-    rows = Rows(
-        [
-            {
-                "kind": "pair",
-                **setting._asdict(),
-                "seed": first,
-                "other": second,
-                "layer": layer,
-                "variation": layer * number * causal_baseline(19),
-            }
-            for setting, number in settings.items()
-            for layer in range(1, setting.layers + 1)
-            for second, first in combinations(range(5, 10), 2)
-        ]
-    )
+    rows = Rows(pairs(range(5, 10), lambda place, layer, *_: layer * (place + 1.0)))
     assert stats.setting_variation(SETTINGS[3], 2)(rows).tolist() == pytest.approx([8.0] * 5)
     assert stats.table_variation(1)(rows).mean() == pytest.approx(4.5)
     assert stats.table_variation(3, 3)(rows).mean() == pytest.approx(3 * 5.0)
     assert stats.table_variation(3)(rows).empty
 
 
+def networks(**columns: object) -> Rows:
+    return Rows(table("network", arm="words", **columns))
+
+
+TWELVE = np.arange(12)
+
+
 def test_rank_correlation_with_the_error_has_the_expected_value() -> None:
-    balances = [0.1 * place for place in range(12)]
-    rows = Rows(
-        [known_rows(seed=place, balance=each, outside=1 - each) for place, each in enumerate(balances)]
-    )
+    rows = networks(seed=TWELVE, balance=0.1 * TWELVE, outside=1 - 0.1 * TWELVE)
     assert stats.rank_correlation("words")(rows).tolist() == pytest.approx([1.0] * 12)
     assert stats.rank_correlation("words")(Rows(rows.records[:9])).empty
     assert "needs 10" in stats.rank_correlation("words").missing_rows(Rows(rows.records[:9]))
 
 
 def test_rank_correlation_with_other_accuracies_has_the_expected_value() -> None:
-    columns = [
-        {"balance": 0.1 * place, "balance_released": -0.1 * place, "outside": 1 - 0.01 * place}
-        | {"outside_confident": 0.5 + 0.01 * place}
-        for place in range(12)
-    ]
-    rows = Rows([known_rows(seed=place, **each) for place, each in enumerate(columns)])
-    assert stats.rank_correlation("words")(rows).mean() == pytest.approx(1)
-    assert stats.rank_correlation("words", "outside_confident")(rows).mean() == pytest.approx(-1)
-    assert stats.rank_correlation("words", "outside_confident", "balance_released")(
-        rows
-    ).mean() == pytest.approx(1)
-    equal = Rows([known_rows(seed=place, balance=0.1 * place, outside=0.5) for place in range(12)])
+    violations = {"balance": 0.1 * TWELVE, "balance_released": -0.1 * TWELVE}
+    accuracies = {"outside": 1 - 0.01 * TWELVE, "outside_confident": 0.5 + 0.01 * TWELVE}
+    rows = networks(seed=TWELVE, **violations, **accuracies)
+    for names, expected in (
+        ((), 1),
+        (("outside_confident",), -1),
+        (("outside_confident", "balance_released"), 1),
+    ):
+        assert stats.rank_correlation("words", *names)(rows).mean() == pytest.approx(expected)
+    equal = networks(seed=TWELVE, balance=0.1 * TWELVE, outside=0.5)
     assert "all networks have the same outside" in stats.rank_correlation("words").missing_rows(equal)
 
 
 def grid(share: float, count: int = 12) -> list[dict[str, object]]:
     """Return rows of Table 2.6, in which a share of the networks of each setting reach the required accuracy."""
-    settings: list[dict[str, object]] = [
-        {
-            "kind": "setting",
-            **setting._asdict(),
-            "seed": seed,
-            "inside": 0.99 if seed < share * count else 0.96,
-        }
+    inside = np.where(np.arange(count) < share * count, 0.99, 0.96)
+    found = [
+        row
         for setting in SETTINGS
-        for seed in range(count)
+        for row in table("setting", **setting._asdict(), seed=range(count), inside=inside)
     ]
-    return settings + [
-        {"kind": "pair", **setting._asdict(), "seed": first, "other": second, "layer": layer}
-        | {"variation": (layer + 0.01 * (first + second)) * causal_baseline(19)}
-        for setting in SETTINGS
-        for layer in range(1, setting.layers + 1)
-        for second, first in combinations(range(count), 2)
-    ]
+    return found + pairs(range(count), lambda _, layer, first, second: layer + 0.01 * (first + second))
 
 
 @pytest.mark.parametrize(("share", "answer"), [(1.0, "holds"), (11 / 12, "holds"), (10 / 12, "not tested")])
@@ -113,14 +95,13 @@ def test_claims_of_the_table_are_not_tested_if_networks_are_not_trained(share: f
     rows = Rows(grid(share))
     assert stats.learned_share()(rows).item() == pytest.approx(share)
     identity = "second-layers-differ-more-than-random"
-    (claim,) = (claim for claim in STUDY.claims if claim.id == identity)
-    (verdict,) = evaluate([claim], Evidence(rows=rows, config={"grid_seeds": range(12)}, preset="paper"))
+    verdict = verdict_of(STUDY, identity, rows, "paper", grid_seeds=range(12))
     assert verdict.answer == answer
     assert ("nine in ten" in verdict.reason) == (answer == "not tested")
 
 
 def test_correct_closing_brackets_are_counted() -> None:
-    rows = Rows([known_rows(seed=seed, inside=share, closings=200) for seed, share in ((1, 1.0), (2, 0.97))])
+    rows = networks(seed=[1, 2], inside=[1.0, 0.97], closings=200)
     counts = stats.closed("words").counts(rows)
     assert counts is not None
     assert counts.successes.tolist() == [200, 194]

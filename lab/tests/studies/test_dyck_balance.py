@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
+from known_rows import table
 
 from trialogue_lab.ledger import Rows
 from trialogue_lab.ledger.claims.verdicts import Evidence, evaluate
@@ -14,21 +16,14 @@ COUNT = 40
 
 def rows(errors: float, unsure: float, inside: float = 0.99) -> Rows:
     """Return rows of networks with increasing violation, whose errors and unsure positions have the given slopes."""
-    return Rows(
-        [
-            {
-                "kind": "network",
-                "arm": "words",
-                "seed": seed,
-                "inside": inside,
-                "outside": 0.8 - errors * seed + 0.001 * (7 * seed % 11),
-                "outside_confident": 0.7 - unsure * seed + 0.001 * (5 * seed % 13),
-                "balance": 0.1 + 0.01 * seed,
-                "balance_released": 0.2 + 0.01 * (seed + seed % 3),
-            }
-            for seed in range(COUNT)
-        ]
-    )
+    seed = np.arange(COUNT)
+    columns = {
+        "outside": 0.8 - errors * seed + 0.001 * (7 * seed % 11),
+        "outside_confident": 0.7 - unsure * seed + 0.001 * (5 * seed % 13),
+        "balance": 0.1 + 0.01 * seed,
+        "balance_released": 0.2 + 0.01 * (seed + seed % 3),
+    }
+    return Rows(table("network", arm="words", seed=seed, inside=inside, **columns))
 
 
 def verdicts(table: Rows) -> dict[str, str]:

@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from known_rows import table
 
 from trialogue_lab.ledger import Rows
 from trialogue_lab.models.dyck_transformer import balanced_transformer
@@ -49,22 +51,15 @@ def test_only_the_corrected_lemma_holds_for_short_vectors() -> None:
 
 
 def test_statistics_of_known_rows_have_the_expected_values() -> None:
-    pumped = [
-        {"kind": "pumped", "seed": seed, "disturbance": 0.1, "pairs": pairs, "distance": 5.0 / pairs**power}
-        for seed, power in ((1, 1.0), (2, 0.5))
-        for pairs in (1000, 100_000)
-    ]
-    disturbed = [
-        {"kind": "disturbed", "seed": seed, "disturbance": level, "longest": longest, "accuracy": seed / 10}
-        for seed in (1, 2)
-        for level in (0.0, 0.1)
-        for longest in (60, 5000)
-    ]
-    chains = [
-        {"kind": "chain", "network": name, "first": first, "positive": first}
-        for name, first in (("a", 2), ("b", 0))
-    ]
-    rows = Rows([*pumped, *disturbed, *chains])
+    pairs = np.array([1000, 100_000] * 2)
+    distances = 5.0 / pairs ** np.array([1.0, 1.0, 0.5, 0.5])
+    seeds = np.repeat([1, 2], 4)
+    levels = {"disturbance": [0.0, 0.0, 0.1, 0.1] * 2, "longest": [60, 5000] * 4}
+    rows = Rows(
+        table("pumped", seed=[1, 1, 2, 2], disturbance=0.1, pairs=pairs, distance=distances)
+        + table("disturbed", seed=seeds, **levels, accuracy=seeds / 10)
+        + table("chain", network=["a", "b"], first=[2, 0], positive=[2, 0])
+    )
     assert slope(0.1)(rows).tolist() == pytest.approx([-1.0, -0.5])
     assert accuracy(0.1, 60)(rows).tolist() == [0.1, 0.2]
     assert failed("first")(rows).tolist() == [2.0]

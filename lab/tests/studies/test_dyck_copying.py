@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from known_rows import table
 
 from trialogue_lab.analysis.attention_variation import causal_baseline, variation
 from trialogue_lab.ledger import Rows
@@ -16,37 +17,19 @@ def test_measurements_of_known_patterns_have_the_expected_values() -> None:
     self_attention = torch.eye(5)[None]
     summary = _summarize_attention(uniform, tokens)
     assert summary["from_uniform"] == 0.0
-    assert (
-        summary["on_closing"]
-        == summary["on_closing_uniform"]
-        == pytest.approx((0 + 1 / 3 + 1 / 4 + 2 / 5) / 4)
-    )
+    assert summary["on_closing"] == summary["on_closing_uniform"]
+    assert summary["on_closing"] == pytest.approx((0 + 1 / 3 + 1 / 4 + 2 / 5) / 4)
     summary = _summarize_attention(self_attention, tokens)
     assert (summary["on_itself"], summary["on_closing"]) == (1.0, 0.5)
-    assert summary["from_uniform"] == pytest.approx(
-        float(variation(self_attention, uniform)) / causal_baseline(5)
-    )
+    expected = float(variation(self_attention, uniform)) / causal_baseline(5)
+    assert summary["from_uniform"] == pytest.approx(expected)
 
 
 def test_statistics_of_known_rows_have_the_expected_values() -> None:
-    rows = Rows(
-        [
-            {
-                "kind": "network",
-                "arm": "1 layer",
-                "seed": seed,
-                "copied": 1.0,
-                "uniform": share,
-                "tokens": 100,
-            }
-            for seed, share in ((1, 0.9), (2, 0.5))
-        ]
-        + [
-            {"kind": "layer", "arm": "1 layer", "seed": seed, "layer": layer, "from_uniform": seed * layer}
-            for seed in (1, 2)
-            for layer in (1, 2)
-        ]
-    )
+    shares = {"copied": 1.0, "uniform": [0.9, 0.5], "tokens": 100}
+    layers = {"seed": [1, 1, 2, 2], "layer": [1, 2] * 2, "from_uniform": [1, 2, 2, 4]}
+    networks = table("network", arm="1 layer", seed=[1, 2], **shares)
+    rows = Rows(networks + table("layer", arm="1 layer", **layers))
     counts = copied("1 layer", "uniform").counts(rows)
     assert counts is not None
     assert counts.successes.tolist() == [90, 50]

@@ -1,9 +1,12 @@
 """Tests of statistics of `dyck-pruning` on known rows, and of rows of a pruned transformer."""
 
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
+import numpy as np
 import pytest
+from known_rows import table
 
 from trialogue_lab.ledger import Rows
 from trialogue_lab.studies.dyck_pruning import statistics as stats
@@ -12,20 +15,12 @@ from trialogue_lab.studies.dyck_pruning.measure import parts
 
 
 def test_slopes_are_in_decades_and_r_squared_measures_straightness() -> None:
-    numbers = [
-        {"kind": "number", "seed": seed, "count": count, "error": 10.0 ** (-seed * count / 10)}
-        for seed in (1, 2)
-        for count in (8, 12, 16)
-    ]
-    crooked = {6: 1.0, 9: 0.01, 12: 1.0}
-    matrices = [
-        {"kind": "matrix", "size": 4, "seed": 1, "units": units, "error": 10.0**-units, "same_first": True}
-        for units in crooked
-    ] + [
-        {"kind": "matrix", "size": 4, "seed": 2, "units": units, "error": error, "same_first": units != 9}
-        for units, error in crooked.items()
-    ]
-    rows = Rows([*numbers, *matrices])
+    seeds, counts, units = np.array([1, 1, 1, 2, 2, 2]), np.array([8, 12, 16] * 2), np.array([6, 9, 12])
+    rows = Rows(
+        table("number", seed=seeds, count=counts, error=10.0 ** (-seeds * counts / 10))
+        + table("matrix", size=4, seed=1, units=units, error=10.0**-units, same_first=True)
+        + table("matrix", size=4, seed=2, units=units, error=[1.0, 0.01, 1.0], same_first=units != 9)
+    )
     assert stats.numbers_fall()(rows).tolist() == pytest.approx([-0.1, -0.2])
     assert stats.matrices_fall(4)(rows).tolist() == pytest.approx([-1.0, 0.0], abs=1e-9)
     assert stats.straightness(4)(rows).tolist() == pytest.approx([1.0, 0.0], abs=1e-9)
@@ -34,28 +29,15 @@ def test_slopes_are_in_decades_and_r_squared_measures_straightness() -> None:
 
 
 def test_both_targets_must_be_within_the_error() -> None:
-    rows = Rows(
-        [
-            {
-                "kind": "transformer",
-                "layers": 1,
-                "hidden": hidden,
-                "first": first,
-                "seed": seed,
-                "error": 10.0 ** (-hidden / 10 * seed),
-                "other_error": 0.2 if (seed, first) == (2, 2) else 0.01,
-                "same": (seed, first) != (1, 0),
-            }
-            for seed in (1, 2, 3)
-            for hidden in (20, 30)
-            for first in (0, 2)
-        ]
-    )
+    seed, hidden, first = map(np.array, zip(*product((1, 2, 3), (20, 30), (0, 2)), strict=True))
+    sizes = {"layers": 1, "hidden": hidden, "first": first, "seed": seed}
+    errors = {"error": 10.0 ** (-hidden / 10 * seed)}
+    errors["other_error"] = np.where((seed == 2) & (first == 2), 0.2, 0.01)
+    rows = Rows(table("transformer", **sizes, **errors, same=(seed != 1) | (first != 0)))
     assert stats.both_transformers_within(1, 30, 0.1)(rows).tolist() == [1.0, 0.0, 1.0]
     assert stats.transformers_fall(1)(rows).tolist() == pytest.approx([-0.1, -0.2, -0.3])
-    assert stats.error("transformer", layers=1, hidden=20, first=0)(rows).tolist() == pytest.approx(
-        [1e-2, 1e-4, 1e-6]
-    )
+    narrow = stats.error("transformer", layers=1, hidden=20, first=0)(rows)
+    assert narrow.tolist() == pytest.approx([1e-2, 1e-4, 1e-6])
     assert stats.different_shared_layers()(rows).tolist() == [2.0]
 
 

@@ -112,15 +112,9 @@ def test_exchange_exponent_of_the_first_two_layers_is_four(monkeypatch: pytest.M
 
 def test_plateau_ratios_have_known_values() -> None:
     """The loss needs 100 steps to 1, stays 300, needs 50 to 0.5, stays 25, and then decreases further."""
-    losses = np.concatenate(
-        (
-            np.linspace(2, 1.02, 100),
-            np.full(300, 1.0),
-            np.linspace(0.98, 0.52, 50),
-            np.full(25, 0.5),
-            np.full(9, 0.1),
-        )
-    )
+    plateaus = [np.full(count, loss) for count, loss in ((300, 1.0), (25, 0.5), (9, 0.1))]
+    falls = np.linspace(2, 1.02, 100), np.linspace(0.98, 0.52, 50)
+    losses = np.concatenate((falls[0], plateaus[0], falls[1], *plateaus[1:]))
     assert small.plateau_ratios(losses, [1.0, 0.5]) == pytest.approx([3.0, 0.5])
     assert small.plateau_ratios(losses[:350], [1.0, 0.5]) == pytest.approx([2.5, 1 / 350])
     assert small.plateau_ratios(losses, [0.1])[0] == pytest.approx(9 / 475)
@@ -135,9 +129,8 @@ def test_onset_is_the_first_step_beyond_a_tenth_of_the_displacement() -> None:
 def test_heldout_loss_is_the_cross_entropy() -> None:
     model = ManyBody.random(5, 3, scale=1.0, seed=1)
     samples = torch.multinomial(model.probabilities(), 40_000, True, generator=generator(0))
-    assert heldout_loss(model, model.states()[samples]) == pytest.approx(
-        population_of(model).entropy, abs=0.02
-    )
+    loss = heldout_loss(model, model.states()[samples])
+    assert loss == pytest.approx(population_of(model).entropy, abs=0.02)
 
 
 def test_large_model_is_sampled_and_learned() -> None:

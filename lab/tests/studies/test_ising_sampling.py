@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
 
 from trialogue.data import Ising
 from trialogue.samplers import BlockGibbs, HittingTimes, IndependentParallel, hitting_times
@@ -102,9 +101,7 @@ def test_simulated_times_agree_with_exact_ones() -> None:
 
 
 def _larger_blocks(chain: Any, model: Ising, **given: Any) -> HittingTimes:
-    larger = (
-        IndependentParallel() if isinstance(chain, IndependentParallel) else BlockGibbs(chain.block_size + 1)
-    )
+    larger = chain if isinstance(chain, IndependentParallel) else BlockGibbs(chain.block_size + 1)
     return hitting_times(larger, model, **given)
 
 
@@ -112,11 +109,9 @@ def _ordered_pairs(chain: Any, model: Ising, **given: Any) -> HittingTimes:
     return hitting_times(chain, Ising(2 * model.coupling, model.field), **given)
 
 
-def _one_spin_missing(
-    chain: Any, model: Ising, target: Callable[[Tensor], Tensor], **given: Any
-) -> HittingTimes:
-    del target
-    return hitting_times(chain, model, target=lambda tokens: tokens[:, :4].sum(1) >= 3, **given)
+def _one_spin_missing(chain: Any, model: Ising, **given: Any) -> HittingTimes:
+    given["target"] = lambda tokens: tokens[:, :4].sum(1) >= 3
+    return hitting_times(chain, model, **given)
 
 
 def _one_step_late(chain: Any, model: Ising, **given: Any) -> HittingTimes:

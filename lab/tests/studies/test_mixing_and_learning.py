@@ -26,10 +26,9 @@ SMALL = Config(sites=4, couplings=(0.4,), models=2, seeds=(0,))
 def test_constants_and_traces_agree_with_published_values() -> None:
     model = Ising.clique(4, 4, coupling=0.3, field=0.0)
     found = [measure.bound_of(model, block_distribution(4, 2, block_size=size)) for size in (1, 2, 3, 4)]
+    traces = (43.7325, 23.4621, 17.8210, 16.3272)
     assert [bound["constant"] for bound in found] == pytest.approx((14.6987, 5.5516, 2.5172, 1), abs=1e-4)
-    assert [bound["trace"] for bound in found] == pytest.approx(
-        (43.7325, 23.4621, 17.8210, 16.3272), abs=1e-4
-    )
+    assert [bound["trace"] for bound in found] == pytest.approx(traces, abs=1e-4)
 
 
 def test_tightness_agrees_with_power_iteration() -> None:
@@ -103,19 +102,14 @@ def _constant_of_independent_sites(
     probabilities: Tensor, features: Tensor, block_weights: BlockDistribution
 ) -> CovarianceBound:
     """Use the constant of a chain on independent sites."""
-    bound = bound_covariance(probabilities, features, block_weights)
+    given = (probabilities, features, block_weights)
     wrong = float(block_weights.sites / block_weights.blocks[0].sum())
-    covariance, inverse = (
-        gamma(probabilities, features, block_weights),
-        fisher(probabilities, features).inverse(),
-    )
-    return bound._replace(constant=wrong, slack=float(torch.linalg.eigvalsh(wrong * inverse - covariance)[0]))
+    excess = wrong * fisher(probabilities, features).inverse() - gamma(*given)
+    return bound_covariance(*given)._replace(constant=wrong, slack=float(torch.linalg.eigvalsh(excess)[0]))
 
 
-def _larger_constant(
-    probabilities: Tensor, features: Tensor, block_weights: BlockDistribution
-) -> CovarianceBound:
-    bound = bound_covariance(probabilities, features, block_weights)
+def _larger_constant(*given: Any) -> CovarianceBound:
+    bound = bound_covariance(*given)
     return bound._replace(constant=1.01 * bound.constant)
 
 
@@ -178,12 +172,8 @@ def test_missing_mask_distributions_and_couplings_give_no_estimate() -> None:
     """Three sites have no k < N - 2, and one coupling gives no growth."""
     models = [random_ising(3, 0.4, 0.3, 0, 0)]
     config = Config(sites=3, couplings=(0.4,), models=1, seeds=(0,))
-    rows = Rows(
-        [
-            {"kind": "bound", "seed": 0, "coupling": 0.4, **row}
-            for row in measure.bound_rows(config, models, 0)
-        ]
-    )
+    setting = {"kind": "bound", "seed": 0, "coupling": 0.4}
+    rows = Rows([setting | row for row in measure.bound_rows(config, models, 0)])
     assert len(statistics.typical("tightness", WEIGHTED)(rows)) == 1
     assert statistics.typical("tightness", FEW)(rows).empty
     assert statistics.growth("log_constant")(rows).empty

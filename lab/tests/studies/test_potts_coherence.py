@@ -4,6 +4,7 @@ import math
 from pathlib import Path
 
 import pytest
+from known_rows import table
 
 from trialogue.data import PottsChain
 from trialogue.oracles import whole_sequences
@@ -90,9 +91,7 @@ def test_maps_agree_with_products_of_conditionals():
 
 def lengths(**columns: list[float]) -> Rows:
     """Return rows of uniform chains of two patterns and 300 tokens."""
-    names = list(columns)
-    common = {"kind": "length", "family": UNIFORM, "patterns": 2, "length": 300, "windows": 299}
-    return Rows([common | dict(zip(names, row, strict=True)) for row in zip(*columns.values(), strict=True)])
+    return Rows(table("length", family=UNIFORM, patterns=2, length=300, windows=299, **columns))
 
 
 def test_windows_are_compared_at_equal_energy_over_temperature() -> None:

@@ -16,14 +16,13 @@ from trialogue_lab.theory.query_complexity.trying_tokens import Generated
 
 
 def test_exact_rows_have_known_values() -> None:
-    rows = Rows(
-        [
-            *exact.optimum_rows((4, 8)),
-            *exact.order_rows((4,)),
-            *exact.zero_rows((2, 6)),
-            *exact.dyck_rows((2, 8)),
-        ]
+    costs = (
+        exact.optimum_rows((4, 8)),
+        exact.order_rows((4,)),
+        exact.zero_rows((2, 6)),
+        exact.dyck_rows((2, 8)),
     )
+    rows = Rows([row for found in costs for row in found])
     optimum = rows["optimum"].set_index("length")
     assert optimum.inferred.tolist() == optimum.closed_form.tolist() == [35 / 8, 8255 / 128]
     assert optimum.queried.tolist() == [4.5, 64.5]
@@ -65,17 +64,12 @@ def test_exact_distributions_as_fractions_have_known_distances() -> None:
     assert rows.least.tolist() == [0] * 3
 
 
-def wrong_answers(count: int = 12) -> tuple[float, float, float]:
+def wrong_answers(count: int = 12) -> tuple[float, ...]:
     rows = Rows([*random_rows(count), *greedy_rows(30)])
-    found = (
-        statistics.wrong("knapsack", "generated_wrong"),
-        statistics.wrong("knapsack", "table_wrong"),
-        statistics.wrong("greedy", "wrong"),
-    )
-    assert {*rows["knapsack"].feasible} == {True, False}
-    assert {*rows["greedy"].unique} == {True, False}
+    assert {*rows["knapsack"].feasible} == {*rows["greedy"].unique} == {True, False}
     assert statistics.calls_beyond("knapsack")(rows).item() <= 0
-    return tuple(statistic(rows).item() for statistic in found)
+    columns = (("knapsack", "generated_wrong"), ("knapsack", "table_wrong"), ("greedy", "wrong"))
+    return tuple(statistics.wrong(*column)(rows).item() for column in columns)
 
 
 @pytest.mark.parametrize(
@@ -109,13 +103,9 @@ def test_solved_lattices_are_counted_as_shares() -> None:
 def searches_agree_with_the_optimum() -> bool:
     rows = Rows([*exact.optimum_rows((2, 4)), *search_rows((2, 4), 60, (5, 6))])
     assert rows["search"].right.tolist() == [1] * 8
-    ratios = [
-        statistics.searched_over("inferred", True)(rows).mean(),
-        statistics.searched_over("queried", False)(rows).mean(),
-    ]
-    return bool(statistics.searched(2, True)(rows).eq(1).all()) and all(
-        abs(ratio - 1) < 0.15 for ratio in ratios
-    )
+    costs = (("inferred", True), ("queried", False))
+    close = [abs(statistics.searched_over(*cost)(rows).mean() - 1) < 0.15 for cost in costs]
+    return bool(statistics.searched(2, True)(rows).eq(1).all()) and all(close)
 
 
 def test_search_without_inference_of_the_last_string_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:

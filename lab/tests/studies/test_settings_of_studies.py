@@ -18,19 +18,14 @@ _COLD = Sampled(patterns=2, window=2, temperature=0.05)
 
 OUT_OF_RANGE: list[tuple[str, dict[str, tuple[Any, ...]]]] = [
     ("clones", {"rank": (400,), "layers": ((2, 1),), "sweeps": ((70, 20),), "vocab_size": (256,)}),
-    (
-        "constrained-law",
-        {"seeds": ((), (1, 1)), "sizes": ((4, 16), ()), "particles": ((1,),), "samples": (0,)},
-    ),
-    ("constrained-law", {"tolerance": (0.0,)}),
+    ("constrained-law", {"seeds": ((), (1, 1)), "sizes": ((4, 16), ()), "particles": ((1,),)}),
+    ("constrained-law", {"samples": (0,), "tolerance": (0.0,)}),
     ("decoding-laws", {"families": (("no such",), ("sum", "sum")), "concentration": (0.0,)}),
     ("decoding-laws", {"candidates": ((1,),), "drawn_among": ((4, 2),), "error": (-1.0,)}),
     ("dyck-attention", {"grid_seeds": ((301,),)}),
     ("dyck-backtracking", {"p": (0.0,), "q": (1.0,), "ood_p": (1.5,), "threshold": (1.1,), "length": (31,)}),
-    (
-        "dyck-backtracking",
-        {"prompt_lengths": ((25, 32), (4, 31)), "draws": (0,), "width": (63,), "steps": (0,)},
-    ),
+    ("dyck-backtracking", {"prompt_lengths": ((25, 32), (4, 31)), "draws": (0,), "width": (63,)}),
+    ("dyck-backtracking", {"steps": (0,)}),
     ("gradient-flow", {"size": (1, 5), "samples": (10,), "draws": (0,), "decay": (0.0,), "time": (-1.0,)}),
     ("gradient-flow", {"seeds": ((1, 1),)}),
     ("interaction-order", {"sites": (4,), "vocab_size": (1,), "rank": (0,), "scale": (0.0,), "gap": (-1.0,)}),
@@ -62,11 +57,8 @@ OUT_OF_RANGE: list[tuple[str, dict[str, tuple[Any, ...]]]] = [
     ("topic-pretrained", {"models": (("unknown",),), "shortest": (129,)}),
     ("translation", {"sets": (3,), "small_sets": (30,), "steps": ((1, 2),), "width": (10,)}),
     ("translation", {"hypotheses": ((3, 1),), "columns": ((1,),)}),
-    (
-        "translation-dependency",
-        {"tested_passes": ((1, 4),), "width": (50,), "seeds": ((),), "correct": (1.0,)},
-    ),
-    ("translation-dependency", {"test_lengths": ((4, 7),), "source_lengths": ((6, 2),)}),
+    ("translation-dependency", {"tested_passes": ((1, 4),), "width": (50,), "seeds": ((),)}),
+    ("translation-dependency", {"correct": (1.0,), "test_lengths": ((4, 7),), "source_lengths": ((6, 2),)}),
     ("window-coherence", {"seeds": ((), (1, 1), (-1,), (0.5,)), "periods": (4, 0), "pattern_bits": (1,)}),
     ("window-coherence", {"windows": ((3,), (5, 3), (0, 3), (3, 22), (3, 5.5)), "best_windows": (22,)}),
     ("window-coherence", {"attention_window": (2.5, 12, 0), "horizon": (21,), "noise": (0.0,)}),
@@ -85,16 +77,11 @@ OUT_OF_RANGE: list[tuple[str, dict[str, tuple[Any, ...]]]] = [
     ("test-cases", {"seeds": ((), (1, 1)), "comparisons": (3,), "planes": (3,), "scratch_seeds": ((1, 7),)}),
     ("test-cases", {"scratch": ({"model": "surrogate"},)}),
     ("type-signature", {"vectors": (0,), "cost_digits": ((3,), (3, 10), (3, 3, 4), (2.5, 3))}),
-    (
-        "type-signature",
-        {"cost_samples": (0,), "cost_seeds": ((),), "training_digits": ((), (4,), (2, 2), (1.5,))},
-    ),
+    ("type-signature", {"cost_samples": (0,), "training_digits": ((), (4,), (2, 2), (1.5,))}),
     ("type-signature", {"training_seeds": ((1, 1), (-1,)), "training_steps": (0,), "batch_size": (0,)}),
-    ("type-signature", {"emitted": (0,), "width": (6,)}),
-    (
-        "value-guided",
-        {"chain_seeds": ((99,),), "remaining": ((5, 3), (3, 9)), "length": (9,), "errors": ((0.0,),)},
-    ),
+    ("type-signature", {"cost_seeds": ((),), "emitted": (0,), "width": (6,)}),
+    ("value-guided", {"chain_seeds": ((99,),), "remaining": ((5, 3), (3, 9)), "length": (9,)}),
+    ("value-guided", {"errors": ((0.0,),)}),
 ]
 """Fields of studies, and values that they reject."""
 
@@ -124,11 +111,7 @@ def test_hints_name_the_other_field() -> None:
         ("memorization-text", {"seeds": (0, 2)}, r"seeds=\(0, 2\): the samples are 0 to 1"),
         ("memorization-text", {"trained_shares": (0.3,)}, r"trained_shares=\(0.3,\): choose from shares"),
         ("memorization-text", {"length": 4, "context_lengths": (2, 4)}, "length=4: use rows longer than a"),
-        (
-            "memorization-text",
-            {"widths": (4, 16)},
-            r"widths=\(4, 16\): must be at most 15, which is 0.25 of 60",
-        ),
+        ("memorization-text", {"widths": (4, 16)}, r"widths=\(4, 16\): .* at most 15, which is 0.25 of 60"),
         ("memorization-train", {"head_widths": (1, 10)}, "head_widths.*use less than fixed_width = 10"),
         ("topic-pretrained", {"shortest": 50}, "shortest=50: use at most length=24"),
         ("translation-dependency", {"model": "folder"}, "text='': give both a model and a text"),

@@ -2,9 +2,12 @@
 
 import dataclasses
 import math
+from itertools import product
 from typing import Any
 
+import numpy as np
 import pytest
+from known_rows import table
 
 from trialogue.data.puzzles.sudoku import SudokuPuzzles
 from trialogue.data.puzzles.twenty_questions import IndexedTwentyQuestions
@@ -74,12 +77,10 @@ def test_error_after_counted_digits_has_the_expected_value() -> None:
 
 
 def variations(table: dict[tuple[int, int], float]) -> Rows:
-    return Rows(
-        [
-            {"kind": "density", "digits": n, "length": k, "counted": n - k, "variation": value}
-            for (n, k), value in table.items()
-        ]
-    )
+    found = [
+        {"digits": n, "length": k, "counted": n - k, "variation": value} for (n, k), value in table.items()
+    ]
+    return Rows([{"kind": "density", **row} for row in found])
 
 
 def test_trends_are_largest_ratios() -> None:
@@ -98,17 +99,8 @@ def test_vectors_are_split_into_batches_within_the_bound() -> None:
 
 
 def test_growth_of_the_most_expensive_digit_has_the_expected_value() -> None:
-    rows = [
-        {
-            "kind": "first number",
-            "seed": seed,
-            "digits": digits,
-            "order": "product-first",
-            "position": position,
-            "products": 2.0 * 10**digits if position else 1.0,
-        }
-        for seed in (1, 2)
-        for digits in (1, 2, 3)
-        for position in (0, 1)
-    ]
-    assert growth("products")(Rows(rows)).tolist() == pytest.approx([1, 1])
+    seed, digits, position = map(np.array, zip(*product((1, 2), (1, 2, 3), (0, 1)), strict=True))
+    products = np.where(position, 2.0 * 10**digits, 1.0)
+    places = {"seed": seed, "digits": digits, "order": "product-first", "position": position}
+    rows = Rows(table("first number", **places, products=products))
+    assert growth("products")(rows).tolist() == pytest.approx([1, 1])

@@ -51,22 +51,16 @@ def test_repetitions_of_a_batch_share_a_chain_and_each_extent_has_its_repetition
     config = PRESETS["night"]
     parts = STUDY.parts(config)
     names = [part.name for part in parts]
-    lanes = {
-        lane: [part.name for part in parts if part.lane == lane] for lane in {part.lane for part in parts}
-    }
+    lanes = {part.lane: [each.name for each in parts if each.lane == part.lane] for part in parts}
     assert len(lanes) == 3 + 24
-    assert lanes["pretrained-4"][:5] == [
-        *(f"pretrained-{seed}-learn" for seed in (4, 5, 6, 7)),
-        "pretrained-4-none",
-    ]
+    learning = [f"pretrained-{seed}-learn" for seed in (4, 5, 6, 7)]
+    assert lanes["pretrained-4"][:5] == [*learning, "pretrained-4-none"]
     assert lanes["scratch-1003"] == [f"scratch-1003-{kind}" for kind in ("learn", *EXTENTS, "speed")]
     for decoding, groups in ((BASELINE, (0, 4, 8)), (RELEASED, (0, 4))):
-        assert [name for name in names if name.endswith(f"-{decoding.name}")] == [
-            f"pretrained-{first}-{decoding.name}" for first in groups
-        ]
-    assert [name for name in names if name.endswith("top_p-0.7-T-0.2")] == [
-        "pretrained-0-none-top_p-0.7-T-0.2"
-    ]
+        found = [name for name in names if name.endswith(f"-{decoding.name}")]
+        assert found == [f"pretrained-{first}-{decoding.name}" for first in groups]
+    found = [name for name in names if name.endswith("top_p-0.7-T-0.2")]
+    assert found == ["pretrained-0-none-top_p-0.7-T-0.2"]
     assert sum(name.endswith("-speed") for name in names) == 6 + 24
 
 
@@ -139,11 +133,8 @@ def test_rows_of_known_completions_have_the_expected_values(
             right, extra = (3, 16) if seed == 5 else (4, 0)
             queries = sum(lengths[name] for name, _ in subject.prompts(seed, False))
             queries += extra if decoding == GROUND_TRUTH else 0
-            assert [(row["seed"], row["runs"]) for row in (*partial, complete)] == [
-                (seed, 1),
-                (seed, 2),
-                (seed, 3),
-            ]
+            counts = [(row["seed"], row["runs"]) for row in (*partial, complete)]
+            assert counts == [(seed, 1), (seed, 2), (seed, 3)]
             assert complete["accuracy"] == right / 4
             for row in (*partial, complete):
                 assert row["distinct_correct"] == right  # generated again until the limit

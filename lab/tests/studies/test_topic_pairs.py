@@ -3,9 +3,9 @@
 from operator import attrgetter
 
 import pytest
+from known_rows import verdict_of
 from test_topic_pretrained import rows
 
-from trialogue_lab.ledger.claims.verdicts import Evidence, evaluate
 from trialogue_lab.ledger.settings import collect_seeds
 from trialogue_lab.studies.topic_pairs import STUDY
 from trialogue_lab.studies.topic_pretrained import STUDY as EARLIER
@@ -29,6 +29,4 @@ def test_attention_to_cooccurring_words_decides(together: float, answer: str) ->
     table = rows(together=together)
     for record in table.records:
         record["same"] *= 1 + 0.001 * record["seed"]  # equal numbers would have no interval
-    claim = STUDY.claims[0]
-    (verdict,) = evaluate([claim], Evidence(rows=table, config={"seeds": (0, 1)}, preset="default"))
-    assert verdict.answer == answer
+    assert verdict_of(STUDY, STUDY.claims[0].id, table, "default", seeds=(0, 1)).answer == answer

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+from known_rows import table
 
 from trialogue.data import TopicModel
 from trialogue_lab.ledger import Rows
@@ -114,9 +115,8 @@ def test_ordered_attention_is_counted_over_settings() -> None:
 
 
 def stages(keys: list[float], values: list[float]) -> Rows:
-    training = {"kind": "stage", "seed": 1, "name": "one layer", "optimizer": "sgd"}
-    sizes = enumerate(zip(keys, values, strict=True))
-    return Rows([{**training, "step": 10 * place, "keys": k, "values": v} for place, (k, v) in sizes])
+    training = {"seed": 1, "name": "one layer", "optimizer": "sgd", "step": range(0, 10 * len(keys), 10)}
+    return Rows(table("stage", **training, keys=keys, values=values))
 
 
 def test_stages_of_training_have_the_expected_values() -> None:

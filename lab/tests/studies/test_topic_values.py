@@ -1,9 +1,10 @@
 """Tests of the study `topic-values`: arms, statistics and verdicts on known rows."""
 
 from pathlib import Path
-from typing import Any
 
+import numpy as np
 import pytest
+from known_rows import table
 
 from trialogue_lab.ledger import Rows
 from trialogue_lab.ledger.claims.verdicts import Evidence, evaluate
@@ -23,19 +24,15 @@ COUNT = 6
 
 def rows(**changes: float) -> Rows:
     """Return rows with matrices of the published size."""
-    entry: dict[str, Any] = {"in_topic": 0.0055, "other": -0.0005, "other_std": 0.0006} | changes
+    seeds = np.arange(COUNT)
+    entry = {"in_topic": 0.0055, "other": -0.0005, "other_std": 0.0006} | changes
+    entry["in_topic"] = entry["in_topic"] * (1 + seeds / 1000)
+    deviations = {USUAL_WEIGHTS: {"other_std": 0.02}}
     return Rows(
         [
-            {
-                "kind": "training",
-                "name": arm,
-                "seed": seed,
-                **entry,
-                "in_topic": entry["in_topic"] * (1 + seed / 1000),
-            }
-            | ({"other_std": 0.02} if arm == USUAL_WEIGHTS else {})
+            row
             for arm in ARMS
-            for seed in range(COUNT)
+            for row in table("training", name=arm, seed=seeds, **entry | deviations.get(arm, {}))
         ]
     )
 

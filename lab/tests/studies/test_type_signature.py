@@ -3,15 +3,16 @@
 import dataclasses
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from known_rows import table, verdict_of
 from torch import Tensor
 
 from trialogue.models.networks.transformer import Transformer
 from trialogue_lab.data.puzzles.arithmetic import SemiprimeTuples
 from trialogue_lab.data.puzzles.hidden_streams import random_seed
 from trialogue_lab.ledger import Rows
-from trialogue_lab.ledger.claims.verdicts import Evidence, evaluate
 from trialogue_lab.studies.type_signature import STUDY, exact, networks
 from trialogue_lab.studies.type_signature.config import (
     FACTORS_FIRST,
@@ -108,15 +109,9 @@ def test_the_exact_distribution_has_no_excess_loss(monkeypatch: pytest.MonkeyPat
 
     def exact_log_probs(_: Transformer, sequences: Tensor) -> Tensor:
         tuples = SemiprimeTuples(1, "factors-first")
-        rows = [tuple(row) for row in sequences.tolist()]
-        found = [
-            [
-                float(tuples.next_log_probs(torch.tensor([row]), torch.tensor([k]))[0, row[k]])
-                for k in range(4)
-            ]
-            for row in rows
-        ]
-        return torch.cat((torch.tensor(found, dtype=torch.float64), torch.zeros(len(rows), 1)), 1)
+        each = [tuples.next_log_probs(sequences, torch.full((len(sequences),), k)) for k in range(4)]
+        found = [log_probs.gather(1, sequences[:, k : k + 1]) for k, log_probs in enumerate(each)]
+        return torch.cat((*found, torch.zeros(len(sequences), 1)), 1)
 
     monkeypatch.setattr(networks, "_log_probs", exact_log_probs)
     summary, positions = network(dataclasses.replace(QUICK, steps=1))
@@ -135,71 +130,41 @@ def test_exact_rows_have_known_values() -> None:
     assert density.uniform[6, 0, 1] == pytest.approx(0.0192, abs=5e-5)
 
 
-def shares(**by_size: float) -> Rows:
-    """Return rows of one budget with the shares of factored tuples by number of digits."""
-    return Rows(
-        [
-            {"kind": "support", "exponent": 4, "digits": int(n[1:]), "share": share}
-            for n, share in by_size.items()
-        ]
-    )
+def shares(*by_size: float) -> Rows:
+    """Return rows of one budget with the shares of factored tuples by number of digits, from one digit."""
+    return Rows(table("support", exponent=4, digits=range(1, len(by_size) + 1), share=by_size))
 
 
 def test_largest_fall_includes_only_budgets_that_factor_tuples() -> None:
     for rows, quotient in (
-        (shares(n1=0.4, n2=0.5, n3=0.2, n4=0.1, n5=0, n6=0), 0.5),
-        (shares(n1=0.4, n2=1, n3=1, n4=0.9, n5=0.3, n6=0), 0.9),
-        (shares(n1=0.4, n2=0.5, n3=0.6, n4=0), 1.2),
+        (shares(0.4, 0.5, 0.2, 0.1, 0, 0), 0.5),
+        (shares(0.4, 1, 1, 0.9, 0.3, 0), 0.9),
+        (shares(0.4, 0.5, 0.6, 0), 1.2),
     ):
         assert largest_fall(2)(rows).item() == pytest.approx(quotient)
-    assert largest_fall(1)(shares(n1=0.4, n2=0.5, n3=0.2)).item() == pytest.approx(1.25)
+    assert largest_fall(1)(shares(0.4, 0.5, 0.2)).item() == pytest.approx(1.25)
 
 
 def test_three_digits_are_compared_only_if_networks_learned_them() -> None:
-    def verdict(valid: float) -> str:
-        rows = [
-            {
-                "kind": "network",
-                "seed": seed,
-                "digits": 3,
-                "stream": stream,
-                "valid": valid,
-                "excess": excess + seed / 10,
-            }
-            for seed in (1, 2)
-            for stream, excess in ((FACTORS_FIRST, 1.0), (PRODUCT_FIRST, 2.0 + seed))
-        ]
-        claim = next(claim for claim in STUDY.claims if claim.id == "three-digits-are-closer-factors-first")
-        config = {"training_seeds": (1, 2)}
-        (found,) = evaluate([claim], Evidence(rows=Rows(rows, "kind", config), config=config))
-        return found.reason
+    config = {"training_seeds": (1, 2)}
+    columns = {"seed": [1, 1, 2, 2], "digits": 3, "stream": [FACTORS_FIRST, PRODUCT_FIRST] * 2}
 
-    assert verdict(0.0).startswith(
-        "precondition not met: networks have learned three-digit tuples, factors first"
-    )
-    assert not verdict(0.5).startswith("precondition")
+    def reason(valid: float) -> str:
+        records = table("network", **columns, valid=valid, excess=[1.1, 3.1, 1.2, 4.2])
+        rows = Rows(records, "kind", config)
+        return verdict_of(STUDY, "three-digits-are-closer-factors-first", rows, **config).reason
+
+    unmet = "precondition not met: networks have learned three-digit tuples, factors first"
+    assert reason(0.0).startswith(unmet)
+    assert not reason(0.5).startswith("precondition")
 
 
 def test_growth_of_costs_and_shares_by_training_has_the_expected_value() -> None:
-    costs = [
-        {"kind": "cost", "seed": seed, "digits": n, "routine": RHO, "cost": seed * 3.0**n}
-        for seed in (1, 2)
-        for n in (2, 3, 5)
-    ]
-    assert (10 ** growth(RHO)(Rows(costs))).tolist() == pytest.approx([3, 3])
-    trained = Rows(
-        [
-            {
-                "kind": "network",
-                "seed": seed,
-                "digits": 2,
-                "stream": stream,
-                "valid": 0.1 * seed + (stream == HIDDEN),
-            }
-            for seed in (2, 1)
-            for stream in (HIDDEN, PRODUCT_FIRST)
-        ]
-    )
+    seeds, sizes = np.repeat([1, 2], 3), np.array([2, 3, 5] * 2)
+    costs = Rows(table("cost", seed=seeds, digits=sizes, routine=RHO, cost=seeds * 3.0**sizes))
+    assert (10 ** growth(RHO)(costs)).tolist() == pytest.approx([3, 3])
+    columns = {"seed": [2, 2, 1, 1], "stream": [HIDDEN, PRODUCT_FIRST] * 2, "valid": [1.2, 0.2, 1.1, 0.1]}
+    trained = Rows(table("network", digits=2, **columns))
     assert learned("valid", HIDDEN, 2)(trained).tolist() == pytest.approx([1.1, 1.2])
     assert learned("valid", HIDDEN, 3)(trained).empty
 

@@ -137,10 +137,7 @@ def test_errors_in_the_inequality_chain_agree_with_the_network() -> None:
             pumped = [2 * i] * outer + middle + [2 * i + 1] * outer
             rows = torch.tensor([[*pumped, *(2 * kind for kind in s), 2 * j, 2 * j + 1] for s in (t, other)])
             lengths = torch.full((2,), rows.shape[1])
-            exact, found = (
-                dyck.next_log_probs(rows, lengths).exp(),
-                network.next_log_probs(rows, lengths).exp(),
-            )
+            exact, found = (each.next_log_probs(rows, lengths).exp() for each in (dyck, network))
             expected = float((exact[0] - exact[1]).norm() - (exact - found).norm(dim=1).sum())
             assert next(chain_by_prefix) == pytest.approx(expected, abs=1e-9)
 

@@ -20,6 +20,7 @@ from trialogue_lab.theory.factoring.overlap import (
     semiprime_masses,
     tightest_success,
 )
+from uniform_rows import uniform_distribution
 
 
 def random_success_probabilities(size: int, seed: int, power: float = 3.0) -> torch.Tensor:
@@ -114,8 +115,8 @@ def test_best_generator_oracle_has_the_optimal_overlap(digits: int) -> None:
     assert best.overlap <= overlap_bound(success, target)
     oracle = best_generator_oracle(tuples, dict(zip(masses, success.tolist(), strict=True)))
     distribution = exact_distribution(Ancestral(), oracle).probabilities
-    tuples_distribution = {tuple(row): 1 / tuples.size for row in tuples.states().tolist()}
-    assert 1 - total_variation(distribution, tuples_distribution) == pytest.approx(best.overlap, abs=1e-12)
+    distance = total_variation(distribution, uniform_distribution(tuples.states()))
+    assert 1 - distance == pytest.approx(best.overlap, abs=1e-12)
 
 
 test_invalid_input_is_rejected = refusals(

@@ -62,10 +62,8 @@ def test_adaptive_chain_is_stationary_only_if_conditionals_depend_on_the_block()
 
 
 def test_joint_chain_is_stationary_and_never_changes_the_block():
-    p, block_weights = (
-        random_simplex(8),
-        block_distribution(3, 2, blocks=[[0], [1, 2]], distribution=random_simplex(8, 2)),
-    )
+    p = random_simplex(8)
+    block_weights = block_distribution(3, 2, blocks=[[0], [1, 2]], distribution=random_simplex(8, 2))
     matrix = joint_block_dynamics(p, block_weights)
     torch.testing.assert_close(matrix.sum(1), torch.ones(16, dtype=torch.float64), rtol=0, atol=1e-14)
     pairs = torch.arange(16) % 2

@@ -27,11 +27,8 @@ def test_bound_is_an_equality_for_the_published_model():
 @pytest.mark.parametrize("seed", range(6))
 def test_covariance_bound_holds_and_is_tight_for_random_models(seed, adaptive):
     model = random_ising(4, seed) if seed % 3 else random_family(4, 2, 6, seed)
-    given = (
-        {"distribution": random_simplex(16, 6, names=seed)}
-        if adaptive
-        else {"weights": random_simplex(6, names=seed)}
-    )
+    name, shape = ("distribution", (16, 6)) if adaptive else ("weights", (6,))
+    given = {name: random_simplex(*shape, names=seed)}
     bound = bound_covariance(*enumerated(model), block_distribution(4, 2, blocks=SIX_BLOCKS, **given))
     assert bound.information_slack > -1e-10
     assert bound.slack > -1e-9 * bound.constant

@@ -39,19 +39,14 @@ def test_decoders_with_a_broken_block_do_not_follow_the_map() -> None:
     following = random_map(3, 2)
     original = map_decoder(following, 2)
     bind, look_up = original.blocks
-    for broken in (
-        bind._replace(w_2=torch.zeros_like(bind.w_2)),
-        bind._replace(b_1=torch.zeros_like(bind.b_1)),
+    for blocks in (
+        (bind._replace(w_2=torch.zeros_like(bind.w_2)), look_up),
+        (bind._replace(b_1=torch.zeros_like(bind.b_1)), look_up),
+        (bind, look_up._replace(w_o=look_up.w_o / 3)),
     ):
-        mutant = ParallelDecoder(
-            original.tokens, original.positions, (broken, look_up), original.w_pred, original.b_pred
-        )
+        ends = (original.w_pred, original.b_pred)
+        mutant = ParallelDecoder(original.tokens, original.positions, blocks, *ends)
         assert not follows_map(mutant, following, 2)
-    alone = look_up._replace(w_o=look_up.w_o / 3)
-    mutant = ParallelDecoder(
-        original.tokens, original.positions, (bind, alone), original.w_pred, original.b_pred
-    )
-    assert not follows_map(mutant, following, 2)
 
 
 @pytest.mark.parametrize(("sites", "vocab"), SIZES)

@@ -60,14 +60,13 @@ def adaptive_blocks(sites, seed):
     )
 
 
-BLOCK_DISTRIBUTIONS = [
-    (
-        "cover",
-        lambda: block_distribution(4, 2, blocks=[[0, 1], [1, 2, 3], [3], [0, 2]], weights=random_simplex(4)),
-    ),
-    ("size", lambda: block_distribution(4, 2, block_size=2)),
-    ("adaptive", lambda: adaptive_blocks(4, 0)),
-]
+COVER = [[0, 1], [1, 2, 3], [3], [0, 2]]
+SINGLE = block_distribution(4, 2, block_size=1)
+BLOCK_DISTRIBUTIONS = {
+    "cover": block_distribution(4, 2, blocks=COVER, weights=random_simplex(4)),
+    "size": block_distribution(4, 2, block_size=2),
+    "adaptive": adaptive_blocks(4, 0),
+}
 
 
 def hessian_and_information(model, block_weights, shift=0.0):
@@ -80,13 +79,11 @@ def hessian_and_information(model, block_weights, shift=0.0):
     return hessian, pseudolikelihood_information(probabilities, features, block_weights)
 
 
-@pytest.mark.parametrize(
-    "block_weights", [make for _, make in BLOCK_DISTRIBUTIONS], ids=[name for name, _ in BLOCK_DISTRIBUTIONS]
-)
+@pytest.mark.parametrize("block_weights", BLOCK_DISTRIBUTIONS.values(), ids=BLOCK_DISTRIBUTIONS)
 def test_information_agrees_with_the_hessian_of_the_loss(block_weights):
-    hessian, information = hessian_and_information(random_ising(4), block_weights())
+    hessian, information = hessian_and_information(random_ising(4), block_weights)
     assert float((hessian - information).abs().max()) < 1e-13
-    hessian, _ = hessian_and_information(random_ising(4), block_weights(), shift=0.3)
+    hessian, _ = hessian_and_information(random_ising(4), block_weights, shift=0.3)
     assert float((hessian - information).abs().max()) > 0.05
 
 
@@ -178,18 +175,8 @@ test_invalid_input_is_rejected = refusals(
     "^{}=",
     [
         (lambda m: asymptotic_covariance(m, 2, masks_per_sample=0), "masks_per_sample"),
-        (
-            lambda m: sandwich_covariance(
-                random_simplex(16), *enumerated(m), block_distribution(4, 2, block_size=1)
-            ),
-            "probabilities",
-        ),
-        (
-            lambda m: pseudolikelihood_loss(
-                torch.ones(16), torch.zeros(16), block_distribution(4, 2, block_size=1)
-            ),
-            "data",
-        ),
+        (lambda m: sandwich_covariance(random_simplex(16), *enumerated(m), SINGLE), "probabilities"),
+        (lambda m: pseudolikelihood_loss(torch.ones(16), torch.zeros(16), SINGLE), "data"),
         (lambda m: masking_more(Ising.clique(1, 1, 0.0, 0.1)), "model"),
         (lambda m: fisher_information(m.probabilities(), torch.zeros(8, 3)), "probabilities"),
     ],

@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
+from theory.memorization.targets import kl, random_log_probs
 from trialogue.errors import InputError
-from trialogue.randomness import generator
 from trialogue_lab.theory.memorization import (
     association_encoder,
     harmonic_vectors,
@@ -16,37 +16,29 @@ from trialogue_lab.theory.memorization import (
     truncated_encoder,
 )
 
-
-def target_log_probs(contexts=60, vocab=8):
-    logits = torch.randn(contexts, vocab, generator=generator(0, "laws"), dtype=torch.float64)
-    return (2 * logits).log_softmax(1)
-
-
-def kl(first, second):
-    return float((first.exp() * (first - second)).sum(1).mean())
+TARGETS = random_log_probs(60, 8)
 
 
 def test_width_one_less_than_the_vocabulary_is_exact():
-    encoder = nearest_encoder(target_log_probs(), 7)
-    assert torch.allclose(encoder.log_probs, target_log_probs(), atol=1e-12, rtol=0)
+    encoder = nearest_encoder(TARGETS, 7)
+    assert torch.allclose(encoder.log_probs, TARGETS, atol=1e-12, rtol=0)
     assert encoder.kl < 1e-14
 
 
 @pytest.mark.parametrize("width", [1, 3, 5])
 def test_gradient_vanishes_at_the_nearest_encoder_but_not_at_the_truncated_one(width):
-    targets = target_log_probs()
 
     def gradient_norm(encoder):
         unembedding = encoder.unembedding.clone().requires_grad_()
         states = encoder.states.clone().requires_grad_()
         predictions = (states @ unembedding.T).log_softmax(1)
-        (targets.exp() * (targets - predictions)).sum(1).mean().backward()
+        (TARGETS.exp() * (TARGETS - predictions)).sum(1).mean().backward()
         assert unembedding.grad is not None
         assert states.grad is not None
         return float(torch.cat((unembedding.grad, states.grad)).norm())
 
-    nearest, truncated = nearest_encoder(targets, width), truncated_encoder(targets, width)
-    assert nearest.kl == pytest.approx(kl(targets, nearest.log_probs))
+    nearest, truncated = nearest_encoder(TARGETS, width), truncated_encoder(TARGETS, width)
+    assert nearest.kl == pytest.approx(kl(TARGETS, nearest.log_probs))
     assert nearest.kl < 0.9 * truncated.kl
     assert gradient_norm(nearest) < 1e-4 < 1e-3 < gradient_norm(truncated)
     assert torch.linalg.matrix_rank(nearest.states @ nearest.unembedding.T) == width
@@ -63,23 +55,20 @@ def test_associated_tokens_are_the_likeliest(vocab, width):
 
 
 def test_look_up_encoder_is_within_its_bound_on_the_divergence():
-    found = look_up_encoder(target_log_probs(), 8)
+    found = look_up_encoder(TARGETS, 8)
     predictions = found.encoder.log_probs
-    entropy, target = (
-        -(predictions.exp() * predictions).sum(1),
-        -(target_log_probs().exp() * target_log_probs()).sum(1),
-    )
+    entropy, target = (-(p.exp() * p).sum(1) for p in (predictions, TARGETS))
     logits = found.encoder.states @ found.encoder.unembedding.T
-    likeliest = target_log_probs().argmax(1, keepdim=True)
+    likeliest = TARGETS.argmax(1, keepdim=True)
     assert torch.allclose(-predictions.gather(1, likeliest)[:, 0], target, atol=1e-9, rtol=0)
     assert not torch.allclose(entropy, target, atol=1e-3)
     assert found.coherence == 0
     assert found.encoder.kl == pytest.approx(
-        float((logits.max(1).values * (1 - target_log_probs().exp().max(1).values)).mean())
+        float((logits.max(1).values * (1 - TARGETS.exp().max(1).values)).mean())
     )
     assert found.encoder.kl - 1e-12 <= found.bound <= found.simple_bound < math.inf
-    assert look_up_encoder(target_log_probs(), 4).bound == math.inf
-    wide = look_up_encoder(target_log_probs(), 600)
+    assert look_up_encoder(TARGETS, 4).bound == math.inf
+    wide = look_up_encoder(TARGETS, 600)
     assert 0.05 < wide.coherence < 0.5
     assert wide.encoder.kl < wide.bound < wide.simple_bound
 

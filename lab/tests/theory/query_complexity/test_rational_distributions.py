@@ -26,10 +26,8 @@ def some_zero(length: int):
 @pytest.mark.parametrize("length", range(1, 7))
 def test_proposition_3_1_2_holds_exactly(length: int) -> None:
     accepts = some_zero(length)
-    distribution, target = (
-        tokenwise_distribution(uniform, accepts, length),
-        restricted_distribution(uniform, accepts, length),
-    )
+    distribution = tokenwise_distribution(uniform, accepts, length)
+    target = restricted_distribution(uniform, accepts, length)
     last = (*(1,) * (length - 1), 0)
     assert distribution.pop(last) == Fraction(1, 2 ** (length - 1))
     assert set(distribution.values()) <= {Fraction(1, 2**length)}

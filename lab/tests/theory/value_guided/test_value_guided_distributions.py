@@ -62,10 +62,7 @@ def test_exact_values_are_the_mean_outcomes(tree):
 
 def test_exact_values_continue_a_prompt():
     tree = TREES[1]
-    full_values, below = (
-        exact_values(tree.table(), tree.value),
-        exact_values(tree.table(), tree.value, prompt=(1, 0)),
-    )
+    full_values, below = (exact_values(tree.table(), tree.value, prompt=start) for start in ((), (1, 0)))
     assert below((1, 0, 1)) == pytest.approx(full_values((1, 0, 1)), abs=1e-15)
     with pytest.raises(InputError, match="prefix="):
         below((0, 1))
@@ -176,10 +173,8 @@ def even_parity(prefix):
 
 def test_unreachable_prefixes_have_no_stationary_probability():
     uniform = Table(lambda _: (0.5, 0.5), 2, max_length=3)
-    chain, stationary = (
-        value_guided_chain(uniform, even_parity),
-        stationary_probabilities(uniform, even_parity),
-    )
+    chain = value_guided_chain(uniform, even_parity)
+    stationary = stationary_probabilities(uniform, even_parity)
     assert leaf_mass(uniform, even_parity) == approx_relative(1 / 14)
     assert chain.leaf_mass == approx_relative(1 / 14)
     assert stationary == approx_relative(dict(zip(chain.states, chain.stationary, strict=True)))
