@@ -1,4 +1,4 @@
-"""Execution of studies, which resumes interrupted runs."""
+"""Running studies, with resumption of interrupted runs."""
 
 import json
 import time
@@ -34,18 +34,19 @@ def execute(
     executor: Executor | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Result:
-    """Measure the parts of a run that are not finished, and return the result.
+    """Run a study, or resume an interrupted run, and return its result.
 
-    A finished result is not measured again. Missing figures are drawn, and the estimates of claims that were added or
-    corrected after the run are stored.
+    A finished result is not measured again, but missing figures are drawn and estimates of claims added since then are
+    stored.
 
     Args:
         study: The study.
         config: The config of the run.
         results: Folder of results (default: "runs").
         force: Measure a finished result again (default: False).
-        workers: Number of processes that measure lanes of parts at the same time, with one thread each (default: 1).
-        executor: Executor that measures the lanes. By default, local processes.
+        workers: Number of processes, with one thread each (default: 1). Each measures a chain of parts (`Part.lane`) at
+            a time.
+        executor: Executor that runs the workers. By default, local processes.
         progress: Called with a one-line message for each part.
 
     Returns:
@@ -106,7 +107,7 @@ def execute(
 
 
 def _complete(study: Study[Config], result: Result) -> Result:
-    """Write missing figures, and estimates of claims that were added or corrected after the run."""
+    """Draw missing figures, and store estimates of claims added or corrected after the run."""
     known = result.estimates
     added = [claim for claim in study.claims if claim.statistic.version not in known.get(claim.id, ())]
     if added:
@@ -159,7 +160,7 @@ def _measure_in_workers(
     executor: Executor,
     report: Callable[[str], None],
 ) -> None:
-    """Measure the lanes in worker processes, which import the study's module, and store their parts."""
+    """Measure the parts in worker processes, one chain of parts (lane) at a time, and save them."""
     with SharedFolder(draft.artifacts).open() as artifacts:
         if executor.same_disk:
             # A worker on the same disk stores each part as soon as it is finished.
@@ -176,7 +177,7 @@ def _measure_in_workers(
 def _start_storing_worker(
     module: str, config: object, folder: Path, report: Callable[[str], None]
 ) -> Callable[[str], None]:
-    """Return a function that measures a part and stores it, for a worker on the same disk."""
+    """Return a function that measures and saves a part, for a worker on the same disk."""
     study, draft = load_study(module), Draft(folder)
     parts = {part.name: part for part in study.parts(config)}
     return lambda name: _keep(study, draft, _measure(study, parts[name], draft.artifacts), report)
@@ -185,7 +186,7 @@ def _start_storing_worker(
 def _start_returning_worker(
     module: str, config: object, artifacts: SharedFolder, command: str
 ) -> Callable[[str], tuple[MeasuredPart, dict[str, object]]]:
-    """Return a function that measures a part and returns it with the worker's session, for a remote worker."""
+    """Return a function that measures a part and returns it with its provenance, for a remote worker."""
     study = load_study(module)
     parts = {part.name: part for part in study.parts(config)}
     own = cache(partial(session, command))
