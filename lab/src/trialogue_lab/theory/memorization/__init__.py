@@ -1,4 +1,4 @@
-"""Number of next-token distributions that an attention-only transformer can store, and weights that store them.
+"""How many next-token distributions an attention-only transformer can store, and weights that store them.
 
 The package implements the statements of the document on memorization in attention-only transformers.
 """

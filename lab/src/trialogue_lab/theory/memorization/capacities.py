@@ -1,8 +1,7 @@
-"""Published capacities of attention-only transformers and the accuracy that they imply.
+"""Published formulas for the number of contexts that an attention-only transformer can store.
 
-Corollaries 1 and 2 of the document on memorization in attention-only transformers, and the earlier bound that
-it improves. The capacity is the number of contexts after which a network can store arbitrary next tokens or
-distributions.
+A context is stored if the network predicts the right next token or distribution after it. The formulas are Corollaries
+1 and 2 of the document on memorization in attention-only transformers, and the earlier bound that it improves.
 """
 
 from typing import Annotated
@@ -40,7 +39,7 @@ def previous_capacity(head_width: Count, heads: Natural) -> int:
 
 @validated
 def accuracy_bound(stored: NonNegative, contexts: Count, vocab_size: Annotated[int, Ge(2)]) -> float:
-    """Return the accuracy of a network that stores the next token of some contexts and guesses the others.
+    """Return the accuracy of a network that predicts the next token after stored contexts and guesses after others.
 
     It is phi(X) = 1 / N + (1 - 1 / N) X / T (Corollary 2), or 1 if X >= T. The contexts are equally likely.
 

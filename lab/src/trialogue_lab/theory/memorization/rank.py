@@ -1,9 +1,10 @@
-"""Rank of the features of attention heads with random weights, as published and in fact.
+"""Rank of the features of attention heads with random weights: the published formula and the true one.
 
-The features of a context are the outputs of H attention heads with values of width d_h and the embedding of
-the last token (width d), which reaches the output through the skip connection. Lemma 2 of the document on
-memorization in attention-only transformers states the rank min(T, H d) for the heads and T contexts. It is
-used as min(T, H d_h + d) for all features. This rank requires contexts of at least two tokens and d <= N.
+The features of a context are the outputs of H attention heads with values of width d_h and the embedding of the last
+token (width d), which reaches the output through the skip connection. Their rank is the number of contexts that a
+network can store. Lemma 2 of the document on memorization in attention-only transformers states the rank min(T, H d)
+for the heads and T contexts. It is used as min(T, H d_h + d) for all features. This rank requires contexts of at least
+two tokens and d <= N.
 """
 
 from __future__ import annotations
@@ -172,9 +173,9 @@ def expected_rank_for(
 
 @validated
 def require_capacity(config: InstanceOf[AttentionOnlyConfig], contexts: Contexts) -> None:
-    """Raise `InputError` if a network of the given shape cannot store arbitrary distributions after all contexts.
+    """Raise `InputError` if a network cannot store arbitrary next-token distributions after all contexts.
 
-    This requires that the features of the T contexts have rank T for some weights.
+    It can if the features of the T contexts have rank T for some weights (see `expected_rank_for`).
 
     Args:
         config: Shape of the network.
@@ -200,7 +201,7 @@ def require_capacity(config: InstanceOf[AttentionOnlyConfig], contexts: Contexts
 
 
 def _rank(total: int, length: int, spanned: int, last: int, width: int, head_width: int, heads: int) -> int:
-    """Return the rank of the features if x spans `spanned` dimensions and x_S spans `last`."""
+    """Return the rank of the features, given the dimensions that all tokens and the last tokens span."""
     skip = min(width, last)
     if length == 1:
         return min(total, skip)

@@ -1,1 +1,1 @@
-"""Domain walls, survival of patterns, and conversions between chains and autoregressive models."""
+"""How long sequences of a Potts chain or a finite-window model keep repeating one pattern."""

@@ -1,10 +1,9 @@
-"""Exact probability that text of a model with a finite window keeps following a stored pattern.
+"""Exact probability that sampled text keeps repeating a periodic pattern.
 
-A stored pattern is a periodic sequence of tokens. A window of W tokens follows the pattern and phase with the
-smallest Hamming distance. The output of a model whose next token depends on the last w <= W tokens is a Markov chain
-on windows. This module stops the chain when a window no longer follows the chosen pattern and phase. The remaining
-probability mass after r tokens is the survival probability. The largest eigenvalue gives its decay rate
-(Corollary 1.2.1 of the document on Potts chains).
+The next token of the model depends on the last w tokens. A window of W >= w tokens follows the pattern and shift
+(phase) with the smallest Hamming distance. Sampled windows form a Markov chain, which this module stops when a window
+no longer follows the chosen pattern and phase. The remaining probability mass after r tokens is the survival
+probability. The largest eigenvalue gives its decay rate (Corollary 1.2.1 of the document on Potts chains).
 """
 
 import math
@@ -31,7 +30,7 @@ _PERIODS = 100_000
 def _advance(
     mass: Array, codes: NDArray[np.int64], following: NDArray[np.int64], table: Array, after: Array
 ) -> float:
-    """Add the mass of each window to its successors in `after`, and return the mass that is lost."""
+    """Add the mass of each window to its successors in `after`, and return the mass that leaves the pattern."""
     lost, contexts, tokens = 0.0, table.shape[0], table.shape[1]
     for index in range(len(mass)):
         if mass[index] == 0:
@@ -182,7 +181,7 @@ class PatternSurvival:
         raise InputError("log_probs", rate, hint)
 
     def _step(self, position: int, mass: Array, table: Array) -> tuple[Array, float]:
-        """Return the distribution of surviving windows after one token, and the lost share."""
+        """Return the distribution of windows that still follow the pattern after one token, and the lost mass."""
         after = np.zeros(len(self._alive[(position + 1) % self.period]))
         lost = _advance(mass, self._alive[position], self._next[position], table, after)
         # The two sum to one up to rounding. Dividing keeps the precision of a small loss.
@@ -190,7 +189,7 @@ class PatternSurvival:
         return (after / kept, lost / (lost + kept)) if kept > 0 else (after, 1.0)
 
     def _checked(self, log_probs: Tensor, steps: int) -> Array:
-        """Return probabilities (1 or steps, V^w, V)."""
+        """Check log-probabilities, and return probabilities (1 or steps, V^w, V)."""
         log_probs = real_tensor("log_probs", log_probs, "give log-probabilities (V^w, V)")
         shape = tuple(log_probs.shape)
         by_step = log_probs[None] if log_probs.ndim == 2 else log_probs
@@ -205,7 +204,7 @@ class PatternSurvival:
         return probabilities
 
     def _followers(self, position: int) -> NDArray[np.int64]:
-        """Return sorted codes of the windows that follow the label, with the first token at `position`."""
+        """Return sorted indices of the windows that follow the label, if their first token is at `position`."""
         own = self._distances(self._label, position)
         follows = np.ones(len(own), dtype=bool)
         for label in range(len(self._predicted)):
@@ -223,7 +222,7 @@ class PatternSurvival:
         return distances
 
     def _successors(self, position: int) -> NDArray[np.int64]:
-        """Return the index of the successor of each surviving window and token, or -1, shape (n, V)."""
+        """Return the index (n, V) of the window after each surviving window and token, -1 if it does not survive."""
         alive, following = self._alive[position], self._alive[(position + 1) % self.period]
         windows = self.vocab_size**self.window
         codes = (alive[:, None] * self.vocab_size + np.arange(self.vocab_size)) % windows

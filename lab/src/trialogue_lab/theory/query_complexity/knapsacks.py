@@ -19,7 +19,7 @@ from trialogue_lab.theory.query_complexity.trying_tokens import generated
 
 _MOST_CELLS = 1 << 33
 _DIGITS = 16
-"""Number of binary digits that each reduction step adds."""
+"""Number of binary digits of the last column that each lattice reduction adds."""
 
 
 @validated
@@ -123,7 +123,7 @@ def knapsack_by_lattice(weights: Sequence[int], total: Natural) -> Prefix | None
 
 
 def _reduced(basis: list[list[int]]) -> list[list[int]]:
-    """Reduce `basis` in steps that include more and more digits of the last column.
+    """Reduce the lattice `basis` in steps that include more and more digits of the last column.
 
     sympy rounds quotients to floating point. In each step they stay far below 2^53.
     """

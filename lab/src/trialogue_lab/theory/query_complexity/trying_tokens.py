@@ -29,7 +29,7 @@ class Generated(NamedTuple):
 
 
 class _StringByString(Verifier):
-    """A verifier of single strings (Definition 3.1.3), which cannot verify all next tokens in one call."""
+    """Verifier that must be called once per string (Definition 3.1.3), not once for all next tokens."""
 
     def __init__(self, verifier: Verifier) -> None:
         self._verifier = verifier
