@@ -1,4 +1,4 @@
-"""A small synthetic text for trial runs of studies that use a real text."""
+"""A small synthetic text for trial runs of studies."""
 
 from itertools import product
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Compact representations of numbers in the page."""
+"""Compact text for numbers in the page."""
 
 import json
 import string

@@ -5,7 +5,7 @@ from typing import Any
 from trialogue.training.config import TrainingConfig
 
 _UNSPECIFIED: dict[str, Any] = {"warmup_steps": 0, "gradient_clip": None}
-"""Settings that the document does not specify and that the defaults of the config would turn on."""
+"""Settings that the document does not mention, set to their neutral values."""
 
 
 def bert_training(steps: int, **changes: Any) -> TrainingConfig:

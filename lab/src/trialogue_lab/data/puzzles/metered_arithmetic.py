@@ -122,7 +122,7 @@ class Arithmetic:
         return None
 
     def _rho(self, number: int) -> int | None:
-        """Return a factor by Pollard's rho with the maps x^2 + a for a = 1, 2, ..., number - 3."""
+        """Return a factor found by Pollard's rho, or None. The maps are x^2 + a for a = 1, 2, ..."""
         if number < 4 or isprime(number):
             return None
         if number % 2 == 0:

@@ -1,4 +1,4 @@
-"""Shape of a transformer on Dyck languages."""
+"""Shape of a transformer on balanced brackets."""
 
 from dataclasses import dataclass
 from typing import Literal

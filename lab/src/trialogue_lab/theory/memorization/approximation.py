@@ -33,7 +33,7 @@ Method = Literal["likeliest", "ridge"]
 
 _RIDGES = np.logspace(-14, 0, 29)
 _DEPENDENT = 1e-9
-"""Share of a row's norm that must be orthogonal to the previous rows for it to count as independent."""
+"""Smallest share of a row's norm orthogonal to previous rows for which it counts as independent."""
 _LOST = 1e-3
 """Largest relative increase of a divergence that is attributed to rounding."""
 

@@ -181,7 +181,7 @@ def association_encoder(
     width: int,
     prior: Tensor | None = None,
 ) -> Encoder:
-    """Return logits of rank d that give one target token per context a probability close to one (Proposition 3).
+    """Return logits of rank d that predict one target token per context (Proposition 3).
 
     The state of a context is lambda times the vector of its target token (see `harmonic_vectors`). The scale lambda
     makes the logit of the target about 30 larger than all others. For d = 2, lambda grows with N^2. The `kl` is the

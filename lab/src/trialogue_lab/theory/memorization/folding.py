@@ -34,14 +34,14 @@ def padded_states(encoder: Encoder, features: Tensor, width: int) -> Tensor:
 
 
 def complete(solution: NDArray[np.float64], features: NDArray[np.float64], width: int) -> NDArray[np.float64]:
-    """Change a linear map of features so that its d x d part on the skip connection is invertible.
+    """Change a linear map of features so that its part on the skip connection is invertible.
 
     If the last tokens of the contexts do not span all d dimensions, the minimum-norm solution maps the unused
     directions of the embedding to zero. The function maps them to unused output directions instead. The values on
     `features` do not change.
 
     Args:
-        solution: Minimum-norm map (H d_h + d, d) from features to outputs.
+        solution: Minimum-norm map (H d_h + d, d) from features to outputs. The last d rows act on the skip connection.
         features: Features (n, H d_h + d) of the contexts.
         width: Width d.
 

@@ -30,7 +30,7 @@ _PERIODS = 100_000
 def _advance(
     mass: Array, codes: NDArray[np.int64], following: NDArray[np.int64], table: Array, after: Array
 ) -> float:
-    """Add the mass of each window to its successors in `after`, and return the mass that leaves the pattern."""
+    """Add the mass of each window to its successors in `after`, and return the lost mass."""
     lost, contexts, tokens = 0.0, table.shape[0], table.shape[1]
     for index in range(len(mass)):
         if mass[index] == 0:
@@ -222,7 +222,7 @@ class PatternSurvival:
         return distances
 
     def _successors(self, position: int) -> NDArray[np.int64]:
-        """Return the index (n, V) of the window after each surviving window and token, -1 if it does not survive."""
+        """Return the next window (n, V) after each surviving window and token, -1 if it does not survive."""
         alive, following = self._alive[position], self._alive[(position + 1) % self.period]
         windows = self.vocab_size**self.window
         codes = (alive[:, None] * self.vocab_size + np.arange(self.vocab_size)) % windows

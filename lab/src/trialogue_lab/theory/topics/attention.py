@@ -27,8 +27,7 @@ _GRID = 241
 
 
 class _Values(NamedTuple):
-    """Output of the layer as an affine function: `slope` times attention, `base`, and `mask` times attention to [MASK].
-    """
+    """Layer output as affine function: `slope` times attention, `base`, and `mask` times attention to [MASK]."""
 
     slope: float
     base: float

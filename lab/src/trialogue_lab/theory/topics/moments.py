@@ -132,7 +132,10 @@ def squared_loss(values: Annotated[Tensor, Reals("words words")], moments: Insta
 
 
 def _map(distribution: Callable[[Tensor], Tensor], words: int) -> Tensor:
-    """Return the matrix (V + 1, V + 1) of the affine map from word distributions (1, P) to input distributions."""
+    """Return the affine map from word to input distributions as a matrix (V + 1, V + 1).
+
+    It acts on (1, P) for a word distribution P.
+    """
     level = distribution(torch.zeros(words, dtype=torch.float64))
     linear = distribution(torch.eye(words, dtype=torch.float64)) - level
     return torch.cat((level[:, None], linear.T), 1)
