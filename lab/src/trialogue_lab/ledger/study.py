@@ -32,16 +32,16 @@ RESERVED = frozenset({"study", "preset", "results", "threads", "workers", "execu
 
 @dataclass(frozen=True)
 class Part:
-    """A step of a run, whose measurements are saved when it finishes.
+    """A task of a run ("part"), whose measurements are saved when it finishes.
 
-    An interrupted run resumes after its last finished step.
+    An interrupted run resumes after its last finished task.
 
     Args:
-        name: Name of the step, unique within the run.
-        measure: Generator function of measurements. Its argument is a folder of files shared by all steps, for example
-            trained models. A step must train each model that the folder lacks.
-        lane: Name of a chain of steps that one process runs in order. Put steps that use each other's files into one
-            lane. By default, each step has a lane of its own.
+        name: Name of the task, unique within the run.
+        measure: Generator function of measurements. Its argument is a folder of files shared by all tasks, for example
+            trained models. A task must train each model that the folder lacks.
+        lane: Name of a chain of tasks that one process runs in order. Put tasks that use each other's files into one
+            lane. By default, each task has a lane of its own.
         columns: Constant columns with which every row begins, for example the seed.
     """
 
@@ -51,20 +51,20 @@ class Part:
     columns: Mapping[str, Any] = field(default_factory=dict)
 
     def rows(self, artifacts: Path) -> list[Row]:
-        """Run the step and return its measurements, including the constant columns."""
+        """Run the task and return its measurements, including the constant columns."""
         return [{**self.columns, **row} for row in self.measure(artifacts)]
 
 
 def parts_by_seed(
     config: Any, seeds: Iterable[int], **measures: Callable[[Any, int, Path], Iterable[Row]]
 ) -> list[Part]:
-    """Return one step of a run (`Part`) per seed and function. Its rows begin with the seed.
+    """Return one task of a run (`Part`) per seed and function. Its rows begin with the seed.
 
     Args:
         config: Config of the run.
         seeds: Seeds.
         **measures: Functions by name. Each receives the config, a seed and the folder of shared files, and yields
-            measurements. Its steps are named "<name>-<seed>".
+            measurements. Its tasks are named "<name>-<seed>".
     """
     return [
         Part(f"{name}-{seed}", partial(measure, config, seed), columns={"seed": seed})
@@ -96,7 +96,7 @@ class Study(Generic[Config]):
         source: The publication that is replicated.
         presets: Named configs, one of which is "default". Names are from `PRESETS`. All are instances of one frozen
             dataclass that raises `InputError` if a field is out of range.
-        parts: Function from a config to the steps of a run, in order.
+        parts: Function from a config to the tasks of a run, in order.
         claims: Claims that the measurements decide.
         tables: Tables of the report.
         figures: Figures of the report.
@@ -140,7 +140,7 @@ class Study(Generic[Config]):
     def of_package(cls, module: str, *, source: str, **settings: Any) -> "Study[Any]":
         """Create a study from the modules of a package.
 
-        The presets are `config.PRESETS` and the steps of a run `measure.parts`. Optional are `claims.CLAIMS`,
+        The presets are `config.PRESETS` and the tasks of a run `measure.parts`. Optional are `claims.CLAIMS`,
         `claims.NUMBERS`, the tables and figures (`TABLES` and `FIGURES` in `pages`, or in `tables` and `figures`), and
         `titles.toml` with titles by claim id.
 
@@ -150,7 +150,7 @@ class Study(Generic[Config]):
             **settings: Fields of the study that replace the values found in the modules.
 
         Raises:
-            InputError: The presets or the steps are missing, or a field of the study is invalid.
+            InputError: The presets or the tasks are missing, or a field of the study is invalid.
         """
         for field_name, (name, places) in _CONVENTIONS.items():
             modules = (f"{module}.{place}" for place in places)

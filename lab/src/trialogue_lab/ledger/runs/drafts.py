@@ -1,7 +1,7 @@
-"""Unfinished results, which save each finished part of a run so that it can be resumed.
+"""Unfinished results, which save each finished task of a run so that the run can be resumed.
 
-A part is a step of a run, for example all measurements of one seed. Saved parts and files they share are in `work`
-inside the result's folder, which Git ignores.
+A task ("part") is for example all measurements of one seed. Saved tasks, and the files that they share, are in the
+folder `work` inside the result's folder. Git ignores this folder.
 """
 
 import json
@@ -35,11 +35,11 @@ _PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9._=+-]*")
 
 
 class MeasuredPart(NamedTuple):
-    """The measurements of a finished step ("part") of a run.
+    """The measurements of a finished task ("part") of a run.
 
     Args:
-        part: Name of the step.
-        rows: The measurements, with the step's name in the column `part`.
+        part: Name of the task.
+        rows: The measurements, with the task's name in the column `part`.
         started: Start time in seconds since the epoch.
         finished: End time in seconds since the epoch.
         models: Properties of the models that were used.
@@ -53,10 +53,10 @@ class MeasuredPart(NamedTuple):
 
 
 def finish_part(part: str, rows: Sequence[Row], started: float, models: list[dict[str, str]]) -> MeasuredPart:
-    """Return the measurements of a step of a run, which ends now.
+    """Return the measurements of a task of a run, which ends now.
 
     Args:
-        part: Name of the step.
+        part: Name of the task.
         rows: The measurements.
         started: Start time in seconds since the epoch.
         models: Properties of the models that were used.
@@ -79,7 +79,7 @@ class Draft:
         folder: Folder of the result.
 
     Attributes:
-        artifacts: Folder of files shared by the steps of the run, for example trained models.
+        artifacts: Folder of files shared by the tasks of the run, for example trained models.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -133,14 +133,14 @@ class Draft:
             atomic_write(self.folder / CLAIMS, _to_json(registered))
 
     def has(self, part: str) -> bool:
-        """Return whether the measurements of a step are saved."""
+        """Return whether the measurements of a task are saved."""
         return self._part_file(part).is_file()
 
     def keep(self, measured: MeasuredPart, session: Mapping[str, object] | None = None) -> None:
-        """Save the measurements of a finished step.
+        """Save the measurements of a finished task.
 
         Args:
-            measured: The step with its measurements.
+            measured: The task with its measurements.
             session: Provenance of the process that measured it (see `provenance.session`). By default, of this process.
         """
         content = {
@@ -155,10 +155,10 @@ class Draft:
     def publish(
         self, parts: Sequence[str], estimates: Callable[[Sequence[Row]], Mapping[str, Any]]
     ) -> Result:
-        """Combine the saved steps into a finished result, and delete them.
+        """Combine the saved tasks into a finished result, and delete them.
 
         Args:
-            parts: Names of the steps, in the order of their rows.
+            parts: Names of the tasks, in the order of their rows.
             estimates: Function from all measurements to the contents of `estimates.json`.
         """
         contents = [read_json(self._part_file(part)) for part in parts]

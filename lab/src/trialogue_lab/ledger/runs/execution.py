@@ -36,25 +36,25 @@ def execute(
 ) -> Result:
     """Run a study, or resume an interrupted run, and return its result.
 
-    A finished result is not measured again, but missing figures are drawn and estimates of claims added since then are
-    stored.
+    A run consists of tasks (`Part`), whose measurements are saved when they finish. A finished result is not measured
+    again, but missing figures are drawn and estimates of claims added since then are stored.
 
     Args:
         study: The study.
         config: The config of the run.
         results: Folder of results (default: "runs").
         force: Measure a finished result again (default: False).
-        workers: Number of processes, with one thread each (default: 1). Each measures a chain of parts (`Part.lane`) at
-            a time.
+        workers: Number of processes, with one thread each (default: 1). Each runs one chain of tasks (`Part.lane`) at a
+            time.
         executor: Executor that runs the workers. By default, local processes.
-        progress: Called with a one-line message for each part.
+        progress: Called with a one-line message for each task.
 
     Returns:
         The finished result.
 
     Raises:
         InputError: The folder cannot be written, has corrupted files, or is in use by another process.
-        KeyboardInterrupt: The run was interrupted. The message names the folder of the finished parts.
+        KeyboardInterrupt: The run was interrupted. The message names the folder of the finished tasks.
     """
     check("workers", workers, Count)
     executor = executor or Local(workers=workers)
@@ -160,7 +160,7 @@ def _measure_in_workers(
     executor: Executor,
     report: Callable[[str], None],
 ) -> None:
-    """Measure the parts in worker processes, one chain of parts (lane) at a time, and save them."""
+    """Run the tasks in worker processes, one chain of tasks (lane) at a time, and save their measurements."""
     with SharedFolder(draft.artifacts).open() as artifacts:
         if executor.same_disk:
             # A worker on the same disk stores each part as soon as it is finished.
@@ -177,7 +177,7 @@ def _measure_in_workers(
 def _start_storing_worker(
     module: str, config: object, folder: Path, report: Callable[[str], None]
 ) -> Callable[[str], None]:
-    """Return a function that measures and saves a part, for a worker on the same disk."""
+    """Return a function that runs a task and saves its measurements, for a worker on the same disk."""
     study, draft = load_study(module), Draft(folder)
     parts = {part.name: part for part in study.parts(config)}
     return lambda name: _keep(study, draft, _measure(study, parts[name], draft.artifacts), report)
@@ -186,7 +186,7 @@ def _start_storing_worker(
 def _start_returning_worker(
     module: str, config: object, artifacts: SharedFolder, command: str
 ) -> Callable[[str], tuple[MeasuredPart, dict[str, object]]]:
-    """Return a function that measures a part and returns it with its provenance, for a remote worker."""
+    """Return a function that runs a task and returns measurements and provenance, for a remote worker."""
     study = load_study(module)
     parts = {part.name: part for part in study.parts(config)}
     own = cache(partial(session, command))

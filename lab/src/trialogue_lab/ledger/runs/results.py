@@ -176,7 +176,7 @@ class Result:
 
     @cached_property
     def records(self) -> list[dict[str, Any]]:
-        """The measurements in order, one dict each. The column `part` names the step of the run."""
+        """The measurements in order, one dict each. The column `part` names the task of the run."""
         text = (self.folder / "rows.jsonl").read_text(encoding="utf-8")
         return [json.loads(line) for line in text.splitlines()]
 
