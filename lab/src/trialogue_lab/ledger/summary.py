@@ -54,8 +54,8 @@ class Statement:
 class Families:
     """Number of claim families and their total error rate.
 
-    A family is a group of claims that share one error rate: the random claims of one study and one origin ("published"
-    or "ours").
+    A family is a group of claims that share one error rate: the claims of one study and one origin ("published" or
+    "ours") whose statistic is random.
 
     Args:
         count: Number of families.

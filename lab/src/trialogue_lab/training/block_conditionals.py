@@ -138,7 +138,7 @@ class BlockConditionals:
         return hadamard_transform(coefficients)
 
     def _total(self, group: _Contexts, weights: Floats) -> Floats:
-        """Return the sum (d,) over completions of `weights` (c, 2^k) times their gradients by the parameters."""
+        """Return the gradient (d,) of the completions' log-weights, summed with `weights` (c, 2^k)."""
         sites = group.sites
         single, pair, first, second = small_subsets(sites.shape[1])
         moments = hadamard_transform(weights)

@@ -1,7 +1,9 @@
-"""Batches of documents as word counts, for networks without positions, and their losses.
+"""Batches of documents as word counts, for networks that ignore word order, and their losses.
 
-batches = CountedDocuments(documents.tokens, model.vocab_size, BertMasking(), batch_size=40)
-train(TopicTransformer(config), batches, TrainingConfig(steps=1000, batch_size=40), loss=document_loss)
+For example:
+
+    batches = CountedDocuments(documents.tokens, model.vocab_size, BertMasking(), batch_size=40)
+    train(TopicTransformer(config), batches, TrainingConfig(steps=1000, batch_size=40), loss=document_loss)
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,9 @@
-"""Training on a full distribution instead of samples: all sequences with one masked site, by their probabilities.
+"""Training on a full distribution instead of samples: all sequences with one masked token.
 
-population = MaskedPopulation(model.probabilities().view([model.vocab_size] * model.sites))
-train(network, population, TrainingConfig(steps=500, batch_size=len(population)), loss=population_loss)
+For example:
+
+    population = MaskedPopulation(model.probabilities().view([model.vocab_size] * model.sites))
+    train(network, population, TrainingConfig(steps=500, batch_size=len(population)), loss=population_loss)
 """
 
 import torch

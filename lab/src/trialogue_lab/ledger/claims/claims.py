@@ -91,7 +91,10 @@ class Claim:
 
     @property
     def sampled(self) -> bool:
-        """Whether the statistic is random, so that a confidence interval is needed."""
+        """Whether the statistic is random, so that a confidence interval is needed.
+
+        It is not for exact computations, whose unit of replication is "exact".
+        """
         return self.unit != "exact"
 
     @property
@@ -183,9 +186,9 @@ class Registration:
     def level(self, claim: Claim, claims: Sequence[Claim], alpha: float) -> float:
         """Return the error rate of the confidence interval that decides `claim`.
 
-        The random claims of one origin ("published" or "ours") that were registered before the run share `alpha`
-        equally (Bonferroni correction). A claim added later gets the rate it would have had if registered, without
-        reducing the rates of the others.
+        Of the claims of one origin ("published" or "ours"), those with a random statistic that were registered before
+        the run share `alpha` equally (Bonferroni correction). A claim added later gets the rate it would have had if
+        registered, without reducing the rates of the others.
 
         Args:
             claim: The claim to decide.
@@ -202,9 +205,9 @@ class Registration:
     def _count_registered(
         self, registered: Mapping[str, Mapping[str, Any]], claims: Sequence[Claim], origin: Origin
     ) -> int:
-        """Return the number of registered random claims of an origin, including claims dropped since then.
+        """Return the number of registered claims of an origin that have a random statistic.
 
-        A dropped claim of unknown origin counts for both origins.
+        Claims that were dropped since then are included. A dropped claim of unknown origin counts for both origins.
         """
         present = {claim.id: claim.origin for claim in claims} | dict(self.origins)
         return sum(

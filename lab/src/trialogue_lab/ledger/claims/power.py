@@ -56,7 +56,7 @@ def power(criterion: Criterion, pilot: NDArray[np.floating[Any]], replications: 
 
 
 def smallest_effect(criterion: Criterion, estimates: NDArray[np.floating[Any]], alpha: float) -> float:
-    """Return the distance from the threshold that a run like this one detects with probability `POWER`.
+    """Return the smallest distance from the threshold that such a run detects with probability `POWER`.
 
     Args:
         criterion: Statistic and threshold.

@@ -1,8 +1,8 @@
 """Verdicts on claims, decided by confidence intervals.
 
-The random claims of one study that were registered before the run share the error rate `ALPHA` (Bonferroni correction),
-separately for published claims and for claims of this project. Statistical power never changes a verdict. It only
-explains why a claim is undecided.
+The claims of a study whose statistic is random, and that were registered before the run, share the error rate `ALPHA`
+(Bonferroni correction). Published claims and claims of this project have separate error rates. Statistical power never
+changes a verdict. It only explains why a claim is undecided.
 """
 
 import math

@@ -10,7 +10,7 @@ from trialogue_lab.ledger.study import Study
 
 
 def compute_pilot(study: Study[Any], result: Result) -> Pilot:
-    """Return the estimates of all random statistics from a small trial run ("pilot").
+    """Return the estimates of all statistics with sampling error, from a small trial run ("pilot").
 
     Args:
         study: The study.

@@ -279,7 +279,7 @@ def one_step_corollary(
 
 
 class LeastParameters(NamedTuple):
-    """Smallest parameters that Assumption 4.1.6 allows (see `one_step_corollary`).
+    """Smallest parameters to which `one_step_corollary` applies (Assumption 4.1.6).
 
     Attributes:
         clique: Number |C| of spins in the clique.
@@ -294,7 +294,7 @@ class LeastParameters(NamedTuple):
 
 @validated
 def smallest_parameters(clique: AtLeastTwo, *, delta: Probability, steps: Count) -> LeastParameters:
-    """Return the smallest parameters that Assumption 4.1.6 allows (see `one_step_corollary`).
+    """Return the smallest parameters to which `one_step_corollary` applies (Assumption 4.1.6).
 
     Args:
         clique: Number |C| of spins in the clique, which determines the smallest J_0.

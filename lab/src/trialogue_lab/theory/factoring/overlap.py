@@ -1,4 +1,4 @@
-"""How close a generator that rarely factors can come to the uniform distribution on tuples [pq, p, q].
+"""Closest approximation of the uniform distribution on tuples [pq, p, q] by a generator that rarely factors.
 
 A generator first writes a product pq of two primes, then its factors. It writes product i with probability a_i and then
 correct factors with probability p_i. The target distribution is uniform over N tuples, and t_i is its probability of

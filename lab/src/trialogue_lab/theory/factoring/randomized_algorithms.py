@@ -21,7 +21,7 @@ from trialogue.errors import InputError
 from trialogue.validation import Count, Several, validated
 
 TOSSES = 10**6
-"""Largest number of coin outcomes to enumerate."""
+"""Largest number of combinations of random integers that are enumerated."""
 
 CoinFunction = Callable[[Prefix, int], int]
 """Function from a prefix and a random integer to the next token."""

@@ -32,7 +32,7 @@ from trialogue.probabilities import checked_distribution
 from trialogue.validation import Count, InstanceOf, validated
 
 AdaptiveDistribution = StateDistribution | Tensor
-"""Probabilities of masks that depend on the state, as a function or an array (states, blocks)."""
+"""Probabilities of masks that depend on the sequence, as a function or an array (states, blocks)."""
 _MOST_BLOCKS = 100_000
 
 

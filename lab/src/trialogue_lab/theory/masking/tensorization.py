@@ -1,8 +1,8 @@
-"""How much the error of masked predictions is amplified in the joint distribution (thesis, Definition 4.1.9).
+"""Factor by which errors of masked predictions grow in the joint distribution (thesis, Definition 4.1.9).
 
-The amplification is the constant C_AT(q) of approximate tensorization of entropy: the smallest number with KL(r || q)
-<= C_AT(q) E[KL(r(. | X_{-K}, K) || q(. | X_{-K}, K))] for all distributions r. The expectation is over a sequence X
-from r and its random set K of masked positions, and X_{-K} are the other tokens.
+It is the constant C_AT(q) of approximate tensorization of entropy: the smallest number with KL(r || q) <= C_AT(q)
+E[KL(r(. | X_{-K}, K) || q(. | X_{-K}, K))] for all distributions r. The expectation is over a sequence X from r and its
+random set K of masked positions, and X_{-K} are the other tokens.
 """
 
 import math

@@ -103,7 +103,9 @@ def feature_rank(
 
 @validated
 def printed_rank(contexts: Count, width: Count, head_width: Count, heads: Natural) -> int:
-    """Return the rank min(T, H d_h + d) of the features that Lemma 2 and Theorem 1 state.
+    """Return the published rank min(T, H d_h + d) of a network's features (Lemma 2 and Theorem 1).
+
+    The features are the outputs of the attention heads and the embedding of the last token.
 
     Args:
         contexts: Number of contexts T.
@@ -123,13 +125,13 @@ def expected_rank(
     heads: Natural,
     contexts: Count | None = None,
 ) -> int:
-    """Return the actual rank of the features for contexts in general position.
+    """Return the true rank of a network's features, for contexts without special structure.
 
-    The features are the outputs of the heads and the embedding of the last token. The input of a head is a
-    weighted mean of token embeddings plus a weighted mean of position embeddings, with weights that sum to
-    one, so it spans min(d, N + S - 1) dimensions. If d_h >= N + S - 1, the values of each head contain a
-    constant that is shared by all heads and the skip connection. The skip connection depends on the last
-    token only and adds min(d, N). For S = 1, the heads add nothing.
+    The features are the outputs of the heads and the embedding of the last token. The input of a head is a weighted
+    mean of token embeddings plus a weighted mean of position embeddings, with weights that sum to one, so it spans
+    min(d, N + S - 1) dimensions. If d_h >= N + S - 1, the values of each head contain a constant that is shared by all
+    heads and the skip connection. The skip connection depends on the last token only and adds min(d, N). For S = 1, the
+    heads add nothing.
 
     Args:
         vocab_size: Number of tokens N.
@@ -149,9 +151,10 @@ def expected_rank(
 def expected_rank_for(
     config: InstanceOf[AttentionOnlyConfig], contexts: Contexts, heads: Natural | None = None
 ) -> int:
-    """Return the actual rank of the features for given contexts.
+    """Return the true rank of a network's features for given contexts.
 
-    It differs from `expected_rank` if some tokens do not occur at all positions.
+    The features are the outputs of the heads and the embedding of the last token. The rank differs from `expected_rank`
+    if some tokens do not occur at all positions.
 
     Args:
         config: Shape of the network.

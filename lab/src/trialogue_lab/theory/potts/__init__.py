@@ -1,1 +1,1 @@
-"""How long sequences of a Potts chain or a finite-window model keep repeating one pattern."""
+"""Potts chains and finite-window models: domain walls, and the rate at which patterns are lost."""

@@ -47,10 +47,10 @@ def _advance(
 
 
 class DecayRate(NamedTuple):
-    """Rate at which the survival probability of a pattern decreases.
+    """Rate at which the probability of still following a pattern decreases with the number of tokens.
 
     Attributes:
-        rate: Long-run decrease of the log survival probability per token, in nats.
+        rate: Long-run decrease of the log-probability per token, in nats.
         change: Relative change of `rate` in the last iteration.
     """
 
@@ -100,7 +100,7 @@ class PatternSurvival:
 
     @validated
     def curve(self, log_probs: Tensor, steps: Natural) -> Array:
-        """Return the probability that the pattern survives for each number of sampled tokens.
+        """Return the probability that text still follows the pattern after each number of sampled tokens.
 
         The text starts with W tokens of the pattern, and further tokens are sampled from the model.
 
@@ -110,7 +110,7 @@ class PatternSurvival:
             steps: Number of sampled tokens.
 
         Returns:
-            Survival probabilities (steps + 1,) after 0, 1, ..., `steps` tokens.
+            Probabilities (steps + 1,) after 0, 1, ..., `steps` tokens.
 
         Raises:
             InputError: If `log_probs` is invalid, or the first window follows another label.
@@ -136,11 +136,11 @@ class PatternSurvival:
 
     @validated
     def decay_rate(self, log_probs: Tensor, *, tolerance: Finite = 1e-9) -> DecayRate:
-        """Return the rate at which the survival probability decreases in the long run.
+        """Return the long-run rate at which the probability of still following the pattern decreases.
 
-        The rate is minus the log of the largest eigenvalue of the transition matrix on surviving windows, per token.
-        The method uses power iteration over one period. It sums the lost probability directly, which keeps the
-        precision of small rates.
+        The rate is minus the log of the largest eigenvalue of the transition matrix on windows that follow the pattern,
+        per token. The method uses power iteration over one period. It sums the lost probability directly, which keeps
+        the precision of small rates.
 
         Args:
             log_probs: Next-token log-probabilities (V^w, V) given the last w <= W tokens, in the order of
@@ -214,7 +214,7 @@ class PatternSurvival:
         return np.flatnonzero(follows)
 
     def _distances(self, label: int, position: int) -> NDArray[np.int16]:
-        """Return the Hamming distances (V^window,) of all windows from the prediction of `label`."""
+        """Return the Hamming distances (V^window,) of all windows from the tokens that `label` predicts."""
         distances = np.zeros(1, dtype=np.int16)
         for token in self._predicted[label][position : position + self.window]:
             differs = (np.arange(self.vocab_size) != token).astype(np.int16)

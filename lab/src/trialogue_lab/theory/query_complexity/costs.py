@@ -109,11 +109,11 @@ def tokenwise_success(
     It fails at a prefix after which no drawn token is accepted, or not within `max_rejections` draws.
 
     Args:
-        oracle: Next-token oracle.
+        oracle: Next-token model.
         verifier: Verifier of prefixes and complete sequences.
         max_rejections: Largest number of draws per position (default: no limit).
-        limits: `prompt` to start from, `max_new_tokens`, and the limit `max_nodes` on the number of distinct
-            prefixes of one length.
+        limits: `prompt` to start from, `max_new_tokens`, and the limit `max_nodes` on the number of distinct prefixes
+            of one length.
 
     Raises:
         InputError: As for `tokenwise_cost`.

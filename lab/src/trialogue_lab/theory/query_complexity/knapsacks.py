@@ -1,8 +1,11 @@
-"""Knapsack problems (Definition 3.1.7 of the thesis) and their solution by constrained generation (Theorem 3.1.2).
+"""Knapsack problems (Definition 3.1.7 of the thesis), also solved by constrained generation (Theorem 3.1.2).
 
-Given D weights X_i and a total c, find bits a_i with sum_i a_i X_i = c. Solvers return the bits, or None if
-they find no solution. Easy cases are small totals (solved by a table), superincreasing weights (solved
-greedily) and weights of low density (solved by lattice reduction), as in section 3.5.1.
+Given D weights X_i and a total c, find bits a_i with sum_i a_i X_i = c. Solvers return the bits, or None if they find
+no solution. Section 3.5.1 lists easy cases:
+
+- small totals, which a table solves;
+- superincreasing weights, each at least the sum of the previous ones, which a greedy pass solves;
+- weights of low density, which are few compared with their number of bits, and which lattice reduction solves.
 """
 
 import math
@@ -152,13 +155,13 @@ def knapsack_by_generating(
 ) -> Prefix | None:
     """Find a subset of weights with a given sum by constrained generation (Theorem 3.1.2).
 
-    The bits are generated from an oracle that gives every string a positive probability. The constraint
+    The bits are generated from a next-token model that gives every string a positive probability. The constraint
     accepts strings whose selected weights sum to `total`.
 
     Args:
         weights: Integers of at least 0.
         total: Sum to reach.
-        chance: Probability that the oracle generates a 1.
+        chance: Probability that the model generates a 1.
         seed: Seed of the generation.
 
     Returns:

@@ -227,13 +227,12 @@ def value_guided_chain(
     """Return the Markov chain of the sampler `ValueGuided(stop_at_leaf=False)`.
 
     Args:
-        oracle: Next-token oracle.
+        oracle: Next-token model.
         values: Verifier that returns the value of each prefix.
         max_states: Limit on the number of states.
 
     Raises:
-        InputError: If there are more than `max_states` states, or `exact_distribution` would reject the
-            arguments.
+        InputError: If there are more than `max_states` states, or `exact_distribution` would reject the arguments.
     """
     states, transitions = sampler_transitions(
         ValueGuided(stop_at_leaf=False), oracle, values, max_states=max_states

@@ -28,9 +28,8 @@ class FirstLeaf(NamedTuple):
 
     Attributes:
         distribution: Probability that each complete sequence is the first one that the walk reaches.
-        moves: Expected number of moves, which equals the number of oracle calls without caching.
-        nodes: Expected number of distinct prefixes visited, which equals the number of oracle calls with
-            caching.
+        moves: Expected number of moves, which equals the number of model calls without caching.
+        nodes: Expected number of distinct prefixes visited, which equals the number of model calls with caching.
     """
 
     distribution: dict[Sequence_, float]
