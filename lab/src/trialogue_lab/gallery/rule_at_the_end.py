@@ -1,4 +1,4 @@
-"""Scene 1: four samplers on the prefix tree of a small language model, with a required last word."""
+"""Scene 1: four samplers on a small language model, with a required last word."""
 
 import itertools
 from collections.abc import Sequence

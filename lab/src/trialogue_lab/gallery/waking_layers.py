@@ -50,7 +50,11 @@ def scene(results: str | Path | None) -> dict[str, Any]:
 
 
 def _shown_first(bounds: DataFrame, onsets: list[list[int]]) -> int:
-    """Return the index of the training with the largest smaller step, among those with the most common layer order."""
+    """Return the index of the training that shows most clearly when the layers start to learn.
+
+    It is chosen among the trainings with the most common order of layers. Its two differences between successive loss
+    bounds are largest, judged by the smaller one.
+    """
     orders = [tuple(sorted(range(len(each)), key=each.__getitem__)) for each in onsets]
     common = max(set(orders), key=orders.count)
     smaller = (bounds.two - bounds.three).combine(bounds.three - bounds.four, min).tolist()

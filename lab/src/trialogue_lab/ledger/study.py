@@ -81,7 +81,7 @@ _CONVENTIONS = {
     "tables": ("TABLES", ("pages", "tables")),
     "figures": ("FIGURES", ("pages", "figures")),
 }
-"""For each field of a study, the variable that defines it and the modules that may contain it."""
+"""For each field of a study, the variable that defines it and the modules searched for it."""
 
 
 @dataclass(frozen=True, kw_only=True)

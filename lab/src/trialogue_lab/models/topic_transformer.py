@@ -174,7 +174,7 @@ class TopicTransformer(nn.Module, MaskedNetwork, MaskReader):
         return counts.scatter_add_(1, places, torch.ones_like(places, dtype=counts.dtype))[:, :-1]
 
     def places(self, tokens: Tensor) -> Tensor:
-        """Convert token ids to the numbering of the thesis, in which 0 is [MASK] and i + 1 is word i."""
+        """Convert token ids to the numbering of the thesis: 0 is [MASK], i + 1 is word i."""
         return (tokens + 1) % (self.vocab_size + 1)
 
     def forward(self, counts: Tensor, queries: Tensor) -> Tensor:
@@ -265,7 +265,7 @@ class TopicTransformer(nn.Module, MaskedNetwork, MaskReader):
         return (shares @ heads).transpose(1, 2).flatten(2)
 
     def _shares(self, layer: int, states: Tensor, asked: Tensor, counts: Tensor) -> Tensor:
-        """Return the attention (n, heads, Q, V + 1) of each query to all occurrences of each word together."""
+        """Return each query's attention (n, heads, Q, V + 1) to all occurrences of a word together."""
         heads = self.config.heads
         if self.config.attention == "uniform":
             shares = counts / counts.sum(1, keepdim=True)

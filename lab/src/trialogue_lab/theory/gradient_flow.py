@@ -140,7 +140,7 @@ class GaussianFlow:
         )
 
     def two_body_solution(self, start: Tensor, time: float) -> Tensor:
-        """Return the weights of the last layer at a given time while the first layer is zero (equation 12).
+        """Return the last layer's weights at a given time if the first layer is zero (equation 12).
 
         Args:
             start: Initial weights a(0), shape (L,).

@@ -141,7 +141,7 @@ def prune_linear(target: Weights, width: int, seed: Natural = 0, name: str = "")
 
 @validated
 def prune_pair(target: Weights, first: Matrix, second: Matrix, most: Count = MOST_NUMBERS) -> PrunedLinear:
-    """Prune two given weight matrices to the linear map x -> W x, as `prune_linear` does with random ones.
+    """Prune two given weight matrices to the linear map x -> W x (see `prune_linear`).
 
     Args:
         target: Matrix W (m', m) with entries from -1 to 1.
@@ -197,7 +197,7 @@ def prune_scores(target: Weights, width: int, seed: Natural = 0) -> PrunedScores
 def prune_keys_and_queries(
     target: Weights, key: Matrix, query: Matrix, most: Count = MOST_NUMBERS
 ) -> PrunedScores:
-    """Prune given key and query weights to the attention scores x^T W y, as `prune_scores` does with random ones.
+    """Prune given key and query weights to attention scores x^T W y (see `prune_scores`).
 
     Args:
         target: Matrix W (rows, columns) with entries from -1 to 1.

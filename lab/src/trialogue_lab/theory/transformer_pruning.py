@@ -237,7 +237,7 @@ def _linear_layer(layer: LayerWeights, wanted: Tensor, inputs: Tensor, outputs: 
 
 
 def _attending_layer(layer: LayerWeights, target: LayerWeights, outputs: Tensor) -> LayerWeights:
-    """Return a layer that applies `target` to the output of a carrier and writes the result to `outputs`."""
+    """Return a layer that applies `target` to a carrier's output and writes to `outputs`."""
     rows, columns, diagonal = _diagonal(layer.value, len(outputs))
     value, key, query = (torch.zeros_like(each) for each in layer[:3])
     value[rows, columns] = diagonal

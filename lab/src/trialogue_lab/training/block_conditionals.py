@@ -22,7 +22,7 @@ _COMPLETIONS_AT_ONCE = 2**20
 
 
 class _Contexts(NamedTuple):
-    """Contexts with k masked spins each, and the distinct pairs of mask and sample that belong to them."""
+    """Contexts with k masked spins each, and the distinct samples that belong to them."""
 
     sites: Indices  # (c, k), masked sites in ascending order
     outside: Floats  # (c, N), spins outside the mask, zero within
@@ -91,7 +91,7 @@ class BlockConditionals:
         return value, gradient
 
     def curvature(self, parameters: Floats) -> tuple[Floats, Floats]:
-        """Return the Hessian of the mean loss and the mean outer product of the samples' gradients, both (d, d)."""
+        """Return the Hessian of the mean loss and the mean outer product of gradients, both (d, d)."""
         hessian = np.zeros((self.parameters, self.parameters))
         scores = np.zeros_like(hessian)
         for group, _, distribution in self._solve(parameters):
@@ -195,7 +195,7 @@ def _gradients(residual: Floats, outside: Floats, k: int) -> Floats:
 
 
 def _distinct_rows(*columns: Bools) -> tuple[Indices, Indices]:
-    """Return the indices of the distinct rows of the concatenated `columns` (n, m), and the inverse index (n,)."""
+    """Return indices of the distinct rows of the joined `columns` (n, m), and the inverse (n,)."""
     packed = np.packbits(np.concatenate(columns, 1), axis=1)
     keys = packed.view(f"V{packed.shape[1]}")[:, 0]
     _, places, inverse = np.unique(keys, return_index=True, return_inverse=True)

@@ -130,9 +130,12 @@ def contrastive_loss(
 
 
 def copying_loss(model: DyckTransformer, tokens: Tensor, lengths: Tensor) -> Tensor:
-    """Return the mean cross-entropy, in nats, of predicting each token of `tokens` (n, width) at its own position.
+    """Return the mean cross-entropy of predicting each token at its own position, in nats.
 
-    Only the first `lengths` (n,) tokens of each string count.
+    Args:
+        model: The network.
+        tokens: Token ids (n, width).
+        lengths: Lengths of the strings (n,). Later tokens do not count.
     """
     return _cross_entropy(model(tokens, lengths)[:, 1:], tokens, _within(tokens, lengths))
 

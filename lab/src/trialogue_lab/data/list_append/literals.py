@@ -220,7 +220,7 @@ def shared_length(first: Sequence[object], second: Sequence[object]) -> int:
 
 
 def first_difference(lexemes: Sequence[Lexeme], wanted: Sequence[Lexeme]) -> int | None:
-    """Return the first position in the text at which a partial literal can no longer become a given literal.
+    """Return the first position at which a partial literal can no longer become a given literal.
 
     Args:
         lexemes: Tokens of the partial literal. The last one may be incomplete.

@@ -1,8 +1,8 @@
-"""Tuples of two primes and their product, written digit by digit in an easy and in a hard order.
+"""Tuples of two primes and their product, as digits in an easy and in a hard order.
 
-Tokens 0 to 9 are decimal digits, most significant first. Every field has a fixed width, so commas and
-brackets are not needed. A product of two n-digit primes has 2n - 1 or 2n digits and is written with 2n,
-zero-padded. Footnote 3 of the source, that the product determines n, holds for both spellings.
+Tokens 0 to 9 are decimal digits, most significant first. Every field has a fixed width, so commas and brackets are not
+needed. A product of two n-digit primes has 2n - 1 or 2n digits and is written with 2n, zero-padded. Footnote 3 of the
+source, that the product determines n, holds for both spellings.
 
 Source: "Theoretical Limitations of Autoregressive Models", section "Factoring".
 """
@@ -241,7 +241,7 @@ class SemiprimeTuples(DecimalDistribution):
 
 
 def _digit_of(number: int, width: int, written: Prefix) -> list[float]:
-    """Return weights of the next digit of `number` after `written`, all zero if `written` is not its prefix."""
+    """Return weights of the next digit of `number` after `written`, zero if the digits differ."""
     if number >= 10**width:
         return [0.0] * 10
     digits = digits_of(number, width)

@@ -109,7 +109,9 @@ class HiddenStream(WeightedPrefixes):
 
 
 def hidden_factors(tuples: SemiprimeTuples) -> HiddenStream:
-    """Return a generator of a product and its prime factors that first writes the factors as hidden tokens.
+    """Return a generator of two primes and their product, which first writes hidden factors.
+
+    The hidden tokens are the digits of the factors.
 
     Every public digit costs one multiplication. The public tokens have the distribution of `tuples`, and
     `tuples.arithmetic` counts operations.

@@ -131,7 +131,7 @@ class RandomNumbers(DecimalDistribution):
         return torch.stack(columns, 1)
 
     def weights(self, prefix: Prefix) -> Sequence[float]:
-        """Return the probabilities of the next digit, which are equal except that a number has no leading zero."""
+        """Return equal weights of all next digits. The first digit is not 0."""
         if prefix[:1] == (0,) or len(prefix) >= self.digits:
             return [0.0] * 10
         return [float(bool(prefix)), *[1.0] * 9]

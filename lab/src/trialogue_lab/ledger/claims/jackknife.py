@@ -44,7 +44,7 @@ def pseudo_values(
 def pair_values(labels: Sequence[int], between: NDArray[np.float64], fewest: int) -> "Series[float]":
     """Return the jackknife pseudo-values of a mean over all pairs of replications (see `pseudo_values`).
 
-    Their mean is exactly the mean over pairs. Their variance overestimates its variance on average (Efron and Stein
+    Their mean is exactly the mean over pairs. The variance estimated from them is too large on average (Efron and Stein
     1981).
 
     Args:

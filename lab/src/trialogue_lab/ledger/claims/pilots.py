@@ -37,7 +37,7 @@ class Pilot:
 
 
 def read_pilot(path: Path) -> Pilot:
-    """Read a pilot from a JSON file, or return an empty pilot if the file does not exist.
+    """Read a pilot from a JSON file. It is empty if the file does not exist.
 
     Raises:
         InputError: The file cannot be read or has invalid contents.

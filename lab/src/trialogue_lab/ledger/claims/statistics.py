@@ -133,7 +133,7 @@ class Statistic:
         return estimates.sort_index()
 
     def counts(self, rows: Rows) -> Counts | None:
-        """Return successes and trials of each replication, or None if the statistic is not a fraction of successes."""
+        """Return successes and trials of each replication, or None if they are not counted."""
         value, _ = self._evaluate(rows)
         if not isinstance(value, Counts):
             return None

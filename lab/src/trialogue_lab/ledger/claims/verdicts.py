@@ -292,7 +292,7 @@ def _find_decisive_replication(
     alpha: float,
     answer: Answer,
 ) -> list[str]:
-    """Return a remark if the verdict changes when one replication is left out."""
+    """Return a remark if leaving out one replication, for example one training, changes the verdict."""
     # It is enough to leave out one of several equal replications.
     for index in sorted(np.unique(estimates, return_index=True)[1]):
         kept = np.arange(len(estimates)) != index

@@ -28,7 +28,7 @@ class Comparison:
 
 
 def compare(study: Study[Any], first: Result, second: Result) -> Comparison:
-    """Compare two results of a study.
+    """Return the differences between two results of a study.
 
     Args:
         study: The study.

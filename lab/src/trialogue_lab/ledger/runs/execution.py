@@ -160,7 +160,7 @@ def _measure_in_workers(
     executor: Executor,
     report: Callable[[str], None],
 ) -> None:
-    """Run the tasks in worker processes, one chain of tasks (lane) at a time, and save their measurements."""
+    """Run the tasks in worker processes, one chain of tasks (lane) at a time."""
     with SharedFolder(draft.artifacts).open() as artifacts:
         if executor.same_disk:
             # A worker on the same disk stores each part as soon as it is finished.
@@ -177,7 +177,7 @@ def _measure_in_workers(
 def _start_storing_worker(
     module: str, config: object, folder: Path, report: Callable[[str], None]
 ) -> Callable[[str], None]:
-    """Return a function that runs a task and saves its measurements, for a worker on the same disk."""
+    """Return a function that runs and saves a task, for a worker on the same disk."""
     study, draft = load_study(module), Draft(folder)
     parts = {part.name: part for part in study.parts(config)}
     return lambda name: _keep(study, draft, _measure(study, parts[name], draft.artifacts), report)

@@ -138,11 +138,11 @@ def hitting_bound(
     clique_field: Positive,
     delta: Probability = 0.5,
 ) -> HittingBound:
-    """Return the bound of Proposition 4.1.4 on the time until k-Gibbs has all spins of the clique up.
+    """Return a bound on the time until k-Gibbs has all spins of the clique up.
 
-    k-Gibbs resamples k random spins jointly in each step. Per step, the probability is at least binom(N - |C|, k - |C|)
-    / binom(N, k) e^{2(J_0 + h_G)} / (e^{2(J_0 + h_G)} + e^{2 J_0} + 2^{|C|} - 2). The bound requires Assumption 4.1.5
-    (see `clique_assumption`).
+    k-Gibbs resamples k random spins jointly in each step. By Proposition 4.1.4, the probability per step is at least
+    binom(N - |C|, k - |C|) / binom(N, k) e^{2(J_0 + h_G)} / (e^{2(J_0 + h_G)} + e^{2 J_0} + 2^{|C|} - 2). The bound
+    requires Assumption 4.1.5 (see `clique_assumption`).
 
     Args:
         sites: Number N of spins of the model.
@@ -187,12 +187,12 @@ class StuckBound(NamedTuple):
 
 @validated
 def stuck_bound(clique: AtLeastTwo, excess: Positive, delta: Probability = 0.5) -> StuckBound:
-    """Return the bound of Proposition 4.1.5 on how long independent parallel sampling stays near the less likely mode.
+    """Return a bound on how long independent parallel sampling stays near the less likely mode.
 
-    The exponent is c_stuck = 2 (-1 + tanh(J_0) |C| / 2)^2 / |C|. The bound requires Assumption 4.1.5 (see
-    `clique_assumption`) and |C| tanh J_0 > 2. The thesis omits the second condition, without which the statement is
-    false (|C| = 2, J_0 = 1e-4, delta = .74). For most moderate parameters the number of steps is zero, so the bound
-    gives no information.
+    It is the bound of Proposition 4.1.5, with the exponent c_stuck = 2 (-1 + tanh(J_0) |C| / 2)^2 / |C|. The bound
+    requires Assumption 4.1.5 (see `clique_assumption`) and |C| tanh J_0 > 2. The thesis omits the second condition,
+    without which the statement is false (|C| = 2, J_0 = 1e-4, delta = .74). For most moderate parameters the number of
+    steps is zero, so the bound gives no information.
 
     Args:
         clique: Number |C| of spins in the clique.

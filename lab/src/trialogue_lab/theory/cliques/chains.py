@@ -1,9 +1,9 @@
-"""Exact Markov chains on the number of up spins in a clique (a set of equally coupled spins).
+"""Exact Markov chains on the number of up spins in a clique.
 
-A clique of m spins ±1 has coupling J for each unordered pair and field h on each spin. The other spins of the model are
-independent of it. By symmetry, the number of up (+1) spins in the clique is a Markov chain with states 0 to m.
-Transition matrices hold log-probabilities. Hitting times use elimination without subtraction, so values of 1e-300 or
-1e300 keep their precision.
+A clique is a set of m spins ±1 with equal couplings. It has coupling J for each unordered pair and field h on each
+spin. The other spins of the model are independent of it. By symmetry, the number of up (+1) spins in the clique is a
+Markov chain with states 0 to m. Transition matrices hold log-probabilities. Hitting times use elimination without
+subtraction, so values of 1e-300 or 1e300 keep their precision.
 """
 
 from typing import Annotated

@@ -1,1 +1,1 @@
-"""Models that generate a product before its two prime factors, and why they must be able to factor."""
+"""Models that generate a product before its prime factors, and must therefore factor."""

@@ -141,10 +141,10 @@ def semiprime_masses(tuples: SemiprimeTuples) -> dict[int, float]:
 
 
 def best_generator_oracle(tuples: SemiprimeTuples, success: Mapping[int, float]) -> ListedDistribution:
-    """Return a next-token model of [product, factor, factor] that is as close as possible to the uniform distribution.
+    """Return the next-token model of [product, factor, factor] with the largest overlap.
 
-    It writes each product s with the probability of `optimal_generator`, then correct factors with probability
-    `success[s]` and zeros otherwise.
+    The overlap with the uniform distribution is one minus the total variation distance. The model writes each product s
+    with the probability of `optimal_generator`, then correct factors with probability `success[s]` and zeros otherwise.
 
     Args:
         tuples: Target distribution over tuples that start with the product.

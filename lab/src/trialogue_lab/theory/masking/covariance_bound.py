@@ -22,8 +22,9 @@ from trialogue_lab.theory.masking.pseudolikelihood import (
 class CovarianceBound(NamedTuple):
     """Terms of the bound Gamma ⪯ C I^{-1} on the variance of an estimate (Theorems 4.1.2 and 4.1.3).
 
-    Gamma is the asymptotic covariance of the pseudolikelihood estimate, and I_PL is its inverse. I is the Fisher
-    information. A ⪯ B means that B - A is positive semidefinite.
+    The pseudolikelihood estimate maximizes the mean log-probability of masked tokens given the others. Gamma is its
+    asymptotic covariance, and I_PL is the inverse of Gamma. I is the Fisher information. A ⪯ B means that B - A is
+    positive semidefinite.
 
     Attributes:
         constant: Poincaré constant C of block dynamics, which is small if the chain mixes fast (see
@@ -44,9 +45,10 @@ def bound_covariance(
 ) -> CovarianceBound:
     """Return both sides of the bound Gamma ⪯ C I^{-1} on the covariance of the pseudolikelihood estimate.
 
-    Gamma is the asymptotic covariance, I the Fisher information, and C the Poincaré constant of `block_dynamics`. The
-    bound is Theorem 4.1.2, or Theorem 4.1.3 if the choice of masked positions depends on the sequence. The theorems
-    assume that the model contains the distribution of the data and that its parameters are identifiable.
+    The estimate maximizes the mean log-probability of masked tokens given the others. Gamma is its asymptotic
+    covariance, I the Fisher information, and C the Poincaré constant of `block_dynamics`. The bound is Theorem 4.1.2,
+    or Theorem 4.1.3 if the choice of masked positions depends on the sequence. The theorems assume that the model
+    contains the distribution of the data and that its parameters are identifiable.
 
     Args:
         probabilities: Probabilities (states,) of the sequences under an exponential family p ∝ exp(theta . F).

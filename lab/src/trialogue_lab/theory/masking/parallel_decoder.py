@@ -46,7 +46,14 @@ class Block(NamedTuple):
     b_2: Tensor
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Apply the block to activations `x` (rows, d, N) of width d at N positions and return the same shape."""
+        """Apply the block to activations.
+
+        Args:
+            x: Activations (rows, d, N) of width d at N positions.
+
+        Returns:
+            Activations of the same shape.
+        """
         scores = (self.w_k @ x).transpose(-2, -1) @ (self.w_q @ x)
         attended = x + self.w_o @ self.w_v @ x @ scores.softmax(-2)
         hidden = (self.w_1 @ attended + self.b_1[:, None]).relu()

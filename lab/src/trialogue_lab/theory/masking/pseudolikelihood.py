@@ -51,7 +51,7 @@ class ExponentialFamily(Protocol):
 
     @property
     def parameters(self) -> Tensor:
-        """Natural parameters (parameters,) float64."""
+        """Parameters theta (parameters,) float64."""
         ...
 
     def states(self) -> Tensor:
@@ -159,9 +159,10 @@ def sandwich_covariance(
 ) -> Tensor:
     """Return the asymptotic covariance of the pseudolikelihood estimate, even if the model does not contain the truth.
 
-    The covariance is H^{-1} V H^{-1} (Lemmas 4.1.1 and 4.3.9). H is the Hessian of the expected loss, and V is the
-    covariance of the gradient of one sample. For n samples, the estimation error times sqrt(n) tends to a centered
-    normal distribution with this covariance.
+    The estimate maximizes the mean log-probability of masked tokens given the others. Its covariance is H^{-1} V H^{-1}
+    (Lemmas 4.1.1 and 4.3.9). H is the Hessian of the expected loss, and V is the covariance of the gradient of one
+    sample. For n samples, the estimation error times sqrt(n) tends to a centered normal distribution with this
+    covariance.
 
     Args:
         data: Distribution of the data (states,).
@@ -196,10 +197,10 @@ def asymptotic_covariance(
 ) -> Tensor:
     """Return the asymptotic covariance of the pseudolikelihood estimate for data from the model itself.
 
-    The covariance is the limit of n Cov(theta^ - theta*) for n samples, where theta^ is the estimate and theta* the
-    true parameter (Lemmas 4.1.1 and 4.1.2). With one mask per sample, it is the inverse of
-    `pseudolikelihood_information`. For an Ising model, the parameters are the couplings of pairs i < j in lexicographic
-    order, followed by the fields.
+    The estimate maximizes the mean log-probability of masked tokens given the others. The result is the limit of n
+    Cov(theta^ - theta*) for n samples, where theta^ is the estimate and theta* the true parameter (Lemmas 4.1.1 and
+    4.1.2). With one mask per sample, it is the inverse of `pseudolikelihood_information`. For an Ising model, the
+    parameters are the couplings of pairs i < j in lexicographic order, followed by the fields.
 
     Args:
         model: Exponential family that generates the data.

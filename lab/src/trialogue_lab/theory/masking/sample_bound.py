@@ -101,7 +101,7 @@ def empirical_distribution_bound(
 def mask_average_bound(
     *, sites: Count, vocab_size: Count, samples: Count, masks: Count, beta: Probability, delta: Probability
 ) -> float:
-    """Return a bound on the error of the loss that comes from using finitely many masks (Corollary 4.3.1).
+    """Return a bound on the error of the loss from finitely many masks (Corollary 4.3.1).
 
     The error is |L^_PL - L~_PL|, the difference between the loss over m random masks per sequence and the average over
     all masks, for one fixed parameter. With a probability of at least 1 - delta, it is at most (sqrt(2^{3N-1} |Omega|^N
@@ -144,7 +144,7 @@ def mask_average_deviation(
     eps: Positive,
     t: Positive,
 ) -> Deviation:
-    """Return a bound on the error of the loss from finitely many masks, with its probability (Lemma 4.3.5).
+    """Return a bound on the loss error from finitely many masks, with its probability (Lemma 4.3.5).
 
     The error is |L^_PL - L~_PL|, the difference between the loss over m random masks per sequence and the average over
     all masks, for one fixed parameter. The bound is 2^N eps ln(1/beta) + t / n. It holds with a probability of at least

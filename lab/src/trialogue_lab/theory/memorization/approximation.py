@@ -103,7 +103,7 @@ class _Problem:
         return divergence(self.distributions, logits.log_softmax(-1), self.prior)
 
     def build(self, solution: NDArray[np.float64], kept: Tensor, loose_bound: float) -> Approximated:
-        """Build the network whose output is the features times `solution` (H d_h + d, d), and measure it."""
+        """Build the network with output features @ `solution` (H d_h + d, d), and measure it."""
         read = self.encoder.unembedding.numpy()
         missed = ((self.features @ solution - self.states)[:, : read.shape[1]]) @ read.T
         network = generic_network(self.config, self.seed)

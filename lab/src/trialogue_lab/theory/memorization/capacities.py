@@ -13,7 +13,9 @@ from trialogue.validation import Count, Natural, NonNegative, validated
 
 @validated
 def capacity(width: Count, head_width: Count, heads: Natural) -> int:
-    """Return the number of contexts whose next-token distributions a network can store by Theorem 1, H d_h + d.
+    """Return the number of contexts H d_h + d that a network can store by Theorem 1.
+
+    A context is stored if the network returns an arbitrary given next-token distribution after it.
 
     Args:
         width: Width d of the embeddings.
@@ -25,10 +27,10 @@ def capacity(width: Count, head_width: Count, heads: Natural) -> int:
 
 @validated
 def previous_capacity(head_width: Count, heads: Natural) -> int:
-    """Return the earlier lower bound H (d_h - 1) + 1 on the number of contexts whose next token a network can store.
+    """Return the earlier lower bound H (d_h - 1) + 1 on the number of stored contexts.
 
-    The bound is from Mahdavi, Liao and Thrampoulidis (2024), for contexts of at most d tokens and embeddings
-    of width d.
+    A context is stored if the network predicts a given next token after it. The bound is from Mahdavi, Liao and
+    Thrampoulidis (2024), for contexts of at most d tokens and embeddings of width d.
 
     Args:
         head_width: Width d_h of the values of a head.
@@ -39,7 +41,7 @@ def previous_capacity(head_width: Count, heads: Natural) -> int:
 
 @validated
 def accuracy_bound(stored: NonNegative, contexts: Count, vocab_size: Annotated[int, Ge(2)]) -> float:
-    """Return the accuracy of a network that predicts the next token after stored contexts and guesses after others.
+    """Return the accuracy of a network that guesses the next token after contexts not stored.
 
     It is phi(X) = 1 / N + (1 - 1 / N) X / T (Corollary 2), or 1 if X >= T. The contexts are equally likely.
 

@@ -63,7 +63,7 @@ class Encoder(NamedTuple):
 
 @validated
 def checked_encoder(encoder: InstanceOf[Encoder], distributions: Tensor, width: Count) -> Encoder:
-    """Return `encoder` after checking its shapes.
+    """Check the shapes of an encoder and return it.
 
     Args:
         encoder: Encoder to check.
@@ -222,7 +222,7 @@ class LookUp(NamedTuple):
 
 @validated
 def look_up_encoder(log_probs: Tensor, width: Count, prior: Tensor | None = None, seed: int = 0) -> LookUp:
-    """Return the encoder of Theorem 2, which stores the most likely token and the entropy of each distribution.
+    """Return the encoder of Theorem 2, with each distribution's most likely token and entropy.
 
     The state of context t is lambda(t) W_g, where g is its most likely token and W_g row g of the unembedding. The rows
     of W are random unit vectors (Johnson-Lindenstrauss), or the identity if the width is N. The scale lambda(t) is the
@@ -293,7 +293,7 @@ def _encoder(distributions: Tensor, weights: Tensor, unembedding: Tensor, states
 
 
 def _scale_of(gaps: NDArray[np.float64], entropy: float) -> float:
-    """Return the lambda with log sum_j exp(lambda gaps_j) = entropy, where gaps_j <= 0 and one gap is zero."""
+    """Return the lambda with log sum_j exp(lambda gaps_j) = entropy, for gaps of at most 0."""
 
     def excess(scale: float) -> float:
         return float(np.log(np.exp(scale * gaps).sum())) - entropy

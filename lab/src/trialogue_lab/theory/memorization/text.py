@@ -244,7 +244,7 @@ class TextMemory:
         )
 
     def _test(self, model: AttentionOnly, targets: Tensor) -> tuple[float, float | None, float | None]:
-        """Return the share of test positions with a stored context, and the losses of network and table there."""
+        """Return the share of test positions with a stored context, and both losses there."""
         context = self.settings.context
         windows = self.corpus.test.flatten().unfold(0, context + 1, 1)
         places = {tuple(row): place for place, row in enumerate(self.distributions.contexts.tolist())}

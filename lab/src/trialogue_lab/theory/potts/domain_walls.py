@@ -34,7 +34,7 @@ AtLeastTwo = Annotated[int, Ge(2)]
 
 @validated
 def largest_wall_energy(window: Count, max_energy: NonNegative) -> float:
-    """Return (W - 1) E_max, the upper bound of equation 3 on the energy of one domain wall.
+    """Return (W - 1) E_max, an upper bound on the energy of one domain wall (equation 3).
 
     A domain wall is a point at which a sequence switches from one stored pattern (a sequence of energy zero) to
     another. Only the W - 1 windows that contain this point can have positive energy. The bound requires a finite E_max.
@@ -48,11 +48,11 @@ def largest_wall_energy(window: Count, max_energy: NonNegative) -> float:
 
 @validated
 def largest_wall_entropy(length: Annotated[int, Ge(2)], patterns: AtLeastTwo) -> float:
-    """Return log[(N - 1)(L - 1)], the log-number of sequences with one domain wall, in nats (equation 4).
+    """Return the log-number of sequences with one domain wall, log[(N - 1)(L - 1)] (equation 4).
 
     A domain wall is a point at which a sequence switches from one stored pattern (a sequence of energy zero) to
-    another. It has L - 1 possible positions, and N - 1 patterns can follow it. If some of these sequences are equal,
-    the result is an upper bound.
+    another. It has L - 1 possible positions, and N - 1 patterns can follow it. The unit is nats. If some of these
+    sequences are equal, the result is an upper bound.
 
     Args:
         length: Number L of tokens in a sequence.
@@ -182,7 +182,7 @@ class OneWall(NamedTuple):
 
     @property
     def free_energy(self) -> float:
-        """Free energy -T `log_weight` of a single switch. If it is negative, one switch is more likely than none.
+        """Free energy -T `log_weight`. If it is negative, one switch is more likely than none.
 
         `free_energy_bound` is an upper bound on it if all sequences with one switch are distinct.
         """

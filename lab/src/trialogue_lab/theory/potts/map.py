@@ -26,12 +26,12 @@ from trialogue.randomness import generator
 from trialogue.validation import Count, InstanceOf, Natural, validated
 
 Constant = Literal["global", "per-context"]
-"""Which constant is added to the energies in equation 9: one for all contexts, or one per context."""
+"""Constant added to the energies in equation 9: one for all contexts, or one per context."""
 
 MAX_CONTEXTS = 2**20
 """Largest number of prefixes for which a model is evaluated."""
 FURTHER = 8
-"""Number of extra tokens before the window in the test that the model does not depend on them."""
+"""Number of tokens before the window that are varied to test that they have no effect."""
 PREFIXES = 1024
 """Number of prefixes tested per length, if there are more."""
 

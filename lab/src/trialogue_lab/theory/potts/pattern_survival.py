@@ -222,7 +222,7 @@ class PatternSurvival:
         return distances
 
     def _successors(self, position: int) -> NDArray[np.int64]:
-        """Return the next window (n, V) after each surviving window and token, -1 if it does not survive."""
+        """Return the next window (n, V) after each window and token, -1 if it leaves the pattern."""
         alive, following = self._alive[position], self._alive[(position + 1) % self.period]
         windows = self.vocab_size**self.window
         codes = (alive[:, None] * self.vocab_size + np.arange(self.vocab_size)) % windows

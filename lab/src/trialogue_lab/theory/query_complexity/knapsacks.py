@@ -27,9 +27,9 @@ _DIGITS = 16
 
 @validated
 def knapsack_by_table(weights: Sequence[int], total: Natural) -> Prefix | None:
-    """Find a subset of weights with a given sum by dynamic programming over all sums up to `total`.
+    """Find a subset of weights with a given sum by dynamic programming.
 
-    The table has D (total + 1) cells for D weights.
+    The table of all sums up to `total` has D (total + 1) cells for D weights.
 
     Args:
         weights: Integers of at least 0.
@@ -68,7 +68,9 @@ def is_superincreasing(weights: Sequence[int]) -> bool:
 
 @validated
 def superincreasing_knapsack(weights: Sequence[int], total: Natural) -> Prefix | None:
-    """Find a subset of superincreasing weights with a given sum by a greedy pass from the last weight to the first.
+    """Find a subset of superincreasing weights with a given sum by a greedy pass.
+
+    The pass goes from the last weight to the first.
 
     Args:
         weights: Integers of at least 0, each at least the sum of the previous ones.
@@ -91,19 +93,21 @@ def superincreasing_knapsack(weights: Sequence[int], total: Natural) -> Prefix |
 
 
 def density(weights: Sequence[int]) -> float:
-    """Return the density D / log2(max X_i) of a knapsack with D weights X_i, or infinity if no weight exceeds 1."""
+    """Return the density D / log2(max X_i) of a knapsack with D weights X_i.
+
+    It is infinite if no weight exceeds 1.
+    """
     heaviest = max(checked_weights(weights))
     return len(weights) / math.log2(heaviest) if heaviest > 1 else math.inf
 
 
 @validated
 def knapsack_by_lattice(weights: Sequence[int], total: Natural) -> Prefix | None:
-    """Find a subset of weights with a given sum by lattice reduction, as in Coster et al. (1992).
+    """Find a subset of weights with a given sum by lattice reduction (Coster et al. 1992).
 
-    The rows of the lattice basis are (2 e_i, 0, n X_i) for each weight X_i with unit vector e_i, and (1, ...,
-    1, 1, n c) for the total c, with n > sqrt(D + 1). A solution a gives the vector (2 a - 1, -1, 0), which is
-    the shortest for almost all weights of density below 0.94. The reduction of Lenstra, Lenstra and Lovasz
-    (1982) may not find it.
+    The rows of the lattice basis are (2 e_i, 0, n X_i) for each weight X_i with unit vector e_i, and (1, ..., 1, 1, n
+    c) for the total c, with n > sqrt(D + 1). A solution a gives the vector (2 a - 1, -1, 0), which is the shortest for
+    almost all weights of density below 0.94. The reduction of Lenstra, Lenstra and Lovasz (1982) may not find it.
 
     Args:
         weights: Integers of at least 0.

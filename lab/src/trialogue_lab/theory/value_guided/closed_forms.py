@@ -38,7 +38,7 @@ class FirstLeaf(NamedTuple):
 
     @property
     def steps(self) -> float:
-        """Expected number of steps of the lazy walk, which stays in place with probability one half at each step."""
+        """Expected number of steps if the walk stays in place with probability 1/2 at each step."""
         return 2 * self.moves
 
 
