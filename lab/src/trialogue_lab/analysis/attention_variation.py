@@ -48,8 +48,9 @@ def variation(first: Pattern, second: Pattern) -> Tensor:
 def causal_baseline(length: Count) -> float:
     """Return the expected `variation` of two random causal attention patterns, as a baseline.
 
-    Each row is uniform over all attention weights on the positions up to its own. A row of m positions contributes 2 (m
-    - 1) / (m (m + 1)), so that the sum over n rows is 2 H_n + 4 / (n + 1) - 4 with the harmonic number H_n.
+    Each row is drawn uniformly from all probability vectors over the positions up to its own. A row of m positions
+    contributes 2 (m - 1) / (m (m + 1)), so that the sum over n rows is 2 H_n + 4 / (n + 1) - 4 with the harmonic number
+    H_n.
 
     Args:
         length: Number of positions n.

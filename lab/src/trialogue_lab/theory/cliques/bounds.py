@@ -121,8 +121,8 @@ class HittingBound(NamedTuple):
 
     Attributes:
         rate: Lower bound, called 1 - c_{R1}, on the probability that one step ends with all spins up, from any state.
-        steps: Number of steps ceil(log delta / log c_{R1}), within which this happens with a probability of at least 1
-            - delta.
+        steps: Number of steps ceil(log delta / log c_{R1}), within which this happens with a probability of at least
+            1 - delta.
     """
 
     rate: float

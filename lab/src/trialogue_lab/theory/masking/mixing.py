@@ -82,8 +82,8 @@ def poincare_constant(transitions: Transitions) -> float:
     """Return the Poincaré constant C of a Markov chain (Definition 4.1.5).
 
     C is small if the chain mixes fast. It is the largest ratio Var_mu(f) / E_P(f, f) over all functions f of the state,
-    where mu is the stationary distribution and E_P the Dirichlet form (see `dirichlet_form`). For a reversible chain, C
-    = 1 / (1 - lambda_2) with the second largest eigenvalue lambda_2 of P. For other chains, (P + P*) / 2 replaces P,
+    where mu is the stationary distribution and E_P the Dirichlet form (see `dirichlet_form`). For a reversible chain,
+    C = 1 / (1 - lambda_2) with the second largest eigenvalue lambda_2 of P. For other chains, (P + P*) / 2 replaces P,
     where P* is the time reversal. The relative error is about 1e-16 C.
 
     Args:

@@ -51,10 +51,10 @@ def sample_bound(
 ) -> SampleBound:
     """Return the bound of Theorem 4.1.4 on the distance between a fitted distribution and the true one.
 
-    The bound holds with a probability of at least 1 - delta. Its terms are B = sqrt(2^{3N} |Omega|^N C_eps / (m delta))
-    + sqrt(ln(8 C_eps / delta) / (2n)) and C = sqrt(|Omega|^{3N} / (8 delta n)). The square root covers all of C_AT
-    (L^_PL + B ln(1/beta) + eps), as in the proof. The loss contains the conditional entropy of the data, so the bound
-    does not vanish for many samples.
+    The bound holds with a probability of at least 1 - delta. Its terms are B = sqrt(2^{3N} |Omega|^N C_eps / (m
+    delta)) + sqrt(ln(8 C_eps / delta) / (2n)) and C = sqrt(|Omega|^{3N} / (8 delta n)). The square root covers all of
+    C_AT (L^_PL + B ln(1/beta) + eps), as in the proof. The loss contains the conditional entropy of the data, so the
+    bound does not vanish for many samples.
 
     Args:
         sites: Number N of positions in a sequence.
@@ -104,9 +104,9 @@ def mask_average_bound(
     """Return a bound on the error of the loss from finitely many masks (Corollary 4.3.1).
 
     The error is |L^_PL - L~_PL|, the difference between the loss over m random masks per sequence and the average over
-    all masks, for one fixed parameter. With a probability of at least 1 - delta, it is at most (sqrt(2^{3N-1} |Omega|^N
-    / (m delta)) + sqrt(ln(4 / delta) / (2n))) ln(1 / beta). The bound follows from Lemma 4.3.5 with eps = sqrt(2^{N-1}
-    |Omega|^N / (m delta)).
+    all masks, for one fixed parameter. With a probability of at least 1 - delta, it is at most
+    (sqrt(2^{3N-1} |Omega|^N / (m delta)) + sqrt(ln(4 / delta) / (2n))) ln(1 / beta). The bound follows from Lemma 4.3.5
+    with eps = sqrt(2^{N-1} |Omega|^N / (m delta)).
 
     Args:
         sites: Number N of positions in a sequence.

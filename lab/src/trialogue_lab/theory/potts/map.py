@@ -91,8 +91,8 @@ class AutoregressiveHamiltonian:
 def context_log_probs(oracle: Autoregressive, context: Natural) -> Tensor:
     """Return the next-token log-probabilities for every context of a model with a finite window.
 
-    The function tests whether the last w tokens determine the next-token distribution. It uses all prefixes of up to w
-    + 1 tokens, and up to `PREFIXES` random prefixes of each length up to w + `FURTHER` tokens.
+    The function tests whether the last w tokens determine the next-token distribution. It uses all prefixes of up to
+    w + 1 tokens, and up to `PREFIXES` random prefixes of each length up to w + `FURTHER` tokens.
 
     Args:
         oracle: Next-token model without an end-of-sequence token.

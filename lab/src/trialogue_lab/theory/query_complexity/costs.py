@@ -78,8 +78,8 @@ def tokenwise_cost(
 ) -> float:
     """Return the expected number of model calls of tokenwise rejection sampling.
 
-    Tokenwise rejection draws the next token until the verifier accepts the extended prefix. The cost is the sum of q(s)
-    / a(s) over prefixes s. q(s) is the probability of reaching s, and a(s) the probability that a drawn token is
+    Tokenwise rejection draws the next token until the verifier accepts the extended prefix. The cost is the sum of
+    q(s) / a(s) over prefixes s. q(s) is the probability of reaching s, and a(s) the probability that a drawn token is
     accepted after s. The cost is infinite if a prefix with a(s) = 0 is reached. With `max_rejections` R, each position
     takes (1 - (1 - a)^R) / a calls on average, or R if a = 0.
 
