@@ -1,13 +1,15 @@
 """Finished results on disk, in folders `<results>/<study>/<hash>/`.
 
-config.json      study, version, preset and all values of the config, whose hash is the folder's name
-claims.json      the claims that were registered when the run began, and the commit
-provenance.json  code, command, library versions, device and times
-rows.jsonl       one measurement per line, as Python's `json` writes it (including NaN and Infinity)
-estimates.json   estimates of the claims' statistics when the run ended
-DONE             SHA-256 hashes of the five files above, written last (a folder without it is not a result)
-late.json        estimates of claims that were added and of statistics that were corrected after the run
-figures/*.svg    figures of the rows
+A result is a folder with these files:
+
+    config.json      study, version, preset and all values of the config, whose hash is the folder's name
+    claims.json      the claims saved before the run ("registered"), and the commit
+    provenance.json  code, command, library versions, device and times
+    rows.jsonl       one measurement per line, as Python's `json` writes it (including NaN and Infinity)
+    estimates.json   estimates of the claims' statistics when the run ended
+    DONE             SHA-256 hashes of the five files above, written last (a folder without it is not a result)
+    late.json        estimates of claims added, or statistics corrected, after the run
+    figures/*.svg    figures of the rows
 """
 
 import dataclasses

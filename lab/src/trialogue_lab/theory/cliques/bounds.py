@@ -170,7 +170,7 @@ def hitting_bound(
 
 
 class StuckBound(NamedTuple):
-    """Bound on how long independent parallel sampling stays near the less likely mode (Proposition 4.1.5).
+    """Bound on how long independent parallel sampling keeps a clique mostly down (Proposition 4.1.5).
 
     This sampler resamples every spin given the previous values of all others. It starts in a state in which the spins
     (±1) of the clique sum to at most -2. With a probability of at least 1 - delta, the sum stays at or below -2 for
@@ -187,12 +187,12 @@ class StuckBound(NamedTuple):
 
 @validated
 def stuck_bound(clique: AtLeastTwo, excess: Positive, delta: Probability = 0.5) -> StuckBound:
-    """Return a bound on how long independent parallel sampling stays near the less likely mode.
+    """Return a bound on how long independent parallel sampling keeps a clique mostly down.
 
-    It is the bound of Proposition 4.1.5, with the exponent c_stuck = 2 (-1 + tanh(J_0) |C| / 2)^2 / |C|. The bound
-    requires Assumption 4.1.5 (see `clique_assumption`) and |C| tanh J_0 > 2. The thesis omits the second condition,
-    without which the statement is false (|C| = 2, J_0 = 1e-4, delta = .74). For most moderate parameters the number of
-    steps is zero, so the bound gives no information.
+    Here all spins down is the less likely of the clique's two modes. The bound is Proposition 4.1.5, with the exponent
+    c_stuck = 2 (-1 + tanh(J_0) |C| / 2)^2 / |C|. The bound requires Assumption 4.1.5 (see `clique_assumption`) and |C|
+    tanh J_0 > 2. The thesis omits the second condition, without which the statement is false (|C| = 2, J_0 = 1e-4,
+    delta = 0.74). For most moderate parameters the number of steps is zero, so the bound gives no information.
 
     Args:
         clique: Number |C| of spins in the clique.

@@ -15,7 +15,7 @@ from trialogue.validation import Count, Natural, NonNegative, validated
 def capacity(width: Count, head_width: Count, heads: Natural) -> int:
     """Return the number of contexts H d_h + d that a network can store by Theorem 1.
 
-    A context is stored if the network returns an arbitrary given next-token distribution after it.
+    A context is stored if the network returns any given next-token distribution after it.
 
     Args:
         width: Width d of the embeddings.

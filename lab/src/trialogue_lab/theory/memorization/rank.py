@@ -204,7 +204,7 @@ def require_capacity(config: InstanceOf[AttentionOnlyConfig], contexts: Contexts
 
 
 def _rank(total: int, length: int, spanned: int, last: int, width: int, head_width: int, heads: int) -> int:
-    """Return the rank of the features, given the dimensions that all tokens and the last tokens span."""
+    """Return the rank of the features, given the dimensions spanned by head inputs and last tokens."""
     skip = min(width, last)
     if length == 1:
         return min(total, skip)
