@@ -1,1 +1,1 @@
-"""Measurements that several studies share."""
+"""Measurements used by several studies."""

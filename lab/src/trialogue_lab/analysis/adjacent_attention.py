@@ -1,7 +1,8 @@
-"""Attention of the last layer of a decoder at adjacent positions, with and without repeated tokens.
+"""Attention of a decoder's last layer at adjacent positions, with and without repeated tokens.
 
-Tables 4.4 and 4.5 of the thesis test two hypotheses about stuttering, the repetition of a token. Hypothesis 1 is that
-stuttering positions attend to each other more. Hypothesis 2 is that they attend to the source more similarly.
+Tables 4.4 and 4.5 of the thesis test two hypotheses about stuttering, the repetition of a token at the next position.
+Hypothesis 1: stuttering positions attend more to each other. Hypothesis 2: they attend to the source sentence more
+similarly.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _BATCH = 256
 
 
 class AdjacentAttention(NamedTuple):
-    """Attention at pairs of adjacent target positions. Every array has one row per pair."""
+    """Attention at pairs of adjacent positions of a decoder. Every array has one row per pair."""
 
     stutter: NDArray[np.bool_]
     """Whether both positions have the same token (pairs,)."""
@@ -54,10 +55,11 @@ class AdjacentAttention(NamedTuple):
 def refined_attention(
     refiner: Refiner, sources: Sequence[Sequence[int]], passes: Annotated[int, Ge(2)], seed: int = 0
 ) -> AdjacentAttention:
-    """Return the attention of the decoder in the last pass of refinement by argmax, starting from random tokens.
+    """Return the attention of a decoder in the last pass of iterative refinement.
 
-    The decoder reads the output of the previous pass. A pair stutters if the last pass writes the same token at both
-    positions. Only the most likely length is refined, and repeated tokens are neither suppressed nor dropped.
+    Refinement starts from random tokens, and each pass replaces all tokens by the most likely ones, given the output of
+    the previous pass. A pair of positions stutters if the last pass writes the same token at both. Only the most likely
+    length is refined, and repeated tokens are neither suppressed nor dropped.
 
     Args:
         refiner: The refinement model.
@@ -90,13 +92,13 @@ def adjacent_attention(
     targets: Sequence[Sequence[int]],
     written: Sequence[Sequence[int]] | None = None,
 ) -> AdjacentAttention:
-    """Return the attention of the last layer of a decoder at all adjacent positions of its input.
+    """Return the attention of a decoder's last layer at all adjacent positions of its input.
 
     Args:
         model: The network. It must not be causal.
         sources: Source sentences, as tokens.
-        targets: Inputs of the decoder, as tokens without EOS.
-        written: Outputs of the decoder, of the same lengths, which define the stuttering pairs. None to use the
+        targets: Inputs of the decoder, as tokens without end-of-sequence token.
+        written: Outputs of the decoder, of the same lengths. A pair stutters if both outputs are equal. None to use the
             targets.
 
     Raises:

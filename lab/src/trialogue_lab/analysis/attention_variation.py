@@ -1,4 +1,4 @@
-"""Attention patterns of bracket networks: their variation between seeds, and their similarity to a stack."""
+"""Attention of networks that read brackets: variation between training seeds, and similarity to a stack."""
 
 from dataclasses import replace
 from typing import Annotated
@@ -46,10 +46,14 @@ def variation(first: Pattern, second: Pattern) -> Tensor:
 
 @validated
 def causal_baseline(length: Count) -> float:
-    """Return the expected `variation` of two random causal patterns of `length` positions.
+    """Return the expected `variation` of two random causal attention patterns, as a baseline.
 
-    Each row is uniform on the simplex of the positions up to its own. A row of m positions contributes
-    2 (m - 1) / (m (m + 1)), so that the sum over rows is 2 H_n + 4 / (n + 1) - 4.
+    Each row is drawn uniformly from all probability vectors over the positions up to its own. A row of m positions
+    contributes 2 (m - 1) / (m (m + 1)), so that the sum over n rows is 2 H_n + 4 / (n + 1) - 4 with the harmonic number
+    H_n.
+
+    Args:
+        length: Number of positions n.
     """
     return 2 * sum(1 / m for m in range(1, length + 1)) + 4 / (length + 1) - 4
 
@@ -58,15 +62,17 @@ def causal_baseline(length: Count) -> float:
 def stack_likeness(attention: Pattern, tokens: Annotated[Tensor, Integers("n T", least=0)]) -> float:
     """Return how often a closing bracket attends most to the innermost bracket that remains open after it.
 
+    A parser with a stack would look at this bracket.
+
     Args:
-        attention: Attention patterns (n, T, T), with one row for the start token and one for each token.
-        tokens: Prefixes of Dyck words (n, T - 1), int64.
+        attention: Attention weights (n, T, T), with one row for the start token and one for each token.
+        tokens: Beginnings of balanced bracket strings (n, T - 1), int64.
 
     Returns:
         Share of the closing brackets that leave another bracket open. NaN if there are none.
 
     Raises:
-        InputError: If the attention patterns have another length.
+        InputError: If the attention weights have another length.
     """
     n, width = tokens.shape
     if tuple(attention.shape) != (n, width + 1, width + 1):

@@ -1,4 +1,4 @@
-"""Hitting times of chains that align a clique of spins, simulated for several seeds at once."""
+"""Simulated time until all spins of a clique (group of coupled spins) are up (+1)."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -12,10 +12,10 @@ from trialogue.samplers import hitting_times
 
 
 class CliqueHits(NamedTuple):
-    """Hitting times of a chain.
+    """Number of steps of a sampler until all spins of a clique are up (+1).
 
     Attributes:
-        steps: Steps until all spins of the clique are up, at most the budget (seeds, runs).
+        steps: Number of steps, at most the budget (seeds, runs).
         reached: Whether all spins of the clique were up within the budget (seeds, runs).
     """
 
@@ -34,12 +34,12 @@ def clique_hits(
     stream: int,
     up: int = 0,
 ) -> CliqueHits:
-    """Run a chain until the first `clique` spins are up.
+    """Run a sampler until the first `clique` spins of an Ising model are up (+1).
 
     Args:
-        chain: The chain.
+        chain: The sampler, a Markov chain.
         model: The model that it samples from.
-        clique: Number of spins in the clique.
+        clique: Number of spins in the clique (group of coupled spins).
         seeds: Seeds. The random numbers of a run depend only on its own seed.
         runs: Runs per seed.
         budget: Steps after which a run is stopped.

@@ -1,4 +1,4 @@
-"""Accuracy of a network on closing brackets, as defined in the thesis and in its program."""
+"""Accuracy of a network in predicting closing brackets, by two definitions."""
 
 from typing import NamedTuple
 
@@ -9,17 +9,17 @@ from trialogue.data.dyck.states import innermost_types
 from trialogue_lab.models.dyck_transformer.network import DyckTransformer
 
 CONFIDENT = 0.8
-"""Probability among closing brackets above which the program counts a prediction as correct."""
+"""Share of the closing brackets' probability above which a prediction counts as correct in the authors' program."""
 
 
 class ClosingAccuracy(NamedTuple):
-    """Accuracies on closing brackets.
+    """Accuracies in predicting closing brackets.
 
     Attributes:
-        likeliest: Share of the closing brackets of the text that are the most likely closing brackets at their
-            positions (thesis).
+        likeliest: Share of the closing brackets in the text whose type is the most likely one at their position
+            (definition of the thesis).
         confident: Share of the positions with an open bracket at which the correct type has more than 0.8 of the
-            probability of all closing brackets (program).
+            probability of all closing brackets (definition of the authors' program).
     """
 
     likeliest: float
@@ -28,12 +28,12 @@ class ClosingAccuracy(NamedTuple):
 
 @torch.no_grad()
 def closing_accuracy(network: DyckTransformer, tokens: Tensor, first: int = 0) -> ClosingAccuracy:
-    """Return both accuracies of a network on Dyck prefixes.
+    """Return both accuracies of a network on beginnings of balanced bracket strings.
 
     Args:
         network: The network.
-        tokens: Dyck prefixes (n, width).
-        first: Number of tokens at the start of each prefix that are read but not predicted (default: 0).
+        tokens: Strings (n, width) of balanced brackets, possibly cut off.
+        first: Number of tokens at the start of each string that are read but not predicted (default: 0).
     """
     tokens = tokens.to(network.table.device)
     closing = network(tokens)[:, first:-1, 1 : 2 * network.config.types : 2].float()

@@ -1,1 +1,1 @@
-"""The commands of the laboratory."""
+"""Commands of the laboratory, which extend `trialogue`."""

@@ -1,4 +1,4 @@
-"""The command `trialogue balance`, which analyzes how a trained network closes brackets."""
+"""The command `trialogue balance`, which tests how a trained network matches brackets."""
 
 import argparse
 import json

@@ -8,7 +8,7 @@ from trialogue_lab import studies
 
 
 def compare_results(names: Sequence[str], folder: Path | None) -> None:
-    """Print the differences between the configs, tables and verdicts of two results of one study.
+    """Print the differences between two results of one study: configs, tables and verdicts.
 
     Args:
         names: The two results, as for `find_result`.

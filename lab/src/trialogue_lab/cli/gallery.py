@@ -1,4 +1,4 @@
-"""The command `trialogue gallery`, which writes an interactive page of four scenes."""
+"""The command `trialogue gallery`, which writes an interactive HTML page."""
 
 import argparse
 from pathlib import Path

@@ -80,7 +80,7 @@ def _check_folder(results: Path | None) -> None:
 
 
 def _execute(study: "Study[Any]", config: object, arguments: argparse.Namespace) -> "Result":
-    """Measure a config with the threads, workers and executor of the command line."""
+    """Run a study with the threads, workers and executor of the command line."""
     import torch
 
     from trialogue.executors import executor_of

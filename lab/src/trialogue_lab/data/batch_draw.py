@@ -1,4 +1,4 @@
-"""Topic-model documents sampled from random streams shared by a batch, as in the committed topic studies."""
+"""Documents of a topic model with the random numbers of the committed topic studies."""
 
 import torch
 
@@ -11,10 +11,10 @@ from trialogue.validation import Natural, validated
 def sample_document_batch(
     model: TopicModel, documents: Natural, lengths: int | tuple[int, int], seed: int = 0
 ) -> Documents:
-    """Sample documents of a topic model from random streams that all documents of the batch share.
+    """Sample documents of a topic model, with the random numbers of the committed studies.
 
-    Every document depends on the number of documents. Studies with committed results use this function to reproduce
-    their rows. Use `TopicModel.draw` elsewhere.
+    Every document depends on the number of documents, because the batch shares its random streams. Use
+    `TopicModel.draw` for new studies.
 
     Args:
         model: Distribution of the documents.
@@ -23,7 +23,7 @@ def sample_document_batch(
         seed: Seed of the random streams.
 
     Returns:
-        Words (n, longest length), padded with -1, and the topic shares (n, T).
+        Words (n, longest length), padded with -1, and the share of each topic in each document (n, T).
 
     Raises:
         InputError: If the number of documents or a length is out of range.

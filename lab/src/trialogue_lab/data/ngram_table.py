@@ -1,4 +1,4 @@
-"""An n-gram table of limited size: sparse counts of frequent contexts with back-off to shorter ones."""
+"""Next-token counts after frequent contexts, within a memory limit and with back-off to shorter contexts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trialogue.validation import Natural, check, integer_range
 from trialogue_lab.data.ngrams import NgramDistributions
 
 TOKEN_BYTES, OFFSET_BYTES, COUNT_BYTES = 2, 4, 4
-"""A context is its tokens and where its counts begin; a count is a token, and how often it comes."""
+"""Bytes per stored token, per position of a context's counts, and per count."""
 _MOST_TOKENS = 1 << 8 * TOKEN_BYTES
 
 

@@ -1,4 +1,4 @@
-"""Potts models on a torus, in the form that Gibbs sweeps require."""
+"""Potts models on a rectangular grid with periodic boundaries, as tables for Gibbs sampling."""
 
 from typing import Annotated
 
@@ -19,7 +19,7 @@ def potts_grid(
     vocab_size: Annotated[int, Ge(2)],
     coupling: Finite,
 ) -> SiteTables:
-    """Return Gibbs sampling tables of a Potts model on a torus.
+    """Return Gibbs sampling tables of a Potts model on a grid with periodic boundaries.
 
     The model is p(x) ∝ exp(-J / T * number of unequal neighbors). The site in row r and column c has the index r *
     `columns` + c. For two values, the model is equal to `ising_grid` with half the coupling.

@@ -1,4 +1,4 @@
-"""Distributions registered for `trialogue distribution`: decimal numbers with a given property."""
+"""Distributions over decimal numbers for `trialogue distribution`."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,15 +11,15 @@ _DIGITS = tuple("0123456789")
 
 
 def numbers(**arguments: Any) -> tuple[Autoregressive, Sequence[str]]:
-    """Return the distribution `RandomNumbers` with the given arguments, and the digits that its tokens stand for."""
+    """Return the distribution `RandomNumbers` and the text of its tokens, the ten digits."""
     return RandomNumbers(**arguments), _DIGITS
 
 
 def primes(**arguments: Any) -> tuple[Autoregressive, Sequence[str]]:
-    """Return the distribution `RandomPrimes` with the given arguments, and the digits that its tokens stand for."""
+    """Return the distribution `RandomPrimes` and the text of its tokens, the ten digits."""
     return RandomPrimes(**arguments), _DIGITS
 
 
 def semiprimes(**arguments: Any) -> tuple[Autoregressive, Sequence[str]]:
-    """Return the distribution `SemiprimeTuples` with the given arguments, and the digits that its tokens stand for."""
+    """Return the distribution `SemiprimeTuples` and the text of its tokens, the ten digits."""
     return SemiprimeTuples(**arguments), _DIGITS

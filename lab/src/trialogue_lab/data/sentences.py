@@ -1,4 +1,4 @@
-"""A small synthetic text for trial runs of studies that use a real text."""
+"""A small synthetic text for trial runs of studies."""
 
 from itertools import product
 from pathlib import Path
@@ -8,6 +8,13 @@ from filelock import FileLock
 from trialogue.data.corpus.corpus import Corpus
 from trialogue.storage import atomic_write
 
+WORDS = (
+    ("Lily", "Tom", "Max", "Sue", "Ben", "Anna"),
+    ("saw", "found", "liked", "lost", "took"),
+    ("red", "blue", "big", "shiny", "old"),
+    ("ball", "box", "cat", "stone", "cup", "tree", "hat"),
+)
+"""Subjects, verbs, adjectives and nouns of synthetic sentences."""
 _TEST_SHARE = 0.2
 
 
@@ -37,12 +44,6 @@ def corpus_or_sentences(
 
 def _sentences() -> str:
     """Return about a thousand synthetic sentences."""
-    parts = (
-        ("Lily", "Tom", "Max", "Sue", "Ben", "Anna"),
-        ("saw", "found", "liked", "lost", "took"),
-        ("red", "blue", "big", "shiny", "old"),
-        ("ball", "box", "cat", "stone", "cup", "tree", "hat"),
-    )
-    sentences = [f"{who} {did} a {how} {what}." for who, did, how, what in product(*parts)]
+    sentences = [f"{who} {did} a {how} {what}." for who, did, how, what in product(*WORDS)]
     # Neighbours in this order have little in common.
     return "\n".join(sentences[(place * 617) % len(sentences)] for place in range(len(sentences))) + "\n"

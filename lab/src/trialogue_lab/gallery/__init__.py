@@ -1,1 +1,1 @@
-"""An interactive page of four scenes about samplers and models, written as one HTML file."""
+"""An interactive HTML page with four animated examples ("scenes") of samplers and models."""

@@ -12,14 +12,14 @@ from trialogue_lab.gallery.embedding import rounded
 
 
 def render_gallery(results: str | Path | None = None, seed: int = 0) -> str:
-    """Return the gallery page as HTML. This takes about fifteen seconds on one core.
+    """Return the gallery page, four interactive examples of samplers and models, as HTML.
 
-    Three scenes are sampled here, and the fourth shows rows of the study `interaction-order`. The page loads no other
-    files, and equal arguments give equal text.
+    Three examples are sampled here, which takes about fifteen seconds on one core. The fourth shows measurements of the
+    study `interaction-order`. The page loads no other files, and equal arguments give equal text.
 
     Args:
-        results: A folder of results (default: the folders of `search_folders`).
-        seed: Random seed of the sampled scenes (default: 0).
+        results: Folder of study results (default: the folders of `search_folders`).
+        seed: Random seed of the sampled examples (default: 0).
 
     Raises:
         InputError: The study `interaction-order` has no finished result.

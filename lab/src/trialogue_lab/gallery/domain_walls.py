@@ -1,4 +1,8 @@
-"""Scene 2 shows texts of a Potts chain that stores three words, with domain walls that depend on the temperature."""
+"""Scene 2: texts from a Potts chain that stores three words, at several temperatures.
+
+The chain gives low energy to texts that repeat one of the words. A domain wall is a place at which a text switches to
+another word, or to another shift of the same word.
+"""
 
 from typing import Any
 
@@ -15,17 +19,21 @@ LETTERS = tuple(sorted({letter for pattern in PATTERNS for letter in pattern}))
 
 
 def chain() -> PottsChain:
-    """Return the chain, in which a window costs its Hamming distance to the nearest window of a pattern."""
+    """Return the Potts chain of the scene.
+
+    The energy of a window of letters is its Hamming distance to the nearest window of a stored word.
+    """
     patterns = [[LETTERS.index(letter) for letter in pattern] for pattern in PATTERNS]
     return PottsChain.from_patterns(patterns, window=WINDOW, vocab_size=len(LETTERS))
 
 
 def scene(seed: int = 0) -> dict[str, Any]:
-    """Return exact samples and exact expectations at every temperature.
+    """Return samples and exact expectations at every temperature, for the page.
 
-    `text` is the first sample. `labels` has a base-36 digit for each window of each sample, pattern * period + phase of
-    the nearest pattern. `walls` has the number of domain walls of each sample, `expected` is its exact expectation, and
-    `no_walls` the probability of a text without walls.
+    Returns:
+        For each temperature, `text` is the first sample. `labels` has a base-36 digit for each window of each sample:
+        pattern * period + phase of the nearest stored word. `walls` has the number of switches between words in each
+        sample, `expected` its exact expectation, and `no_walls` the probability of a text without switches.
     """
     potts = chain()
     levels = []

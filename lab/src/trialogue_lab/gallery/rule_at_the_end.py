@@ -1,4 +1,4 @@
-"""Scene 1 compares four samplers on the prefix tree of a small model, under a constraint on the last word."""
+"""Scene 1: four samplers on a small language model, with a required last word."""
 
 import itertools
 from collections.abc import Sequence
@@ -43,13 +43,13 @@ PROBABILITIES = {
 LAST = "loudly"
 """The last word that the constraint requires."""
 TEMPTING = "Fish swim loudly"
-"""The sentence that masking writes too often."""
+"""The sentence that masked decoding writes too often."""
 QUERIES = 2400
 """Number of model calls of each sampler."""
 
 
 class Player(NamedTuple):
-    """A sampler of the scene with its name and a description in plain words."""
+    """A sampler of the scene, with its name and a description in plain words."""
 
     name: str
     description: str
@@ -86,7 +86,7 @@ PLAYERS = (
 
 
 def oracle() -> Table:
-    """Return the model of sentences of three words."""
+    """Return the language model, whose sentences have three words."""
     rows = {_tokens(prefix): row for prefix, row in PROBABILITIES.items()}
     return Table(lambda prefix: [rows[prefix].get(word, 0.0) for word in WORDS], len(WORDS), max_length=3)
 
@@ -97,10 +97,10 @@ def verifier() -> Verifier:
 
 
 def scene(seed: int = 0) -> dict[str, Any]:
-    """Return the tree, the target distribution, and the exact distribution and runs of each sampler.
+    """Return the prefix tree, the target distribution, and exact outputs and sampled runs of each sampler.
 
-    Nodes of the tree are numbered level by level from the root. Probabilities and values are in the order of the nodes.
-    `runs` are samples of at most `QUERIES` model calls, as `record_runs` returns them.
+    Nodes of the tree are numbered level by level from the root, and probabilities and values are in this order. `runs`
+    are samples of at most `QUERIES` model calls, as `record_runs` returns them.
     """
     model, constraint = oracle(), verifier()
     tree = prefix_tree(model)
@@ -140,8 +140,9 @@ def scene(seed: int = 0) -> dict[str, Any]:
 def record_runs(samples: Samples, members: int, prefixes: Sequence[Prefix]) -> list[dict[str, Any]]:
     """Return the steps and the output node of every sample.
 
-    A step has the node that each member of the sample's group moves to. If there are several members, it also has the
-    member whose node each of them continues. Steps without model calls are omitted. They only choose the output.
+    A step has the tree node to which each member of a group of parallel sequences moves. If the group has several
+    members, it also has the member that each of them continues. Steps without model calls, which only choose the
+    output, are omitted.
     """
     trace, places = samples.trace, {prefix: place for place, prefix in enumerate(prefixes)}
     assert trace is not None

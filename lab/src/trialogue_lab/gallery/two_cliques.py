@@ -1,4 +1,4 @@
-"""Scene 3 samples spins in two cliques, either jointly in blocks or all at once and independently."""
+"""Scene 3: spins ±1 in two groups ("cliques") of coupled spins, resampled jointly or all at once."""
 
 from typing import Any
 
@@ -26,24 +26,27 @@ CHAINS = {
 
 
 def model(coupling: float) -> Ising:
-    """Return two cliques of `CLIQUE` spins with equal couplings inside, none between, and a field on all spins."""
+    """Return an Ising model of two groups of `CLIQUE` spins, coupled inside but not between groups."""
     inside = torch.full((CLIQUE, CLIQUE), coupling, dtype=torch.float64).fill_diagonal_(0.0)
     field = torch.full((2 * CLIQUE,), FIELD, dtype=torch.float64)
     return Ising(torch.block_diag(inside, inside), field)
 
 
 def counts(states: Tensor) -> Tensor:
-    """Return the numbers of up spins in both cliques as one integer (...), first * (CLIQUE + 1) + second."""
+    """Return the numbers of up (+1) spins in both groups as one integer.
+
+    It is first * (CLIQUE + 1) + second.
+    """
     cliques = states.unflatten(-1, (2, CLIQUE)).sum(-1)
     return cliques[..., 0] * (CLIQUE + 1) + cliques[..., 1]
 
 
 def scene(seed: int = 0) -> dict[str, Any]:
-    """Return the exact distribution of the counts for every coupling, and runs of both chains.
+    """Return the exact distribution of the up-spin counts for every coupling, and runs of both samplers.
 
-    Each chain has `COPIES` copies that start with all spins down. `copies` has the counts of all copies by step, and
-    `spins` the spins of the first copy by step, as base-36 digits. `distance` is the exact total variation between the
-    distribution of a copy and the target by step, and `limit` is its limit.
+    Each sampler has `COPIES` copies that start with all spins down. `copies` has the counts of all copies by step, and
+    `spins` the spins of the first copy by step, as base-36 digits. `distance` is the exact total variation distance of
+    a copy from the target by step, and `limit` its limit.
     """
     levels = []
     for coupling in COUPLINGS:
@@ -74,7 +77,7 @@ def scene(seed: int = 0) -> dict[str, Any]:
 
 
 def _distances(transitions: Tensor, target: Tensor) -> list[float]:
-    """Return the total variation to `target` (states,) after 0 to `STEPS` steps from the first state."""
+    """Return the total variation distance from `target` (states,) after 0 to `STEPS` steps from state 0."""
     current = torch.zeros_like(target)
     current[0] = 1.0
     distances = []
@@ -85,7 +88,7 @@ def _distances(transitions: Tensor, target: Tensor) -> list[float]:
 
 
 def _limit_distance(transitions: Tensor, target: Tensor) -> float:
-    """Return the total variation to `target` (states,) after 2^60 steps from the first state."""
+    """Return the total variation distance from `target` (states,) after 2^60 steps from state 0."""
     power = transitions
     for _ in range(60):
         power = power @ power

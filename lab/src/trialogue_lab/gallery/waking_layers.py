@@ -1,4 +1,7 @@
-"""Scene 4 shows when the layers of factored networks begin to learn, from the rows of `interaction-order`."""
+"""Scene 4: when each layer of a factored attention network starts to learn.
+
+The numbers are measurements of the study `interaction-order`.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -15,11 +18,14 @@ DEPTHS = (1, 2, 3)
 
 
 def scene(results: str | Path | None) -> dict[str, Any]:
-    """Return the trainings of the study's result, one per seed.
+    """Return the trainings in the result of the study `interaction-order`, one per seed.
 
-    Each training has the lower bounds of the loss and the loss curves of networks with one, two and three layers. For
-    the network with three layers, it also has the mean square displacement of each layer by step (`moved`), and the
-    step at which each layer begins to move (`onsets`). `first` is the index of the training to show first.
+    Each training has lower bounds on the loss, and loss curves of networks with one, two and three layers. For three
+    layers, it also has the mean squared change of each layer's weights by step (`moved`) and the step at which each
+    layer starts to change (`onsets`). `first` is the index of the training to show first.
+
+    Args:
+        results: Folder of study results. None for the default folders.
 
     Raises:
         InputError: The study has no finished result.
@@ -44,7 +50,11 @@ def scene(results: str | Path | None) -> dict[str, Any]:
 
 
 def _shown_first(bounds: DataFrame, onsets: list[list[int]]) -> int:
-    """Return the index of the training with the largest smaller step, among those with the most common layer order."""
+    """Return the index of the training that shows most clearly when the layers start to learn.
+
+    It is chosen among the trainings with the most common order of layers. Its two differences between successive loss
+    bounds are largest, judged by the smaller one.
+    """
     orders = [tuple(sorted(range(len(each)), key=each.__getitem__)) for each in onsets]
     common = max(set(orders), key=orders.count)
     smaller = (bounds.two - bounds.three).combine(bounds.three - bounds.four, min).tolist()

@@ -1,6 +1,6 @@
-"""Published claims, the results that test them, and the verdicts on the claims.
+"""Claims from publications, the stored results that test them, and a verdict on each claim.
 
-`load_rows("study")` returns the rows of a finished result as a DataFrame.
+`load_rows("study")` returns the measurements of a finished result as a DataFrame.
 """
 
 from trialogue.lazy_exports import lazy_exports

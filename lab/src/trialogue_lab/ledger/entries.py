@@ -1,4 +1,4 @@
-"""The ledger, which has an entry per study with the verdicts of the result that counts."""
+"""The ledger: one entry per study, with the verdicts on all its claims."""
 
 import warnings
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -30,15 +30,15 @@ from trialogue_lab.ledger.study import Study
 
 @dataclass(frozen=True)
 class Entry:
-    """A study with the verdicts of one result.
+    """A study with the verdicts on its claims, from one result.
 
     Args:
         study: The study.
-        result: The result that the study is judged by. None if nothing has been run.
-        verdicts: The verdict on each claim of the study.
-        withdrawn: The claims that the study no longer makes.
-        closest: The preset that is closest to the result's config. Empty without a result.
-        changed: The fields in which the config differs from that preset, with the values of the run and the preset.
+        result: The stored result that decided the claims, or None if nothing has been run.
+        verdicts: One verdict per claim of the study.
+        withdrawn: Claims that the study no longer makes.
+        closest: The preset (named config) closest to the config of the result. Empty without a result.
+        changed: Config fields that differ from that preset: value of the run, value of the preset.
     """
 
     study: Study[Any]
@@ -50,12 +50,12 @@ class Entry:
 
     @cached_property
     def rows(self) -> Rows:
-        """The rows of the result by kind. Empty without a result."""
+        """Measurements of the result by kind. Empty without a result."""
         return self.study.rows(self.result) if self.result else Rows([])
 
     @property
     def scale(self) -> str:
-        """The preset of the result, and whether its verdicts count. Empty without a result."""
+        """Text with the preset of the result and whether its verdicts count. Empty without a result."""
         if self.result is None:
             return ""
         preset = self.result.preset
@@ -71,14 +71,11 @@ class Entry:
 
 
 def judged(study: Study[Any], result: Result | None) -> Entry:
-    """Decide the claims of a study from one result.
+    """Return a study with the verdicts on its claims, from one result.
 
     Args:
         study: The study.
-        result: The result. None if there is none, so that no claim is tested.
-
-    Returns:
-        The study with its verdicts.
+        result: The stored result. With None, no claim is tested.
     """
     if result is None:
         nothing = [
@@ -104,15 +101,15 @@ def judged(study: Study[Any], result: Result | None) -> Entry:
 def counting_result(
     study: Study[Any], results: str | Path | None = None, presets: Sequence[str] = COUNTING
 ) -> Result | None:
-    """Return the result that counts for a study.
+    """Return the stored result that decides the claims of a study.
 
     Args:
         study: The study.
-        results: A folder of results. By default, the first of `search_folders` with a result that counts.
-        presets: Presets that count, from small to large (default: all counting presets).
+        results: Folder of results. By default, the first of `search_folders` with such a result.
+        presets: Names of configs large enough to count, from small to large (default: `COUNTING`).
 
     Returns:
-        The finished result of the largest preset at the study's version. None if there is no such result.
+        The finished result of the largest preset for the study's current version, or None.
     """
     for place in search_folders(results):
         for preset in reversed(presets):
@@ -125,14 +122,11 @@ def counting_result(
 
 
 def ledger(studies: Iterable[Study[Any]], results: str | Path | None = None) -> list[Entry]:
-    """Decide the claims of several studies, each from the result that counts (see `counting_result`).
+    """Return one entry per study, with the verdicts from its result (see `counting_result`).
 
     Args:
         studies: The studies.
-        results: A folder of results. By default, the first of `search_folders` with a result that counts.
-
-    Returns:
-        One entry per study.
+        results: Folder of results. By default, the first of `search_folders` with such a result.
     """
     return [judged(study, counting_result(study, results)) for study in studies]
 
@@ -140,16 +134,16 @@ def ledger(studies: Iterable[Study[Any]], results: str | Path | None = None) -> 
 def own_entries(
     counting: Entry, runs: Path = RUNS, warn: Callable[[str], object] = warnings.warn
 ) -> list[Entry]:
-    """Return the entries of a user's own runs of a study.
+    """Return one entry for each run of a study that the user made.
 
     Args:
-        counting: The entry of the result that counts. This result is left out.
-        runs: The folder of the user's runs (default: "runs").
-        warn: Called with a one-line message for each corrupted result. These results are left out.
+        counting: The entry of the ledger. Its result is left out.
+        runs: Folder of the user's runs (default: "runs").
+        warn: Called with a one-line message for each corrupted result, which is left out.
 
     Returns:
-        One entry per finished run of the study's current version, in the order in which the runs finished. The entries
-        have no withdrawn claims.
+        Entries in the order in which the runs finished, without withdrawn claims. Only runs of the study's current
+        version are included.
     """
     study = counting.study
     finished = finished_results(study.name, runs, warn)
@@ -161,15 +155,15 @@ def own_entries(
 def select(
     entries: Iterable[Entry], *, answers: Collection[str] = (), origins: Collection[str] = ()
 ) -> list[Entry]:
-    """Return the entries, restricted to the chosen claims.
+    """Return the entries, restricted to claims with the given verdicts and origins.
 
     Args:
         entries: Entries of the ledger.
         answers: Verdicts to keep, for example "refuted" or "withdrawn". Empty for all.
-        origins: Origins to keep, "published" or "ours". Empty for both.
+        origins: "published" or "ours". Empty for both.
 
     Returns:
-        The entries that have such claims.
+        Entries that still have claims.
     """
 
     def is_chosen(answer: str, origin: str) -> bool:
@@ -187,10 +181,10 @@ def select(
 
 
 def ledger_records(entries: Iterable[Entry]) -> list[dict[str, object]]:
-    """Return one flat record per claim, with values that strict JSON can represent.
+    """Return one flat dict per claim, with values that strict JSON can represent.
 
-    All records have the keys `COLUMNS`. Values that are unknown or not finite are None. Withdrawn claims follow the
-    other claims of their study and have the verdict "withdrawn".
+    All dicts have the keys `COLUMNS`. Unknown and non-finite values are None. Withdrawn claims come after the other
+    claims of their study, with the verdict "withdrawn".
     """
     records = []
     for entry in entries:

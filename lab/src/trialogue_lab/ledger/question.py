@@ -1,6 +1,6 @@
-"""The question that a study answers, read from its docstring."""
+"""The question that a study answers, taken from its docstring."""
 
 
 def first_paragraph(doc: str | None) -> str:
-    """Return the first paragraph of a docstring on one line, or an empty text if there is no docstring."""
+    """Return the first paragraph of a docstring on one line, or "" for None."""
     return " ".join((doc or "").strip().partition("\n\n")[0].split())

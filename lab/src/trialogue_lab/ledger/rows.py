@@ -1,4 +1,4 @@
-"""The rows of a result, grouped by kind of measurement."""
+"""The measurements of a run, grouped by kind."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,18 +8,18 @@ from pandas import DataFrame
 
 
 class NoRows(LookupError):
-    """Error for a statistic that needs rows which were not measured."""
+    """Error raised if measurements that a statistic needs are missing."""
 
 
 class Rows(Mapping[str, DataFrame]):
-    """A mapping from each kind of measurement to a DataFrame of its rows.
+    """The measurements of a run: a mapping from each kind of measurement to a DataFrame.
 
-    A DataFrame has only the columns of its own kind. The key of a kind that was not measured raises `NoRows`.
+    Each DataFrame has only the columns of its kind. A kind that was not measured raises `NoRows`.
 
     Args:
-        records: The measurements, one mapping each.
-        kind: The column that holds the kind of a measurement (default: "kind").
-        config: The values of the run's config (default: empty).
+        records: The measurements, one dict each.
+        kind: Column that holds the kind of a measurement (default: "kind").
+        config: Config values of the run (default: empty).
     """
 
     def __init__(
@@ -44,14 +44,14 @@ class Rows(Mapping[str, DataFrame]):
         return self._frames[kind].copy(deep=False)
 
     def where(self, kind: str, /, **values: object) -> DataFrame:
-        """Return the rows of a kind whose columns have the given values.
+        """Return the measurements of a kind whose columns have the given values.
 
         Args:
             kind: The kind of measurement.
-            **values: Value of each column that selects rows.
+            **values: The required value of each named column.
 
         Raises:
-            NoRows: No row of this kind was measured.
+            NoRows: The kind was not measured.
 
         Example:
             `rows.where("training", data="unseen")`

@@ -24,10 +24,10 @@ Seeds = Different[Natural]
 
 
 class Settings:
-    """Base class of config dataclasses, which validates the type of every field.
+    """Base class of config dataclasses that validates the type of every field.
 
     Raises:
-        InputError: A field does not have its type. The error names the first such field.
+        InputError: A field does not have its annotated type.
     """
 
     def __post_init__(self) -> None:
@@ -37,16 +37,13 @@ class Settings:
         self.check()
 
     def check(self) -> None:
-        """Check relations between fields. Override this method to raise `InputError`."""
+        """Raise `InputError` if fields contradict each other. Subclasses override this method."""
 
     def shared(self, kind: type[Any]) -> dict[str, Any]:
-        """Return the fields that another dataclass has too.
+        """Return the fields that another dataclass has too, with the values of this config.
 
         Args:
             kind: The other dataclass.
-
-        Returns:
-            The values of the fields of this config, by name.
         """
         names = {field.name for field in fields(kind)}
         return {name: value for name, value in vars(self).items() if name in names}
@@ -59,13 +56,13 @@ def _adapters(settings: type[Any]) -> dict[str, TypeAdapter[Any]]:
 
 
 def _adapter(hint: Any) -> TypeAdapter[Any]:
-    """Return the adapter of a type. Nested settings were validated when they were created."""
+    """Return the Pydantic adapter of a type. Nested settings are not validated again."""
     if isinstance(hint, type) and issubclass(hint, Settings):
         return TypeAdapter(InstanceOf[hint])
     return TypeAdapter(hint, config=ConfigDict(arbitrary_types_allowed=True))
 
 
 def collect_seeds(config: Any) -> set[int]:
-    """Return all seeds of a config, that is, the values of its fields named `seeds` or `*_seeds`."""
+    """Return all seeds of a config: the values of its fields named `seeds` or `*_seeds`."""
     names = [field.name for field in fields(config) if field.name == "seeds" or field.name.endswith("_seeds")]
     return {seed for name in names for seed in getattr(config, name)}

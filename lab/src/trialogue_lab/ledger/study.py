@@ -1,4 +1,4 @@
-"""Studies: a question, a config, measurements in parts, and the claims that the measurements decide."""
+"""Studies: experiments that test the claims of a publication."""
 
 import dataclasses
 import importlib
@@ -27,7 +27,7 @@ from trialogue_lab.ledger.runs.results import PRESETS, Result, config_hash, conf
 Config = TypeVar("Config")
 
 RESERVED = frozenset({"study", "preset", "results", "threads", "workers", "executor", "force", "help"})
-"""Options of the command line, which no config field may be named after."""
+"""Names of command-line options, which config fields must not use."""
 
 MeasuredRows = Iterator[dict[str, Any]]
 """The rows that a part of a run yields, one mapping from column to value per measurement."""
@@ -35,15 +35,17 @@ MeasuredRows = Iterator[dict[str, Any]]
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a run, whose rows are saved when it finishes. An interrupted run resumes after its last finished part.
+    """A task of a run ("part"), whose measurements are saved when it finishes.
+
+    An interrupted run resumes after its last finished task.
 
     Args:
-        name: Name of the part, unique within the run.
-        measure: Function that yields the rows. Its argument is a folder of artifacts, for example trained models, that
-            all parts of a run share. A part must train each model that is missing in the folder.
-        lane: Name of a chain of parts that one process measures in order. Put parts that use each other's artifacts
-            into one lane. Empty for a lane of the part's own.
-        columns: Columns with a constant value that every row begins with, for example the seed.
+        name: Name of the task, unique within the run.
+        measure: Generator function of measurements. Its argument is a folder of files shared by all tasks, for example
+            trained models. A task must train each model that the folder lacks.
+        lane: Name of a chain of tasks that one process runs in order. Put tasks that use each other's files into one
+            lane. By default, each task has a lane of its own.
+        columns: Constant columns with which every row begins, for example the seed.
     """
 
     name: str
@@ -52,20 +54,20 @@ class Part:
     columns: Mapping[str, Any] = field(default_factory=dict)
 
     def rows(self, artifacts: Path) -> list[Row]:
-        """Measure the part and return its rows, including the constant columns."""
+        """Run the task and return its measurements, including the constant columns."""
         return [{**self.columns, **row} for row in self.measure(artifacts)]
 
 
 def parts_by_seed(
     config: Any, seeds: Iterable[int], **measures: Callable[[Any, int, Path], Iterable[Row]]
 ) -> list[Part]:
-    """Return one part per seed and function, whose rows begin with the seed.
+    """Return one task of a run (`Part`) per seed and function. Its rows begin with the seed.
 
     Args:
-        config: Settings of the run.
+        config: Config of the run.
         seeds: Seeds.
-        **measures: Functions by name. Each receives the settings, a seed and the folder of artifacts, and yields rows
-            of measurements. Its parts are named "<name>-<seed>".
+        **measures: Functions by name. Each receives the config, a seed and the folder of shared files, and yields
+            measurements. Its tasks are named "<name>-<seed>".
     """
     return [
         Part(f"{name}-{seed}", partial(measure, config, seed), columns={"seed": seed})
@@ -82,26 +84,28 @@ _CONVENTIONS = {
     "tables": ("TABLES", ("pages", "tables")),
     "figures": ("FIGURES", ("pages", "figures")),
 }
-"""For each field of a study, the name that defines it in the package and the modules that are searched for it."""
+"""For each field of a study, the variable that defines it and the modules searched for it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Study(Generic[Config]):
-    """A study. The module that defines it assigns it to the name `STUDY`. In a package, use `Study.of_package`.
+    """An experiment that tests the claims of a publication.
+
+    The module that defines a study assigns it to the name `STUDY`. A package uses `Study.of_package`.
 
     Args:
-        module: The `__name__` of that module. The study is named after it, and its docstring begins with the question
-            of the study. The pilot is stored next to it (see `pilot_file`).
-        source: The publication that the study replicates.
-        presets: Configs by name, which must include "default". The names are from `PRESETS`. All configs are values of
-            one frozen dataclass, which raises `InputError` if a field is out of range.
-        parts: Function that returns the parts of a run with the given config, in order.
-        claims: The claims that the rows decide.
-        tables: The tables of the report.
-        figures: The figures of the report.
+        module: The `__name__` of that module, which also names the study. Its docstring begins with the question of the
+            study.
+        source: The publication that is replicated.
+        presets: Named configs, one of which is "default". Names are from `PRESETS`. All are instances of one frozen
+            dataclass that raises `InputError` if a field is out of range.
+        parts: Function from a config to the tasks of a run, in order.
+        claims: Claims that the measurements decide.
+        tables: Tables of the report.
+        figures: Figures of the report.
         numbers: Statistics that documentation templates quote, by name.
-        kind: The column that holds the kind of a row (default: "kind").
-        version: Increase it when the meaning of a row changes. Results of earlier versions no longer count.
+        kind: Column that holds the kind of a measurement (default: "kind").
+        version: Increase it when the meaning of a measurement changes. Results of earlier versions no longer count.
     """
 
     module: str
@@ -137,19 +141,19 @@ class Study(Generic[Config]):
 
     @classmethod
     def of_package(cls, module: str, *, source: str, **settings: Any) -> "Study[Any]":
-        """Assemble a study from the modules of the package `module`.
+        """Create a study from the modules of a package.
 
-        The presets are `config.PRESETS`, the parts `measure.parts`, the claims `claims.CLAIMS` and the numbers
-        `claims.NUMBERS`. Tables and figures are `TABLES` and `FIGURES` of `pages`, or of `tables` and `figures`. Only
-        the presets and the parts are required. The file `titles.toml` maps ids of claims to their titles.
+        The presets are `config.PRESETS` and the tasks of a run `measure.parts`. Optional are `claims.CLAIMS`,
+        `claims.NUMBERS`, the tables and figures (`TABLES` and `FIGURES` in `pages`, or in `tables` and `figures`), and
+        `titles.toml` with titles by claim id.
 
         Args:
             module: The `__name__` of the package.
-            source: The publication that the study replicates.
-            **settings: Other fields of the study, which are then not taken from the modules.
+            source: The publication that is replicated.
+            **settings: Fields of the study that replace the values found in the modules.
 
         Raises:
-            InputError: The presets or the parts are missing, or a field of the study is invalid.
+            InputError: The presets or the tasks are missing, or a field of the study is invalid.
         """
         for field_name, (name, places) in _CONVENTIONS.items():
             modules = (f"{module}.{place}" for place in places)
@@ -166,36 +170,36 @@ class Study(Generic[Config]):
 
     @property
     def name(self) -> str:
-        """Name of the study: the last component of the module's name, with dashes for underscores."""
+        """Name of the study: last component of the module's name, with dashes for underscores."""
         return self.module.rpartition(".")[2].replace("_", "-")
 
     @property
     def question(self) -> str:
-        """The first paragraph of the module's docstring, on one line."""
+        """First paragraph of the module's docstring, on one line."""
         return first_paragraph(self._doc)
 
     @property
     def background(self) -> str:
-        """The module's docstring after the question."""
+        """The module's docstring after the first paragraph."""
         return self._doc.strip().partition("\n\n")[2].strip()
 
     @property
     def pilot_file(self) -> Path:
-        """Path of the stored pilot: `pilot.json` in a package, `name.pilot.json` next to a module `name.py`."""
+        """Path of the pilot estimates: `pilot.json` in a package, `name.pilot.json` next to `name.py`."""
         return _file_of(self.module, "pilot.json")
 
     @cached_property
     def pilot(self) -> Pilot:
-        """The stored pilot of the study. Empty if the file does not exist."""
+        """Estimates of a small trial run, for the statistical power. Empty if the file does not exist."""
         return read_pilot(self.pilot_file)
 
     @cached_property
     def withdrawn(self) -> tuple[WithdrawnClaim, ...]:
-        """The claims that the study no longer makes, read from `withdrawn.json` next to the pilot."""
+        """Claims that the study no longer makes, from `withdrawn.json` next to the pilot."""
         return read_withdrawn(_file_of(self.module, "withdrawn.json"))
 
     def preset(self, name: str) -> Config:
-        """Return the config of a preset.
+        """Return the config with the given name.
 
         Raises:
             InputError: The study has no such preset.
@@ -205,11 +209,11 @@ class Study(Generic[Config]):
         return self.presets[name]
 
     def preset_of(self, config: Config) -> str | None:
-        """Return the name of the preset whose config is equal to `config`, or None if there is none."""
+        """Return the name of the preset equal to `config`, or None."""
         return next((name for name, preset in self.presets.items() if preset == config), None)
 
     def result_folder(self, config: Config, results: str | Path = "runs") -> Path:
-        """Return the folder of the result of a config.
+        """Return the folder in which the result of a config is stored.
 
         Args:
             config: The config.
@@ -218,7 +222,7 @@ class Study(Generic[Config]):
         return Path(results) / self.name / config_hash(self.name, self.version, config_values(config))
 
     def rows(self, result: Result) -> Rows:
-        """Return the rows of a result of this study, grouped by kind of measurement."""
+        """Return the measurements of a result, grouped by kind."""
         return Rows(result.records, self.kind, result.config)
 
     @property
@@ -227,14 +231,14 @@ class Study(Generic[Config]):
 
 
 def _file_of(module: str, name: str) -> Path:
-    """Return the path of a file of a study, which is inside its package or next to its module."""
+    """Return the path of a study's file, inside its package or next to its module."""
     loaded = sys.modules[module]
     path = Path(str(loaded.__file__))
     return path.parent / name if hasattr(loaded, "__path__") else path.with_suffix(f".{name}")
 
 
 def _add_titles(claims: Sequence[Claim], path: Path) -> Sequence[Claim]:
-    """Return the claims with the titles in the file `path`, if it exists."""
+    """Return the claims with the titles from the file `path`, if it exists."""
     if not path.is_file():
         return claims
     try:

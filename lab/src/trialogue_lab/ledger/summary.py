@@ -1,4 +1,4 @@
-"""Totals of the ledger over statements of the sources, claims, and families of claims."""
+"""Counts of tested statements and claims by verdict, and total error rates."""
 
 import math
 from collections import Counter
@@ -13,16 +13,16 @@ from trialogue_lab.ledger.entries import Entry
 
 LedgerAnswer = Answer | Literal["withdrawn"]
 LEDGER_ANSWERS: tuple[LedgerAnswer, ...] = (*ANSWERS, WITHDRAWN)
-"""All verdicts on claims, in the order of the tables."""
+"""All verdicts, in the order of the tables."""
 
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement of a source, with the verdicts on the published claims that test it.
+    """A statement of a publication, with the verdicts on all claims that test it.
 
     Args:
-        document: The document, a key of `DOCUMENTS`. Empty for a claim without a statement id.
-        identifier: The identifier of the statement within the document. For a claim without a statement id, this is
+        document: Key of the publication in `DOCUMENTS`. Empty for a claim without a statement id.
+        identifier: Identifier within the publication, for example "M-T411". For a claim without a statement id,
             "<study>/<claim>".
         verdicts: Number of claims by verdict, including "withdrawn".
     """
@@ -33,12 +33,12 @@ class Statement:
 
     @property
     def answer(self) -> LedgerAnswer:
-        """The combined verdict. The first of these rules that applies determines it.
+        """Combined verdict: the first of the following rules that applies.
 
-        1. *refuted* if a verdict is refuted;
-        2. *undecided* if a verdict is undecided or altered since the run;
-        3. *holds* if a verdict holds;
-        4. *not tested* if a claim is not withdrawn;
+        1. *refuted* if any claim is refuted;
+        2. *undecided* if any claim is undecided or altered since the run;
+        3. *holds* if any claim holds;
+        4. *not tested* if any claim is not tested;
         5. *withdrawn* otherwise.
         """
         if self.verdicts.get("refuted"):
@@ -52,13 +52,14 @@ class Statement:
 
 @dataclass(frozen=True)
 class Families:
-    """Families of claims whose error rates are controlled together.
+    """Number of claim families and their total error rate.
 
-    A family consists of the claims with sampling error of one study and one origin.
+    A family is a group of claims that share one error rate: the claims of one study and one origin ("published" or
+    "ours") whose statistic is random.
 
     Args:
         count: Number of families.
-        alpha: Sum of the error rates of all claims, an upper bound of the expected number of wrong verdicts.
+        alpha: Sum of the error rates of all claims, an upper bound on the expected number of wrong verdicts.
     """
 
     count: int
@@ -77,10 +78,10 @@ class Families:
 
 
 def statements(entries: Iterable[Entry]) -> list[Statement]:
-    """Return the statements of the sources, in the order of the first claims that test them.
+    """Return the tested statements of the publications, in the order of the first claims that test them.
 
-    Published claims with the same `statement_id` test the same statement. A published claim without a statement id is
-    counted as a separate statement. Claims of "ours" do not test statements.
+    Published claims with the same `statement_id` test one statement. A published claim without an id counts as a
+    statement of its own. Claims made by this project ("ours") are left out.
     """
     verdicts: dict[tuple[str, str], Counter[LedgerAnswer]] = {}
     for entry in entries:
@@ -102,9 +103,7 @@ def statements(entries: Iterable[Entry]) -> list[Statement]:
 
 
 def families(entries: Iterable[Entry]) -> Families:
-    """Count the families of claims that have a verdict, and add up their error rates.
-
-    A family consists of the claims with sampling error of one study and one origin.
+    """Count the claim families with a verdict, and add up their error rates (see `Families`).
 
     Args:
         entries: Entries of the ledger, one per study.
@@ -119,14 +118,13 @@ def families(entries: Iterable[Entry]) -> Families:
 
 
 def totals_table(entries: Sequence[Entry]) -> list[list[str]]:
-    """Return the totals of the ledger as cells of a table.
+    """Return the counts of `totals` as cells of a table.
 
     Args:
         entries: Entries of the ledger, one per study.
 
     Returns:
-        Rows of cells. The first row has the headings: "all" and the verdicts that occur. The other rows are the rows of
-        `totals`.
+        Rows of cells. The first row has the headings: "all" and the verdicts that occur.
     """
     lines = totals(entries)
     answers = [answer for answer in LEDGER_ANSWERS if any(answer in counts for counts in lines.values())]
@@ -138,15 +136,14 @@ def totals_table(entries: Sequence[Entry]) -> list[list[str]]:
 
 
 def totals(entries: Sequence[Entry]) -> dict[str, dict[LedgerAnswer, int]]:
-    """Count statements of the sources and claims by verdict.
+    """Count tested statements and claims by verdict.
 
     Args:
         entries: Entries of the ledger, one per study.
 
     Returns:
-        Numbers by verdict, for each row of the totals. The first row counts statements. The other rows count claims by
-        origin. Claims that were registered after their run have separate rows. Rows and verdicts with a count of zero
-        are omitted.
+        Counts by verdict, for each row. The first row counts statements, the others claims by origin. Claims added
+        after their run have separate rows. Counts of zero are omitted.
     """
     lines: dict[str, Counter[LedgerAnswer]] = {
         "statements": Counter(statement.answer for statement in statements(entries))

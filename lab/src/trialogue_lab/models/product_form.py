@@ -1,9 +1,9 @@
-"""Masked model whose logits are sums of interactions of k tokens in product form.
+"""Masked model whose logits are sums of products over k tokens.
 
-The distribution of token a at site i is the softmax of k times the sum over sites j, ... and tokens b, ... of J_(i j
-...) U_(a b ...) s_(j b) ..., where J and U are learned tensors of k axes and s_(j b) is 1 if site j has token b. These
-are equations 1 and 4 of the document on the distributional simplicity bias. For k = 2, the model is one layer of
-`FactoredAttention`. Sites may coincide, as in equation 4, so that the sum also has interactions of fewer tokens. For
+The distribution of token a at site (position) i is the softmax of k times the sum over sites j, ... and tokens b, ...
+of J_(i j ...) U_(a b ...) s_(j b) ..., where J and U are learned tensors of k axes and s_(j b) is 1 if site j has token
+b. These are equations 1 and 4 of the document on the distributional simplicity bias. For k = 2, the model is one layer
+of `FactoredAttention`. Sites may coincide, as in equation 4, so that the sum also has interactions of fewer tokens. For
 distributions of distinct sites (`trialogue.data.ManyBody`), these entries are zero.
 """
 
@@ -52,10 +52,10 @@ class ProductFormConfig:
 
 @register_network(_NAME, ProductFormConfig)
 class ProductForm(OneHotNetwork):
-    """Masked model whose logits are sums of interactions of k tokens in product form.
+    """Masked model whose logits are sums of products over k tokens ("product form").
 
-    An interaction strength is the product of an entry of `couplings`, which depends on the sites, and an entry of
-    `similarities`, which depends on the tokens.
+    Each term has a weight that is an entry of `couplings`, selected by k positions, times an entry of `similarities`,
+    selected by k tokens.
 
     Args:
         config: Shape of the network.
@@ -77,16 +77,7 @@ class ProductForm(OneHotNetwork):
         self.similarities = nn.Parameter(drawn_weights(tokens, seed, _NAME, "similarities"))
 
     def logits(self, inputs: Tensor, sites: Tensor, dtype: torch.dtype | None = None) -> Tensor:
-        """Compute the logits of masked tokens.
-
-        Args:
-            inputs: Token ids (n, N), with mask tokens at masked sites.
-            sites: The site (n,) that is predicted in each row.
-            dtype: Dtype of the computation. None for the dtype of the weights.
-
-        Returns:
-            Logits (n, vocab).
-        """
+        """Compute logits (n, vocab_size) at one position per row. See `OneHotNetwork.logits`."""
         couplings, similarities = self.couplings.to(dtype), self.similarities.to(dtype)
         states = one_hot(inputs, self.vocab_size, couplings.dtype)
         terms = couplings[sites].flatten(1)

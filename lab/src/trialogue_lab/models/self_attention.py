@@ -66,16 +66,7 @@ class SelfAttention(OneHotNetwork):
         )
 
     def logits(self, inputs: Tensor, sites: Tensor, dtype: torch.dtype | None = None) -> Tensor:
-        """Compute the logits of masked tokens.
-
-        Args:
-            inputs: Token ids (n, N), with mask tokens at masked sites.
-            sites: The site (n,) that is predicted in each row.
-            dtype: Dtype of the computation. None for the dtype of the weights.
-
-        Returns:
-            Logits (n, vocab).
-        """
+        """Compute logits (n, vocab_size) at one position per row. See `OneHotNetwork.logits`."""
         parts = (self.positions, self.queries, self.keys, self.values)
         positions, queries, keys, values = (part.to(dtype) for part in parts)
         states = one_hot(inputs, self.vocab_size, positions.dtype) + positions

@@ -1,10 +1,10 @@
-"""The transformer of section 2.1 of the thesis (equations 2.5 to 2.7), without positions, norms or MLPs.
+"""Transformer of section 2.1 of the thesis (equations 2.5 to 2.7), without positions, norms or MLPs.
 
-A document is represented by its word counts. Without positions, all tokens of one word have the same state
-after every layer, so attention to words weighted by counts equals attention to tokens at lower cost.
+A document is represented by its word counts. Without positions, all tokens of one word have the same vector after every
+layer, so attention to words weighted by counts equals attention to tokens at lower cost.
 
-Matrices and vectors are numbered as in the thesis: 0 is [MASK], i is word i - 1. Tokens are numbered as in
-the data, with the mask token V at the end.
+Matrices and vectors are numbered as in the thesis: 0 is [MASK], i is word i - 1. Tokens are numbered as in the data,
+with the mask token V at the end.
 """
 
 import math
@@ -174,7 +174,7 @@ class TopicTransformer(nn.Module, MaskedNetwork, MaskReader):
         return counts.scatter_add_(1, places, torch.ones_like(places, dtype=counts.dtype))[:, :-1]
 
     def places(self, tokens: Tensor) -> Tensor:
-        """Convert token ids to the numbering of the thesis, in which 0 is [MASK] and i + 1 is word i."""
+        """Convert token ids to the numbering of the thesis: 0 is [MASK], i + 1 is word i."""
         return (tokens + 1) % (self.vocab_size + 1)
 
     def forward(self, counts: Tensor, queries: Tensor) -> Tensor:
@@ -248,7 +248,7 @@ class TopicTransformer(nn.Module, MaskedNetwork, MaskReader):
         return self.masked_logits(inputs.to(device), rows.to(device), sites.to(device))
 
     def _mixed(self, layer: int, states: Tensor, asked: Tensor, counts: Tensor) -> Tensor:
-        """Return W^V times the attention output (n, Q, d), with concatenated heads."""
+        """Return W^V times the attention output (n, Q, d), with concatenated heads, for the query words `asked`."""
         values = states @ self.values[layer].T
         if len(self.value_biases):
             values = values + self.value_biases[layer]
@@ -265,7 +265,7 @@ class TopicTransformer(nn.Module, MaskedNetwork, MaskReader):
         return (shares @ heads).transpose(1, 2).flatten(2)
 
     def _shares(self, layer: int, states: Tensor, asked: Tensor, counts: Tensor) -> Tensor:
-        """Return attention shares (n, heads, Q, V + 1) of all tokens of each word, which sum to one."""
+        """Return each query's attention (n, heads, Q, V + 1) to all occurrences of a word together."""
         heads = self.config.heads
         if self.config.attention == "uniform":
             shares = counts / counts.sum(1, keepdim=True)
@@ -284,7 +284,7 @@ class TopicTransformer(nn.Module, MaskedNetwork, MaskReader):
         return (scores + counts.log()[:, None, None]).softmax(-1)
 
     def _at(self, states: Tensor, asked: Tensor) -> Tensor:
-        """Return the states (n or 1, Q, d) of the words `asked`."""
+        """Return the vectors (n or 1, Q, d) of the words `asked`."""
         if states.ndim == 2:
             return states[asked]
         if asked.shape[0] != len(states):

@@ -1,1 +1,1 @@
-"""Bounds and closed forms for learning from conditional distributions and for sampling with them."""
+"""Published bounds and exact formulas, in code that tests them on small models."""

@@ -1,19 +1,18 @@
-"""Balance condition for attention to matched brackets (thesis, equations 2.47 to 2.54).
+"""Test of whether attention cancels matched brackets (thesis, equations 2.47 to 2.54).
 
-The network reads strings of matched brackets with k types and depth at most D. A pair is an opening bracket
-and its matching closing bracket. The depth of a pair is the number of open brackets including its opening
-one. The attention sum of a query is the sum of value vectors, weighted by unnormalized attention, before
-normalization. If all layers but the last depend on token and depth only (a minimal first layer), each bracket
-adds a vector that depends on its type, its role and its depth.
+The networks predict the next bracket of balanced strings with k bracket types and at most D open brackets. A pair is an
+opening bracket with its closing bracket, and its depth is the number of open brackets up to its opening one. To predict
+the next bracket, attention only needs the brackets that are still open. A network is balanced if each closed pair adds
+the zero vector to the attention sum, which is the sum of value vectors weighted by exp(score), before normalization.
 
-The query (j, d) is a closing bracket of type j after which d - 1 brackets are still open, d = 2, ..., D. S is
-the vector that a pair of type i at depth d' adds to the sum of this query (equation 2.51). Q is the vector
-that a prefix of d - 1 open brackets adds together with the start token and the query's pair. P is the
-smallest norm of Q among prefixes whose innermost type differs from the prefix with the smallest norm. The
-balance condition is S = 0 for all pairs, so that matched brackets cancel.
+The first layer is assumed to be minimal: its output depends only on a bracket and its depth. The query (j, d) is a
+closing bracket of type j after which d - 1 brackets are still open, d = 2, ..., D. S is the vector that a pair adds to
+the attention sum of a query (equation 2.51). Q is the vector that d - 1 open brackets, the start token and the query's
+own pair add. P is the smallest norm of Q, excluding strings with the same innermost type as the string with the
+smallest norm overall.
 
-Two published constants are corrected: Lemma 2.2.1 uses 4 / eps + 1, and Corollary 2.2.2 uses the excess loss
-instead of the loss.
+Two published constants are corrected: Lemma 2.2.1 uses 4 / eps + 1, and Corollary 2.2.2 uses the excess loss instead of
+the loss.
 """
 
 import itertools
@@ -46,27 +45,27 @@ Target = Literal["next", "closing"]
 
 _MOST_STRINGS = 10**6
 _MINIMAL = 1e-5
-"""Tolerance for deciding that the first layer is minimal."""
+"""Tolerance for the test that earlier layers depend on bracket and depth only."""
 
 _ROUNDING = 1e-14
-"""Rounding error of a distance between normalized sums. It is subtracted so that bounds do not rely on it."""
+"""Rounding error of a distance, subtracted so that bounds stay valid."""
 
 
 @validated
 def state_vectors(network: InstanceOf[DyckTransformer]) -> Tensor:
-    """Return the inputs of the last layer for every bracket token and depth.
+    """Return the last layer's input vector for every bracket at every depth.
 
-    A bracket state is a token (one of k opening and k closing brackets) with its depth from 1 to D.
+    The depth of a bracket is the number of open brackets up to its opening one, from 1 to D.
 
     Args:
-        network: Network whose earlier layers depend on token and depth only.
+        network: Network whose earlier layers depend on bracket and depth only.
 
     Returns:
-        Vectors (2 k D + 1, m) float64 of width m, in the order of `state_of`. The last row belongs to the
-        start token.
+        Vectors (2 k D + 1, m) float64 for k bracket types and width m, in the order of `state_of`. The last row belongs
+        to the start token.
 
     Raises:
-        InputError: If the vectors depend on more than token and depth.
+        InputError: If the vectors depend on more than bracket and depth.
     """
     shape = network.config
     if shape.positions == "none" and len(network.stack) == 1 and shape.embedding != "tokens":
@@ -83,7 +82,7 @@ def state_vectors(network: InstanceOf[DyckTransformer]) -> Tensor:
 
 @torch.no_grad()
 def _last_layer_inputs(network: DyckTransformer, kind: int, extra: int) -> Tensor:
-    """Return the input of the last layer after `extra` pairs and open brackets of type `kind`."""
+    """Return the last layer's input at every bracket and depth, after `extra` closed pairs of type `kind`."""
     types, depth = network.config.types, network.config.depth
     before = [2 * kind, 2 * kind + 1] * extra
     prefixes = [
@@ -101,19 +100,17 @@ def _last_layer_inputs(network: DyckTransformer, kind: int, extra: int) -> Tenso
 
 
 class Balance:
-    """Vectors that bracket pairs and prefixes add to the attention sums of a network.
+    """Vectors that pairs of matched brackets and open brackets add to the attention sums of a network.
 
-    The attention sum of a query is the sum of the value vectors of all tokens, weighted by unnormalized
-    attention. A query (j, d) is a closing bracket of type j after which d - 1 brackets are still open.
-    Attention weights of each query are scaled so that the largest is 1.
+    The attention sum of a query is the sum of value vectors, weighted by exp(score). Scores are shifted so that the
+    largest weight is 1. A query (j, d) is a closing bracket of type j after which d - 1 brackets are still open.
 
     Args:
         network: Network with at least two bracket types and two depths.
 
     Raises:
-        InputError: If earlier layers depend on more than token and depth, the network uses the norm of
-            equation 2.85, it has one type or one depth, or more than 10^6 strings of types would be
-            enumerated.
+        InputError: If earlier layers depend on more than bracket and depth, the network uses the norm of equation 2.85,
+            it has one type or one depth, or more than 10^6 strings would be enumerated.
     """
 
     @validated
@@ -140,7 +137,7 @@ class Balance:
             self.weights = (scores - scores.max(0).values).exp()  # (keys, queries)
 
     def query(self, kind: int, d: int) -> int:
-        """Return the state index of the closing bracket of a given type.
+        """Return the index of a closing bracket in `state_vectors`.
 
         Args:
             kind: Bracket type.
@@ -150,10 +147,10 @@ class Balance:
 
     @cached_property
     def pairs(self) -> Tensor:
-        """Vectors S of equation 2.51 that each pair adds to the attention sum of each query.
+        """Vectors that each matched pair adds to the attention sum of each query (S of equation 2.51).
 
-        The shape is (D - 1, D, k, k, v). The axes are the query's depth d = 2 to D, the pair's depth d' = 1
-        to D, the pair's type, the query's type, and the components of the value vectors.
+        The shape is (D - 1, D, k, k, v). The axes are the query's depth from 2 to D, the pair's depth from 1 to D, the
+        pair's type, the query's type, and the components of the value vectors.
         """
         found = torch.zeros(self.depth - 1, self.depth, self.types, self.types, self.values.shape[1]).double()
         for d, at, i, j in itertools.product(
@@ -164,19 +161,17 @@ class Balance:
         return found
 
     def shortest(self, j: int, d: int) -> tuple[list[int], list[int], float, float]:
-        """Return the two prefixes of open brackets that add the shortest vectors to the attention sum of a query.
+        """Return the two strings of open brackets with the shortest attention sums for a query.
 
-        The prefixes consist of d - 1 open brackets. The vector includes the start token and the query's pair.
-        The second prefix is the shortest among those whose innermost bracket has another type than in the
-        first.
+        Each string consists of d - 1 open brackets. The sum includes the start token and the query's own pair. The
+        second string is the best among those whose last bracket has another type than in the first.
 
         Args:
             j: Type of the query's closing bracket.
             d: Depth of the query, from 2 to D.
 
         Returns:
-            Types of the first prefix, types of the second prefix, norm of the first vector, norm of the
-            second.
+            Types in the first string, types in the second string, norm of the first sum, norm of the second.
         """
         strings, query = whole_sequences(self.types, d - 1), self.query(j, d)
         added = self.weights[:, query, None] * self.values
@@ -191,17 +186,16 @@ class Balance:
 
 @validated
 def balance_violation(network: InstanceOf[DyckTransformer], statistic: Statistic = "thesis") -> float:
-    """Measure how far matched bracket pairs are from cancelling in the attention sums of a network.
+    """Measure how far matched brackets are from cancelling in the attention of a network.
 
-    The result is 0 under the condition of Theorem 2.2.1, which requires that every pair adds the zero vector
-    to the attention sum of each query (see the class `Balance`).
+    The result is 0 if every pair of matched brackets adds the zero vector to the attention sum of each query (condition
+    of Theorem 2.2.1, see `Balance`).
 
     Args:
         network: Network to analyze.
-        statistic: "thesis" divides the norm of the vector of each pair by the norm of the second prefix of
-            `Balance.shortest` and returns the mean over queries, depths and types. "released" follows the
-            published code. It divides the largest norm of a pair by the norm of the first prefix and returns
-            the mean over queries.
+        statistic: "thesis" returns the mean, over queries, depths and types, of the norm of a pair's vector divided by
+            the second norm of `Balance.shortest`. "released" follows the published code: the mean, over queries, of the
+            largest norm of a pair's vector divided by the first norm.
 
     Raises:
         InputError: If `Balance` rejects the network.
@@ -219,21 +213,20 @@ def balance_violation(network: InstanceOf[DyckTransformer], statistic: Statistic
 class InequalityChain(NamedTuple):
     """Both sides of the three inequalities in the proof of Theorem 2.2.2.
 
-    The proof compares two prefixes that differ in the types of their open brackets (see `Balance.shortest`).
-    Both start with the same repeated pairs of brackets. A case of the first two inequalities is a length N, a
-    query and a choice of the repeated pairs. A case of the third inequality is a length and a query.
+    The proof compares two strings with different open brackets (see `Balance.shortest`), after the same repeated pairs
+    of matched brackets. A case of the first two inequalities is a length N, a query and a choice of the repeated pairs.
+    A case of the third is a length and a query.
 
     Attributes:
-        distance: Distance (cases,) between the normalized attention sums of the two prefixes.
-        required: Lower bound (cases,) on `distance`: the distance of the exact output distributions minus the
-            errors of the network, divided by `lipschitz`.
+        distance: Distance (cases,) between the normalized attention sums of the two strings.
+        required: Lower bound (cases,) on `distance`: the distance of the exact output distributions minus the errors of
+            the network, divided by `lipschitz`.
         total: Norm (cases,) of the vector that all repeated pairs add to the attention sum.
-        total_bound: Upper bound (cases,) on `total`, (4 / eps + 1) P. P is the norm for the second prefix of
-            `Balance.shortest`, and eps is the distance of the normalized sums.
+        total_bound: Upper bound (cases,) on `total`, (4 / eps + 1) P. Here P is the second norm of `Balance.shortest`,
+            and eps is `distance`.
         pair: Largest norm (cases,) of the vector that one pair adds to the sum of a query.
         pair_bound: Upper bound (cases,) on `pair`, 16 D (4 / eps + 1) P / N.
-        lipschitz: Upper bound on the Lipschitz constant of the map from normalized sums to output
-            distributions.
+        lipschitz: Upper bound on the Lipschitz constant of the map from normalized sums to output distributions.
     """
 
     distance: Tensor
@@ -246,7 +239,7 @@ class InequalityChain(NamedTuple):
 
 
 def _lipschitz_bound(network: InstanceOf[DyckTransformer]) -> float:
-    """Return an upper bound on the Lipschitz constant of the output distribution: a product of spectral norms."""
+    """Return an upper bound on the Lipschitz constant from attention output to next-token distribution."""
     with torch.no_grad():
         layer = network.stack[-1]
         norms = [
@@ -266,19 +259,18 @@ def inequality_chain(
     open_prob: Probability = 0.5,
     target: Target = "next",
 ) -> InequalityChain:
-    """Compute both sides of the inequalities of Theorem 2.2.2, with corrected constants.
+    """Return both sides of the inequalities in the proof of Theorem 2.2.2, with corrected constants.
 
-    The theorem states that a network with small errors on long strings must nearly satisfy the balance
-    condition: matched pairs must nearly cancel in the attention sums. For each query, the function compares
-    two prefixes that differ in the types of their open brackets. Each prefix contains repeated pairs, the
-    open brackets, and a pair of the query's type.
+    The theorem states that a network with small errors on long strings is nearly balanced: matched brackets nearly
+    cancel in its attention sums (see `Balance`). For each query, two strings are compared that differ in the types of
+    their open brackets. Each contains repeated matched pairs, the open brackets, and a pair of the query's type.
 
     Args:
         network: Network to analyze.
         lengths: Numbers of brackets N, each at least 8 D.
         open_prob: Probability of an opening bracket in the exact distribution.
-        target: Distribution that defines the errors: "next" for the next bracket, or "closing" for closing
-            brackets only, for networks trained on these.
+        target: Distribution that defines the errors: "next" for the next bracket, or "closing" for closing brackets
+            only, for networks trained on these.
 
     Raises:
         InputError: If `Balance` rejects the network or a length is below 8 D.
@@ -312,18 +304,19 @@ def inequality_chain(
 
 @validated
 def pumped_distances(network: InstanceOf[DyckTransformer], pairs: Natural) -> Tensor:
-    """Return distances between the normalized attention sums of two prefixes after repeated bracket pairs.
+    """Return how far apart two strings remain in the attention output after repeated matched brackets.
 
-    The two prefixes have different open brackets (see `Balance.shortest`). If the repeated pairs do not
-    cancel in the attention sum, the distance falls as 1 / `pairs` (equation 2.49), so the network cannot
-    distinguish the prefixes.
+    The two strings have different open brackets (see `Balance.shortest`). If the repeated pairs do not cancel in the
+    attention sum, the distance falls as 1 / `pairs` (equation 2.49), and the network can no longer distinguish the
+    strings.
 
     Args:
         network: Network to analyze.
         pairs: Number of repeated pairs before the open brackets.
 
     Returns:
-        Distances (cases,) float64. A case is a query with a depth and a type of the repeated pairs.
+        Distances (cases,) float64 between normalized attention sums. A case is a query with a depth and a type of the
+        repeated pairs.
 
     Raises:
         InputError: If `Balance` rejects the network.
@@ -343,15 +336,14 @@ def pumped_distances(network: InstanceOf[DyckTransformer], pairs: Natural) -> Te
 def log_weight_decay(
     network: InstanceOf[DyckTransformer], length: Count, eps: Positive, open_prob: Probability = 0.5
 ) -> float:
-    """Return the logarithm of a weight decay that is small enough for Corollary 2.2.2.
+    """Return the log of a weight decay small enough for Corollary 2.2.2.
 
-    With a weight decay lambda of at most this value, every optimum of the penalized loss satisfies the
-    premise of Theorem 2.2.2. The excess loss of such an optimum is at most lambda |theta|^2 / 2, where theta
-    are the parameters of `network`. The function sets this bound to (q (1 - q) / k^2)^N eps for k bracket
-    types.
+    With at most this weight decay lambda, every optimum of the penalized loss has small errors, as Theorem 2.2.2
+    requires. The excess loss of an optimum is at most lambda |theta|^2 / 2, where theta are the parameters of
+    `network`. The result makes this bound equal to (q (1 - q) / k^2)^N eps for k bracket types.
 
     Args:
-        network: Network without excess loss.
+        network: Network whose loss is the smallest possible.
         length: Length N of the strings.
         eps: Accuracy eps of the theorem.
         open_prob: Probability q of an opening bracket.
@@ -362,7 +354,7 @@ def log_weight_decay(
 
 
 def _pumped_counts(balance: Balance, outer: int, i: int, pairs: int) -> Tensor:
-    """Count the states in p: `outer` nested brackets of type i around `pairs` pairs of the same type."""
+    """Count the brackets in `outer` nested pairs of type i around `pairs` pairs of the same type."""
     counts = torch.zeros(state_count(balance.types, balance.depth), dtype=torch.float64)
     for at in range(1, outer + 1 + (outer < balance.depth)):
         both = [state_of(token, at, balance.depth) for token in (2 * i, 2 * i + 1)]
@@ -373,7 +365,7 @@ def _pumped_counts(balance: Balance, outer: int, i: int, pairs: int) -> Tensor:
 def _outputs(
     balance: Balance, pumped: Tensor, strings: Sequence[Sequence[int]], j: int, d: int, target: Target
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return normalized sums, output distributions and raw sums, one row for each string of open types."""
+    """Return normalized sums, output distributions and raw sums, one row per string of open brackets."""
     network, query = balance.network, balance.query(j, d)
     layer = network.stack[-1]
     counts = pumped.repeat(len(strings), 1)
@@ -395,7 +387,7 @@ def _outputs(
 
 
 def _exact_distribution(balance: Balance, innermost: int, open_prob: float, target: Target) -> Tensor:
-    """Return the exact distribution after the query, given the type of the innermost open bracket."""
+    """Return the exact distribution of the next bracket, given the type of the innermost open bracket."""
     if target == "closing":
         return torch.eye(balance.types, dtype=torch.float64)[innermost]
     probabilities = torch.zeros(balance.network.vocab_size, dtype=torch.float64)

@@ -1,9 +1,9 @@
-"""Test whether conditional distributions of single sites belong to one joint distribution.
+"""Test whether conditional distributions of single positions belong to one joint distribution.
 
-Conditionals p_i(x_i | other sites) of all sites i belong to a joint distribution p if p(x) is the product of
-p_i(x_i | other sites) and some function m_i(other sites), for every i. Section A.3 of the document on the
-distributional simplicity bias gives this condition for two variables. In logarithms it is a sparse linear
-system, which is solved by least squares.
+The conditionals p_i(x_i | other positions) belong to a joint distribution p if p(x) is the product of p_i(x_i | other
+positions) and some function m_i(other positions), for every i. In logarithms this is a sparse linear system, which is
+solved by least squares. Section A.3 of the document on the distributional simplicity bias gives this condition for two
+variables.
 """
 
 from typing import Annotated, NamedTuple
@@ -25,10 +25,9 @@ class Compatibility(NamedTuple):
     """Joint distribution that fits given conditional distributions best.
 
     Attributes:
-        log_probs: Log-probabilities (V^N,) float64 of all sequences of N sites, in the order of
-            `itertools.product`.
-        residual: Largest absolute difference between the given conditional log-probabilities and those of the
-            joint distribution. It is zero up to rounding if the conditionals are compatible.
+        log_probs: Log-probabilities (V^N,) float64 of all sequences of N tokens, in the order of `itertools.product`.
+        residual: Largest absolute difference between the given conditional log-probabilities and those of the joint
+            distribution. It is zero up to rounding if the conditionals are compatible.
     """
 
     log_probs: Tensor
@@ -37,17 +36,16 @@ class Compatibility(NamedTuple):
 
 @validated
 def compatibility(log_probs: Annotated[Tensor, Reals()]) -> Compatibility:
-    """Find the joint distribution of N sites that fits given conditional distributions of single sites.
+    """Find the joint distribution of N tokens that fits given conditional distributions of single tokens.
 
-    If no joint distribution has these conditionals, the result minimizes the squared error of the
-    log-probabilities. The residual then shows the discrepancy.
+    If no joint distribution has these conditionals, the result minimizes the squared error of the log-probabilities.
 
     Args:
-        log_probs: Conditional log-probabilities (V, ..., V, N) with one axis of V values per site, then one
-            entry per site. Entry (x, i) is log p(x_i | other sites) in the sequence x.
+        log_probs: Conditional log-probabilities (V, ..., V, N). The first N axes select a sequence x of N tokens. The
+            last axis selects the position i in log p(x_i | other tokens).
 
     Returns:
-        Joint distribution and its residual.
+        Joint distribution, and the largest remaining difference.
 
     Raises:
         InputError: If the shape is wrong, conditionals are not normalized, or a probability is zero.

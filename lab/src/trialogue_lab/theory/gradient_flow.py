@@ -1,10 +1,10 @@
-"""Gradient flow of two factored layers, which explains why the first layer starts to learn after the last.
+"""Gradient flow of a two-layer model, which explains why the first layer learns after the last.
 
-The model is the one-dimensional model of the document on the distributional simplicity bias (equations 7 to
-13, appendix B). Tokens x_0, x_1, ..., x_L are numbers. The model predicts x_0 from the other tokens x by
-sum_j a_j (x_j + lambda_j^2) with lambda = B x, and minimizes half the mean squared error. The last layer has
-the weights a (L,) (A2_0 in the document). The first layer has the weights B (L, L) (A1). All tensors are
-float64.
+Gradient flow is gradient descent with infinitely small steps, a differential equation for the weights. The model is
+one-dimensional (document on the distributional simplicity bias, equations 7 to 13 and appendix B). Tokens x_0, x_1,
+..., x_L are numbers. The model predicts x_0 from the other tokens x by sum_j a_j (x_j + lambda_j^2) with lambda = B x,
+and minimizes half the mean squared error. The weights are a (L,) of the last layer (A2_0 in the document) and B (L, L)
+of the first layer (A1). All tensors are float64.
 """
 
 from __future__ import annotations
@@ -36,9 +36,10 @@ class Weights(NamedTuple):
 
 
 class SampleFlow:
-    """Gradient flow of the mean squared error over samples (equations 8 and 9).
+    """Time derivatives of the weights for the mean squared error over samples (equations 8 and 9).
 
-    The model predicts x_0 by sum_j a_j (x_j + lambda_j^2) with lambda = B x of the other tokens x.
+    The model predicts x_0 by sum_j a_j (x_j + lambda_j^2) with lambda = B x of the other tokens x. The weights are a
+    (L,) of the last and B (L, L) of the first layer.
 
     Args:
         target: Samples of x_0, shape (n,).
@@ -61,8 +62,8 @@ class SampleFlow:
     def __call__(self, weights: Weights) -> Weights:
         """Return the time derivatives of the weights.
 
-        With residual r and lambda = B x, they are d a_j = mean(r (x_j + lambda_j^2)) and d B_kl = mean(2 r
-        a_k lambda_k x_l).
+        With the prediction error r, they are d a_j = mean(r (x_j + lambda_j^2)) and d B_kl = mean(2 r a_k lambda_k
+        x_l).
 
         Args:
             weights: Weights a and B of the two layers.
@@ -79,9 +80,8 @@ class SampleFlow:
     def stability_matrix(self, last: Tensor) -> Tensor:
         """Return the matrix M that determines whether a small first layer grows.
 
-        It is M_lm = mean(r x_l x_m) with the residual r at B = 0. Row k of a small B has the time derivative
-        2 a_k M B_k. This corrects equation 13, which lacks the factor 2 and treats diagonal matrices as
-        invariant.
+        Row k of a small B has the time derivative 2 a_k M B_k with M_lm = mean(r x_l x_m), where r is the prediction
+        error at B = 0. This corrects equation 13, which lacks the factor 2 and treats diagonal matrices as invariant.
 
         Args:
             last: Weights a (L,) of the last layer.
@@ -94,9 +94,10 @@ class SampleFlow:
 
 
 class GaussianFlow:
-    """Gradient flow of the expected squared error for centered Gaussian tokens (equations 10 and 11).
+    """Time derivatives of the weights for centered Gaussian tokens and infinitely many samples (equations 10 and 11).
 
-    The model predicts x_0 by sum_j a_j (x_j + lambda_j^2) with lambda = B x of the other tokens x.
+    The model predicts x_0 by sum_j a_j (x_j + lambda_j^2) with lambda = B x of the other tokens x. The weights are a
+    (L,) of the last and B (L, L) of the first layer.
 
     Args:
         covariance: Covariance of x_0, ..., x_L, shape (L + 1, L + 1), symmetric and positive definite.
@@ -139,7 +140,7 @@ class GaussianFlow:
         )
 
     def two_body_solution(self, start: Tensor, time: float) -> Tensor:
-        """Return the weights of the last layer at a given time while the first layer is zero (equation 12).
+        """Return the last layer's weights at a given time if the first layer is zero (equation 12).
 
         Args:
             start: Initial weights a(0), shape (L,).
@@ -175,11 +176,11 @@ class GaussianFlow:
         return float(linear + self.excess(weights)) / 2
 
     def excess(self, weights: Weights) -> Tensor:
-        """Return the contribution of the first layer to the expected squared error.
+        """Return the part of the expected squared error that the first layer adds.
 
-        It is E[(sum_j a_j lambda_j^2)^2] = sum_jk a_j a_k (G_jj G_kk + 2 G_jk^2) with G = B C B^T, so it is
-        never negative. It has degree 4 in B, so B = 0 is the only stable point with any weight decay.
-        Appendix B prints C where B C B^T is meant, and its entrywise argument is not valid.
+        It is E[(sum_j a_j lambda_j^2)^2] = sum_jk a_j a_k (G_jj G_kk + 2 G_jk^2) >= 0 with G = B C B^T and the
+        covariance C of the tokens x_1, ..., x_L. It has degree 4 in B, so B = 0 is the only stable point with any
+        weight decay. Appendix B prints C where B C B^T is meant, and its entrywise argument is not valid.
 
         Args:
             weights: Weights a and B of the two layers.
@@ -200,10 +201,10 @@ def integrate(
     decay: NonNegative = 0.0,
     tolerance: float = 1e-10,
 ) -> list[Weights]:
-    """Integrate a gradient flow with a Runge-Kutta method of order 8.
+    """Return the weights at given times, by a Runge-Kutta method of order 8.
 
     Args:
-        flow: Flow that returns the time derivative of the weights.
+        flow: Function that returns the time derivative of the weights.
         start: Initial weights.
         times: Increasing times from 0 on.
         decay: Weight decay. `decay` times the weights is subtracted from the time derivative.
@@ -249,10 +250,9 @@ def integrate(
 
 
 def growth_rate(last: Tensor, stability: Tensor) -> float:
-    """Return the exponential growth rate of a first layer close to zero.
+    """Return the exponential rate at which a first layer close to zero grows.
 
-    The rate is 2 max_k of the largest eigenvalue of a_k M. If it is positive, the first layer grows and B = 0
-    is unstable.
+    The rate is 2 max_k of the largest eigenvalue of a_k M. If it is positive, the zero first layer is unstable.
 
     Args:
         last: Weights a of the last layer, shape (L,).
@@ -265,8 +265,8 @@ def growth_rate(last: Tensor, stability: Tensor) -> float:
 def printed_stability(last: Tensor, stability: Tensor) -> Tensor:
     """Return the stability matrix of equation 13 as printed, G_lk = a_k M_lk.
 
-    The document states that B = 0 is stable only if G is negative definite. `growth_rate` has the correct
-    criterion.
+    The document states that a zero first layer is stable only if G is negative definite. The correct criterion is in
+    `growth_rate`.
 
     Args:
         last: Weights a of the last layer, shape (L,).

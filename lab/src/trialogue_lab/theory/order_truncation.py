@@ -1,8 +1,8 @@
-"""Maximum-entropy approximation of a distribution by interactions of at most k sites.
+"""Approximation of a distribution without interactions of more than k tokens.
 
-Among the distributions that share the k-site marginals of p, the maximum-entropy distribution is the only one
-whose log-probability is a sum of functions of k sites each. It is the projection of p on distributions with
-k-body interactions. Iterative proportional fitting computes it (Deming and Stephan 1940).
+Among the distributions with the same marginals of any k positions as p, the maximum-entropy distribution is the only
+one whose log-probability is a sum of functions of k tokens each. Iterative proportional fitting computes it (Deming and
+Stephan 1940).
 """
 
 import math
@@ -25,21 +25,21 @@ _ROUNDS = 100_000
 def truncate_orders(
     probabilities: Annotated[Tensor, Reals("V*")], order: Count, tolerance: Positive = 1e-11
 ) -> Tensor:
-    """Return the maximum-entropy distribution with the same k-site marginals as a given distribution.
+    """Return the maximum-entropy distribution with the same marginals of any k positions.
 
-    Its log-probability is a sum of functions of k sites each, so higher-order interactions are removed.
+    Its log-probability is a sum of functions of k tokens each, so interactions of more tokens are removed.
 
     Args:
-        probabilities: Positive probabilities (V, ..., V) with one axis for each of N sites.
-        order: Number k of sites in a marginal, at most N.
+        probabilities: Positive probabilities (V, ..., V) with one axis for each of N positions.
+        order: Number k of positions in a marginal, at most N.
         tolerance: Largest error of a marginal at which the iteration stops.
 
     Returns:
         Probabilities (V, ..., V) float64.
 
     Raises:
-        InputError: If `order` exceeds N, the probabilities are not positive or do not sum to one, or the
-            iteration does not reach `tolerance`.
+        InputError: If `order` exceeds N, the probabilities are not positive or do not sum to one, or the iteration does
+            not reach `tolerance`.
     """
     table = probabilities.double()
     if order > table.ndim:

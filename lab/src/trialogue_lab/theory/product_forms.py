@@ -1,8 +1,8 @@
-"""Smallest losses of conditional distributions in product form, for each interaction order.
+"""Smallest losses of models whose logits are sums of products over k tokens ("product form").
 
-They are the dashed lines in Figure 2 of the document on the distributional simplicity bias, at which the loss
-of a network stays for a while during training. The product form has the tensors of equations 1 and 4. The
-loss is computed over the whole distribution, without sampling.
+They are the dashed lines in Figure 2 of the document on the distributional simplicity bias, at which the loss of a
+network stays for a while during training. The model is `ProductForm` (equations 1 and 4). The loss is computed over the
+whole distribution, without sampling.
 """
 
 import torch
@@ -18,14 +18,13 @@ _SETTLED = 1e-6
 
 @validated
 def product_form_bound(population: MaskedPopulation, order: int, starts: Count = 8, seed: int = 0) -> float:
-    """Return the smallest loss that product-form conditionals with interactions of a given order reach.
+    """Return the smallest loss that a `ProductForm` model with interactions of k tokens reaches.
 
-    The conditionals are those of `ProductForm`. The loss is not convex, so L-BFGS minimizes it from several
-    random starts, and the function returns the smallest result.
+    The loss is not convex, so L-BFGS minimizes it from several random starts, and the smallest result is returned.
 
     Args:
         population: Distribution and masking that define the loss.
-        order: Number of sites in an interaction.
+        order: Number k of tokens in an interaction.
         starts: Number of random starts.
         seed: Seed of the starts.
 

@@ -1,8 +1,8 @@
-"""Pruning of random networks to given networks with subset sums (thesis, section 2.2.4).
+"""Pruning of random networks so that they compute a given function (thesis, section 2.2.4).
 
-Pruning sets weights to zero and changes no other weight. Each weight of the target is approximated by a sum
-over a subset of products of random weights. A meet-in-the-middle search finds the best subset, because
-integer programs stop at tolerances of 1e-6 and more.
+Pruning sets weights to zero and changes no other weight. Each weight of the given network is approximated by the sum of
+a subset of products of random weights. A meet-in-the-middle search finds the best subset, because integer programs stop
+at tolerances of 1e-6 and more.
 """
 
 from typing import Annotated, NamedTuple
@@ -23,7 +23,7 @@ Weights = Annotated[Tensor, Reals("rows columns", least=-1, most=1)]
 Numbers = Annotated[Tensor, Reals("numbers", empty=True)]
 """A vector of finite numbers, which may be empty."""
 MOST_NUMBERS = 36
-"""Largest set whose subsets are searched: 2^18 sums are sorted for each half."""
+"""Largest set whose subsets are searched. Each half has 2^18 subset sums, which are sorted."""
 
 
 @validated
@@ -141,7 +141,7 @@ def prune_linear(target: Weights, width: int, seed: Natural = 0, name: str = "")
 
 @validated
 def prune_pair(target: Weights, first: Matrix, second: Matrix, most: Count = MOST_NUMBERS) -> PrunedLinear:
-    """Prune two given weight matrices to the linear map x -> W x, as `prune_linear` does with random ones.
+    """Prune two given weight matrices to the linear map x -> W x (see `prune_linear`).
 
     Args:
         target: Matrix W (m', m) with entries from -1 to 1.
@@ -197,7 +197,7 @@ def prune_scores(target: Weights, width: int, seed: Natural = 0) -> PrunedScores
 def prune_keys_and_queries(
     target: Weights, key: Matrix, query: Matrix, most: Count = MOST_NUMBERS
 ) -> PrunedScores:
-    """Prune given key and query weights to the attention scores x^T W y, as `prune_scores` does with random ones.
+    """Prune given key and query weights to attention scores x^T W y (see `prune_scores`).
 
     Args:
         target: Matrix W (rows, columns) with entries from -1 to 1.

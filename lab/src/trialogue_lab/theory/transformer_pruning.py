@@ -94,7 +94,7 @@ def random_transformer(layers: int, size: LargeSize, mlp_layers: int, seed: int,
 
 
 def random_target(layers: int, size: LargeSize, seed: int, name: str = "") -> Weights:
-    """Return random weights of a target transformer of Theorem 2.2.3.
+    """Return random weights of a small transformer, the target of Theorem 2.2.3.
 
     Each feedforward network has two layers, and each matrix is scaled to spectral norm 1.
 
@@ -228,7 +228,7 @@ def _diagonal(value: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
 def _linear_layer(layer: LayerWeights, wanted: Tensor, inputs: Tensor, outputs: Tensor) -> LayerWeights:
     """Return a layer without attention that maps coordinates `inputs` by the matrix `wanted` to `outputs`.
 
-    Lemma 2.2.20: W x = [W, -W] ReLU([I; -I] x).
+    By Lemma 2.2.20, W x = [W, -W] ReLU([I; -I] x).
     """
     identity = torch.eye(len(inputs)).double()
     both = torch.cat((identity, -identity)), torch.cat((wanted, -wanted), 1)
@@ -237,7 +237,7 @@ def _linear_layer(layer: LayerWeights, wanted: Tensor, inputs: Tensor, outputs: 
 
 
 def _attending_layer(layer: LayerWeights, target: LayerWeights, outputs: Tensor) -> LayerWeights:
-    """Return a layer that applies `target` to the output of a carrier and writes the result to `outputs`."""
+    """Return a layer that applies `target` to a carrier's output and writes to `outputs`."""
     rows, columns, diagonal = _diagonal(layer.value, len(outputs))
     value, key, query = (torch.zeros_like(each) for each in layer[:3])
     value[rows, columns] = diagonal

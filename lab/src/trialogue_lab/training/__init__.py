@@ -1,1 +1,1 @@
-"""Objectives, observers and data sources of training that only studies use."""
+"""Losses, training batches and recorders of weights that only studies use."""

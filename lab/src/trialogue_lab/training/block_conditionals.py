@@ -1,8 +1,8 @@
-"""Conditional distributions of blocks of an Ising model given the other spins: loss and derivatives over samples.
+"""Loss of an Ising model (spins ±1) in predicting masked spins, with derivatives by its parameters.
 
-A context is a mask K with the spins outside it. Samples with the same mask and spins are counted once, and so are equal
-contexts. The cost therefore depends on the number of distinct contexts, which is small for small models. Completions of
-a context are indexed as in `trialogue_lab.training.block_moments`.
+A context is a set K of masked spins together with the values of all others. The completions of a context are the values
+of its masked spins. Equal samples and equal contexts are counted once, so the cost depends on the number of distinct
+contexts, which is small for small models. Completions are indexed as in `trialogue_lab.training.block_moments`.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ _COMPLETIONS_AT_ONCE = 2**20
 
 
 class _Contexts(NamedTuple):
-    """Contexts whose masks have k sites each, and the distinct pairs (K, x) that belong to them."""
+    """Contexts with k masked spins each, and the distinct samples that belong to them."""
 
     sites: Indices  # (c, k), masked sites in ascending order
     outside: Floats  # (c, N), spins outside the mask, zero within
@@ -33,13 +33,14 @@ class _Contexts(NamedTuple):
 
 
 class BlockConditionals:
-    """The mean of -log p(x_K | x_-K, K) over samples, as a function of the parameters of an Ising model.
+    """Mean negative log-likelihood of masked spins over samples, as a function of the Ising parameters.
 
-    The parameters are the pairs i < j in lexicographic order, followed by the fields.
+    The parameters are the couplings of pairs i < j in lexicographic order, followed by the fields. The loss of a sample
+    x with masked spins K is -log p(x_K | other spins).
 
     Args:
         up: Whether each spin is +1 (n, N).
-        masks: Whether each site is masked (n, N).
+        masks: Whether each spin is masked (n, N).
 
     Raises:
         InputError: If there are too many completions to enumerate.
@@ -90,7 +91,7 @@ class BlockConditionals:
         return value, gradient
 
     def curvature(self, parameters: Floats) -> tuple[Floats, Floats]:
-        """Return the Hessian of the mean loss and the mean outer product of the samples' gradients, both (d, d)."""
+        """Return the Hessian of the mean loss and the mean outer product of gradients, both (d, d)."""
         hessian = np.zeros((self.parameters, self.parameters))
         scores = np.zeros_like(hessian)
         for group, _, distribution in self._solve(parameters):
@@ -117,14 +118,14 @@ class BlockConditionals:
         return hessian, scores
 
     def _solve(self, parameters: Floats) -> Iterator[tuple[_Contexts, Floats, Floats]]:
-        """Yield each group with its log partition functions (c,) and its conditional distributions (c, 2^k)."""
+        """Yield each group of contexts with its log normalizers (c,) and conditional distributions (c, 2^k)."""
         for group in self._groups:
             energies = self._energies(group, parameters)
             log_z = logsumexp(energies, 1)
             yield group, log_z, np.exp(energies - log_z[:, None])
 
     def _energies(self, group: _Contexts, parameters: Floats) -> Floats:
-        """Return the energies (c, 2^k) of the completions, from the parameters that touch the mask."""
+        """Return the energies (c, 2^k) of the completions, from the parameters that involve masked spins."""
         coupling = np.zeros((self.sites, self.sites))
         coupling[self.first, self.second] = parameters[: len(self.first)]
         coupling += coupling.T
@@ -137,7 +138,7 @@ class BlockConditionals:
         return hadamard_transform(coefficients)
 
     def _total(self, group: _Contexts, weights: Floats) -> Floats:
-        """Return the sum (d,) over completions of `weights` (c, 2^k) times the statistics that touch the mask."""
+        """Return the gradient (d,) of the completions' log-weights, summed with `weights` (c, 2^k)."""
         sites = group.sites
         single, pair, first, second = small_subsets(sites.shape[1])
         moments = hadamard_transform(weights)
@@ -150,9 +151,9 @@ class BlockConditionals:
         return np.concatenate((pairs[self.first, self.second], within.sum(0)))
 
     def _touched_parameters(self, sites: Indices, others: Indices) -> tuple[NDArray[np.intp], ...]:
-        """Return the grid of the parameters that touch the block `sites` (k,).
+        """Return the indices of the parameters that involve the masked spins `sites` (k,).
 
-        The order is: each field of the block with its couplings to `others` (N - k,), then the pairs within the block.
+        The order is: each masked spin's field with its couplings to `others` (N - k,), then the pairs of masked spins.
         """
         _, _, first, second = small_subsets(len(sites))
         fields = np.column_stack((len(self.first) + sites, self._pair_index[sites[:, None], others]))
@@ -161,14 +162,14 @@ class BlockConditionals:
 
 
 def _spread(local: Floats, weights: Floats, outside: Floats, k: int) -> Floats:
-    """Return the weighted sum of the covariances of all statistics that touch a block.
+    """Return the weighted sum of the covariances of all products of spins that involve masked spins.
 
     Args:
-        local: Covariances (c, q, q) of the block's spins and pairs.
+        local: Covariances (c, q, q) of the masked spins and their pairs.
         weights: Weights of the contexts (c,).
-        outside: Spins outside the block (c, N - k). The statistics of a spin of the block are the spin itself, for its
-            field, and its product with each of these spins.
-        k: Number of sites of the block.
+        outside: Spins that are not masked (c, N - k). Each masked spin appears alone, for its field, and multiplied by
+            each of these.
+        k: Number of masked spins.
     """
     factors = np.column_stack((np.ones(len(outside)), outside))
     weighted = local * weights[:, None, None]
@@ -184,9 +185,9 @@ def _gradients(residual: Floats, outside: Floats, k: int) -> Floats:
     """Return the gradients of samples in the order of `_touched_parameters`.
 
     Args:
-        residual: Spins and pairs of the block minus their conditional means (p, k + k(k-1)/2).
-        outside: Spins outside the block (p, N - k).
-        k: Number of sites of the block.
+        residual: Masked spins and their pairs, minus their conditional means (p, k + k(k-1)/2).
+        outside: Spins that are not masked (p, N - k).
+        k: Number of masked spins.
     """
     factors = np.column_stack((np.ones(len(outside)), outside))
     spins = residual[:, :k, None] * factors[:, None]
@@ -194,7 +195,7 @@ def _gradients(residual: Floats, outside: Floats, k: int) -> Floats:
 
 
 def _distinct_rows(*columns: Bools) -> tuple[Indices, Indices]:
-    """Return the places of the distinct rows of the concatenated `columns` (n, m), and the inverse index (n,)."""
+    """Return indices of the distinct rows of the joined `columns` (n, m), and the inverse (n,)."""
     packed = np.packbits(np.concatenate(columns, 1), axis=1)
     keys = packed.view(f"V{packed.shape[1]}")[:, 0]
     _, places, inverse = np.unique(keys, return_index=True, return_inverse=True)
@@ -202,7 +203,7 @@ def _distinct_rows(*columns: Bools) -> tuple[Indices, Indices]:
 
 
 def _check_completions(sizes: Indices) -> None:
-    """Raise `InputError` if blocks of the given `sizes` (c,) have too many completions to enumerate."""
+    """Raise `InputError` if `sizes` (c,) masked spins have too many values to enumerate."""
     # Python integers, because 2^k of a large block overflows a NumPy integer.
     completions = sum(int(count) << size for size, count in enumerate(np.bincount(sizes)))
     if completions > _MAX_COMPLETIONS:

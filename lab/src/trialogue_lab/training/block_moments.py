@@ -1,8 +1,8 @@
-"""Moments of the distributions of a block of k spins, by Hadamard transforms.
+"""Means and covariances of products of k spins, by Hadamard transforms.
 
-The 2^k completions of a context are indexed by bits, and a bit is set if the spin is -1. The products of the spins in a
-subset are then a row of the Hadamard matrix. Energies are the transform of the parameters, and moments of any order are
-the transform of the probabilities.
+The 2^k values of k spins are indexed by bits, and a bit is set if the spin is -1. The product of the spins in a subset
+is then a row of the Hadamard matrix. Energies are the transform of the parameters, and moments of any order are the
+transform of the probabilities.
 """
 
 from functools import cache
@@ -30,13 +30,13 @@ def hadamard_transform(values: Floats) -> Floats:
 
 
 def _split(k: int) -> list[int]:
-    """Return the fewest nearly equal numbers, of at most `_BITS_AT_ONCE`, whose sum is k."""
+    """Split k into the fewest nearly equal numbers of at most `_BITS_AT_ONCE`."""
     parts = max(1, -(-k // _BITS_AT_ONCE))
     return [k // parts + (part < k % parts) for part in range(parts)]
 
 
 class Subsets(NamedTuple):
-    """Indices of the subsets of one and of two of k sites among the 2^k bit patterns."""
+    """Subsets of one and of two of k spins, as bit patterns from 0 to 2^k - 1."""
 
     single: Indices  # (k,)
     pair: Indices  # (k(k-1)/2,), for the sites first < second in lexicographic order
@@ -46,7 +46,7 @@ class Subsets(NamedTuple):
 
 @cache
 def small_subsets(k: int) -> Subsets:
-    """Return the subsets of one and of two of k sites."""
+    """Return the subsets of one and of two of k spins."""
     first, second = np.triu_indices(k, 1)
     single = 1 << np.arange(k)
     return Subsets(single, single[first] | single[second], first, second)

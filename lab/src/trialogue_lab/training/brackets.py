@@ -1,4 +1,4 @@
-"""Training on brackets: batches of Dyck strings, the loss on closing brackets, and a contrastive regularizer."""
+"""Training on balanced brackets (Dyck strings): batches, losses and a contrastive regularizer."""
 
 from typing import Literal
 
@@ -31,24 +31,24 @@ def bracket_batches(
     strings: Strings = "words",
     contrast: Contrast = "none",
 ) -> tuple[Tensor, ...]:
-    """Return the batch of Dyck strings for a training step.
+    """Return the batch of balanced bracket strings (Dyck strings) for a training step.
 
     Args:
         step: Training step. Each step has its own random numbers.
         seed: Seed of the batches.
         batch_size: Number of strings.
         types: Number of bracket types, which are equally likely.
-        depth: Largest depth.
+        depth: Largest number of open brackets.
         longest: Largest length.
-        strings: "words" for complete strings of any length up to `longest`, with q = 1/2. "prefixes" for prefixes of
-            exactly that length.
-        contrast: Kind of the balanced string to prepend to each string. "nested": 1 to `depth` nested pairs of random
-            types, the same number for the whole batch (equation 2.58). "released": the strings of the authors' code,
-            with `depth` nested pairs of one type, then as many of another type, and one more pair at a random place in
-            them. "none" for no such string.
+        strings: "words" for complete strings of any length up to `longest`, in which brackets open with probability
+            1/2. "prefixes" for prefixes of exactly that length.
+        contrast: Kind of the balanced string that the contrastive loss prepends to each string. "nested": 1 to `depth`
+            nested pairs of random types, the same number for the whole batch (equation 2.58). "released": the strings
+            of the authors' code, with `depth` nested pairs of one type, then as many of another type, and one more pair
+            at a random place in them. "none" for no such string.
 
     Returns:
-        Tokens (batch_size, longest) and lengths (batch_size,). With a `contrast`, also balanced strings
+        Tokens (batch_size, longest) and lengths (batch_size,). With a `contrast`, also the strings to prepend
         (batch_size, width).
     """
     distribution = (1 / types,) * types
@@ -79,7 +79,7 @@ def bracket_batches(
 
 
 def bracket_training(steps: int, learning_rate: float, seed: int) -> TrainingConfig:
-    """Return the training settings of bracket networks: AdamW without weight decay, on batches of 100 strings."""
+    """Return the training settings of bracket networks: AdamW without weight decay, 100 strings per batch."""
     return TrainingConfig(
         steps=steps,
         batch_size=100,
@@ -96,7 +96,7 @@ def closing_loss(model: DyckTransformer, tokens: Tensor, lengths: Tensor, decay:
 
     Args:
         model: The network.
-        tokens: Dyck strings (n, width).
+        tokens: Bracket strings (n, width).
         lengths: Lengths of the strings (n,). Later tokens are ignored.
         decay: Weight of the penalty |theta|^2 / 2 over all parameters (default: 0).
     """
@@ -109,14 +109,14 @@ def closing_loss(model: DyckTransformer, tokens: Tensor, lengths: Tensor, decay:
 def contrastive_loss(
     model: DyckTransformer, tokens: Tensor, lengths: Tensor, prefixes: Tensor, weight: float = 0.3
 ) -> Tensor:
-    """Return `closing_loss` plus a penalty on the change of the logits if a balanced string is prepended.
+    """Return `closing_loss` plus a penalty on how much a prepended balanced string changes the logits.
 
     This is equation 2.58 with a mean over positions and tokens instead of the sum, so that the weight does not depend
     on the lengths.
 
     Args:
         model: The network.
-        tokens: Dyck strings (n, width).
+        tokens: Bracket strings (n, width).
         lengths: Lengths of the strings (n,).
         prefixes: Balanced strings to prepend (n, p).
         weight: Weight of the mean squared change of the logits (default: 0.3).
@@ -130,9 +130,12 @@ def contrastive_loss(
 
 
 def copying_loss(model: DyckTransformer, tokens: Tensor, lengths: Tensor) -> Tensor:
-    """Return the mean cross-entropy, in nats, of predicting each token of `tokens` (n, width) at its own position.
+    """Return the mean cross-entropy of predicting each token at its own position, in nats.
 
-    Only the first `lengths` (n,) tokens of each string count.
+    Args:
+        model: The network.
+        tokens: Token ids (n, width).
+        lengths: Lengths of the strings (n,). Later tokens do not count.
     """
     return _cross_entropy(model(tokens, lengths)[:, 1:], tokens, _within(tokens, lengths))
 

@@ -1,7 +1,9 @@
-"""Batches of documents as word counts, for networks without positions, and their losses.
+"""Batches of documents as word counts, for networks that ignore word order, and their losses.
 
-batches = CountedDocuments(documents.tokens, model.vocab_size, BertMasking(), batch_size=40)
-train(TopicTransformer(config), batches, TrainingConfig(steps=1000, batch_size=40), loss=document_loss)
+For example:
+
+    batches = CountedDocuments(documents.tokens, model.vocab_size, BertMasking(), batch_size=40)
+    train(TopicTransformer(config), batches, TrainingConfig(steps=1000, batch_size=40), loss=document_loss)
 """
 
 from dataclasses import dataclass
@@ -22,14 +24,16 @@ Loss = Literal["cross-entropy", "squared"]
 
 
 class DocumentBatch(NamedTuple):
-    """A batch of documents for a network without positions. Token 0 is [MASK], and token i is the word i - 1.
+    """Word counts of documents, and the masked words to predict.
+
+    Token 0 is [MASK], and token i is word i - 1.
 
     Attributes:
         counts: Number of occurrences of each token in the input (b, V + 1), float32.
-        queries: Input tokens at the positions to predict (b, Q), int64. The first query is [MASK], for all positions
-            that show it. The others are one query for each other position, padded with zeros.
-        asked: Share of the document's masked positions that have a given query and target (b, Q, V + 1), float32. Zero
-            for a document without masked positions.
+        queries: Input tokens at the positions to predict (b, Q), int64. The first is [MASK], for all positions that
+            show it. The others are one for each other position to predict, padded with zeros.
+        asked: Share of the document's masked positions that have a given query and correct word (b, Q, V + 1), float32.
+            Zero for a document without masked positions.
     """
 
     counts: Tensor
@@ -40,17 +44,19 @@ class DocumentBatch(NamedTuple):
 @validated
 @dataclass(frozen=True, eq=False)
 class CountedDocuments:
-    """Batches of documents for `train`, sampled with replacement. A batch is a function of the step and the seed.
+    """Batches of documents for `train`, sampled with replacement, as word counts.
+
+    A batch is a function of the step and the seed.
 
     Args:
         tokens: Documents (n, N) of words below `vocab_size`, padded with -1.
         vocab_size: Number of words V.
-        masking: Masking of BERT.
+        masking: Probabilities of masking as in BERT.
         batch_size: Number of documents per batch.
         seed: Seed of the documents and masks (default: 0).
         once: Whether each document has the same mask in every step. Otherwise, masks are sampled in every step
             (default).
-        read_masked: Whether masked positions are attended to (default: True). The authors' code leaves them out.
+        read_masked: Whether masked positions are part of the input (default: True). The authors' code leaves them out.
 
     Raises:
         InputError: If `tokens` are not documents, or if nothing is masked.
@@ -118,13 +124,13 @@ def document_loss(
     kind: Loss = "cross-entropy",
     penalty: NonNegative = 0.0,
 ) -> Tensor:
-    """Return the mean loss of a masked position, averaged over documents, with an L2 penalty (equation 2.1).
+    """Return the mean loss per masked position, averaged over documents, with an L2 penalty (equation 2.1).
 
     Args:
         model: The network.
-        counts: See `DocumentBatch`.
-        queries: See `DocumentBatch`.
-        asked: See `DocumentBatch`.
+        counts: Word counts (b, V + 1), as in `DocumentBatch`.
+        queries: Input tokens at the positions to predict (b, Q), as in `DocumentBatch`.
+        asked: Weights of the correct words (b, Q, V + 1), as in `DocumentBatch`.
         kind: "cross-entropy" in nats (equation 2.4), or "squared" for the squared distance to the one-hot word, summed
             over all V + 1 entries (equation 2.3).
         penalty: Weight of |theta|^2 over the trained matrices (equation 2.2, default: 0).

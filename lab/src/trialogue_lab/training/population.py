@@ -1,7 +1,9 @@
-"""Training on a full distribution instead of samples: all sequences with one masked site, by their probabilities.
+"""Training on a full distribution instead of samples: all sequences with one masked token.
 
-population = MaskedPopulation(model.probabilities().view([model.vocab_size] * model.sites))
-train(network, population, TrainingConfig(steps=500, batch_size=len(population)), loss=population_loss)
+For example:
+
+    population = MaskedPopulation(model.probabilities().view([model.vocab_size] * model.sites))
+    train(network, population, TrainingConfig(steps=500, batch_size=len(population)), loss=population_loss)
 """
 
 import torch
@@ -15,15 +17,18 @@ from trialogue.probabilities import checked_distribution
 
 
 class MaskedPopulation:
-    """All sequences with one masked site, as the constant batch of `train`.
+    """All sequences of N tokens with one of them masked, as the constant batch of `train`.
+
+    Training on it minimizes the exact expected loss, without sampling.
 
     Args:
         probabilities: Probabilities of all sequences (V, ..., V), with N axes.
 
     Attributes:
-        inputs: All N V^(N - 1) sequences with one masked site (n, N), int64.
-        sites: The masked site of each sequence (n,).
-        joint: Probability of the other tokens and the masked token, divided by N (n, V), float64. The sum is one.
+        inputs: All N V^(N - 1) sequences with one masked position (n, N), int64.
+        sites: The masked position of each sequence (n,).
+        joint: Probability of the other tokens together with each value of the masked token, divided by N (n, V),
+            float64. The sum is one.
 
     Raises:
         InputError: If `probabilities` has another shape or is not a distribution.
@@ -47,25 +52,25 @@ class MaskedPopulation:
         return len(self.inputs)
 
     def __call__(self, step: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the inputs, the sites and the joint probabilities, the same in every step."""
+        """Return `inputs`, `sites` and `joint`, the same in every step."""
         del step
         return self.inputs, self.sites, self.joint
 
     @property
     def entropy(self) -> float:
-        """Mean conditional entropy of a token given all others, in nats, which is the minimum of the loss."""
+        """Mean entropy of a token given all others, in nats. No model has a smaller loss."""
         conditionals = self.joint / self.joint.sum(1, keepdim=True)
         return -float(torch.xlogy(self.joint, conditionals).nansum())
 
 
 def population_loss(model: MaskReader, inputs: Tensor, sites: Tensor, joint: Tensor) -> Tensor:
-    """Return the exact cross-entropy of single masked tokens, averaged over sites, in nats.
+    """Return the exact cross-entropy of single masked tokens, averaged over positions, in nats.
 
     Args:
         model: The network.
-        inputs: See `MaskedPopulation`.
-        sites: See `MaskedPopulation`.
-        joint: See `MaskedPopulation`.
+        inputs: Sequences with one masked position (n, N), as in `MaskedPopulation`.
+        sites: The masked positions (n,).
+        joint: Joint probabilities (n, V), as in `MaskedPopulation`.
     """
     logits = model.masked_logits(inputs, torch.arange(len(inputs), device=inputs.device), sites)
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))

@@ -1,8 +1,8 @@
-"""Fitting an Ising model by pseudolikelihood, with masks of blocks of k sites or with given masks.
+"""Fitting an Ising model by predicting masked spins (pseudolikelihood).
 
-In Definitions 4.1.1 and 4.1.2 of the thesis, every sample x has one mask K, and the estimate minimizes the mean of
--log p(x_K | x_-K, K) over the samples. With masks of all N sites, it is the maximum likelihood estimate. The loss is
-convex (Proposition 4.3.6).
+In Definitions 4.1.1 and 4.1.2 of the thesis, every sample x has one set K of masked spins. The estimate minimizes the
+mean of -log p(x_K | other spins) over the samples. If all spins are masked, it is the maximum likelihood estimate. The
+loss is convex (Proposition 4.3.6).
 """
 
 from dataclasses import dataclass
@@ -29,15 +29,15 @@ _NEWTON_STEPS = 20
 
 @dataclass(frozen=True, eq=False)
 class PseudolikelihoodFit:
-    """Result of a pseudolikelihood fit.
+    """Ising model fitted by predicting masked spins, with the accuracy of its parameters.
 
     Attributes:
         model: The estimated model.
-        loss: Mean of -log p(x_K | x_-K, K) at the estimate, in nats per sample.
+        loss: Mean of -log p(x_K | other spins) over samples x with masked spins K, in nats.
         gradient_norm: Euclidean norm of the gradient at the estimate.
-        covariance: Estimated covariance (d, d) of the parameters, float64. The parameters are the pairs i < j in
-            lexicographic order, followed by the fields. The estimate is H^-1 Cov(gradient) H^-1 / n (Lemma 4.1.1). It
-            is valid even if the samples do not come from an Ising model.
+        covariance: Estimated covariance (d, d) of the parameters, float64. The parameters are the couplings of pairs i
+            < j in lexicographic order, followed by the fields. The estimate is H^-1 Cov(gradient) H^-1 / n with the
+            Hessian H (Lemma 4.1.1). It is valid even if the samples do not come from an Ising model.
     """
 
     model: Ising
@@ -60,20 +60,20 @@ def fit_pseudolikelihood(
     seed: Natural = 0,
     tolerance: Positive = 1e-8,
 ) -> PseudolikelihoodFit:
-    """Fit an Ising model by pseudolikelihood, with one mask per sample.
+    """Fit an Ising model by predicting masked spins, with one mask per sample.
 
     Args:
         samples: Samples (n, N) of the tokens 0 (spin -1) and 1 (spin +1).
-        block_size: Number of masked sites, chosen uniformly for each sample. Give either this or `masks`.
-        masks: Whether each site is masked (n, N), bool. Every sample needs a masked site, and every site a sample in
-            which it is masked.
+        block_size: Number of masked spins, chosen uniformly for each sample. Give either this or `masks`.
+        masks: Whether each spin is masked (n, N), bool. Every sample needs a masked spin, and every spin must be masked
+            in some sample.
         seed: Seed of the random masks (default: 0).
         tolerance: Largest norm of the gradient at the estimate (default: 1e-8).
 
     Raises:
-        InputError: If there are too many completions of the masks to enumerate, or if `tolerance` is smaller than
-            rounding errors. Also if no finite estimate exists, because the samples are separable (the loss decreases
-            forever in some direction) or do not determine a parameter.
+        InputError: If the masked spins have too many values to enumerate, or if `tolerance` is smaller than rounding
+            errors. Also if no finite estimate exists, because the samples are separable (the loss decreases forever in
+            some direction) or do not determine a parameter.
     """
     if samples.shape[1] > _MAX_SITES:
         raise InputError("samples", tuple(samples.shape), f"use at most {_MAX_SITES} spins")
@@ -132,9 +132,8 @@ def _minimize(
 def _has_minimum(conditionals: BlockConditionals, decrement: float, curvature: float) -> bool:
     """Return whether the Newton decrement at a point proves that the loss has a unique minimizer.
 
-    The third derivative along u is at most R |u| times the second derivative, where R bounds the distance of a block's
-    statistics from their mean. A Newton decrement of at most sqrt(`curvature`) / (2 R) is then sufficient, where
-    `curvature` is a lower bound on the smallest eigenvalue of the Hessian (Bach 2010, Self-concordant analysis for
+    The third derivative along u is at most R |u| times the second derivative, where R bounds the gradient of a sample.
+    A Newton decrement of at most sqrt(`curvature`) / (2 R) is then sufficient (Bach 2010, Self-concordant analysis for
     logistic regression, Proposition 2). If the loss decreases forever, its gradients also become small, but the
     curvature vanishes as well.
 

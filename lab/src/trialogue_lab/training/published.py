@@ -5,14 +5,14 @@ from typing import Any
 from trialogue.training.config import TrainingConfig
 
 _UNSPECIFIED: dict[str, Any] = {"warmup_steps": 0, "gradient_clip": None}
-"""Settings that the document does not specify and that the defaults of the config would turn on."""
+"""Settings that the document does not mention, set to their neutral values."""
 
 
 def bert_training(steps: int, **changes: Any) -> TrainingConfig:
-    """Return the settings of the document's encoder: SGD with batches of 1024 and a learning rate of 0.03.
+    """Return the training settings of the document's encoder: SGD with batches of 1024.
 
-    The learning rate decreases to zero along a cosine. There is no momentum, weight decay, warm-up or clipping, because
-    the document does not specify them.
+    The learning rate starts at 0.03 and decreases to zero along a cosine. There is no momentum, weight decay, warm-up
+    or clipping, because the document does not specify them.
 
     Args:
         steps: Number of training steps.
@@ -28,10 +28,10 @@ def bert_training(steps: int, **changes: Any) -> TrainingConfig:
 
 
 def gpt_neo_training(steps: int, **changes: Any) -> TrainingConfig:
-    """Return the settings of the document's decoder: AdamW with batches of 128 and a learning rate of 5e-4.
+    """Return the training settings of the document's decoder: AdamW with batches of 128.
 
-    The betas are 0.9 and 0.95, and the weight decay is 0.1. There is no schedule, warm-up or clipping, because the
-    document does not specify them.
+    The learning rate is 5e-4. The betas are 0.9 and 0.95, and the weight decay is 0.1. There is no schedule, warm-up or
+    clipping, because the document does not specify them.
 
     Args:
         steps: Number of training steps.

@@ -1,4 +1,4 @@
-"""Norms and rotations of weight matrices during training (Figures 2.4 and 2.9 of the thesis)."""
+"""Recording of norms and rotations of weight matrices during training (Figures 2.4 and 2.9 of the thesis)."""
 
 from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any
@@ -9,21 +9,21 @@ from torch import Tensor
 from trialogue.training.observers import Observer, Update
 
 Groups = Callable[[Any], Mapping[str, Iterable[Tensor]]]
-"""Function that returns the named groups of matrices of a network, for example `TopicTransformer.matrices`."""
+"""Function from a network to named groups of matrices, for example `TopicTransformer.matrices`."""
 
 
 class WeightNorms(Observer):
-    """Observer that records norms and rotations of groups of matrices.
+    """Training observer that records how long named groups of matrices are and how far they turn.
 
     Args:
         steps: Training steps after which the matrices are recorded.
-        groups: Function that returns the groups. Groups without matrices are skipped.
+        groups: Function that returns the groups of a network. Groups without matrices are skipped.
 
     Attributes:
         norms: Frobenius norm of each group, as `norms[step][name]`.
-        rotations: Cosine distance (1 - cos) / 2 between each group and its previous record, as
-            `rotations[step][name]`. It is 0 for equal directions and 1/2 for a right angle. The rotation is 0 in the
-            first record, and for a group that is zero.
+        rotations: Cosine distance (1 - cos) / 2 between each group and its previous record, as `rotations[step][name]`.
+            It is 0 for equal directions and 1/2 for a right angle. It is also 0 in the first record, and for a group
+            that is zero.
 
     Example:
         norms = WeightNorms(range(0, 1001, 10), TopicTransformer.matrices)

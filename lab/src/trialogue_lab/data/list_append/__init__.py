@@ -1,1 +1,1 @@
-"""List-append test cases: prompts, and an evaluator that locates the first error."""
+"""Code-generation task in which a model writes test cases for a function that appends to a list."""

@@ -1,10 +1,10 @@
-"""Evaluation of generated list-append test cases: validity, correctness and the first error.
+"""Evaluation of test cases that a model wrote for a function that appends to a list.
 
-Thesis section 3.2.2.1 and Table 3.8. The evaluator parses literals (`literals`) and never executes the text.
-It is exact on prefixes: the first error is the first character after which no continuation is correct. An
-indented line can become blank up to its first other character. A message after the assertion, `== [1, 2],
-"message"`, is valid Python but not a test case. The authors' evaluator reads the text after `==` as one
-expression, which is a tuple and thus a type error from the comma on.
+The evaluator (thesis section 3.2.2.1 and Table 3.8) reports validity, correctness and the first error. It parses Python
+literals and never executes the text. It is exact on prefixes: the first error is the first character after which no
+continuation is correct. An indented line can become blank up to its first other character. A message after the
+assertion, `== [1, 2], "message"`, is valid Python but not a test case. The authors' evaluator reads the text after `==`
+as one expression, which is a tuple and thus a type error from the comma on.
 """
 
 from collections.abc import Iterable, Sequence
@@ -59,7 +59,7 @@ _OUTPUT_FAULTS = {
 }
 
 Key = tuple[tuple[str, str], ...]
-"""Canonical spelling of the list and of the appended item."""
+"""Canonical spelling of the list and of the appended item, which identifies a test case."""
 
 
 class ListAppendCase(NamedTuple):
@@ -141,7 +141,7 @@ def evaluate(text: str, name: str, cases: Count = 8, *, final: bool = True) -> E
 
 
 class _Line(NamedTuple):
-    """First error of a line, and the case if list, item and expected list were parsed."""
+    """First error of a line, and the test case if list, item and expected list were parsed."""
 
     error: CaseError | None = None
     position: int = -1

@@ -1,9 +1,9 @@
-"""Incremental parser of Python literals that decides whether a text can still become a given literal.
+"""Parser of Python literals that decides whether an unfinished text can still become a given literal.
 
-The parser uses neither `eval` nor the parser of Python, and does not recurse, so its cost is linear in the
-text. It accepts a subset of literals on one line: decimal numbers without exponent, strings without prefix
-(escapes: backslash, quotes, n, r, t), True, False, None, and lists and tuples of them. Two literals are equal
-if their canonical spellings are equal: 1 and 1.0 are equal, 1 and True are not.
+It uses neither `eval` nor the parser of Python, and does not recurse, so its cost is linear in the text. It accepts a
+subset of literals on one line: decimal numbers without exponent, strings without prefix (escapes: backslash, quotes, n,
+r, t), True, False, None, and lists and tuples of them. Two literals are equal if their canonical spellings are equal: 1
+and 1.0 are equal, 1 and True are not.
 """
 
 import re
@@ -31,14 +31,14 @@ class Fault(Enum):
 
 
 class Lexeme(NamedTuple):
-    """A token of a literal.
+    """A number, string, constant, bracket or comma of a literal.
 
     Attributes:
         kind: "number", "string", "constant", or the bracket or comma itself.
         value: Canonical spelling, or the characters of a string.
         written: Spelling in the text.
         start: Start position.
-        open: Whether the text ends with this token, so it may continue.
+        open: Whether the text ends within or directly after it, so that it may continue.
     """
 
     kind: str
@@ -220,7 +220,7 @@ def shared_length(first: Sequence[object], second: Sequence[object]) -> int:
 
 
 def first_difference(lexemes: Sequence[Lexeme], wanted: Sequence[Lexeme]) -> int | None:
-    """Return the first position in the text at which a partial literal can no longer become a given literal.
+    """Return the first position at which a partial literal can no longer become a given literal.
 
     Args:
         lexemes: Tokens of the partial literal. The last one may be incomplete.

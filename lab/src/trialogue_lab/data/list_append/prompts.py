@@ -1,4 +1,4 @@
-"""Prompts for list-append test cases (thesis Tables 3.7 and 3.14)."""
+"""Prompts that ask a model for test cases of a list-append function (thesis Tables 3.7 and 3.14)."""
 
 import string
 from collections.abc import Iterable
@@ -42,13 +42,13 @@ def random_names(n: Count, seed: int, unlike: Iterable[str] = ()) -> list[str]:
 @validated
 @dataclass(frozen=True, kw_only=True)
 class PromptLayout:
-    """Layout of a prompt: a demonstration of addition, then the target function, with `cases` test cases each.
+    """Layout of a prompt: test cases of an addition function as an example, then the target function.
 
     Args:
         cases: Number of test cases per function.
-        examples: Number of additional demonstrations of the target function under random names, which the
-            thesis does not have.
-        example_length: Largest number of digits in a list of these demonstrations.
+        examples: Number of additional examples of the target function under random names, which the thesis does not
+            have.
+        example_length: Largest number of digits in a list of these examples.
     """
 
     cases: Count = 8
@@ -60,7 +60,7 @@ class PromptLayout:
 
         Args:
             name: Name of the function.
-            seed: Seed of the numbers in the demonstrations.
+            seed: Seed of the numbers in the examples.
         """
         draw = numpy_generator(seed, "demonstrations", name)
         sums = (draw.integers(1, 10, 2).tolist() for _ in range(self.cases))

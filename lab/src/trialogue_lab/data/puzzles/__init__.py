@@ -1,1 +1,1 @@
-"""Distributions that are hard to generate in one order: primes, products and hidden streams."""
+"""Distributions that are easy to generate in one token order and hard in another."""

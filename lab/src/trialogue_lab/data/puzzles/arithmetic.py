@@ -1,8 +1,8 @@
-"""Tuples of two primes and their product, written digit by digit in an easy and in a hard order.
+"""Tuples of two primes and their product, as digits in an easy and in a hard order.
 
-Tokens 0 to 9 are decimal digits, most significant first. Every field has a fixed width, so commas and
-brackets are not needed. A product of two n-digit primes has 2n - 1 or 2n digits and is written with 2n,
-zero-padded. Footnote 3 of the source, that the product determines n, holds for both spellings.
+Tokens 0 to 9 are decimal digits, most significant first. Every field has a fixed width, so commas and brackets are not
+needed. A product of two n-digit primes has 2n - 1 or 2n digits and is written with 2n, zero-padded. Footnote 3 of the
+source, that the product determines n, holds for both spellings.
 
 Source: "Theoretical Limitations of Autoregressive Models", section "Factoring".
 """
@@ -40,9 +40,7 @@ from trialogue_lab.data.puzzles.random_primes import (
 Order = Literal["product-first", "factors-first"]
 
 PAIR_DIGITS = 6
-"""Largest number of digits for which pairs of primes are counted. Seven digits take a second per digit of the
-product.
-"""
+"""Largest number of digits of a prime for which pairs are counted. Seven take a second per digit."""
 
 
 class SemiprimeTuples(DecimalDistribution):
@@ -162,7 +160,7 @@ class SemiprimeTuples(DecimalDistribution):
         return valid
 
     def factors_last(self, numbers: tuple[int, int, int]) -> tuple[int, int, int]:
-        """Reorder a tuple of this distribution as (product, p, q)."""
+        """Reorder the three numbers of a tuple of this distribution as (product, p, q)."""
         first, second, third = numbers
         return numbers if self.order == "product-first" else (third, first, second)
 
@@ -210,7 +208,7 @@ class SemiprimeTuples(DecimalDistribution):
         return 10 ** (self.digits - 1) <= number < 10**self.digits
 
     def _factor_weights(self, product: int, first: Prefix, second: Prefix) -> Sequence[float]:
-        """Return weights of the next digit of the factors after the written parts `first` and `second`."""
+        """Return weights of the next digit of the factors, after the digits `first` and `second` of both."""
         n = self.digits
         if len(first) < n:
             factors = self.arithmetic.factor(product)
@@ -229,7 +227,7 @@ class SemiprimeTuples(DecimalDistribution):
         return RandomPrimes(self.digits).weights(prefix)
 
     def _product_weights(self, prefix: Prefix) -> Sequence[float]:
-        """Return the number of ordered pairs whose product continues `prefix` with each digit."""
+        """Return, for each next digit, the number of ordered pairs whose product continues `prefix` with it."""
         if self.digits > PAIR_DIGITS:
             hint = f"the next digit of a product takes all pairs of primes: use at most {PAIR_DIGITS} digits"
             raise InputError("digits", self.digits, hint)
@@ -243,7 +241,7 @@ class SemiprimeTuples(DecimalDistribution):
 
 
 def _digit_of(number: int, width: int, written: Prefix) -> list[float]:
-    """Put all weight on the next digit of `number` after `written`, or none if `written` is not its prefix."""
+    """Return weights of the next digit of `number` after `written`, zero if the digits differ."""
     if number >= 10**width:
         return [0.0] * 10
     digits = digits_of(number, width)

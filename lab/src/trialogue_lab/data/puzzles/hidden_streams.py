@@ -1,8 +1,8 @@
-"""Two extensions of autoregressive oracles: a hidden token stream and a random seed before the prompt.
+"""Two extensions of next-token models: hidden tokens, and a random seed, before the visible output.
 
-In both, the oracle first writes hidden tokens that contain all randomness. The public tokens are a
-deterministic function of them. Each public token evaluates this function once, and nothing is cached. The
-third extension of the source, random activations, is in `random_activations`.
+In both, the model first writes hidden tokens that contain all randomness. The public tokens are a deterministic
+function of them. Each public token evaluates this function once, and nothing is cached. The third extension of the
+source, random activations, is in `random_activations`.
 
 Source: "Theoretical Limitations of Autoregressive Models", section "Ways to get around this".
 """
@@ -37,7 +37,12 @@ class RandomBits(WeightedPrefixes):
 
 
 class Independent(WeightedPrefixes):
-    """Distribution of `copies` independent sequences of a fixed-length model, one after the other."""
+    """Distribution of `copies` independent sequences of a fixed-length model, one after the other.
+
+    Args:
+        oracle: Model of one sequence.
+        copies: Number of sequences.
+    """
 
     @validated
     def __init__(self, oracle: WeightedPrefixes, copies: Count) -> None:
@@ -77,7 +82,7 @@ class HiddenStream(WeightedPrefixes):
         self.max_length: int = self.hidden + length
 
     def weights(self, prefix: Prefix) -> Sequence[float]:
-        """Return the unnormalized probabilities of the next token. The next public token has all of the weight."""
+        """Return the unnormalized probabilities of the next token. A public token is certain."""
         if len(prefix) < self.hidden:
             weights = self._source.weights(prefix)
             return [*weights, *[0.0] * (self.vocab_size - len(weights))]
@@ -104,7 +109,9 @@ class HiddenStream(WeightedPrefixes):
 
 
 def hidden_factors(tuples: SemiprimeTuples) -> HiddenStream:
-    """Return a generator of tuples that writes p and q in hidden tokens before the public tuple.
+    """Return a generator of two primes and their product, which first writes hidden factors.
+
+    The hidden tokens are the digits of the factors.
 
     Every public digit costs one multiplication. The public tokens have the distribution of `tuples`, and
     `tuples.arithmetic` counts operations.
@@ -127,10 +134,10 @@ def hidden_factors(tuples: SemiprimeTuples) -> HiddenStream:
 
 
 def random_seed(tuples: SemiprimeTuples, bits: int) -> HiddenStream:
-    """Return a generator of tuples that writes random bits in hidden tokens before the public tuple.
+    """Return a generator of a product and its prime factors that first writes hidden random bits.
 
-    The tuple is a function of these bits, the random seed. The seed selects pair number floor(seed |S| / 2^bits), where
-    |S| is `tuples.size`. The total variation from `tuples` is at most |S| / 2^bits.
+    The tuple is a function of these bits. They select pair number floor(seed |S| / 2^bits), where seed is the integer
+    that the bits encode and |S| is `tuples.size`. The total variation distance from `tuples` is at most |S| / 2^bits.
 
     Args:
         tuples: Distribution of tuples of two primes and their product.

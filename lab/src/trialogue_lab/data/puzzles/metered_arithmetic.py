@@ -107,7 +107,7 @@ class Arithmetic:
         return min(first, second), max(first, second)
 
     def _divide(self, number: int) -> int | None:
-        """Return the smallest factor by trial division with 2, 3, 5, 7, 9, ..., or None for primes and below 4."""
+        """Return the smallest factor by trial division, or None for primes and below 4."""
         self._steps += 1
         if number < 4 or number % 2 == 0:
             return 2 if number >= 4 else None
@@ -122,7 +122,7 @@ class Arithmetic:
         return None
 
     def _rho(self, number: int) -> int | None:
-        """Return a factor by Pollard's rho with the maps x^2 + a for a = 1, 2, ..., number - 3."""
+        """Return a factor found by Pollard's rho, or None."""
         if number < 4 or isprime(number):
             return None
         if number % 2 == 0:

@@ -1,8 +1,8 @@
-"""Autoregressive models with stored random activations, which need no hidden tokens.
+"""Next-token models that store random numbers ("activations") at every position.
 
-At every position, the model draws `layers` activations, stores them, and writes a token that may depend on
-all activations so far. The output after a prefix depends on the activations, so the model is not an oracle of
-prefixes. Its distribution is computed by enumerating the activations.
+At every position, the model draws `layers` activations, stores them, and writes a token that may depend on all
+activations so far. The output after a prefix depends on the activations, so the prefix alone does not determine the
+next-token distribution. The distribution of sequences is computed by enumerating the activations.
 
 Source: "Theoretical Limitations of Autoregressive Models", section "Ways to get around this".
 """
@@ -26,7 +26,7 @@ Weigh = Callable[[Prefix, Activations], Sequence[float]]
 
 
 class RandomActivations:
-    """Distribution of sequences of tokens that depend on random activations of earlier positions.
+    """Distribution of token sequences that depend on stored random numbers ("activations").
 
     At every position, the model samples `layers` activations, stores them, and writes a token.
 
@@ -87,10 +87,11 @@ class RandomActivations:
 
 
 def activated_factors(tuples: SemiprimeTuples) -> RandomActivations:
-    """Return a generator of tuples that stores p and q as two random activations at the first position.
+    """Return a generator of a product and its factors p and q, which it stores first.
 
-    All digits are computed from them, at the cost of one multiplication each and without factoring. The tokens have the
-    distribution of `tuples`, and `tuples.arithmetic` counts operations.
+    p and q are two random activations at the first position. All digits are computed from them, at the cost of one
+    multiplication each and without factoring. The tokens have the distribution of `tuples`, and `tuples.arithmetic`
+    counts operations.
 
     Args:
         tuples: Distribution of tuples of two primes and their product.

@@ -131,7 +131,7 @@ class RandomNumbers(DecimalDistribution):
         return torch.stack(columns, 1)
 
     def weights(self, prefix: Prefix) -> Sequence[float]:
-        """Return the probabilities of the next digit, which are equal except that a number has no leading zero."""
+        """Return equal weights of all next digits. The first digit is not 0."""
         if prefix[:1] == (0,) or len(prefix) >= self.digits:
             return [0.0] * 10
         return [float(bool(prefix)), *[1.0] * 9]
@@ -140,8 +140,7 @@ class RandomNumbers(DecimalDistribution):
 class RandomPrimes(DecimalDistribution):
     """Uniform primes of exactly `digits` digits.
 
-    The oracle counts primes in the ten intervals after a prefix, which requires a list of primes. `sample`
-    accepts any number of digits.
+    Next-digit probabilities require a list of all primes. `sample` accepts any number of digits.
     """
 
     @validated
@@ -174,7 +173,7 @@ class RandomPrimes(DecimalDistribution):
         return torch.tensor(rows, dtype=torch.int64).view(n, self.digits)
 
     def weights(self, prefix: Prefix) -> Sequence[float]:
-        """Return the number of primes that continue `prefix` with each digit."""
+        """Return, for each next digit, the number of primes that continue `prefix` with it."""
         primes = primes_of(self.digits)
         if len(prefix) >= self.digits:
             return [0.0] * 10

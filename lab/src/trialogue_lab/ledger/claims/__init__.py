@@ -1,1 +1,1 @@
-"""Claims and how they are decided: statistics, criteria, intervals, registration, pilots, verdicts."""
+"""Claims, the statistics they are about, and the code that decides whether they hold."""

@@ -1,4 +1,4 @@
-"""Claims of a source or of this project, each with the criterion that decides it."""
+"""Testable statements ("claims"), each with the criterion that decides it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,17 +13,19 @@ Origin = Literal["published", "ours"]
 ORIGINS: tuple[Origin, ...] = ("published", "ours")
 
 NOT_PRINTED = "not printed"
-"""Value of `Claim.published` if the source prints no number."""
+"""Value of `Claim.published` if the publication gives no number."""
 
 
 @dataclass(frozen=True)
 class Precondition:
-    """A condition that a run must meet before a claim is tested, for example that a network has learned its task.
+    """A condition that a run must meet before a claim is tested.
+
+    One example is that a network has learned its task.
 
     Args:
-        statement: Description of the condition.
-        criterion: The condition as a criterion. It is met if the mean of its statistic over replications is in its
-            region.
+        statement: Description of the condition, shown if it is not met.
+        criterion: Statistic and threshold. The condition is met if the mean of the statistic meets the criterion.
+            Unlike a claim, a condition is checked without a confidence interval.
     """
 
     statement: str
@@ -32,27 +34,26 @@ class Precondition:
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement and the criterion that decides it, both fixed before the run.
+    """A testable statement, with the criterion that decides it.
 
-    The threshold of a published claim is zero if the source gives a direction, and the source's number if it gives
-    one. Otherwise the threshold is a grade chosen by this project, and `grade` is true.
+    Statement and criterion are saved before a run starts ("registered"), so that the data cannot influence them. A
+    published claim uses the number in the publication as its threshold, or 0 if the publication says only "larger" or
+    "smaller". If it says neither, this project chooses the threshold and sets `grade`.
 
     Args:
         id: Name of the claim, unique within its study.
-        statement: The statement that the criterion decides, as registered.
-        criterion: The statistic and the threshold that decide the statement.
-        source: Place in the source, for example "Table 3.1".
-        published: The source's words or numbers at that place.
-        origin: "published" for a statement of the source. "ours" for controls, other interpretations of the source
-            and statements suggested by a pilot.
-        grade: Whether the threshold of a published claim is a grade chosen by this project.
-        statement_id: The source's statement, as "<document>:<identifier>", for example "thesis:M-F41". Documents are
-            the keys of `DOCUMENTS`. Several claims may test one statement. Empty for claims of "ours".
-        setting: How this study's setting differs from the setting that the source's statement is about, in one
-            sentence that is shown with every verdict. Empty if the settings agree.
-        preconditions: Conditions without which the claim is not tested.
-        title: A short plain title of at most 12 words that tables, figures and the terminal show. It is not
-            registered. Empty to show the statement.
+        statement: The statement as registered.
+        criterion: A statistic of the measurements and the threshold for its mean.
+        source: Place in the publication, for example "Table 3.1".
+        published: Words or numbers of the publication at that place.
+        origin: "published" for a statement of the publication. "ours" for controls, other interpretations, and
+            statements suggested by a pilot (a small trial run).
+        grade: Whether this project chose the threshold of a published claim.
+        statement_id: Tested statement as "<document>:<identifier>", for example "thesis:M-F41", where the document is a
+            key of `DOCUMENTS`. Several claims may test one statement. Empty for "ours".
+        setting: One sentence on how this experiment differs from the publication's. Empty if it does not.
+        preconditions: Conditions that a run must meet, otherwise the claim is not tested.
+        title: Plain title of at most 12 words for tables and figures. Empty to show the statement.
     """
 
     id: str
@@ -80,22 +81,25 @@ class Claim:
 
     @property
     def statistic(self) -> Statistic:
-        """The statistic whose mean is compared with the threshold of the criterion."""
+        """The statistic whose mean is compared with the threshold."""
         return self.criterion.statistic
 
     @property
     def unit(self) -> Unit:
-        """The unit of replication of the statistic, for example "training", or "exact"."""
+        """Unit that is repeated independently ("training", "prompt set" or "draw"), or "exact" if nothing is random."""
         return self.statistic.replication.unit
 
     @property
     def sampled(self) -> bool:
-        """Whether the statistic has sampling error, that is, its unit of replication is not "exact"."""
+        """Whether the statistic is random, so that a confidence interval is needed.
+
+        It is not for exact computations, whose unit of replication is "exact".
+        """
         return self.unit != "exact"
 
     @property
     def full_statement(self) -> str:
-        """The statement. If all replications share trained objects, it names them in parentheses."""
+        """The statement, followed by the trained models it is limited to, if any, in parentheses."""
         objects = self.statistic.replication.objects
         return f"{self.statement.rstrip('.')} (for {objects})." if objects else self.statement
 
@@ -105,10 +109,13 @@ class Claim:
         return self.title or self.full_statement
 
     def registration(self, config: Mapping[str, Any]) -> dict[str, object]:
-        """Return the properties of the claim that must not change after a run has started, as JSON values.
+        """Return the properties that are saved before a run and must not change afterwards.
 
         Args:
             config: Config values of the run, by field.
+
+        Returns:
+            `terms`, the name of the statistic ("quantity") and the required number of replications, as JSON values.
         """
         return self.terms | {
             "quantity": self.statistic.name,
@@ -117,9 +124,9 @@ class Claim:
 
     @property
     def terms(self) -> dict[str, object]:
-        """Return the properties that define the claim.
+        """The properties that define the claim, as JSON values.
 
-        A claim with the same id and other terms is a different claim.
+        If one of them changes, the claim counts as a new claim even if it keeps its id.
         """
         return {
             "origin": self.origin,
@@ -133,19 +140,19 @@ class Claim:
 
 
 ours = partial(Claim, origin="ours")
-"""Create a claim of this project: a control, another interpretation of the source, or one suggested by a pilot."""
+"""Create a claim made by this project instead of a publication."""
 
 graded = partial(Claim, grade=True)
-"""Create a published claim whose threshold is a grade chosen by this project."""
+"""Create a published claim whose threshold was chosen by this project."""
 
 
 def cited(source: str, published: str, statement_id: str, **fields: Any) -> dict[str, Any]:
-    """Return the fields of a published `Claim` that describe its source, as keyword arguments.
+    """Return the fields that say where a published claim comes from, as keyword arguments of `Claim`.
 
     Args:
-        source: Place in the source.
-        published: The source's words or numbers at that place.
-        statement_id: The source's statement.
+        source: Place in the publication, for example "Table 1".
+        published: Words or numbers of the publication at that place.
+        statement_id: Id of the tested statement, as in `Claim`.
         **fields: Other fields of the claim, for example `setting`.
 
     Example:
@@ -156,18 +163,19 @@ def cited(source: str, published: str, statement_id: str, **fields: Any) -> dict
 
 @dataclass(frozen=True)
 class Registration:
-    """The claims that were registered when a run began.
+    """The claims that were saved before a run started.
 
     Args:
-        claims: Return value of `Claim.registration` by claim id. None if nothing was registered.
-        origins: Origins of registered claims whose registration has no origin, as far as they are known.
+        claims: By claim id, the return value of `Claim.registration`. None if nothing was saved, which makes every
+            claim count as registered.
+        origins: By claim id, origins ("published" or "ours") that are missing in `claims`.
     """
 
     claims: Mapping[str, Mapping[str, Any]] | None = None
     origins: Mapping[str, Origin] = field(default_factory=dict)
 
     def holds(self, claim: Claim) -> bool:
-        """Return whether the claim was registered with its current statement, criterion, unit and origin."""
+        """Return whether the claim was saved before the run and has not been changed since."""
         if self.claims is None:
             return True
         if claim.id not in self.claims:
@@ -176,16 +184,16 @@ class Registration:
         return all(registered[name] == value for name, value in claim.terms.items() if name in registered)
 
     def level(self, claim: Claim, claims: Sequence[Claim], alpha: float) -> float:
-        """Return the error rate at which `claim` is tested.
+        """Return the error rate of the confidence interval that decides `claim`.
 
-        The registered claims of an origin that have sampling error share `alpha` equally. A claim that was registered
-        later gets the error rate that it would have if it had been registered too. It does not reduce the error rates
-        of the other claims.
+        Of the claims of one origin ("published" or "ours"), those with a random statistic that were registered before
+        the run share `alpha` equally (Bonferroni correction). A claim added later gets the rate it would have had if
+        registered, without reducing the rates of the others.
 
         Args:
-            claim: The claim.
+            claim: The claim to decide.
             claims: All claims of its study.
-            alpha: Error rate of all registered claims of one origin together.
+            alpha: Total error rate of the registered claims of one origin.
         """
         if self.claims is None:
             return alpha / max(1, len(_sampled(claims, claim.origin)))
@@ -197,9 +205,9 @@ class Registration:
     def _count_registered(
         self, registered: Mapping[str, Mapping[str, Any]], claims: Sequence[Claim], origin: Origin
     ) -> int:
-        """Return the number of sampled claims of an origin that were registered, including dropped claims.
+        """Return the number of registered claims of an origin that have a random statistic.
 
-        A dropped claim of unknown origin counts for both origins.
+        Claims that were dropped since then are included. A dropped claim of unknown origin counts for both origins.
         """
         present = {claim.id: claim.origin for claim in claims} | dict(self.origins)
         return sum(

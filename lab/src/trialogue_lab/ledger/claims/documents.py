@@ -1,4 +1,4 @@
-"""The documents whose statements the studies test, and identifiers of their statements."""
+"""The publications whose statements are tested, and the ids of their statements."""
 
 import re
 from collections.abc import Mapping
@@ -12,16 +12,15 @@ DOCUMENTS: Mapping[str, str] = {
     "memorization": "Memorization in attention-only transformers",
     "thesis": "Mathematical Foundations of Data-Training-Inference Interaction in Language Modeling",
 }
-"""Titles of the documents by key. Statement ids begin with the key."""
+"""Titles of the publications, by the key with which statement ids begin."""
 
 
 def check_statement_id(statement_id: str, claim: str) -> None:
-    """Raise `InputError` unless `statement_id` has the form "<document>:<identifier>" with a known document.
+    """Raise `InputError` unless `statement_id` has the form "<document>:<identifier>".
 
     Args:
-        statement_id: The statement id. An identifier names a printed theorem, figure or table
-            ("M-T411", "T-Fig2.5", "Corollary-1"). If part of a statement is tested separately, its identifier adds a
-            dot and a name ("M-C411.proof").
+        statement_id: The id. The document is a key of `DOCUMENTS`. The identifier names a printed theorem, figure or
+            table ("M-T411", "T-Fig2.5"), with a suffix for a part of it ("M-C411.proof").
         claim: Id of the claim, for the error message.
     """
     document, _, identifier = statement_id.partition(":")

@@ -1,6 +1,6 @@
-"""Largest and smallest values over rows, as exact statistics.
+"""Largest and smallest values of columns of the measurements, as statistics for claims.
 
-largest("length", "free_energy - free_energy_bound", where="patterns > 1") < 0
+Example: `largest("length", "free_energy - free_energy_bound", where="patterns > 1") < 0`.
 """
 
 import numpy as np
@@ -10,16 +10,16 @@ from trialogue_lab.ledger.claims.statistics import exact
 from trialogue_lab.ledger.rows import NoRows, Rows
 
 RESOLVED = 1e-12
-"""Values below this may be rounding errors. Compare a nonnegative rate or distance with this number, not with zero."""
+"""Smallest value that cannot be a rounding error. Compare nonnegative numbers with it instead of with 0."""
 
 
 @exact
 def largest(rows: Rows, kind: str, *numbers: str, where: str = "") -> float:
-    """Return the largest value of one or more columns over the rows of a kind.
+    """Return the largest value of columns, over all measurements of a kind.
 
     Args:
-        rows: The rows of a result.
-        kind: The kind of rows.
+        rows: The measurements.
+        kind: The kind of measurement.
         *numbers: Column names, or expressions for `DataFrame.eval`.
         where: Condition on the rows, for `DataFrame.query`. Empty for all rows (default).
 
@@ -31,17 +31,7 @@ def largest(rows: Rows, kind: str, *numbers: str, where: str = "") -> float:
 
 @exact
 def smallest(rows: Rows, kind: str, *numbers: str, where: str = "") -> float:
-    """Return the smallest value of one or more columns over the rows of a kind.
-
-    Args:
-        rows: The rows of a result.
-        kind: The kind of rows.
-        *numbers: Column names, or expressions for `DataFrame.eval`.
-        where: Condition on the rows, for `DataFrame.query`. Empty for all rows (default).
-
-    Raises:
-        NoRows: No row meets the condition.
-    """
+    """Return the smallest value of columns, with the arguments of `largest`."""
     return float(_numbers(rows, kind, numbers, where).min())
 
 

@@ -1,8 +1,7 @@
-"""Confidence intervals over independent replications.
+"""Confidence intervals from independent replications (trainings, prompt sets or random draws).
 
-The unit is the replication. The interval of numbers, or of their logarithms, is `mean_bounds`, which widens Student's
-interval by the skewness of the sample. The interval of shares is `share_bounds`. Trials are pooled over replications
-only if they are declared identically distributed.
+Means of numbers use Student's interval, widened for skewed samples (`mean_bounds`). Fractions of successes use
+`share_bounds`, or the Clopper-Pearson interval if all trials have the same probability.
 """
 
 import math
@@ -20,14 +19,14 @@ _LARGEST = math.log(sys.float_info.max)
 
 
 class Counts(NamedTuple):
-    """Numbers of successes and trials, from which a share is computed.
+    """Successes and trials of each replication, which define the fraction of successes.
 
     Attributes:
         successes: Number of successes, one per replication.
         trials: Number of trials, one per replication.
-        identical: Whether all trials of all replications are independent and have the same probability, as in a
-            simulation of one fixed distribution. Only then are trials pooled. Trials of different trainings or texts
-            are not identical, even if all of them succeed.
+        identical: Whether all trials are independent with one common probability, as in simulations of one
+            distribution. Only then are they pooled over replications. Set it to False for trials on different trained
+            models or texts.
     """
 
     successes: Any
@@ -36,12 +35,12 @@ class Counts(NamedTuple):
 
 
 def counts_from_shares(shares: Any, trials: int, *, identical: bool = False) -> Counts:
-    """Convert shares of successes to numbers of successes and trials.
+    """Convert fractions of successes to numbers of successes and trials.
 
     Args:
-        shares: Share of successes, one per replication.
+        shares: Fractions of successes between 0 and 1, one per replication.
         trials: Number of trials in each replication.
-        identical: Whether all trials of all replications are independent and have the same probability (see `Counts`).
+        identical: Whether all trials have one common probability (see `Counts`).
     """
     return Counts((shares * trials).round(), shares * 0 + trials, identical)
 
@@ -53,18 +52,18 @@ def interval(
     logarithmic: bool = False,
     counts: Counts | None = None,
 ) -> Interval:
-    """Return the estimate and the confidence interval of independent replications.
+    """Return the mean of independent replications with its confidence interval.
 
     Args:
         estimates: One number per replication (n,).
         alpha: Two-sided error rate. The confidence level is 1 - alpha.
-        logarithmic: Average the logarithms of the numbers. The estimate is then the geometric mean.
-        counts: Successes and trials of each replication, if the numbers are shares. If `counts.identical` is true, the
-            trials are pooled and the interval is the Clopper-Pearson interval.
+        logarithmic: Average logarithms, so that the estimate is the geometric mean.
+        counts: Successes and trials, if the numbers are fractions of successes. If `counts.identical` is true, the
+            trials are pooled into one Clopper-Pearson interval.
 
     Returns:
-        The interval. Its ends are NaN for a single number, and for equal numbers that are not shares, because they do
-        not show how much replications can differ.
+        Estimate and interval ends. The ends are NaN if there is a single number, or if all numbers are equal and not
+        fractions, because the spread between replications is then unknown.
     """
     if counts is not None and not logarithmic:
         if counts.identical:
@@ -87,5 +86,5 @@ def _binomial(successes: float, trials: float, alpha: float) -> Interval:
 
 
 def exponential(logarithm: float) -> float:
-    """Return the exponential of a number, or infinity if it overflows."""
+    """Return `exp(logarithm)`, or infinity if it overflows."""
     return math.inf if logarithm >= _LARGEST else math.exp(logarithm)

@@ -1,7 +1,7 @@
-"""Jackknife pseudo-values of statistics that are computed from all replications together.
+"""Jackknife intervals for statistics of all replications together, for example a rank correlation.
 
-A rank correlation, for example, has no value for a single replication. Its pseudo-values are one number per
-replication, from which an interval is computed.
+Such a statistic has no value for a single replication. The jackknife assigns one to each ("pseudo-value"), so that the
+usual confidence interval of a mean applies.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,19 +16,19 @@ from trialogue_lab.ledger.rows import NoRows
 def pseudo_values(
     labels: Sequence[int], statistic: Callable[[list[int]], float], fewest: int
 ) -> "Series[float]":
-    """Return the jackknife pseudo-values of a statistic (Tukey 1958).
+    """Return the jackknife pseudo-value of each replication (Tukey 1958).
 
-    The pseudo-value of replication i is n theta - (n - 1) theta_i. Here theta is the statistic of all n replications,
-    and theta_i the statistic without replication i. The mean of the pseudo-values is the statistic with its first-order
-    bias removed, and their Student interval is an interval of the statistic.
+    The pseudo-value of replication i is n theta - (n - 1) theta_i. Here theta is the statistic of all n replications
+    and theta_i the statistic without replication i. The mean of the pseudo-values is theta with its first-order bias
+    removed.
 
     Args:
-        labels: Labels of the replications (n,).
+        labels: Labels of the replications (n,), for example seeds.
         statistic: Function from a list of labels to a number.
         fewest: Smallest number of replications for which the statistic is computed.
 
     Returns:
-        The pseudo-values by label (n,).
+        The pseudo-values (n,), indexed by label.
 
     Raises:
         NoRows: There are fewer replications than `fewest`.
@@ -42,18 +42,18 @@ def pseudo_values(
 
 
 def pair_values(labels: Sequence[int], between: NDArray[np.float64], fewest: int) -> "Series[float]":
-    """Return the pseudo-values of a mean over all pairs of replications.
+    """Return the jackknife pseudo-values of a mean over all pairs of replications (see `pseudo_values`).
 
-    The mean of the pseudo-values is exactly the mean over pairs. The jackknife estimate of its variance is too large
-    on average (Efron and Stein 1981).
+    Their mean is exactly the mean over pairs. The variance estimated from them is too large on average (Efron and Stein
+    1981).
 
     Args:
-        labels: Labels of the replications (n,).
-        between: The number of each pair (n, n). Only the part above the diagonal is used.
-        fewest: Smallest number of replications for which the mean is computed. At least 3 are required.
+        labels: Labels of the replications (n,), for example seeds.
+        between: The number of each pair (n, n). Only entries above the diagonal are used.
+        fewest: Smallest number of replications, at least 3 in any case.
 
     Returns:
-        The pseudo-values by label (n,).
+        The pseudo-values (n,), indexed by label.
     """
     place = {label: index for index, label in enumerate(labels)}
     upper = np.triu(between, 1)

@@ -1,6 +1,6 @@
-"""Pilots: estimates of a study's statistics from separate seeds, stored next to the study.
+"""Pilots: small trial runs with separate seeds, from which the statistical power of later runs is estimated.
 
-A pilot gives the power of a run. It is never evidence for a claim and never changes a published claim.
+A pilot is never evidence for a claim and never changes a published claim.
 """
 
 from collections.abc import Mapping
@@ -15,13 +15,13 @@ from trialogue.storage import atomic_write
 
 @dataclass(frozen=True, kw_only=True)
 class Pilot:
-    """Estimates of a pilot.
+    """Estimates from a pilot, a small trial run that serves to estimate statistical power.
 
     Args:
-        seeds: The seeds of the pilot, which no other preset uses.
+        seeds: Seeds of the pilot, which no other run uses.
         commit: Git commit of the code, None if unknown.
-        rows_sha256: SHA-256 of the rows, None if unknown.
-        estimates: Estimates by name of statistic, one per replication.
+        rows_sha256: SHA-256 hash of the measurements, None if unknown.
+        estimates: By name of statistic, one estimate per replication.
     """
 
     __pydantic_config__ = ConfigDict(ser_json_inf_nan="constants")
@@ -37,13 +37,7 @@ class Pilot:
 
 
 def read_pilot(path: Path) -> Pilot:
-    """Read a pilot from a JSON file.
-
-    Args:
-        path: Path of the file.
-
-    Returns:
-        The pilot, which is empty if the file does not exist.
+    """Read a pilot from a JSON file. It is empty if the file does not exist.
 
     Raises:
         InputError: The file cannot be read or has invalid contents.

@@ -1,7 +1,7 @@
-"""Power of a run, and the smallest effect that it could have detected.
+"""Statistical power of a run, and the smallest effect that it could have detected.
 
-Both use the interval that decides the claim. Both replace a standard deviation by its upper confidence limit, because
-the observed deviation of a small sample is usually too small.
+Both replace the observed standard deviation by its upper confidence limit, because the standard deviation of a small
+sample is usually too small.
 """
 
 import math
@@ -19,34 +19,33 @@ from trialogue_lab.ledger.claims.intervals import exponential
 from trialogue_lab.ledger.claims.statistics import Criterion
 
 POWER = 0.8
-"""The power for which the smallest detectable effect is computed."""
+"""Probability of a decision at the smallest detectable effect."""
 
 CONFIDENCE = 0.9
-"""Confidence of the upper limit that replaces an observed deviation (Browne 1995, who uses 0.8)."""
+"""Confidence of the upper limit of the standard deviation (Browne 1995 uses 0.8)."""
 
 FEWEST = 3
-"""Smallest number of pilot estimates for which a power is computed. Two estimates can be almost equal by chance."""
+"""Smallest number of pilot estimates. Two estimates can be almost equal by chance."""
 
 _SAMPLES = 2000
-"""Number of simulated normal samples over which the power is averaged."""
+"""Number of simulated samples over which the power is averaged."""
 
 
 def power(criterion: Criterion, pilot: NDArray[np.floating[Any]], replications: int, alpha: float) -> float:
-    """Estimate the probability that a run decides a criterion, from a pilot.
+    """Estimate the probability that a run's confidence interval decides a criterion.
 
     The estimates, or their logarithms, are assumed to be normal. Their standard deviation is the upper confidence limit
-    of the pilot's deviation at level `CONFIDENCE`. The probability is averaged over the sampling error of the pilot's
-    mean.
+    of the pilot's. The probability is averaged over the uncertainty of the pilot's mean.
 
     Args:
-        criterion: The criterion to be decided.
-        pilot: The pilot's estimates, one per replication (k,).
+        criterion: Statistic and threshold to be decided, either way.
+        pilot: Estimates of a small trial run, one per replication (k,).
         replications: Number of replications of the run.
         alpha: Two-sided error rate of the run's interval.
 
     Returns:
-        The probability. NaN if the pilot has fewer than `FEWEST` estimates, estimates that are not finite, or equal
-        estimates.
+        The probability. NaN if the pilot has fewer than `FEWEST` estimates, only equal estimates, or estimates that are
+        not finite.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         values = np.log(pilot) if criterion.statistic.logarithmic else pilot
@@ -57,17 +56,17 @@ def power(criterion: Criterion, pilot: NDArray[np.floating[Any]], replications: 
 
 
 def smallest_effect(criterion: Criterion, estimates: NDArray[np.floating[Any]], alpha: float) -> float:
-    """Return the distance from the threshold at which a run like this one decides with probability `POWER`.
+    """Return the smallest distance from the threshold that such a run detects with probability `POWER`.
 
     Args:
-        criterion: The criterion.
-        estimates: The estimates of the run, one per replication (n,). Their standard deviation is replaced by its upper
-            confidence limit at level `CONFIDENCE`.
+        criterion: Statistic and threshold.
+        estimates: Estimates of the run, one per replication (n,).
         alpha: Two-sided error rate of the run's interval.
 
     Returns:
-        The distance, or a factor if the statistic is logarithmic. For the direction "equal", the smallest margin that
-        could be confirmed if the difference were zero. NaN for fewer than two estimates or equal estimates.
+        The distance in units of the statistic, or a factor if the statistic is logarithmic. For the direction "equal",
+        the smallest margin that could be confirmed if there were no difference. NaN for fewer than two estimates or
+        equal estimates.
     """
     values = np.log(estimates) if criterion.statistic.logarithmic else estimates
     if len(values) < 2 or np.ptp(values) == 0:
@@ -92,7 +91,7 @@ def _largest_deviation(values: NDArray[np.floating[Any]]) -> float:
 
 
 def _region(criterion: Criterion) -> tuple[float, float]:
-    """Return the region of the criterion on the scale on which the estimates are normal."""
+    """Return the interval of means that meet the criterion, of logarithms if the statistic is logarithmic."""
     if not criterion.statistic.logarithmic:
         return criterion.region
     bottom, top = criterion.region
@@ -101,7 +100,7 @@ def _region(criterion: Criterion) -> tuple[float, float]:
 
 @cache
 def _widths(replications: int, alpha: float) -> tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]]]:
-    """Return the distances from the mean to both interval ends, for `_SAMPLES` standard normal samples."""
+    """Return the distances from the mean to the lower and upper interval end, for simulated normal samples."""
     samples = numpy_generator(0, "power of an interval", replications).normal(size=(_SAMPLES, replications))
     low, high = mean_bounds(samples, alpha)
     mean = samples.mean(axis=1)
@@ -116,11 +115,10 @@ def _decided(
     alpha: float,
     pilot: float = math.inf,
 ) -> float:
-    """Return the probability that the interval of normal numbers lies inside or outside of `region`.
+    """Return the probability that the confidence interval of a normal sample lies inside or outside `region`.
 
-    The mean of a normal sample is independent of all differences within the sample, and therefore of the widths of its
-    interval. Given the widths, the probability has a closed form, which is averaged over simulated widths. `pilot` is
-    the number of replications from which `mean` was estimated.
+    The mean of a normal sample is independent of its interval's width. For a given width, the probability has a closed
+    form, which is averaged over simulated widths. `pilot` is the number of replications that gave `mean`.
     """
     below, above = (deviation * width for width in _widths(replications, alpha))
     error = deviation * math.sqrt(1 / replications + 1 / pilot)

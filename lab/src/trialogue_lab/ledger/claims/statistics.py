@@ -1,6 +1,7 @@
-"""Statistics: named functions from rows to one number per replication, or to one exact number.
+"""Statistics: named functions that reduce measurements to one number per replication.
 
-Claims compare a statistic with a threshold, tables print its mean and standard deviation, and figures plot it.
+A replication is an independent repetition, for example a training with its own seed. Claims compare the mean of a
+statistic with a threshold, tables print it with its standard deviation, and figures plot it.
 
     trainings = Replication("training", "seeds")
 
@@ -35,13 +36,13 @@ Computation = Callable[[Rows], "Series[float] | Counts | float"]
 
 @dataclass(frozen=True)
 class Replication:
-    """The unit of replication of a study. It decorates functions that compute statistics.
+    """The unit that is repeated independently, for example a training. Decorates functions that compute statistics.
 
     Args:
-        unit: The unit of replication, or "exact" for numbers without sampling error.
-        count: The config field that holds the number of replications, or a sequence with one item per replication.
-        objects: Trained objects that all replications share, for example "the verifiers trained". Claims then hold for
-            these objects only, and their full statements name them.
+        unit: "training", "prompt set" or "draw", or "exact" for numbers that are not random.
+        count: Config field with the number of replications, or with a list that has one item per replication.
+        objects: Trained models shared by all replications, for example "the verifiers trained". Claims then hold only
+            for these models and say so.
     """
 
     unit: Unit
@@ -51,10 +52,13 @@ class Replication:
     def __call__(
         self, compute: "Callable[Concatenate[Rows, Arguments], Series[float] | Counts | float]"
     ) -> "Callable[Arguments, Statistic]":
-        """Return a function that takes the further arguments of `compute` and returns a `Statistic`.
+        """Turn a function of the measurements into a function that returns a `Statistic`.
 
         Args:
-            compute: Function of the rows and further arguments, which returns one number per replication.
+            compute: Function of the measurements and further arguments, which returns one number per replication.
+
+        Returns:
+            A function of the further arguments only.
         """
 
         @wraps(compute)
@@ -85,20 +89,23 @@ class Replication:
 
 
 exact = Replication("exact")
-"""Replication of statistics without sampling error, which return one number."""
+"""Decorator for statistics that are not random and return one number."""
 
 
 @dataclass(frozen=True, eq=False)
 class Statistic:
-    """A statistic of rows, with one number per replication. Its comparison with a number is a `Criterion`.
+    """A named function from measurements to one number per replication.
+
+    Comparing it with a number gives a `Criterion`.
 
     Args:
         name: Name of the statistic.
-        compute: Function from rows to a series by replication, to `Counts`, or to one exact number.
-        replication: The unit of replication.
-        logarithmic: Average the logarithms of the numbers, which must be positive, for example ratios or times. The
-            estimate is then the geometric mean.
-        corrections: Reasons for which the computation was changed after the first run, one per change.
+        compute: Function from measurements to a series with one number per replication, to `Counts`, or to one exact
+            number.
+        replication: The unit that is repeated independently, for example a training.
+        logarithmic: Whether to average logarithms, for positive numbers like ratios and times. The mean is then
+            geometric.
+        corrections: Reasons for which `compute` was changed after the first run, one per change.
     """
 
     name: str
@@ -109,13 +116,13 @@ class Statistic:
 
     @property
     def version(self) -> int:
-        """Version of the computation, which is 1 plus the number of corrections."""
+        """1 plus the number of corrections of the computation."""
         return 1 + len(self.corrections)
 
     def __call__(self, rows: Rows) -> "Series[float]":
-        """Return one number per replication, in the order of their labels, or a single number if exact.
+        """Return one number per replication, indexed by its label, or a single number if exact.
 
-        The series is empty if the rows needed by the statistic are missing.
+        The series is empty if required measurements are missing.
         """
         value, _ = self._evaluate(rows)
         if isinstance(value, Counts):
@@ -126,7 +133,7 @@ class Statistic:
         return estimates.sort_index()
 
     def counts(self, rows: Rows) -> Counts | None:
-        """Return the numbers of successes and trials of each replication, or None if the statistic is not a share."""
+        """Return successes and trials of each replication, or None if they are not counted."""
         value, _ = self._evaluate(rows)
         if not isinstance(value, Counts):
             return None
@@ -134,19 +141,19 @@ class Statistic:
         return Counts(successes, trials, value.identical)
 
     def missing_rows(self, rows: Rows) -> str:
-        """Return a text that names the required rows that are missing. Empty if all rows are present."""
+        """Return a message about missing measurements. Empty if none are missing."""
         _, missing = self._evaluate(rows)
         return missing
 
     def _evaluate(self, rows: Rows) -> tuple["Series[float] | Counts | float | None", str]:
-        """Return the value and an empty text, or None and which rows are missing."""
+        """Return the value and an empty text, or None and a message about missing measurements."""
         try:
             return self.compute(rows), ""
         except LookupError as error:
             return None, str(error)
 
     def corrected(self, reason: str) -> "Statistic":
-        """Return a copy of the statistic with one more correction, which increases its version.
+        """Return a copy whose version is one higher, for use after changing the computation.
 
         Args:
             reason: Why the computation was changed.
@@ -154,11 +161,11 @@ class Statistic:
         return replace(self, corrections=(*self.corrections, reason))
 
     def as_ratio(self) -> "Statistic":
-        """Return a copy of the statistic that is averaged by logarithms, for positive numbers like ratios and times."""
+        """Return a copy that averages logarithms, for positive numbers like ratios and times."""
         return replace(self, logarithmic=True)
 
     def log(self) -> "Statistic":
-        """Return the statistic of the natural logarithms of the numbers."""
+        """Return a statistic with the natural logarithm of each number."""
         return Statistic(
             f"log({self.name})", lambda rows: self._numbers(rows).map(math.log), self.replication
         )
@@ -173,7 +180,7 @@ class Statistic:
         return self._with(factor, "*", operator.mul)
 
     def __truediv__(self, other: "Statistic | float") -> "Statistic":
-        """Return the quotient. It is logarithmic if `other` is a statistic."""
+        """Return the quotient. It averages logarithms if `other` is a statistic."""
         quotient = self._with(other, "/", operator.truediv)
         return replace(quotient, logarithmic=True) if isinstance(other, Statistic) else quotient
 
@@ -184,16 +191,11 @@ class Statistic:
         return Criterion(self, "below", threshold)
 
     def near(self, value: float, margin: float) -> "Criterion":
-        """Return the criterion that the mean of the statistic is close to a value.
-
-        Args:
-            value: The value.
-            margin: Largest difference from the value.
-        """
+        """Return the criterion that the mean differs from `value` by at most `margin`."""
         return Criterion(self, "equal", value, margin)
 
     def _numbers(self, rows: Rows) -> "Series[float]":
-        """Return the estimates. Raises `LookupError` if there are none, also for combined statistics."""
+        """Return one number per replication. Raises `LookupError` if measurements are missing."""
         estimates = self(rows)
         if estimates.empty:
             raise LookupError(self.name)
@@ -230,7 +232,7 @@ class Criterion:
     Args:
         statistic: The statistic.
         direction: "above" or "below" the threshold, or "equal" to it within the margin.
-        threshold: The threshold, a finite number.
+        threshold: A finite number.
         margin: Largest difference from the threshold for the direction "equal", above 0. Unused otherwise.
 
     Raises:
@@ -250,7 +252,7 @@ class Criterion:
 
     @property
     def region(self) -> tuple[float, float]:
-        """Smallest and largest value that meet the criterion. They are included only for the direction "equal"."""
+        """Lower and upper end of the means that meet the criterion. Only "equal" includes the ends."""
         if self.direction == "above":
             return self.threshold, math.inf
         if self.direction == "below":
@@ -267,8 +269,7 @@ def decide(low: float, high: float, criterion: Criterion) -> Decision:
         criterion: The criterion.
 
     Returns:
-        "holds" if the interval is inside the region of the criterion, "refuted" if it is outside, and "undecided"
-        otherwise.
+        "holds" if all values of the interval meet the criterion, "refuted" if none does, and "undecided" otherwise.
     """
     bottom, top = criterion.region
     if criterion.direction == "above":

@@ -1,8 +1,8 @@
-"""Verdicts on claims, decided by the interval of a statistic.
+"""Verdicts on claims, decided by confidence intervals.
 
-The error rate is controlled per study. The registered published claims with sampling error share the error rate
-`ALPHA`, and so do the registered claims of this project (Bonferroni correction). A verdict never depends on the power
-of the run, which only explains why a claim is undecided.
+The claims of a study whose statistic is random, and that were registered before the run, share the error rate `ALPHA`
+(Bonferroni correction). Published claims and claims of this project have separate error rates. Statistical power never
+changes a verdict. It only explains why a claim is undecided.
 """
 
 import math
@@ -22,17 +22,17 @@ from trialogue_lab.ledger.claims.statistics import Decision, decide
 from trialogue_lab.ledger.rows import Rows
 
 ALPHA = 0.05
-"""Error rate of all registered published claims of one study together, and of all registered claims of "ours"."""
+"""Total error rate of the registered claims of one study and one origin ("published" or "ours")."""
 
 TOLERANCE = 1e-9
-"""Largest difference between stored and recomputed estimates. It is relative for estimates above 1."""
+"""Largest difference between stored and recomputed estimates. It is relative above 1."""
 
 LATE = "registered after the run"
 DECIDE_NOTHING = ("smoke", "pilot")
-"""Presets whose runs do not test claims."""
+"""Presets (named configs) whose runs are too small to test claims."""
 
 Estimates = Mapping[str, Mapping[int, Sequence[float]]]
-"""Estimates by claim id, then by version of the statistic."""
+"""One number per replication, by claim id and version of the statistic."""
 
 Numbers = NDArray[np.floating[Any]]
 
@@ -42,17 +42,17 @@ ANSWERS: tuple[Answer, ...] = ("holds", "refuted", "undecided", "not tested", "a
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """The rows of a result and the context in which claims are tested on them.
+    """The measurements of a run and all else that decides its claims.
 
     Args:
-        rows: The rows of the result.
-        config: The config values of the run, by field.
-        preset: The preset of the run, None for any other config.
-        registration: The claims that were registered when the run began.
-        stored: The estimates that were stored when the run ended.
-        pilot: The pilot of the study, a small earlier run that gives the power.
-        reduced: Config fields that make the run smaller than the preset `default`, with the values of the run and of
-            the preset. If there are any, no claim is tested.
+        rows: The measurements.
+        config: Config values of the run, by field.
+        preset: Name of the config, None if it is not a named one.
+        registration: The claims that were saved before the run.
+        stored: Estimates saved at the end of the run, to detect later changes of the computation.
+        pilot: Estimates of a small trial run, for the statistical power.
+        reduced: Config fields that make the run smaller than the preset `default`, with the value of the run and of the
+            preset. If there are any, no claim is tested.
     """
 
     rows: Rows
@@ -66,22 +66,22 @@ class Evidence:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """The verdict on a claim.
+    """The decision on a claim, with the numbers behind it.
 
     Args:
         claim: The claim.
         answer: "holds", "refuted", "undecided", "not tested" or "altered since the run".
-        reason: The reason for the verdict.
-        estimate: Mean of the statistic over replications. NaN if unknown, as for all numbers below.
+        reason: Why this is the verdict.
+        estimate: Mean of the statistic over replications. NaN if unknown, like all numbers below.
         low: Lower end of the confidence interval.
         high: Upper end of the confidence interval.
-        replications: Number of replications in the rows.
+        replications: Number of measured replications.
         needed: Number of replications that the config requires.
-        power: Probability that the run decides the claim, estimated from the pilot.
+        power: Probability that a run like this one decides the claim, estimated from a pilot (small trial run).
         smallest_effect: Smallest distance from the threshold that the run could detect.
-        alpha: Error rate of the interval.
-        registered: Whether the claim was registered before the run.
-        remarks: Further information that is always shown with the verdict.
+        alpha: Error rate of the confidence interval.
+        registered: Whether the claim was saved before the run.
+        remarks: Remarks shown with every display of the verdict.
     """
 
     claim: Claim
@@ -100,7 +100,7 @@ class Verdict:
 
 
 def by_origin(verdicts: Iterable[Verdict]) -> dict[Origin, list[Verdict]]:
-    """Group verdicts by the origin of their claims, "published" or "ours". Origins without verdicts are omitted."""
+    """Group verdicts by the origin of their claims ("published" or "ours"). Empty groups are omitted."""
     groups: dict[Origin, list[Verdict]] = {origin: [] for origin in ORIGINS}
     for verdict in verdicts:
         groups[verdict.claim.origin].append(verdict)
@@ -108,11 +108,11 @@ def by_origin(verdicts: Iterable[Verdict]) -> dict[Origin, list[Verdict]]:
 
 
 def evaluate(claims: Sequence[Claim], evidence: Evidence) -> list[Verdict]:
-    """Decide the claims of a study from one result.
+    """Return the verdict on each claim of a study, from one result.
 
     Args:
         claims: The claims.
-        evidence: The rows of the result and their context.
+        evidence: The measurements and their context.
 
     Returns:
         One verdict per claim, in the same order.
@@ -121,14 +121,14 @@ def evaluate(claims: Sequence[Claim], evidence: Evidence) -> list[Verdict]:
 
 
 def stored_estimates(claims: Sequence[Claim], rows: Rows) -> dict[str, dict[str, Any]]:
-    """Compute the estimates of all claims, which are stored when a run ends.
+    """Compute the estimates of all claims, to be saved at the end of a run.
 
     Args:
         claims: The claims of the study.
-        rows: The rows of the run.
+        rows: The measurements of the run.
 
     Returns:
-        By id of the claim, the version of its statistic and the estimates.
+        By claim id, the version of its statistic and one number per replication.
     """
     return {
         claim.id: {"version": claim.statistic.version, "estimates": claim.statistic(rows).tolist()}
@@ -204,12 +204,11 @@ _REASONS = {
 
 
 def _decision(claim: Claim, found: Interval) -> Decision:
-    """Return the decision of an interval, "undecided" if its ends are NaN."""
     return "undecided" if math.isnan(found.low) else decide(found.low, found.high, claim.criterion)
 
 
 def _obstacle(claim: Claim, labels: Sequence[object], needed: int, evidence: Evidence) -> str:
-    """Return why the claim cannot be tested, empty if it can. `labels` are the replications in the rows."""
+    """Return why the claim cannot be tested, or "". `labels` identify the measured replications."""
     if evidence.preset in DECIDE_NOTHING:
         return f"the preset {evidence.preset} tests no claims"
     if evidence.reduced:
@@ -234,12 +233,12 @@ def _obstacle(claim: Claim, labels: Sequence[object], needed: int, evidence: Evi
 
 
 def _short(value: Any) -> str:
-    """Return a value as text. For a long list, this is its length."""
+    """Return a value as text, or only the length of a long list."""
     return f"{len(value)} values" if isinstance(value, list) and len(value) > 4 else str(value)
 
 
 def _unmet(precondition: Precondition, rows: Rows) -> str:
-    """Return why a precondition is not met, empty if it is met."""
+    """Return why the precondition of a claim is not met, or ""."""
     criterion = precondition.criterion
     estimates = criterion.statistic(rows).to_numpy(dtype=np.float64)
     if not len(estimates) or not np.isfinite(estimates).all():
@@ -251,7 +250,7 @@ def _unmet(precondition: Precondition, rows: Rows) -> str:
 
 
 def _scaled(claim: Claim, estimates: Numbers) -> Numbers:
-    """Return the estimates on the scale on which they are averaged."""
+    """Return the estimates, as logarithms if the statistic is averaged by logarithms."""
     if not claim.statistic.logarithmic or not claim.sampled:
         return estimates
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -275,7 +274,7 @@ def _describe_power(claim: Claim, pilot_power: float, effect: float) -> str:
 
 
 def _describe_extreme_interval(claim: Claim, replications: int, alpha: float) -> str:
-    """Describe the interval of shares if every replication were the most favourable value."""
+    """Describe the interval of fractions that would result if every replication had the most favourable value."""
     if claim.criterion.direction == "equal":
         return ""
     reach = math.exp(math.log(alpha / 2) / replications)
@@ -293,7 +292,7 @@ def _find_decisive_replication(
     alpha: float,
     answer: Answer,
 ) -> list[str]:
-    """Return a remark if the verdict changes when one replication is left out."""
+    """Return a remark if leaving out one replication, for example one training, changes the verdict."""
     # It is enough to leave out one of several equal replications.
     for index in sorted(np.unique(estimates, return_index=True)[1]):
         kept = np.arange(len(estimates)) != index
@@ -311,7 +310,7 @@ def _differs(
     alpha: float,
     stored: Sequence[float] | None,
 ) -> bool:
-    """Return whether the estimates differ from the stored ones beyond rounding, or lead to another decision."""
+    """Return whether estimates differ from the saved ones beyond rounding, or change the decision."""
     if stored is None:
         return False
     earlier = np.array(stored, dtype=np.float64)
@@ -329,7 +328,7 @@ def _differs(
 
 
 def _compare_means(stored: Sequence[float], estimates: Numbers) -> str:
-    """Compare the stored mean with the current one, with enough digits to show a difference."""
+    """Return both means as text, with enough digits to show the difference."""
     for digits in (6, 9, 12):
         before, now = (
             f"{np.mean(values):.{digits}g}" if len(values) else "no estimate"

@@ -1,4 +1,4 @@
-"""Withdrawn claims, which a study no longer makes. They stay in the ledger with their last verdict."""
+"""Withdrawn claims: claims that a study no longer makes, kept on record with their last verdict."""
 
 import json
 import math
@@ -20,22 +20,22 @@ WITHDRAWN: Literal["withdrawn"] = "withdrawn"
 @validated
 @dataclass(frozen=True, kw_only=True)
 class WithdrawnClaim:
-    """A registered claim that its study no longer makes.
+    """A claim that its study no longer makes, with its last verdict.
 
     Args:
         id: Name of the claim.
-        statement: The statement as registered.
-        origin: "published" or "ours", as registered.
-        source: Place in the source.
-        published: The source's words or numbers at that place.
-        statement_id: The source's statement, as in `Claim`. Empty for claims of "ours".
-        last_verdict: The last verdict before the claim was withdrawn.
-        estimate: The last estimate, NaN if unknown.
-        low: Lower end of the last interval, NaN if unknown.
-        high: Upper end of the last interval, NaN if unknown.
-        result: Hash of the result of the last verdict, empty if unknown.
-        withdrawn_on: Date of the withdrawal, as YYYY-MM-DD.
-        reason: Why the claim was withdrawn, and which claim replaces it, if any.
+        statement: The statement as it was saved before the run.
+        origin: "published" or "ours" (made by this project).
+        source: Place in the publication.
+        published: Words or numbers of the publication at that place.
+        statement_id: Id of the tested statement, as in `Claim`. Empty for "ours".
+        last_verdict: Last verdict before the withdrawal.
+        estimate: Last mean of the statistic, NaN if unknown.
+        low: Lower end of the last confidence interval, NaN if unknown.
+        high: Upper end of the last confidence interval, NaN if unknown.
+        result: Hash of the result with the last verdict, empty if unknown.
+        withdrawn_on: Date as YYYY-MM-DD.
+        reason: Why the claim was withdrawn, and the id of its replacement, if any.
     """
 
     id: str
@@ -60,10 +60,10 @@ class WithdrawnClaim:
 
 
 def read_withdrawn(path: Path) -> tuple[WithdrawnClaim, ...]:
-    """Read the withdrawn claims of a study.
+    """Read the withdrawn claims of a study from a JSON file.
 
     Args:
-        path: A JSON file with a list of objects, one per claim. Fields that are null have their defaults.
+        path: File with a list of objects, one per claim. A field that is null gets its default.
 
     Returns:
         The claims in the order of the file. Empty if the file does not exist.

@@ -1,1 +1,1 @@
-"""Presentation of the ledger: terminal output, reports, figures and documentation pages."""
+"""Displays of the verdicts: terminal output, reports, figures and documentation pages."""

@@ -17,9 +17,9 @@ class Comparison:
     """Differences between two results of a study, as rows of text.
 
     Args:
-        config: Config fields that differ, with the value of each result.
-        claims: Claims, with the verdict of each result and the difference of the estimates.
-        tables: Titles of tables, with their cells in each result and the differences.
+        config: Field, first value and second value of each config field that differs.
+        claims: Claim id, first verdict, second verdict and difference of the estimates.
+        tables: For each table, its title and rows with cell, first value, second value and difference.
     """
 
     config: list[tuple[str, str, str]]
@@ -28,7 +28,7 @@ class Comparison:
 
 
 def compare(study: Study[Any], first: Result, second: Result) -> Comparison:
-    """Compare two results of a study.
+    """Return the differences between two results of a study.
 
     Args:
         study: The study.
@@ -82,7 +82,7 @@ def _tables(
 
 
 def difference(first: object, second: object) -> str:
-    """Return the second number minus the first as text with a sign, or a dash if one of them is not a number."""
+    """Return `second - first` with its sign, or a dash if one is not a number."""
     numbers = [value for value in (first, second) if isinstance(value, Real) and not isinstance(value, bool)]
     if len(numbers) < 2:
         return ABSENT

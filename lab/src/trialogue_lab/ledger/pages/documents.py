@@ -45,7 +45,7 @@ _VERBATIM = ("|", "#", "!", "    ", "<")
 
 
 class Summary(NamedTuple):
-    """Summary of the numbers of a statistic, one per replication.
+    """Summary of the numbers of a statistic over replications.
 
     Attributes:
         mean: Arithmetic mean, or geometric mean if the statistic is logarithmic.
@@ -66,13 +66,13 @@ def fill(template: str, entries: Sequence[Entry], measured: Path | None = None) 
     Args:
         template: Markdown text with Jinja expressions (see the module).
         entries: Entries of the ledger.
-        measured: Folder with the rows of benchmarks, in files `<benchmark>.jsonl` (default: the current folder).
+        measured: Folder with benchmark results in files `<benchmark>.jsonl` (default: current folder).
 
     Returns:
-        The text of the page.
+        The page as Markdown.
 
     Raises:
-        InputError: The template is invalid, or names something that the entries or the rows do not have.
+        InputError: The template is invalid, or uses a name that does not exist.
     """
     template_environment = environment().overlay(autoescape=False, comment_start_string="{##")
     numbers = _Numbers(entries, measured or Path())
@@ -94,7 +94,7 @@ def fill(template: str, entries: Sequence[Entry], measured: Path | None = None) 
 
 
 def markdown_table(table: Sequence[Sequence[str]]) -> str:
-    """Return a Markdown table. The first column is aligned to the left, and all other columns to the right.
+    """Return a Markdown table with the first column aligned left and the others right.
 
     Args:
         table: Rows of cells. The first row has the headings.
@@ -142,17 +142,17 @@ def reflow(text: str) -> str:
 
 
 def _points(share: float, digits: int = 0) -> str:
-    """Return a share in percentage points."""
+    """Convert a fraction to text in percentage points."""
     return f"{100 * share:.{digits}f}"
 
 
 def _percent(share: float, digits: int = 0) -> str:
-    """Return a share in percent."""
+    """Convert a fraction to text in percent."""
     return f"{_points(share, digits)} %"
 
 
 class _Numbers:
-    """The functions that templates call, by name."""
+    """The functions that templates can call."""
 
     def __init__(self, entries: Sequence[Entry], benchmarks: Path) -> None:
         self._entries = {entry.study.name: entry for entry in entries}
@@ -163,7 +163,7 @@ class _Numbers:
         return self.spread(study, name).mean
 
     def spread(self, study: str, name: str) -> Summary:
-        """Return the summary of a statistic over replications."""
+        """Return mean, median, smallest and largest number of a statistic over replications."""
         entry = self._entry(study)
         if name not in entry.study.numbers:
             hint = f"the study {study} has no such statistic: use one of {', '.join(entry.study.numbers)}"
@@ -176,7 +176,6 @@ class _Numbers:
         return Summary(*map(float, (mean, np.median(values), values.min(), values.max())))
 
     def claim(self, study: str, identity: str) -> Verdict:
-        """Return the verdict on a claim."""
         for verdict in self.verdicts(study):
             if verdict.claim.id == identity:
                 return verdict
@@ -188,7 +187,7 @@ class _Numbers:
         origin: Origin | None = None,
         answer: LedgerAnswer | None = None,
     ) -> int:
-        """Return the number of claims with these properties, in one study, several or all. None stands for any.
+        """Return the number of claims with the given study, origin and verdict. None means any.
 
         Withdrawn claims are counted only if `answer` is "withdrawn".
         """
@@ -204,9 +203,10 @@ class _Numbers:
         answer: LedgerAnswer | None = None,
         document: str | None = None,
     ) -> int:
-        """Return the number of statements of the sources, by combined verdict and document. None stands for any.
+        """Return the number of tested statements with the given verdict and document. None means any.
 
-        The combined verdict depends only on the claims of the chosen studies (see `statements`).
+        A statement tested by several claims has one combined verdict (see `Statement`), here from the chosen studies
+        only.
         """
         if document not in (None, *DOCUMENTS):
             raise InputError("document", document, f"use one of {', '.join(DOCUMENTS)}")
@@ -216,22 +216,22 @@ class _Numbers:
         )
 
     def totals(self, study: str | Sequence[str] | None = None) -> str:
-        """Return the totals of the ledger as a Markdown table."""
+        """Return the numbers of claims and statements by verdict, as a Markdown table."""
         return markdown_table(totals_table(self._select(study)))
 
     def families(self, study: str | Sequence[str] | None = None) -> Families:
-        """Return the families of claims whose error rates are controlled together."""
+        """Return the number of claim families and their total error rate (see `Families`)."""
         return families(self._select(study))
 
     def traced(self, *statement_ids: str) -> list[dict[str, str]]:
-        """Return all claims about the given statements, including withdrawn claims.
+        """Return study, id and verdict of all claims about the given statements, including withdrawn claims.
 
         Args:
-            statement_ids: Statement ids, for example "thesis:V-T311". The pattern "thesis:V-T311.*" also includes the
-                parts of the statement, for example "thesis:V-T311.proof".
+            statement_ids: Ids such as "thesis:V-T311". The pattern "thesis:V-T311.*" also includes parts of the
+                statement, such as "thesis:V-T311.proof".
 
         Returns:
-            The study, id and verdict of each claim, in the order of `statement_ids`.
+            One dict per claim, in the order of `statement_ids`.
         """
         claims = []
         for name, entry in self._entries.items():
@@ -252,18 +252,17 @@ class _Numbers:
         return chosen
 
     def verdicts(self, study: str) -> tuple[Verdict, ...]:
-        """Return all verdicts of a study."""
         return self._entry(study).verdicts
 
     def result(self, study: str) -> str:
-        """Return the folder of the result, for example "dyck-backtracking/0a1b2c3d4e5f"."""
+        """Return the result's folder, for example "dyck-backtracking/0a1b2c3d4e5f"."""
         result = self._entry(study).result
         if result is None:
             raise InputError("study", study, "has no finished result")
         return f"{study}/{result.hash}"
 
     def measured(self, benchmark: str, contender: str, **setting: object) -> float:
-        """Return the number that a benchmark measured for a contender in a setting."""
+        """Return the benchmark result of one program (`contender`) in one setting."""
         path = self._benchmarks / f"{benchmark}.jsonl"
         try:
             rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]

@@ -1,4 +1,4 @@
-"""Figures of a study, drawn from its rows."""
+"""Figures of a study, plotted from its measurements."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -20,10 +20,10 @@ class Figure:
     """A figure of a study.
 
     Args:
-        name: Name of the file without its suffix.
+        name: File name without suffix.
         caption: Caption below the figure.
-        draw: Function from rows to a `matplotlib.figure.Figure`. It must create axes by `panels`, must not use pyplot,
-            and should leave fonts, grids and colors to the common style.
+        draw: Function from measurements to a `matplotlib.figure.Figure`. It must create axes by `panels`, must not use
+            pyplot, and should leave fonts, grids and colors to the common style.
     """
 
     name: str
@@ -32,17 +32,17 @@ class Figure:
 
 
 def figure(name: str, caption: str) -> "Callable[[Callable[[Rows], matplotlib.figure.Figure]], Figure]":
-    """Return a decorator that turns a function which draws rows into a `Figure`.
+    """Return a decorator that turns a plotting function into a `Figure`.
 
     Args:
-        name: Name of the file without its suffix.
+        name: File name without suffix.
         caption: Caption below the figure.
     """
     return lambda draw: Figure(name=name, caption=caption, draw=draw)
 
 
 def finish(axes: "Axes", title: str = "", *, legend: str | bool = False, **settings: Any) -> None:
-    """Set the title, the labels and the legend of axes.
+    """Set title, labels and legend of axes.
 
     Args:
         axes: The axes.
@@ -69,15 +69,17 @@ def curves(
     fmt: str = "o-",
     **style: Any,
 ) -> None:
-    """Plot one curve for each value of a column, with means over rows of equal `x` and one standard deviation.
+    """Plot one curve for each value of the column `by`.
+
+    The points are means over rows with equal `x`, and the error bars are one standard deviation.
 
     Args:
-        axes: The axes to draw on.
-        table: The rows.
+        axes: The axes to plot on.
+        table: The measurements.
         x: Column of the x-axis.
         y: Column whose mean is plotted.
-        by: Column with one value per curve. The curves are in ascending order and have the colours `COLORS`.
-        label: Label of a curve, in which "{}" stands for the value of `by` (default: the value).
+        by: Column with one value per curve. The curves are in ascending order.
+        label: Legend label, in which "{}" stands for the value of `by`.
         fmt: Matplotlib format of the curves (default: "o-").
         **style: Further arguments of `Axes.errorbar`.
     """
@@ -97,13 +99,13 @@ def spread(
     fmt: str = "o-",
     **style: Any,
 ) -> None:
-    """Plot the means and standard deviations over replications of several statistics.
+    """Plot means over replications of several statistics, with one standard deviation as error bars.
 
     Args:
-        axes: The axes to draw on.
+        axes: The axes to plot on.
         places: The x-coordinate of each statistic.
-        cells: The statistics, or series over replications.
-        rows: The rows from which the statistics are computed.
+        cells: Statistics, or series with one number per replication.
+        rows: The measurements from which statistics are computed.
         fmt: Matplotlib format (default: "o-").
         **style: Further arguments of `Axes.errorbar`.
     """
@@ -114,10 +116,10 @@ def spread(
 
 
 def svg(figure: Figure, rows: Rows) -> str:
-    """Draw a figure, and return it as SVG text that does not depend on matplotlib settings of the user.
+    """Plot a figure and return it as SVG text, independent of the user's matplotlib settings.
 
     Args:
         figure: The figure.
-        rows: The rows that are drawn.
+        rows: The measurements to plot.
     """
     return rendered(lambda: figure.draw(rows), "svg", figure.name).decode()

@@ -1,4 +1,4 @@
-"""Forest plot of the claims of a study, with a line per claim."""
+"""Forest plot of a study: one line per claim with estimate, confidence interval and threshold."""
 
 import math
 import textwrap
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 _COLOURS = {"holds": GOOD, "refuted": BAD, "undecided": "#bf8700"}
 
 _HALF_WIDTH = 1.15
-"""Half the width of the band of a claim. Its threshold is at 0."""
+"""Half the plotted width of a claim's line, with the threshold at 0."""
 
 _PUBLISHED_WIDTH = 32
-"""Largest number of characters of the published numbers or words. The tables of the page show them in full."""
+"""Longest text of a published number, in characters. Tables show it in full."""
 
 
 def forest(entry: Entry) -> Figure:
-    """Draw the claims of a study as a forest plot, with one line per claim.
+    """Return a forest plot with the estimate and confidence interval of each claim.
 
-    Each line has its own scale. The threshold is in the middle, and the confidence interval spans the band. The scale
-    is logarithmic for logarithmic statistics. The region of the criterion is shaded.
+    Each line has its own scale, with the threshold in the middle and the values that meet the criterion shaded. The
+    scale is logarithmic if the statistic averages logarithms.
 
     Args:
         entry: The study with its verdicts.
@@ -61,7 +61,6 @@ def _draw(entry: Entry) -> "MatplotlibFigure":
 
 
 def _draw_claim(axes: "Axes", y: int, verdict: Verdict) -> None:
-    """Draw a claim at the height `y`."""
     claim, colour = verdict.claim, _COLOURS.get(verdict.answer, QUIET)
     label = claim.title or claim.id
     axes.text(-_HALF_WIDTH - 0.05, y, label, ha="right", va="center", fontsize=8)
@@ -89,7 +88,7 @@ def _draw_claim(axes: "Axes", y: int, verdict: Verdict) -> None:
 
 
 def _distance(verdict: Verdict, value: float) -> float:
-    """Return the distance of `value` from the threshold, on the scale on which the interval is computed."""
+    """Return the distance of `value` from the threshold, in logarithms if the statistic uses them."""
     threshold = verdict.claim.criterion.threshold
     if not verdict.claim.statistic.logarithmic or threshold <= 0 or math.isnan(value):
         return value - threshold

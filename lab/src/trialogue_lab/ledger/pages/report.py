@@ -1,4 +1,4 @@
-"""The report of results, a self-contained HTML page."""
+"""HTML report of studies and their verdicts."""
 
 from collections.abc import Sequence
 
@@ -14,9 +14,9 @@ from trialogue_lab.ledger.summary import families, totals
 
 
 def render_report(entries: Sequence[Entry]) -> str:
-    """Return a report of studies and their verdicts as one HTML page.
+    """Return a report of studies and their verdicts as one self-contained HTML page.
 
-    The page loads no other files. Equal results give equal text.
+    Equal results give equal text.
 
     Args:
         entries: Entries of the ledger, one per study.

@@ -22,8 +22,7 @@ _MARKUP = str.maketrans({character: f"\\{character}" for character in "\\|*_<>`[
 def study_page(entry: Entry) -> str:
     """Return the documentation page of a study as Markdown.
 
-    The page refers to the figures that `study_pictures` returns, as files in a folder with the study's name next to the
-    page.
+    The page links to the files of `study_pictures`, in a folder with the study's name next to the page.
 
     Args:
         entry: The study with its verdicts.
@@ -54,7 +53,7 @@ def study_pictures(entry: Entry) -> dict[str, str]:
 
 
 def studies_page(entries: Sequence[Entry]) -> str:
-    """Return the overview of all studies as Markdown, with the number of published statements by verdict."""
+    """Return the Markdown overview of all studies, with the number of published statements by verdict."""
     template = _environment().get_template("studies.md.jinja")
     by_study = {entry.study.name: [one.answer for one in statements([entry])] for entry in entries}
     return template.render(
@@ -78,5 +77,5 @@ def _environment() -> Environment:
 
 
 def _escape(text: object) -> str:
-    """Escape the characters of `text` that are Markdown markup."""
+    """Escape Markdown markup."""
     return str(text).translate(_MARKUP)

@@ -1,4 +1,4 @@
-"""Tables that compare our numbers with the published ones, for the terminal and for pages."""
+"""Tables of measured numbers next to published numbers."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -14,8 +14,7 @@ from trialogue_lab.ledger.rows import NoRows, Rows
 Cells = Mapping[str, Mapping[str, "Statistic | Series[float] | float | str | None"]]
 """Cells by row label, then by column label.
 
-A statistic or a series over replications is shown as its mean ± one standard deviation. Numbers and strings are shown
-without a deviation.
+A statistic, or a series with one number per replication, is shown as mean ± standard deviation.
 """
 
 
@@ -25,9 +24,9 @@ class ResultTable:
 
     Args:
         title: Title of the table.
-        source: Place in the source, for example "Table 3.1".
-        cells: The cells, or a function of the rows that returns them, as nested dicts by row label and column label or
-            as a DataFrame.
+        source: Place in the publication, for example "Table 3.1".
+        cells: Nested dicts of cells by row label and column label, or a function that computes them (or a DataFrame)
+            from the measurements.
         published: The published numbers or words, by row label and column label.
         row_heading: Heading of the first column (default: empty).
         note: Note below the table (default: empty).
@@ -43,13 +42,12 @@ class ResultTable:
     digits: int = 3
 
     def evaluate(self, rows: Rows) -> dict[tuple[str, str], "CellValue"]:
-        """Compute the value of every cell.
+        """Return the value of every cell, by row label and column label.
+
+        The dict is empty if required measurements are missing.
 
         Args:
-            rows: The rows of a result.
-
-        Returns:
-            The values by row label and column label. Empty if the required rows are missing.
+            rows: The measurements.
         """
         try:
             cells: Any = self.cells(rows) if callable(self.cells) else self.cells
@@ -67,11 +65,11 @@ class ResultTable:
 def result_table(
     title: str, source: str, **settings: Any
 ) -> "Callable[[Callable[[Rows], Cells | DataFrame]], ResultTable]":
-    """Return a decorator that turns a function which computes cells from rows into a `ResultTable`.
+    """Return a decorator that turns a function of the measurements into a `ResultTable`.
 
     Args:
         title: Title of the table.
-        source: Place in the source, for example "Table 3.1".
+        source: Place in the publication, for example "Table 3.1".
         **settings: Other fields of `ResultTable`, for example `row_heading` and `note`.
     """
     return lambda cells: ResultTable(title=title, source=source, cells=cells, **settings)
@@ -82,7 +80,7 @@ class CellValue(NamedTuple):
 
     Attributes:
         value: A number or a text.
-        deviation: Standard deviation over replications, or NaN for a value without replications.
+        deviation: Standard deviation over replications, NaN if there are none.
     """
 
     value: object
@@ -119,7 +117,7 @@ def sheet(table: ResultTable, rows: Rows) -> Sheet:
 
     Args:
         table: The table.
-        rows: The rows from which the numbers are computed.
+        rows: The measurements.
     """
     cells, printed = table.evaluate(rows), table.published
     labels = list(dict.fromkeys([*(label for label, _ in cells), *printed]))

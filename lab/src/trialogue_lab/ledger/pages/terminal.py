@@ -31,7 +31,10 @@ _SIGNS = {"above": ">", "below": "<", "equal": "="}
 
 
 def criterion_text(verdict: Verdict) -> str:
-    """Return the criterion of a claim, for example "> 0.5", "= 1 ± 0.01" or "> 0.2 (grade)"."""
+    """Return the criterion of a claim as text, for example "> 0.5" or "= 1 ± 0.01".
+
+    If this project chose the threshold because the publication gives none, "(grade)" is added.
+    """
     criterion = verdict.claim.criterion
     margin = f" ± {criterion.margin:g}" if criterion.margin else ""
     published = verdict.claim.origin == "published"
@@ -40,7 +43,7 @@ def criterion_text(verdict: Verdict) -> str:
 
 
 def interval_text(verdict: Verdict) -> str:
-    """Return the confidence interval of a verdict as "[low, high]", or "exact" for a claim without sampling error."""
+    """Return the confidence interval as "[low, high]", or "exact" if the statistic is not random."""
     if math.isnan(verdict.low):
         return ABSENT
     if not verdict.claim.sampled:
@@ -49,19 +52,19 @@ def interval_text(verdict: Verdict) -> str:
 
 
 def replications_text(verdict: Verdict) -> str:
-    """Return the number and the unit of replications, for example "5 × training"."""
+    """Return number and unit of the independent repetitions, for example "5 × training"."""
     if not verdict.claim.sampled:
         return "exact"
     return f"{verdict.replications} × {verdict.claim.unit}"
 
 
 def published_text(published: str) -> str:
-    """Return the source's words or numbers, or a dash if the source prints none."""
+    """Return the words or numbers of the publication, or a dash if it gives none."""
     return ABSENT if published == NOT_PRINTED else published
 
 
 def withdrawn_text(claim: WithdrawnClaim) -> str:
-    """Return the date, the last verdict with its numbers, and the reason of a withdrawal."""
+    """Return date, last verdict with its numbers, and reason of a withdrawal."""
     numbers = "" if math.isnan(claim.estimate) else f", {format_number(claim.estimate)}"
     if not math.isnan(claim.low):
         numbers += f" [{format_number(claim.low)}, {format_number(claim.high)}]"
@@ -71,12 +74,12 @@ def withdrawn_text(claim: WithdrawnClaim) -> str:
 
 
 def registered_text(verdict: Verdict) -> str:
-    """Return whether a claim was registered "before" or "after" the run, or a dash for a claim without replications."""
+    """Return whether the claim was saved "before" or "after" the run. A dash if nothing was measured."""
     return "before" if verdict.registered else "after" if verdict.replications else ABSENT
 
 
 def result_text(result: Result | None) -> str:
-    """Return the preset and the hash of a result, for example "default@0a1b2c3d4e5f"."""
+    """Return preset (config name) and hash of a result, for example "default@0a1b2c3d4e5f"."""
     return f"{result.preset or 'custom'}@{result.hash}" if result else ABSENT
 
 
@@ -99,7 +102,7 @@ def print_table(out: Console, table: ResultTable, rows: Rows) -> None:
     Args:
         out: The console.
         table: The table.
-        rows: The rows from which the numbers are computed.
+        rows: The measurements.
     """
     shown = sheet(table, rows)
     heads = [shown.corner, *(f"{head}\n{origin}" for head, origin in shown.columns)]
@@ -115,14 +118,14 @@ def print_ledger(
     origins: Collection[str] = (),
     verbose: bool = False,
 ) -> None:
-    """Print the verdicts on claims and the totals. The totals always count all entries.
+    """Print the verdicts on claims, and their totals over all entries.
 
     Args:
         out: The console.
         entries: Entries of the ledger.
-        answers: Print only claims with these verdicts, for example "refuted" or "withdrawn". Empty for all (default).
-        origins: Print only claims of these origins, "published" or "ours". Empty for both (default).
-        verbose: Print the power and the smallest detectable effect of undecided claims (default: False).
+        answers: Verdicts to print, for example "refuted" or "withdrawn". Empty for all (default).
+        origins: Origins to print, "published" or "ours". Empty for both (default).
+        verbose: Also print the power and the smallest detectable effect of undecided claims (default: False).
     """
     for entry in select(entries, answers=answers, origins=origins):
         _print_entry(out, entry, verbose)
@@ -133,7 +136,7 @@ def print_ledger(
 
 
 def _print_entry(out: Console, entry: Entry, verbose: bool) -> None:
-    """Print the claims of a study by origin, then the withdrawn claims."""
+    """Print the claims of a study by origin, then its withdrawn claims."""
     out.print(Text(f"{entry.study.name}: {entry.study.question}", style="bold"))
     if entry.result:
         out.print(Text(f"result {result_text(entry.result)} ({entry.scale})", style="dim"))
@@ -149,7 +152,6 @@ def _print_entry(out: Console, entry: Entry, verbose: bool) -> None:
 
 
 def _print_claims(out: Console, title: str, verdicts: Sequence[Verdict], verbose: bool) -> None:
-    """Print a group of claims, each with its verdict, numbers, setting and remarks."""
     out.print(Text(title, style="bold"))
     setting = ""
     for verdict in verdicts:
@@ -171,7 +173,7 @@ def _print_claims(out: Console, title: str, verdicts: Sequence[Verdict], verbose
 
 
 def _notes(verdict: Verdict, verbose: bool) -> list[str]:
-    """Return the reason, if the numbers do not imply it, and the remarks."""
+    """Return the remarks on a verdict, after its reason if the numbers do not imply it."""
     # The numbers show that the interval includes the threshold. The rest of such a reason is about power.
     is_plain = verdict.answer == "undecided" and not math.isnan(verdict.low) and not verbose
     if verdict.answer not in ("holds", "refuted", "not tested") and not is_plain:
@@ -180,7 +182,7 @@ def _notes(verdict: Verdict, verbose: bool) -> list[str]:
 
 
 def _untested(entry: Entry) -> list[str]:
-    """Return one line per reason for which claims of a study were not tested."""
+    """Return one line per reason for which claims were not tested."""
     by_reason: dict[str, list[str]] = {}
     for verdict in entry.verdicts:
         if verdict.answer == "not tested":

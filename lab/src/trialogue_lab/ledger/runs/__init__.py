@@ -1,1 +1,1 @@
-"""Execution of studies and storage of their results."""
+"""Running studies and storing their results."""

@@ -1,7 +1,7 @@
-"""Unfinished results, which keep the finished parts of an interrupted run.
+"""Unfinished results, which save each finished task of a run so that the run can be resumed.
 
-The finished parts, and the artifacts that the parts of a run share, are in the folder `work` inside the folder of the
-result. Git ignores this folder.
+A task ("part") is for example all measurements of one seed. Saved tasks, and the files that they share, are in the
+folder `work` inside the result's folder. Git ignores this folder.
 """
 
 import json
@@ -29,19 +29,19 @@ from trialogue_lab.ledger.runs.results import (
 )
 
 Row = Mapping[str, Any]
-"""One measurement: strings, numbers, booleans or None by column."""
+"""One measurement: strings, numbers, booleans or None, by column."""
 
 _PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9._=+-]*")
 
 
 class MeasuredPart(NamedTuple):
-    """The rows of a finished part of a run (see `Part`).
+    """The measurements of a finished task ("part") of a run.
 
     Args:
-        part: Name of the part.
-        rows: The rows, including the column `part`.
-        started: Start time, in seconds since the epoch.
-        finished: End time, in seconds since the epoch.
+        part: Name of the task.
+        rows: The measurements, with the task's name in the column `part`.
+        started: Start time in seconds since the epoch.
+        finished: End time in seconds since the epoch.
         models: Properties of the models that were used.
     """
 
@@ -53,12 +53,12 @@ class MeasuredPart(NamedTuple):
 
 
 def finish_part(part: str, rows: Sequence[Row], started: float, models: list[dict[str, str]]) -> MeasuredPart:
-    """Return a finished part of a run, with the current time as its end time.
+    """Return the measurements of a task of a run, which ends now.
 
     Args:
-        part: Name of the part.
-        rows: The measured rows.
-        started: Start time, in seconds since the epoch.
+        part: Name of the task.
+        rows: The measurements.
+        started: Start time in seconds since the epoch.
         models: Properties of the models that were used.
 
     Raises:
@@ -73,13 +73,13 @@ def finish_part(part: str, rows: Sequence[Row], started: float, models: list[dic
 
 
 class Draft:
-    """An unfinished result on disk. Enter the context manager `locked` before changing it.
+    """An unfinished result on disk. Use the context manager `locked` to change it.
 
     Args:
         folder: Folder of the result.
 
     Attributes:
-        artifacts: Folder of files that the parts of the run share, for example trained models.
+        artifacts: Folder of files shared by the tasks of the run, for example trained models.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -94,7 +94,7 @@ class Draft:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Context manager that creates the folders of the result and locks them.
+        """Create the folders of the result and lock them against other processes.
 
         Raises:
             InputError: Another process has the lock.
@@ -107,10 +107,9 @@ class Draft:
             yield
 
     def clear(self) -> None:
-        """Delete all measurements of the result.
+        """Delete all measurements of the result, but keep its registered claims.
 
-        The file DONE is deleted first, so that the result is unfinished at once. The registered claims remain, because
-        a new measurement must not register later claims.
+        The file DONE is deleted first, so that the result is unfinished even if the deletion is interrupted.
         """
         with writing(self.folder):
             (self.folder / DONE).unlink(missing_ok=True)
@@ -122,11 +121,11 @@ class Draft:
         make_folder(self.artifacts)
 
     def register(self, config: Mapping[str, Any], claims: Mapping[str, Any]) -> None:
-        """Write the config of the run, and register its claims unless an earlier session of this run did so.
+        """Write the config of the run, and its claims unless they were written before.
 
         Args:
             config: Config values, by field.
-            claims: Registered properties of each claim, by its id.
+            claims: Return value of `Claim.registration`, by claim id.
         """
         atomic_write(self.folder / "config.json", _to_json(config))
         if not (self.folder / CLAIMS).exists():
@@ -134,15 +133,15 @@ class Draft:
             atomic_write(self.folder / CLAIMS, _to_json(registered))
 
     def has(self, part: str) -> bool:
-        """Return whether a part of the run is finished."""
+        """Return whether the measurements of a task are saved."""
         return self._part_file(part).is_file()
 
     def keep(self, measured: MeasuredPart, session: Mapping[str, object] | None = None) -> None:
-        """Save the rows of a finished part of the run.
+        """Save the measurements of a finished task.
 
         Args:
-            measured: The part.
-            session: Provenance of the process that measured the part. By default, the provenance of this process.
+            measured: The task with its measurements.
+            session: Provenance of the process that measured it (see `provenance.session`). By default, of this process.
         """
         content = {
             "started": measured.started,
@@ -156,11 +155,11 @@ class Draft:
     def publish(
         self, parts: Sequence[str], estimates: Callable[[Sequence[Row]], Mapping[str, Any]]
     ) -> Result:
-        """Turn the saved parts into a finished result, and delete the parts.
+        """Combine the saved tasks into a finished result, and delete them.
 
         Args:
-            parts: Names of the parts, in the order of their rows.
-            estimates: Function from all rows to the contents of the file of estimates.
+            parts: Names of the tasks, in the order of their rows.
+            estimates: Function from all measurements to the contents of `estimates.json`.
         """
         contents = [read_json(self._part_file(part)) for part in parts]
         rows = [row for content in contents for row in content["rows"]]
@@ -217,7 +216,7 @@ def _to_json(value: Any) -> str:
 
 
 def _to_scalar(name: str, value: Any) -> Any:
-    """Return a value of a row, with NumPy and torch scalars as Python numbers."""
+    """Convert NumPy and torch scalars to Python numbers. Raises `InputError` for values JSON cannot represent."""
     if value is None or isinstance(value, str | bool | int | float):
         return value
     if getattr(value, "ndim", 1) == 0:

@@ -1,4 +1,4 @@
-"""Execution of studies, which resumes interrupted runs."""
+"""Running studies, with resumption of interrupted runs."""
 
 import json
 import time
@@ -34,26 +34,27 @@ def execute(
     executor: Executor | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Result:
-    """Measure the parts of a run that are not finished, and return the result.
+    """Run a study, or resume an interrupted run, and return its result.
 
-    A finished result is not measured again. Missing figures are drawn, and the estimates of claims that were added or
-    corrected after the run are stored.
+    A run consists of tasks (`Part`), whose measurements are saved when they finish. A finished result is not measured
+    again, but missing figures are drawn and estimates of claims added since then are stored.
 
     Args:
         study: The study.
         config: The config of the run.
         results: Folder of results (default: "runs").
         force: Measure a finished result again (default: False).
-        workers: Number of processes that measure lanes of parts at the same time, with one thread each (default: 1).
-        executor: Executor that measures the lanes. By default, local processes.
-        progress: Called with a one-line message for each part.
+        workers: Number of processes, with one thread each (default: 1). Each runs one chain of tasks (`Part.lane`) at a
+            time.
+        executor: Executor that runs the workers. By default, local processes.
+        progress: Called with a one-line message for each task.
 
     Returns:
         The finished result.
 
     Raises:
         InputError: The folder cannot be written, has corrupted files, or is in use by another process.
-        KeyboardInterrupt: The run was interrupted. The message names the folder of the finished parts.
+        KeyboardInterrupt: The run was interrupted. The message names the folder of the finished tasks.
     """
     check("workers", workers, Count)
     executor = executor or Local(workers=workers)
@@ -106,7 +107,7 @@ def execute(
 
 
 def _complete(study: Study[Config], result: Result) -> Result:
-    """Write missing figures, and estimates of claims that were added or corrected after the run."""
+    """Draw missing figures, and store estimates of claims added or corrected after the run."""
     known = result.estimates
     added = [claim for claim in study.claims if claim.statistic.version not in known.get(claim.id, ())]
     if added:
@@ -159,7 +160,7 @@ def _measure_in_workers(
     executor: Executor,
     report: Callable[[str], None],
 ) -> None:
-    """Measure the lanes in worker processes, which import the study's module, and store their parts."""
+    """Run the tasks in worker processes, one chain of tasks (lane) at a time."""
     with SharedFolder(draft.artifacts).open() as artifacts:
         if executor.same_disk:
             # A worker on the same disk stores each part as soon as it is finished.
@@ -176,7 +177,7 @@ def _measure_in_workers(
 def _start_storing_worker(
     module: str, config: object, folder: Path, report: Callable[[str], None]
 ) -> Callable[[str], None]:
-    """Return a function that measures a part and stores it, for a worker on the same disk."""
+    """Return a function that runs and saves a task, for a worker on the same disk."""
     study, draft = load_study(module), Draft(folder)
     parts = {part.name: part for part in study.parts(config)}
     return lambda name: _keep(study, draft, _measure(study, parts[name], draft.artifacts), report)
@@ -185,7 +186,7 @@ def _start_storing_worker(
 def _start_returning_worker(
     module: str, config: object, artifacts: SharedFolder, command: str
 ) -> Callable[[str], tuple[MeasuredPart, dict[str, object]]]:
-    """Return a function that measures a part and returns it with the worker's session, for a remote worker."""
+    """Return a function that runs a task and returns measurements and provenance, for a remote worker."""
     study = load_study(module)
     parts = {part.name: part for part in study.parts(config)}
     own = cache(partial(session, command))

@@ -1,4 +1,4 @@
-"""Computation of a pilot from the result of a run."""
+"""Computation of a pilot, the estimates that predict the power of later runs."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from trialogue_lab.ledger.study import Study
 
 
 def compute_pilot(study: Study[Any], result: Result) -> Pilot:
-    """Return the pilot of a study, which has estimates of all statistics that claims with sampling error use.
+    """Return the estimates of all statistics with sampling error, from a small trial run ("pilot").
 
     Args:
         study: The study.

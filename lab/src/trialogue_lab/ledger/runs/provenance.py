@@ -1,4 +1,4 @@
-"""Provenance of results: code, command, libraries and machine of each session of a run, and the models it used."""
+"""Provenance of results: code, command, library versions, machine and models."""
 
 import platform
 import shlex
@@ -24,7 +24,7 @@ def record_models() -> Iterator[list[dict[str, str]]]:
     """Context manager that collects the models passed to `record_model`, without duplicates.
 
     Yields:
-        A list to which the properties of each model are added.
+        A list that receives the properties of each model.
     """
     models: list[dict[str, str]] = []
     before = _models.set(models)
@@ -35,10 +35,10 @@ def record_models() -> Iterator[list[dict[str, str]]]:
 
 
 def record_model(described: Mapping[str, str]) -> None:
-    """Record a model in the provenance of the part that is being measured.
+    """Add a model to the list of the enclosing `record_models`.
 
     Args:
-        described: Properties of the model, for example its name and its data type.
+        described: Properties of the model, for example its name and data type.
     """
     models = _models.get()
     if models is not None and described not in models:
@@ -46,10 +46,10 @@ def record_model(described: Mapping[str, str]) -> None:
 
 
 def session(command: str | None = None) -> dict[str, object]:
-    """Return the code, command, libraries and machine of this process, as JSON represents them.
+    """Return code version, command, library versions and machine of this process, as JSON values.
 
     Args:
-        command: Command of the process that started this one as a worker. By default, the command of this process.
+        command: Command of the process that started this worker. By default, the command of this process.
     """
     return {
         "command": own_command() if command is None else command,
@@ -81,7 +81,7 @@ def _device() -> dict[str, object]:
 
 
 def _libraries() -> dict[str, str]:
-    """Return the version of every distribution that has a loaded module."""
+    """Return the version of each distribution with an imported module."""
     loaded = {name.partition(".")[0] for name in sys.modules}
     names = {name for module in loaded for name in _distributions().get(module, [])}
     return {name: metadata.version(name) for name in sorted(names)}

@@ -1,13 +1,15 @@
 """Finished results on disk, in folders `<results>/<study>/<hash>/`.
 
-config.json      study, version, preset and all values of the config, whose hash is the folder's name
-claims.json      the claims that were registered when the run began, and the commit
-provenance.json  code, command, library versions, device and times
-rows.jsonl       one measurement per line, as Python's `json` writes it (including NaN and Infinity)
-estimates.json   estimates of the claims' statistics when the run ended
-DONE             SHA-256 hashes of the five files above, written last (a folder without it is not a result)
-late.json        estimates of claims that were added and of statistics that were corrected after the run
-figures/*.svg    figures of the rows
+A result is a folder with these files:
+
+    config.json      study, version, preset and all values of the config, whose hash is the folder's name
+    claims.json      the claims saved before the run ("registered"), and the commit
+    provenance.json  code, command, library versions, device and times
+    rows.jsonl       one measurement per line, as Python's `json` writes it (including NaN and Infinity)
+    estimates.json   estimates of the claims' statistics when the run ended
+    DONE             SHA-256 hashes of the five files above, written last (a folder without it is not a result)
+    late.json        estimates of claims added, or statistics corrected, after the run
+    figures/*.svg    figures of the rows
 """
 
 import dataclasses
@@ -27,14 +29,14 @@ from trialogue_lab.ledger.claims.claims import Registration
 from trialogue_lab.ledger.claims.verdicts import Estimates
 
 PRESETS = ("smoke", "pilot", "default", "night", "weekend", "paper")
-"""Names of presets, from small to large.
+"""Names of presets (named configs), from small to large.
 
-"smoke" takes seconds, "default" minutes, "night" hours and "weekend" more hours. "pilot" has its own seeds, and "paper"
-has the published settings.
+"smoke" takes seconds, "default" minutes, "night" and "weekend" hours. "pilot" is a trial run with its own seeds, and
+"paper" has the published settings.
 """
 
 COUNTING = ("default", "night", "weekend", "paper")
-"""Presets whose results count in the ledger. Of these, the largest finished one is used."""
+"""Presets large enough to test claims. The largest finished one is used."""
 
 CLAIMS, ESTIMATES = "claims.json", "estimates.json"
 
@@ -44,28 +46,27 @@ FILES = ("config.json", CLAIMS, "provenance.json", "rows.jsonl", ESTIMATES)
 DONE = "DONE"
 
 LATE = "late.json"
-"""File of estimates of claims that were added or corrected after the run."""
+"""File with estimates of claims added or corrected after the run."""
 
 ORIGINS = "origins.json"
-"""File of the origins of claims that were registered without an origin."""
+"""File with the origin ("published" or "ours") of claims that were saved without one."""
 
 ADDED: Mapping[str, bool] = {"added": True}
-"""Metadata of a config field that is newer than committed results (see `config_values`)."""
+"""Metadata of a config field that was added after results had been committed (see `config_values`)."""
 
 _PACKAGE = Path(__file__).resolve().parents[2]
 COMMITTED = (_PACKAGE if (_PACKAGE / "results").is_dir() else _PACKAGE.parents[1]) / "results"
-"""Folder of the committed results, in an installed package or in the checkout of an editable installation."""
+"""Folder of the results that are part of the repository or of the installed package."""
 
 RUNS = Path("runs")
-"""Default folder for the results of runs."""
+"""Default folder for new results."""
 
 
 def search_folders(results: str | Path | None = None) -> list[Path]:
     """Return the folders that are searched for results, in order.
 
     Args:
-        results: The only folder to search. By default, the committed results are searched first, then `./results`,
-            which can hold committed results of your own studies, then `./runs`.
+        results: The only folder to search. By default, `COMMITTED`, `./results` and `./runs`.
     """
     if results is not None:
         return [Path(results)]
@@ -75,10 +76,10 @@ def search_folders(results: str | Path | None = None) -> list[Path]:
 
 
 def config_values(config: Any) -> dict[str, Any]:
-    """Return the values of a config dataclass by field, as JSON represents them.
+    """Return the values of a config dataclass by field, as JSON values.
 
-    If a field was added after results had been committed, it is omitted while it has its default value. The hashes of
-    those results then stay valid. Declare such a field with `dataclasses.field(default=..., metadata=ADDED)`.
+    To add a field without changing the hashes of existing results, declare it with `dataclasses.field(default=...,
+    metadata=ADDED)`. It is then omitted while it has its default value.
 
     Raises:
         InputError: A value has no JSON representation.
@@ -101,12 +102,12 @@ def _fields_of(config: Any) -> dict[str, Any]:
 
 
 def config_hash(study: str, version: int, values: Mapping[str, Any]) -> str:
-    """Return the hash of a config as 12 hexadecimal digits. The values 1 and 1.0 have the same hash.
+    """Return the hash of a config, with 12 hexadecimal digits. It does not distinguish 1 from 1.0.
 
     Args:
         study: Name of the study.
         version: Version of the study.
-        values: The values of the config, as `config_values` returns them.
+        values: Return value of `config_values`.
     """
     canonical = json.dumps([study, version, _plain(values)], sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()[:12]
@@ -124,14 +125,14 @@ def _plain(value: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """A finished result. Use `open_result` to open one, which verifies its files.
+    """A finished result on disk. Create it with `open_result`, which verifies its files.
 
     Args:
-        folder: The folder of the result.
+        folder: Folder of the result.
         study: Name of the study.
         version: Version of the study when the result was measured.
-        preset: Name of the preset, or None for any other config.
-        config: All values of the config.
+        preset: Name of the config, None if it is not a named one.
+        config: All config values, by field.
     """
 
     folder: Path
@@ -142,12 +143,12 @@ class Result:
 
     @property
     def hash(self) -> str:
-        """Hash of study, version and config, which is the folder's name."""
+        """Hash of study, version and config, which is also the folder's name."""
         return self.folder.name
 
     @cached_property
     def registration(self) -> Registration:
-        """The claims that were registered when the run began."""
+        """The claims that were saved before the run started."""
         registered = read_json(self.folder / CLAIMS)
         if "commit" in registered:
             return Registration(registered["claims"])
@@ -157,9 +158,9 @@ class Result:
 
     @property
     def estimates(self) -> Estimates:
-        """Stored estimates of each claim by version of its statistic.
+        """One number per replication, by claim id and version of the statistic.
 
-        They were computed when the run ended, or when the claim was added or corrected later.
+        They were computed at the end of the run, or later for claims added or corrected since.
         """
         late = self.folder / LATE
         stored: dict[str, dict[int, list[float]]] = {}
@@ -172,27 +173,27 @@ class Result:
 
     @cached_property
     def provenance(self) -> dict[str, Any]:
-        """Code, command, library versions, device and times of the run."""
+        """Code version, command, library versions, machine and times of the run."""
         return read_json(self.folder / "provenance.json")
 
     @cached_property
     def records(self) -> list[dict[str, Any]]:
-        """The measurements in order. The column `part` is the name of the part of the run."""
+        """The measurements in order, one dict each. The column `part` names the task of the run."""
         text = (self.folder / "rows.jsonl").read_text(encoding="utf-8")
         return [json.loads(line) for line in text.splitlines()]
 
     @cached_property
     def rows(self) -> DataFrame:
-        """The measurements of all kinds as one table."""
+        """All measurements as one table."""
         return DataFrame(self.records)
 
 
 def corrupted_error(folder: Path, what: str) -> InputError:
-    """Return the error for a result folder with missing, unreadable or inconsistent files.
+    """Return the error for a result with missing, unreadable or inconsistent files.
 
     Args:
-        folder: The folder.
-        what: Description of the inconsistency.
+        folder: Folder of the result.
+        what: Description of the problem.
     """
     return InputError("result", str(folder), f"corrupted, {what}: delete the folder and run the study again")
 
@@ -225,15 +226,15 @@ def digest(path: Path) -> str:
 
 
 def is_finished(folder: Path) -> bool:
-    """Return whether the folder has a file DONE, which marks a finished result."""
+    """Return whether the folder has the file DONE, which is written last."""
     return (folder / DONE).is_file()
 
 
 def open_result(folder: Path) -> Result:
-    """Open a finished result and verify its files.
+    """Open a finished result and verify the hashes of its files.
 
     Raises:
-        InputError: The result is unfinished, or a file does not have the hash in DONE.
+        InputError: The result is unfinished, or a file does not match its hash.
     """
     if not is_finished(folder):
         raise InputError("result", str(folder), "not a finished result: run the study to the end")
@@ -253,12 +254,12 @@ def find_result(reference: str | Path, results: str | Path | None = None) -> Res
     """Return the finished result that `reference` names.
 
     Args:
-        reference: A folder, the beginning of a hash, `study@hash`, or the name of a study. The name of a study stands
-            for the newest version at the largest preset in the first folder with a result of this study.
-        results: A folder of results. By default, the folders of `search_folders`.
+        reference: A folder, the beginning of a hash, `study@hash`, or the name of a study. A study stands for its
+            newest version and largest preset, in the first folder with a result.
+        results: Folder of results. By default, all of `search_folders`.
 
     Raises:
-        InputError: No result or more than one matches, or a result that matches is corrupted.
+        InputError: No result or more than one matches, or a matching result is corrupted.
     """
     if Path(reference).is_dir():
         return open_result(Path(reference))
@@ -290,7 +291,6 @@ def finished_results(study: str, results: Path, warn: Callable[[str], object]) -
 
 
 def _find_in(name: str, results: Path) -> Result | None:
-    """Return the result in the folder `results` that `name` refers to, or None."""
     study, at, prefix = name.rpartition("@")
     folders = [done.parent for done in sorted(results.glob(f"*/*/{DONE}"))]
     of_study = [open_result(folder) for folder in folders if not at and folder.parent.name == name]
@@ -311,12 +311,11 @@ def _rank(result: Result) -> tuple[int, int]:
 
 
 def load_rows(reference: str | Path, results: str | Path | None = None) -> DataFrame:
-    """Return the measured rows of a finished result as a DataFrame, with one row per measurement.
+    """Return the measurements of a finished result as a DataFrame, one per row.
 
     Args:
-        reference: The result: a folder, the beginning of a hash, `study@hash`, or the name of a study (see
-            `find_result`).
-        results: A folder of results. By default, the committed results, `./results` and `./runs` are searched.
+        reference: A folder, the beginning of a hash, `study@hash`, or the name of a study (see `find_result`).
+        results: Folder of results. By default, all of `search_folders`.
 
     Example:
         `load_rows("dyck-backtracking")`

@@ -1,4 +1,4 @@
-"""Comparison of the config of a run with the presets of its study."""
+"""Comparison of a run's config with the presets (named configs) of its study."""
 
 import dataclasses
 from collections.abc import Iterator, Mapping
@@ -8,19 +8,21 @@ from trialogue_lab.ledger.runs.results import COUNTING, config_values
 from trialogue_lab.ledger.study import Study
 
 Differences = Mapping[str, tuple[Any, Any]]
-"""Fields of a config by name: the run's value and the preset's value."""
+"""By name of config field: value of the run, value of the preset."""
 
 
 def changed_fields(study: Study[Any], values: Mapping[str, Any]) -> tuple[str, Differences]:
-    """Compare a run with the preset that is closest to it.
+    """Return the preset closest to a run, and the config fields that differ from it.
+
+    The closest preset has the fewest differing fields. Only presets whose results count are considered, and ties go to
+    the smallest.
 
     Args:
         study: The study.
-        values: The config of the run, as `config_values` returns it.
+        values: Config of the run, as returned by `config_values`.
 
     Returns:
-        The name of the counting preset from which the fewest fields differ (the smallest such preset), and the fields
-        that differ. Names of fields of nested configs are joined by dots.
+        Name of the preset, and the differing fields. Fields of nested configs are joined by dots.
     """
     run = _run(study, values)
     presets = [name for name in COUNTING if name in study.presets]
@@ -30,19 +32,18 @@ def changed_fields(study: Study[Any], values: Mapping[str, Any]) -> tuple[str, D
 
 
 def reduced_fields(study: Study[Any], values: Mapping[str, Any]) -> Differences:
-    """Return the fields that make a run smaller than the preset `default`.
+    """Return the config fields that make a run smaller than the preset `default`.
 
-    Only two kinds of fields are compared: fields that count the replications of a claim, and fields that the preset
-    `smoke` makes smaller, for example numbers of seeds, samples and training steps. A field is smaller if it holds a
-    smaller integer, a shorter list, or a list of equal length with a smaller integer at any position.
+    Only fields are compared that count replications or that the preset `smoke` reduces, for example numbers of seeds or
+    training steps. A field is smaller if it has a smaller integer, a shorter list, or an equally long list with a
+    smaller integer in some position.
 
     Args:
         study: The study.
-        values: The config of the run, as `config_values` returns it.
+        values: Config of the run, as returned by `config_values`.
 
     Returns:
-        The fields in which the run is smaller than `default`, with the values of the run and of `default`. Empty for a
-        run of full size.
+        By field, the value of the run and of `default`. Empty for a run of full size.
     """
     run, default = _run(study, values), _preset(study, "default")
     smoke = _preset(study, "smoke") if "smoke" in study.presets else {}
@@ -59,7 +60,7 @@ def reduced_fields(study: Study[Any], values: Mapping[str, Any]) -> Differences:
 
 
 def _run(study: Study[Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the flattened fields of a run, including fields that `config_values` omits (see `ADDED`)."""
+    """Return the fields of a run's config without nesting, including those omitted by `config_values`."""
     fields = dataclasses.fields(study.presets["default"])
     omitted = {field.name: field.default for field in fields if field.metadata.get("added")}
     return {**omitted, **dict(_flatten(values))}
@@ -83,14 +84,14 @@ def _flatten(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str,
 
 
 def _is_less(value: Any, other: Any) -> bool:
-    """Return whether an integer is smaller, or a list shorter, than the other value."""
+    """Return whether an integer is smaller, or a list is shorter."""
     if isinstance(value, list) and isinstance(other, list):
         return len(value) < len(other)
     return _is_integer(value) and _is_integer(other) and value < other
 
 
 def _has_less(value: Any, other: Any) -> bool:
-    """Return whether a list has a smaller integer than the other list of equal length at any position."""
+    """Return whether a list of equal length has a smaller integer in some position."""
     lists = isinstance(value, list) and isinstance(other, list) and len(value) == len(other)
     return lists and any(_is_less(mine, theirs) for mine, theirs in zip(value, other, strict=True))
 

@@ -1,8 +1,8 @@
-"""Transformers on Dyck languages (balanced brackets) as in the thesis, trained or constructed to be exact.
+"""Transformers on balanced brackets (Dyck languages) as in the thesis, trained or constructed to be exact.
 
-`DyckTransformer` is the network of equations 2.42 to 2.46. Its first layer is minimal if its embeddings encode the type
-and the depth of a bracket. `balanced_transformer` (Theorem 2.2.1) and `uniform_attention_transformer` (Corollary 2.2.1)
-return the exact next-bracket distribution at any length.
+`DyckTransformer` is the network of equations 2.42 to 2.46. Its first layer is called minimal if its output encodes only
+the type and the depth of a bracket. `balanced_transformer` (Theorem 2.2.1) and `uniform_attention_transformer`
+(Corollary 2.2.1) return the exact next-bracket distribution at any length.
 """
 
 from trialogue.lazy_exports import lazy_exports

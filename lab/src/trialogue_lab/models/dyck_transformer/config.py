@@ -1,4 +1,4 @@
-"""Shape of a transformer on Dyck languages."""
+"""Shape of a transformer on balanced brackets."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -23,8 +23,8 @@ class DyckTransformerConfig:
         width: Width of values and of the embedding "tokens". With a residual, values have the width of the stream.
         key_width: Width of keys and queries.
         residual: Whether the input of a layer is added to its output.
-        norm: Position of the norm, as in `DyckLayer`.
-        norm_floor: Constant C of the norm LN_C, by which vectors with a smaller norm are divided.
+        norm: "attention" applies the norm to the attention output, "sum" to its sum with the input (see `DyckLayer`).
+        norm_floor: Smallest divisor C of the norm LN_C (see `FlooredNorm`).
         learned_gain: Whether the norm has a learned gain and bias.
         positions: "linear" appends i / 6000 at position i to the embedding, or writes it to the last coordinate of
             "tokens".

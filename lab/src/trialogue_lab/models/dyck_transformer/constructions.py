@@ -1,9 +1,8 @@
-"""Exact networks by construction: perfect balance (Theorem 2.2.1) and uniform attention (Corollary 2.2.1).
+"""Weights that predict brackets exactly, with cancelling pairs (Theorem 2.2.1) or uniform attention (Corollary 2.2.1).
 
-The second layer attends to all brackets. The contributions of matched pairs cancel, so the sum has only the
-unmatched brackets, each in its own direction, at any length. A six-layer ReLU network determines the
-innermost unmatched bracket. The thesis assumes that the state of the last bracket is known; here its
-contribution to the sum is subtracted first.
+The second layer attends to all brackets. The contributions of matched brackets cancel, so the sum has only the
+unmatched brackets, each in its own direction, at any length. A six-layer ReLU network determines the innermost
+unmatched bracket. The thesis assumes that the last bracket's own contribution is known; here it is subtracted first.
 """
 
 from typing import NamedTuple
@@ -28,7 +27,7 @@ from trialogue_lab.models.dyck_transformer.rectifiers import (
 )
 
 SMALLEST_PROJECTION = 1e-7
-"""Smallest share of the norm for which unmatched brackets are distinguishable from rounding errors."""
+"""Smallest share of an unmatched bracket in the norm of the sum that exceeds rounding errors."""
 _LOG_ZERO = -40.0
 _DIRECTIONS = 256
 
@@ -39,11 +38,11 @@ class _Size(NamedTuple):
 
     @property
     def brackets(self) -> list[tuple[int, int, int]]:
-        """Token, type and pair depth of every state except the start, in the order of the states."""
+        """Token, type and depth of every combination of bracket and depth, in the order of `state_of`."""
         return [(token, token // 2, d) for token in range(2 * self.types) for d in range(1, self.depth + 1)]
 
     def direction(self, kind: int, pair_depth: int) -> int:
-        """Return the index of the direction of a pair: (t - 1) D + d, from 0."""
+        """Return the index of the direction that represents an unmatched bracket of a type and depth."""
         return kind * self.depth + pair_depth - 1
 
 
@@ -53,9 +52,9 @@ def balanced_transformer(
 ) -> DyckTransformer:
     """Construct a network with random attention that predicts exact next-bracket probabilities at any length.
 
-    This is Theorem 2.2.1. The network is in perfect balance, that is, the contributions of matched brackets to the
-    attention output cancel. Attention scores are normal, except where the balance condition determines them. All
-    bracket types are equally likely (equation 2.39). Weights are float64.
+    This is Theorem 2.2.1. The value vectors of matched brackets cancel in the attention output ("perfect balance").
+    Attention scores are normally distributed, except where this condition determines them. All bracket types are
+    equally likely (equation 2.39). Weights are float64.
 
     Args:
         types: Number of bracket types.
@@ -191,7 +190,7 @@ def _separating(vectors: Tensor, within: Tensor, seed: int) -> Tensor:
 
 
 def _marks(stage: Rectifiers, form: AffineForm, values: Tensor) -> tuple[list[AffineForm], list[int]]:
-    """Return one indicator per value, in increasing order of `values`, and that order."""
+    """Return a 0/1 indicator for each value, in increasing order of `values`, and that order."""
     ordered, order = values.sort()
     return stage.steps(form, ordered.tolist()), order.tolist()
 
@@ -212,7 +211,7 @@ def _decoder_widths(size: _Size) -> tuple[int, ...]:
 def _write_decoder(
     network: DyckTransformer, size: _Size, ratios: Tensor, smallest: float, seed: int, open_prob: float
 ) -> None:
-    """Write values in orthogonal directions (equations 2.63 and 2.64) and the six-layer decoder."""
+    """Set value vectors in orthogonal directions (equations 2.63 and 2.64) and the six-layer ReLU network."""
     types, depth = size
     states, pairs = state_count(*size), types * depth
     drawn = torch.empty(states, states - 1, dtype=torch.float64)
@@ -276,9 +275,10 @@ def _set_gain(layer: DyckLayer, gain: float) -> None:
 
 
 def _facts(size: _Size, state: int) -> tuple[int, int, int]:
-    """Return facts about the state of the last bracket: base answer, use of the innermost type, and depth.
+    """Return what the last bracket and its depth imply for the prediction.
 
-    Answers are 0 at depth 0, 1 to k for an innermost bracket of that type, and k + 1 to 2k at full depth.
+    The numbers are the index of a distribution in `_answers`, whether to add the innermost open type to it, and the
+    depth. The index is 0 at depth 0, 1 to k for an innermost open bracket of that type, and k + 1 to 2k at full depth.
     """
     if state == state_count(*size) - 1:
         return 0, 0, 1

@@ -18,31 +18,30 @@ Embedding = Literal["pairs", "sums", "angles", "tokens"]
 
 
 def state_of(token: int, pair_depth: int, depth: int) -> int:
-    """Return the index of a state, which is a bracket with the depth of its pair.
+    """Return the index of a combination of bracket and depth ("state").
 
     Args:
         token: Token id of the bracket.
-        pair_depth: Depth at which the pair opens, from 1 to `depth`.
+        pair_depth: Number of open brackets up to the opening bracket of the pair, from 1 to `depth`.
         depth: Largest number of open brackets.
     """
     return token * depth + pair_depth - 1
 
 
 def state_count(types: int, depth: int) -> int:
-    """Return the number of states: one per bracket and depth of its pair, and one for the start token, which is last.
+    """Return the number of states (brackets with their depth), 2 k D + 1 including the start token.
 
     Args:
         types: Number k of bracket types.
         depth: Largest number D of open brackets.
-
-    Returns:
-        2 k D + 1.
     """
     return 2 * types * depth + 1
 
 
 def states(tokens: Tensor, lengths: Tensor, types: int, depth: int) -> Tensor:
-    """Return the states of bracket strings. A state is a bracket with the depth of its pair.
+    """Return the states of bracket strings.
+
+    A state is the index of a bracket and its depth (see `state_of`).
 
     Args:
         tokens: Token ids (n, width).
@@ -88,7 +87,7 @@ def require_brackets(tokens: Tensor, types: int) -> None:
 
 
 def embedding_table(embedding: Embedding, types: int, depth: int, width: int) -> Tensor:
-    """Return the embedding vectors of all states (brackets with the depth of their pair).
+    """Return the embedding vectors of all states (brackets with their depth, see `state_of`).
 
     Args:
         embedding: "pairs" (equation 2.55) with m = 2 k D + 1, "sums" (2.56) with m = 2 k + D + 1, or "angles" (2.57)

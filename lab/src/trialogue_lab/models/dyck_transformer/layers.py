@@ -1,4 +1,4 @@
-"""A layer of equation 2.42: causal attention without 1 / sqrt(d), the norm LN_C and a ReLU network."""
+"""Transformer layer of equation 2.42: unscaled attention, the norm LN_C and a ReLU network."""
 
 import itertools
 from collections.abc import Sequence
@@ -80,10 +80,15 @@ class DyckAttention(nn.Module):
 
 
 class FlooredNorm(nn.Module):
-    """Norm LN_C of the thesis: subtract the mean, and divide by the larger of the Euclidean norm and `floor`.
+    """Norm LN_C of the thesis, which divides by the larger of the vector's norm and C.
 
-    A zero vector stays zero. With `gain`, the result is multiplied by a learned gain that starts at sqrt(width), and a
-    learned bias is added, so that it starts as the usual LayerNorm.
+    The mean is subtracted first. A zero vector stays zero. With a gain, the result is multiplied by a learned gain that
+    starts at sqrt(width), and a learned bias is added, so that it starts as the usual LayerNorm.
+
+    Args:
+        width: Width of the vectors.
+        floor: Constant C, the smallest divisor.
+        gain: Whether there are a learned gain and bias.
     """
 
     def __init__(self, width: int, floor: float, gain: bool) -> None:
@@ -105,6 +110,12 @@ class DyckLayer(nn.Module):
 
     The output is g(LN(a) + x) (equation 2.42). With `norm` "sum", it is s + g(LN(s)) for s = a + x as in GPT (equation
     2.85), or LN(s) without a ReLU network. Without a residual, x is omitted.
+
+    Args:
+        width: Width of the input.
+        value_width: Width of the attention output.
+        mlp: Widths of the ReLU network's layers, empty for none.
+        shape: Other settings of the transformer.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The transformer of the thesis on Dyck languages (equations 2.42 to 2.46 and 2.85), a prefix oracle."""
+"""The transformer of the thesis that predicts balanced brackets (equations 2.42 to 2.46 and 2.85)."""
 
 from collections.abc import Iterator
 
@@ -18,7 +18,7 @@ from trialogue_lab.models.dyck_transformer.layers import DyckAttention, DyckLaye
 _NAME = "dyck-transformer"
 _NUMBERS_AT_ONCE = 2**23
 POSITION_SCALE = 6000
-"""Divisor of linear positions."""
+"""Divisor of positions in the position embedding "linear"."""
 
 
 @register_network(_NAME, DyckTransformerConfig)
@@ -185,7 +185,7 @@ class DyckTransformer(nn.Module, PrefixOracle):
         return scores.log_softmax(-1).to(tokens.device)
 
     def _parts(self, lengths: Tensor) -> Iterator[Tensor]:
-        """Yield row indices in batches that fit the processor cache."""
+        """Yield row indices of batches that fit the processor cache."""
         widest = max(self.table.shape[1], *(max((*mlp, 1)) for mlp in self.config.mlps[:-1]), 1)
         step = max(1, _NUMBERS_AT_ONCE // (widest * (int(lengths.max()) + 1))) if len(lengths) else 1
         yield from torch.arange(len(lengths)).split(step)

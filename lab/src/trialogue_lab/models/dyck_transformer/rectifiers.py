@@ -1,4 +1,4 @@
-"""Construction of ReLU networks from affine forms, that is, affine functions of the units of a layer."""
+"""Construction of ReLU networks with given functions, layer by layer."""
 
 from __future__ import annotations
 
@@ -99,10 +99,10 @@ class Rectifiers:
 
 
 def look_up(at: Sequence[AffineForm], values: Sequence[float]) -> AffineForm:
-    """Return the value that belongs to an indicated point.
+    """Return the value that belongs to the indicated point, as an affine function.
 
     Args:
-        at: Indicators of the points, from `Rectifiers.steps`.
+        at: 0/1 indicators of the points, from `Rectifiers.steps`.
         values: Value of each point.
     """
     return total([mark * value for mark, value in zip(at, values, strict=True) if value])

@@ -29,6 +29,7 @@ from trialogue.tensor_files import read_tensors, write_tensors
 from trialogue.training import trained
 from trialogue.training.translation.distillation import cached_translations
 from trialogue.training.translation.recipes import encoded_pairs
+from trialogue_lab.data.sentences import WORDS
 from trialogue_lab.ledger import record_model
 from trialogue_lab.studies.translation.config import DISTILLED, MASK_PREDICT, REFINER, TWIN, Config
 from trialogue_lab.studies.translation.hub_pairs import HUB_PAIRS, hub_parallel
@@ -174,17 +175,8 @@ def _split(config: Config, seed: int) -> Split:
 
 
 def _generated() -> ParallelText:
-    """Return about a thousand generated sentences and their translations, for tests.
-
-    The sources have reversed words in another order.
-    """
-    words = (
-        ("Lily", "Tom", "Max", "Sue", "Ben", "Anna"),
-        ("saw", "found", "liked", "lost", "took"),
-        ("red", "blue", "big", "shiny", "old"),
-        ("ball", "box", "cat", "stone", "cup", "tree", "hat"),
-    )
-    sentences = list(product(*words))
+    """Return about a thousand sentences and their word-by-word translations into reversed words in another order."""
+    sentences = list(product(*WORDS))
     targets = [f"{subject} {verb} a {adjective} {noun}." for subject, verb, adjective, noun in sentences]
     sources = [
         f"{subject} {noun[::-1]} {adjective[::-1]} {verb[::-1]}."

@@ -1,1 +1,1 @@
-"""Gibbs and independent parallel updates on cliques, and their published bounds."""
+"""Two samplers of coupled spins, one joint and one parallel, with published bounds on both."""

@@ -1,14 +1,14 @@
-"""Bounds on k-Gibbs and independent parallel sampling of an Ising model with one clique (thesis, section 4.1).
+"""Bounds on two samplers of an Ising model with one clique (thesis, section 4.1).
 
-The model of Definition 4.1.12 has spins x_i = ±1 and p(x) ∝ exp(sum_i h_i x_i + J sum x_i x_j). The second
-sum is over unordered pairs within a clique C of |C| sites, and all other sites are independent. R_1 denotes
-the states in which all spins of the clique are up, and R_{-1} those in which all are down. k-Gibbs resamples
-k uniformly chosen sites jointly in each step. Independent parallel sampling resamples every site given the
-previous values of all others.
+The model of Definition 4.1.12 has N spins x_i = ±1 and p(x) ∝ exp(sum_i h_i x_i + J sum x_i x_j). The numbers h_i are
+called fields. The second sum is over unordered pairs within a clique, a set C of |C| spins, and all other spins are
+independent. R_1 denotes the states in which all spins of the clique are up (+1).
 
-Assumption 4.1.5 has two parts. h_G, the sum of the fields h_i in the clique, exceeds the sum of |h_i| outside
-it. J minus the sum of all |h_i| is at least J_0 > 0. The module `chains` computes exact values for
-comparison.
+- k-Gibbs resamples k uniformly chosen spins jointly in each step.
+- Independent parallel sampling resamples every spin given the previous values of all others.
+
+Assumption 4.1.5 has two parts. h_G, the sum of the fields in the clique, exceeds the sum of |h_i| outside it. J minus
+the sum of all |h_i| is at least J_0 > 0. The module `chains` computes exact values for comparison.
 """
 
 import math
@@ -29,14 +29,13 @@ AtLeastTwo = Annotated[int, Ge(2)]
 
 
 class CliqueAssumption(NamedTuple):
-    """Constants of Assumption 4.1.5 for an Ising model with one clique of equal couplings.
+    """Constants of Assumption 4.1.5 for an Ising model with one clique (a set of equally coupled spins).
 
     Attributes:
-        sites: Number of sites of the model.
-        clique: Number of sites in the clique.
-        excess: J_0, the coupling minus the sum of the absolute fields of all sites; positive.
-        clique_field: h_G, the sum of the fields in the clique; larger than the sum of absolute fields
-            outside.
+        sites: Number of spins of the model.
+        clique: Number of spins in the clique.
+        excess: J_0 > 0, the coupling minus the sum of the absolute fields of all spins.
+        clique_field: h_G, the sum of the fields in the clique. It is larger than the sum of absolute fields outside.
     """
 
     sites: int
@@ -48,11 +47,11 @@ class CliqueAssumption(NamedTuple):
 def clique_assumption(model: Ising) -> CliqueAssumption:
     """Check Assumption 4.1.5 and return its constants.
 
-    The sum h_G of the fields in the clique must exceed the sum of absolute fields outside the clique. The
-    coupling minus the sum of all absolute fields, J_0, must be positive.
+    The sum of the fields in the clique must exceed the sum of absolute fields outside it. The coupling must exceed the
+    sum of all absolute fields.
 
     Args:
-        model: Ising model with one clique of equal couplings and otherwise independent sites.
+        model: Ising model with one clique (set of equally coupled spins) and otherwise independent spins.
 
     Raises:
         InputError: If the model has no such clique or violates the assumption.
@@ -74,18 +73,16 @@ def clique_assumption(model: Ising) -> CliqueAssumption:
 
 
 class ModeOrdering(NamedTuple):
-    """Smallest differences of log-probabilities between the two modes and all other states (Proposition 4.3.3).
+    """Smallest differences of log-probabilities between the modes and all other states (Proposition 4.3.3).
 
-    In a state x, all spins of the clique are up. In a state y, all are down. In a state z, both values occur.
-    J_0 and h_G are defined in `CliqueAssumption`.
+    In a state x, all spins of the clique are up. In a state y, all are down. In a state z, both values occur. J_0 and
+    h_G are defined in `CliqueAssumption`.
 
     Attributes:
-        up_over_down: Smallest log p(x) - log p(y) over all x and y. The proposition states that it is
-            positive.
-        down_over_rest: Smallest log p(y) - log p(z) - 2 J_0 over all y and z. It must be non-negative, and
-            zero occurs.
-        flip_residual: Largest |log p(x) - log p(f(x)) - 2 h_G|, where f flips all spins of the clique. It
-            must be 0 up to rounding.
+        up_over_down: Smallest log p(x) - log p(y) over all x and y. The proposition states that it is positive.
+        down_over_rest: Smallest log p(y) - log p(z) - 2 J_0 over all y and z. It must be at least 0, and 0 occurs.
+        flip_residual: Largest |log p(x) - log p(f(x)) - 2 h_G|, where f flips all spins of the clique. It must be 0 up
+            to rounding.
     """
 
     up_over_down: float
@@ -94,7 +91,7 @@ class ModeOrdering(NamedTuple):
 
 
 def mode_ordering(model: Ising) -> ModeOrdering:
-    """Compute the quantities of Proposition 4.3.3 by enumerating all states of a model.
+    """Return the differences of log-probabilities of Proposition 4.3.3, by enumeration of all states.
 
     `down_over_rest` is infinite if no state has both up and down spins in the clique.
 
@@ -120,12 +117,12 @@ def mode_ordering(model: Ising) -> ModeOrdering:
 
 
 class HittingBound(NamedTuple):
-    """Bound on the time until k-Gibbs visits R_1, the states with all spins of the clique up (Proposition 4.1.4).
+    """Bound on the time until k-Gibbs has all spins of the clique up (Proposition 4.1.4).
 
     Attributes:
-        rate: Lower bound 1 - c_{R1} on the probability of entering R_1 in one step, from any state.
-        steps: Number of steps ceil(log delta / log c_{R1}). k-Gibbs visits R_1 within this many steps with a
-            probability of at least 1 - delta.
+        rate: Lower bound, called 1 - c_{R1}, on the probability that one step ends with all spins up, from any state.
+        steps: Number of steps ceil(log delta / log c_{R1}), within which this happens with a probability of at least
+            1 - delta.
     """
 
     rate: float
@@ -141,18 +138,19 @@ def hitting_bound(
     clique_field: Positive,
     delta: Probability = 0.5,
 ) -> HittingBound:
-    """Return the bound of Proposition 4.1.4 on the time until k-Gibbs turns all spins of the clique up.
+    """Return a bound on the time until k-Gibbs has all spins of the clique up.
 
-    The lower bound on the probability per step is binom(N - |C|, k - |C|) / binom(N, k) e^{2(J_0 + h_G)} /
-    (e^{2(J_0 + h_G)} + e^{2 J_0} + 2^{|C|} - 2). It requires Assumption 4.1.5 (see `clique_assumption`).
+    k-Gibbs resamples k random spins jointly in each step. By Proposition 4.1.4, the probability per step is at least
+    binom(N - |C|, k - |C|) / binom(N, k) e^{2(J_0 + h_G)} / (e^{2(J_0 + h_G)} + e^{2 J_0} + 2^{|C|} - 2). The bound
+    requires Assumption 4.1.5 (see `clique_assumption`).
 
     Args:
-        sites: Number of sites N.
-        clique: Number of sites |C| in the clique.
-        block_size: Number k of sites resampled jointly in each step, from |C| to N.
+        sites: Number N of spins of the model.
+        clique: Number |C| of spins in the clique.
+        block_size: Number k of spins resampled jointly in each step, from |C| to N.
         excess: J_0, the coupling minus the sum of all absolute fields.
         clique_field: h_G, the sum of the fields in the clique.
-        delta: Allowed probability of not visiting R_1 within the returned number of steps.
+        delta: Allowed probability that the returned number of steps is not enough.
 
     Raises:
         InputError: If the sizes are out of range, or the bound on the probability is below double precision.
@@ -172,10 +170,11 @@ def hitting_bound(
 
 
 class StuckBound(NamedTuple):
-    """Bound on the time that independent parallel sampling stays near the wrong mode (Proposition 4.1.5).
+    """Bound on how long independent parallel sampling keeps a clique mostly down (Proposition 4.1.5).
 
-    The chain starts in a state in which the spins of the clique sum to at most -2. With a probability of at
-    least 1 - delta, the sum stays at or below -2 for `steps` steps.
+    This sampler resamples every spin given the previous values of all others. It starts in a state in which the spins
+    (±1) of the clique sum to at most -2. With a probability of at least 1 - delta, the sum stays at or below -2 for
+    `steps` steps.
 
     Attributes:
         exponent: Constant c_stuck of the proposition.
@@ -188,17 +187,17 @@ class StuckBound(NamedTuple):
 
 @validated
 def stuck_bound(clique: AtLeastTwo, excess: Positive, delta: Probability = 0.5) -> StuckBound:
-    """Return the bound of Proposition 4.1.5 on the time that independent parallel sampling stays near the wrong mode.
+    """Return a bound on how long independent parallel sampling keeps a clique mostly down.
 
-    The exponent is c_stuck = 2 (-1 + tanh(J_0) |C| / 2)^2 / |C|. The bound requires Assumption 4.1.5 (see
-    `clique_assumption`) and |C| tanh J_0 > 2. The second condition is missing in the source, whose statement
-    is false without it (|C| = 2, J_0 = 1e-4, delta = .74). For most moderate parameters the number of steps
-    is zero, so the bound gives no information.
+    Here all spins down is the less likely of the clique's two modes. The bound is Proposition 4.1.5, with the exponent
+    c_stuck = 2 (-1 + tanh(J_0) |C| / 2)^2 / |C|. The bound requires Assumption 4.1.5 (see `clique_assumption`) and |C|
+    tanh J_0 > 2. The thesis omits the second condition, without which the statement is false (|C| = 2, J_0 = 1e-4,
+    delta = 0.74). For most moderate parameters the number of steps is zero, so the bound gives no information.
 
     Args:
-        clique: Number of sites |C| in the clique.
+        clique: Number |C| of spins in the clique.
         excess: J_0, the coupling minus the sum of all absolute fields.
-        delta: Allowed probability that the sum of the clique's spins exceeds -2 earlier.
+        delta: Allowed probability that the sum of the clique's spins (±1) exceeds -2 earlier.
 
     Raises:
         InputError: If |C| tanh J_0 <= 2.
@@ -218,14 +217,13 @@ def stuck_bound(clique: AtLeastTwo, excess: Positive, delta: Probability = 0.5) 
 class OneStep(NamedTuple):
     """Bounds for one step of k-Gibbs and M steps of independent parallel sampling (Corollary 4.1.1).
 
-    R_1 denotes the states with all spins of the clique up. Under the assumptions of the corollary, both
-    events below occur together with a probability of at least 1 - delta.
+    With a probability of at least 1 - delta, one step of k-Gibbs turns all spins of the clique up, and M steps of
+    independent parallel sampling do not.
 
     Attributes:
-        hitting_rate: Lower bound on the probability that one step of k-Gibbs ends in R_1; at least 1 - delta
-            / 2.
-        stuck_exponent: Exponent c_stuck, at least ln(4 M / delta). Independent parallel sampling then avoids
-            R_1 for M steps.
+        hitting_rate: Lower bound, at least 1 - delta / 2, on the probability that one step of k-Gibbs turns all spins
+            up.
+        stuck_exponent: Exponent c_stuck of `StuckBound`, at least ln(4 M / delta).
     """
 
     hitting_rate: float
@@ -245,23 +243,24 @@ def one_step_corollary(
 ) -> OneStep:
     """Check the assumptions of Corollary 4.1.1 and return its two bounds.
 
-    The corollary compares one step of k-Gibbs, which reaches the states R_1 with all spins of the clique up,
-    with M steps of independent parallel sampling, which do not. Both start from a state in which the spins of
-    the clique sum to at most -2. Assumption 4.1.6 requires |C| >= 8 (1 + ln(4 M / delta)), h_G >= 1/2 ln(2 (4
-    - delta) / delta) and J_0 >= 1/2 |C| ln 2. Assumption 4.1.7 requires k >= max(|C|, N - delta (N + 1) / ((4
-    - delta) |C| + delta)). Assumption 4.1.5 must hold as well but is not checked here.
+    The corollary compares one step of k-Gibbs, which turns all spins of the clique up, with M steps of independent
+    parallel sampling, which do not. Both start in a state in which the spins (±1) of the clique sum to at most -2.
+
+    - Assumption 4.1.6: |C| >= 8 (1 + ln(4 M / delta)), h_G >= 1/2 ln(2 (4 - delta) / delta) and J_0 >= 1/2 |C| ln 2.
+    - Assumption 4.1.7: k >= max(|C|, N - delta (N + 1) / ((4 - delta) |C| + delta)).
+    - Assumption 4.1.5 (see `clique_assumption`), which is not checked here.
 
     Args:
-        sites: Number of sites N.
-        clique: Number of sites |C| in the clique.
-        block_size: Number k of sites that k-Gibbs resamples jointly.
+        sites: Number N of spins of the model.
+        clique: Number |C| of spins in the clique.
+        block_size: Number k of spins that k-Gibbs resamples jointly.
         excess: J_0, the coupling minus the sum of all absolute fields.
         clique_field: h_G, the sum of the fields in the clique.
         delta: Allowed probability of failure.
         steps: Number M of steps of independent parallel sampling.
 
     Raises:
-        InputError: If an assumption fails; the error names the first one.
+        InputError: If an assumption fails. The error names the first one.
     """
     needed = smallest_parameters(clique, delta=delta, steps=steps)
     least_block = smallest_block_size(sites, clique, delta)
@@ -280,12 +279,12 @@ def one_step_corollary(
 
 
 class LeastParameters(NamedTuple):
-    """Smallest parameters that Assumption 4.1.6 allows.
+    """Smallest parameters to which `one_step_corollary` applies (Assumption 4.1.6).
 
     Attributes:
-        clique: Number of sites |C| in the clique.
+        clique: Number |C| of spins in the clique.
         clique_field: Sum h_G of the fields in the clique.
-        excess: J_0 for the given clique, the coupling minus the sum of all absolute fields.
+        excess: J_0, the coupling minus the sum of all absolute fields, for the given clique.
     """
 
     clique: int
@@ -295,10 +294,10 @@ class LeastParameters(NamedTuple):
 
 @validated
 def smallest_parameters(clique: AtLeastTwo, *, delta: Probability, steps: Count) -> LeastParameters:
-    """Return the smallest parameters that Assumption 4.1.6 allows.
+    """Return the smallest parameters to which `one_step_corollary` applies (Assumption 4.1.6).
 
     Args:
-        clique: Number of sites |C| in the clique, which determines the smallest J_0.
+        clique: Number |C| of spins in the clique, which determines the smallest J_0.
         delta: Allowed probability of failure.
         steps: Number M of steps of independent parallel sampling.
     """
@@ -311,13 +310,13 @@ def smallest_parameters(clique: AtLeastTwo, *, delta: Probability, steps: Count)
 
 @validated
 def smallest_block_size(sites: AtLeastTwo, clique: AtLeastTwo, delta: Probability) -> int:
-    """Return the smallest block size k of k-Gibbs that Assumption 4.1.7 allows.
+    """Return the smallest number k of jointly resampled spins that Assumption 4.1.7 allows.
 
     It is max(|C|, N - delta (N + 1) / ((4 - delta) |C| + delta)), rounded up.
 
     Args:
-        sites: Number of sites N.
-        clique: Number of sites |C| in the clique.
+        sites: Number N of spins of the model.
+        clique: Number |C| of spins in the clique.
         delta: Allowed probability of failure.
     """
     require_most("clique", clique, sites)

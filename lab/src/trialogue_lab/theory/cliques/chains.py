@@ -1,9 +1,9 @@
-"""Exact Markov chains for a clique of equal spins, in terms of the number of up spins.
+"""Exact Markov chains on the number of up spins in a clique.
 
-A clique of m spins has coupling J for each unordered pair and field h on each spin. The other sites of the model are
-independent of the clique. By symmetry, the number of up spins in the clique is a Markov chain with states 0 to m.
-State 0 is the all-down mode R_{-1}, and state m is the all-up mode R_1. Transition matrices hold log-probabilities.
-Hitting times use elimination without subtraction, so values of 1e-300 or 1e300 keep their precision.
+A clique is a set of m spins ±1 with equal couplings. It has coupling J for each unordered pair and field h on each
+spin. The other spins of the model are independent of it. By symmetry, the number of up (+1) spins in the clique is a
+Markov chain with states 0 to m. Transition matrices hold log-probabilities. Hitting times use elimination without
+subtraction, so values of 1e-300 or 1e300 keep their precision.
 """
 
 from typing import Annotated
@@ -20,23 +20,22 @@ from trialogue.validation import Count, Finite, Natural, validated
 
 Array = NDArray[np.float64]
 LogMatrix = Annotated[ArrayLike, Reals("states states", infinite="both")]
-"""Logarithms of a transition matrix."""
+"""Logarithms of transition probabilities, one row per current state."""
 
 
 @validated
 def block_chain(sites: Count, clique: Count, coupling: Finite, field: Finite, block_size: Count) -> Array:
-    """Return the log transition matrix of k-Gibbs on the number of up spins in a clique.
+    """Return the log transition matrix of the number of up spins in a clique under k-Gibbs.
 
-    Each step chooses k of the N sites uniformly and resamples them jointly given all other sites (Definition
-    4.1.10). The number of chosen clique spins and the number of up spins among them are hypergeometric. The
-    worst-case cost is O(clique^4).
+    Each step chooses k of the N spins uniformly and resamples them jointly given all others (Definition 4.1.10). The
+    cost is at most O(clique^4).
 
     Args:
-        sites: Number N of sites in the model.
+        sites: Number N of spins of the model.
         clique: Number of spins in the clique.
         coupling: Coupling J of each pair in the clique.
         field: Field h on each spin of the clique.
-        block_size: Number k of sites resampled in each step.
+        block_size: Number k of spins resampled in each step.
 
     Returns:
         Log-probabilities (clique + 1, clique + 1). Row i belongs to i up spins before the step.
@@ -64,7 +63,7 @@ def block_chain(sites: Count, clique: Count, coupling: Finite, field: Finite, bl
 
 @validated
 def parallel_chain(clique: Count, coupling: Finite, field: Finite) -> Array:
-    """Return the log transition matrix of independent parallel sampling on the number of up spins in a clique.
+    """Return the log transition matrix of the number of up spins under independent parallel sampling.
 
     Each step resamples every spin given the previous values of all others (Definition 4.1.11, equation 4.4).
 
@@ -88,13 +87,13 @@ def parallel_chain(clique: Count, coupling: Finite, field: Finite) -> Array:
 
 @validated
 def log_hitting_times(log_matrix: LogMatrix) -> Array:
-    """Return the logarithm of the expected number of steps until a chain first visits its last state.
+    """Return the log of the expected number of steps until a chain first visits its last state.
 
     Args:
         log_matrix: Log transition matrix (states, states).
 
     Returns:
-        Logarithms (states,), one for each initial state. The entry of the last state is -inf.
+        Logarithms (states,), one per initial state. The entry of the last state is -inf.
 
     Raises:
         InputError: If the last state is not reachable.
@@ -176,7 +175,7 @@ def _visits(log_matrix: Array, target: NDArray[np.bool_], steps: int) -> Array:
 
 
 def log_binomial(size: int, ups: NDArray[np.integer] | int) -> Array:
-    """Return the logarithm of the binomial coefficient binom(size, ups), elementwise in `ups`."""
+    """Return the log of the binomial coefficient binom(size, ups), elementwise in `ups`."""
     coefficient: Array = gammaln(size + 1) - gammaln(ups + 1) - gammaln(size - ups + 1)
     return coefficient
 

@@ -1,1 +1,1 @@
-"""Generators of products as factoring algorithms: reductions, prime densities and randomized algorithms."""
+"""Models that generate a product before its prime factors, and must therefore factor."""

@@ -1,11 +1,11 @@
-"""Largest overlap of a generator with the uniform distribution on tuples [pq, p, q], if it rarely factors.
+"""Closest approximation of the uniform distribution on tuples [pq, p, q] by a generator that rarely factors.
 
-A generator first writes a product pq of two primes, then its factors. It writes product i with probability
-a_i and then correct factors with probability p_i. The target distribution has probability t_i for product i,
-1/N for each of N tuples. If m ordered pairs of primes have this product, t_i = m/N. The overlap of generator
-and target is one minus their total variation distance, sum_i min(a_i p_i, t_i). By min(u, v) <= sqrt(u v) and
-the Cauchy-Schwarz inequality, it is at most sqrt(sum_i t_i p_i) for any a_i. This proof avoids the off-by-one
-error of the source. The optimal a fills the probabilities t_i of the products with the largest p_i first.
+A generator first writes a product pq of two primes, then its factors. It writes product i with probability a_i and then
+correct factors with probability p_i. The target distribution is uniform over N tuples, and t_i is its probability of
+product i. The overlap of both distributions is one minus their total variation distance, sum_i min(a_i p_i, t_i). By
+min(u, v) <= sqrt(u v) and the Cauchy-Schwarz inequality, it is at most sqrt(sum_i t_i p_i) for any a_i. This proof
+avoids the off-by-one error of the source. The optimal a fills the probabilities t_i of the products with the largest
+p_i first.
 
 Source: "Theoretical Limitations of Autoregressive Models", appendix.
 """
@@ -27,11 +27,11 @@ from trialogue_lab.data.puzzles.arithmetic import SemiprimeTuples
 _SUM = 1e-9
 
 Chances = Annotated[Tensor, Reals("semiprimes", least=0, most=1)]
-"""One probability per semiprime."""
+"""One probability per product of two primes (semiprime)."""
 
 
 class Cheating(NamedTuple):
-    """Generator with the largest overlap with the target distribution.
+    """The generator that comes closest to the target distribution although it rarely factors.
 
     Attributes:
         overlap: One minus the total variation distance from the target distribution.
@@ -63,10 +63,10 @@ def overlap(success: Chances, first: Tensor, target: Tensor | None = None) -> fl
 
 @validated
 def overlap_bound(success: Chances, target: Tensor | None = None) -> float:
-    """Return an upper bound on the overlap of any generator of [product, factor, factor] with the target distribution.
+    """Return an upper bound on the overlap of any generator of [product, factor, factor] with the target.
 
-    The bound is sqrt(sum_i t_i p_i), the square root of the probability of factoring a product drawn from the
-    target.
+    The overlap is one minus the total variation distance. The bound is sqrt(sum_i t_i p_i), where the sum is the
+    probability of factoring a product drawn from the target.
 
     Args:
         success: Probability p_i of writing correct factors after product i, shape (n,).
@@ -78,10 +78,11 @@ def overlap_bound(success: Chances, target: Tensor | None = None) -> float:
 
 @validated
 def optimal_generator(success: Chances, target: Tensor | None = None) -> Cheating:
-    """Return the distribution of the first number that maximizes the overlap with the target distribution.
+    """Return the distribution of the first number (the product) that maximizes the overlap with the target.
 
-    The products i with the largest success probability p_i receive t_i / p_i each, until the sum is 1. If
-    less than 1 is needed, the first product receives the remainder, which does not increase the overlap.
+    The overlap is one minus the total variation distance. The products with the largest success probability p_i receive
+    t_i / p_i each, until the sum is 1. If less than 1 is needed, the first product receives the remainder, which does
+    not increase the overlap.
 
     Args:
         success: Probability p_i of writing correct factors after product i, shape (n,).
@@ -103,9 +104,9 @@ def optimal_generator(success: Chances, target: Tensor | None = None) -> Cheatin
 
 @validated
 def tightest_success(semiprimes: Count, factored: Count) -> Tensor:
-    """Return success probabilities for which the best overlap equals the bound of `overlap_bound`.
+    """Return probabilities of factoring for which the best overlap equals `overlap_bound`.
 
-    They are k/N for the first k of N products and 0 for the others, with k = `factored`.
+    They are k/N for the first k of N products and 0 for the others.
 
     Args:
         semiprimes: Number N of products.
@@ -140,18 +141,17 @@ def semiprime_masses(tuples: SemiprimeTuples) -> dict[int, float]:
 
 
 def best_generator_oracle(tuples: SemiprimeTuples, success: Mapping[int, float]) -> ListedDistribution:
-    """Return the generator of tuples [product, factor, factor] with the largest overlap as an oracle.
+    """Return the next-token model of [product, factor, factor] with the largest overlap.
 
-    It writes each product s with the probability of `optimal_generator`, then correct factors with
-    probability `success[s]` and zeros otherwise.
+    The overlap with the uniform distribution is one minus the total variation distance. The model writes each product s
+    with the probability of `optimal_generator`, then correct factors with probability `success[s]` and zeros otherwise.
 
     Args:
         tuples: Target distribution over tuples that start with the product.
         success: Probability of writing correct factors after each product.
 
     Raises:
-        InputError: If `tuples` do not start with the product, or `success` does not cover exactly its
-            products.
+        InputError: If `tuples` do not start with the product, or `success` does not cover exactly its products.
     """
     if tuples.order != "product-first":
         raise InputError("order", tuples.order, "use product-first")

@@ -1,10 +1,9 @@
-"""Accuracy of a deterministic generator of random primes that uses the density of primes.
+"""Accuracy of a generator of random primes that replaces prime counts by an integral.
 
-The digits of a number are generated from left to right. After a prefix, the numbers with each possible next
-digit form ten intervals. The next digit of a random prime has the proportions of primes in these intervals.
-For long intervals, the generator approximates the number of primes by the integral of 1 / ln x (printed as
-"log-1 x" in the source). If at most `counted` digits remain, it tests every number for primality. The
-approximation is accurate only if an interval contains many primes.
+The digits are generated from left to right. After a prefix, the numbers with each possible next digit form ten
+intervals, and the next digit of a random prime has the proportions of primes in them. For long intervals, the generator
+approximates the number of primes by the integral of 1 / ln x (printed as "log-1 x" in the source). If at most `counted`
+digits remain, it counts primes exactly. The approximation is accurate only if an interval contains many primes.
 
 Source: "Theoretical Limitations of Autoregressive Models", appendix, "Generating primes deterministically".
 """
@@ -38,18 +37,17 @@ def density_integral(numbers: Annotated[ArrayLike, Reals("n")]) -> Tensor:
 
 @validated
 def density_variation(digits: Count, counted: Natural = 0) -> Tensor:
-    """Return how far the digits of the deterministic generator are from those of a random prime.
+    """Return how far the digits of the approximate generator are from those of a random prime.
 
-    The generator chooses each digit by the approximate number of primes, the integral of 1 / ln x. The result
-    is exact over all prefixes.
+    The generator chooses each digit by the approximate number of primes, the integral of 1 / ln x. The distances are
+    exact sums over all prefixes.
 
     Args:
         digits: Number of digits of a prime.
         counted: Number of last digits for which primes are counted exactly instead.
 
     Returns:
-        Total variation distances (digits,) float64. Entry k - 1 compares the distributions of the first k
-        digits.
+        Total variation distances (digits,) float64. Entry k - 1 compares the distributions of the first k digits.
 
     Raises:
         InputError: If the primes are too many to list or `counted` exceeds `digits`.
@@ -72,14 +70,15 @@ def density_variation(digits: Count, counted: Natural = 0) -> Tensor:
 
 
 def uniform_variation(digits: int) -> Tensor:
-    """Return how far the digits of a uniformly random number are from those of a random prime, as a baseline.
+    """Return how far the digits of a uniformly random number are from those of a random prime.
+
+    This is the baseline for `density_variation`.
 
     Args:
         digits: Number of digits.
 
     Returns:
-        Total variation distances (digits,) float64. Entry k - 1 compares the distributions of the first k
-        digits.
+        Total variation distances (digits,) float64. Entry k - 1 compares the distributions of the first k digits.
     """
     primes = primes_of(digits)
     distances = []

@@ -1,12 +1,10 @@
-"""Randomized autoregressive algorithms, which compute the next token from the prefix and random numbers.
+"""Randomized next-token algorithms, which compute a token from the prefix and random numbers ("coins").
 
-A call receives the prefix and fresh random numbers (coins), and no information is kept between calls. If the
-next token is averaged over the coins, the algorithm becomes deterministic and keeps the distribution of
-sequences (footnote 1 of the source). The deterministic version may be slower. Coins that are kept between
-calls can change the distribution.
+Each call receives the prefix and fresh coins, and stores nothing. Averaging the next token over the coins gives a
+deterministic next-token distribution with the same distribution of sequences (footnote 1 of the source), possibly at a
+higher cost. Coins that are kept between calls can change the distribution.
 
-Source: "Theoretical Limitations of Autoregressive Models", section "A Note on Architecture", footnotes 1 and
-2.
+Source: "Theoretical Limitations of Autoregressive Models", section "A Note on Architecture", footnotes 1 and 2.
 """
 
 import math
@@ -23,15 +21,15 @@ from trialogue.errors import InputError
 from trialogue.validation import Count, Several, validated
 
 TOSSES = 10**6
-"""Largest number of coin outcomes to enumerate."""
+"""Largest number of combinations of random integers that are enumerated."""
 
 CoinFunction = Callable[[Prefix, int], int]
-"""Function from a prefix and coins, an integer below `outcomes`, to the next token."""
+"""Function from a prefix and a random integer to the next token."""
 
 
 @validated
 def derandomized(function: CoinFunction, outcomes: Count, vocab_size: int, length: Count) -> Table:
-    """Return the next-token oracle of a randomized algorithm, averaged over its random numbers (footnote 1).
+    """Return the next-token model of a randomized algorithm, averaged over its random numbers (footnote 1).
 
     Args:
         function: Function from a prefix and an integer below `outcomes` to the next token.
@@ -40,7 +38,7 @@ def derandomized(function: CoinFunction, outcomes: Count, vocab_size: int, lengt
         length: Number of tokens of a sequence.
 
     Returns:
-        Oracle that raises `InputError` if the function returns a token outside the vocabulary.
+        Model that raises `InputError` if the function returns a token outside the vocabulary.
     """
 
     def distribution(prefix: Prefix) -> list[float]:
@@ -54,14 +52,13 @@ def derandomized(function: CoinFunction, outcomes: Count, vocab_size: int, lengt
 def distribution_over_coins(
     function: CoinFunction, outcomes: Count, length: Count, *, fresh: bool = True
 ) -> dict[Prefix, float]:
-    """Return the distribution of the sequences of a randomized algorithm by enumerating all random numbers.
+    """Return the distribution of the sequences of a randomized algorithm, summed over all random numbers.
 
     Args:
         function: Function from a prefix and an integer below `outcomes` to the next token.
         outcomes: Number of equally likely integers.
         length: Number of tokens of a sequence.
-        fresh: Whether each call receives a new integer. Otherwise all calls for one sequence receive the
-            same.
+        fresh: Whether each call receives a new integer. Otherwise all calls for one sequence receive the same.
 
     Returns:
         Probability of each sequence.
@@ -92,7 +89,7 @@ def distribution_over_coins(
 
 
 class RandomnessTest(NamedTuple):
-    """Tests of the digits of numbers against uniformly random numbers.
+    """Tests whether the digits of some numbers look uniformly random.
 
     Attributes:
         first_statistic: Pearson chi-square statistic of the leading digits.

@@ -1,13 +1,12 @@
-"""Reduction of factoring to generating tuples [pq, p, q], and the cost of each order of the tuple by digit.
+"""Factoring by generating tuples [pq, p, q], and the cost of each digit.
 
-Claim 1 of the source: given a product as a prompt, a generator of [pq, p, q] must continue with its factors.
-If factoring is hard, no polynomial-time autoregressive algorithm has this distribution. Conversely,
+Claim 1 of the source: given a product as a prompt, a generator of [pq, p, q] must continue with its factors. If
+factoring is hard, no polynomial-time next-token model has this distribution. Conversely,
 `SemiprimeTuples(order="product-first")` generates the tuples by factoring.
 
-The algorithms are those of the source. They are randomized, keep no information between calls, and receive
-fresh random numbers at each call. Averaged over these, they are the oracles of
-`trialogue_lab.data.puzzles.arithmetic`. They need no lists of primes and count their operations in
-`arithmetic`.
+The algorithms are those of the source. They receive fresh random numbers at each call and store nothing. Averaged over
+the random numbers, they are the models of `trialogue_lab.data.puzzles.arithmetic`. They need no lists of primes and
+count their operations in `arithmetic`.
 """
 
 from dataclasses import dataclass
@@ -31,7 +30,7 @@ Factors = tuple[int, int]
 
 @validated
 def digits_of_factors(product: Count) -> int:
-    """Return the number of digits n of the two factors of a product of n-digit primes.
+    """Return the number of digits n of both factors, given a product of two n-digit primes.
 
     It is ceil(log10(product) / 2) in exact arithmetic (footnote 3).
     """
@@ -45,17 +44,16 @@ def factor_by_generating(
     """Factor products by using them as prompts of a generator of tuples [pq, p, q] (Claim 1).
 
     Args:
-        oracle: Generator with the token format of `SemiprimeTuples(n, "product-first")`.
+        oracle: Next-token model with the token format of `SemiprimeTuples(n, "product-first")`.
         products: Products of two n-digit primes.
         seed: Seed of the generation.
 
     Returns:
-        Factors of each product in the generated order, or None if the output is not a factorization. A
-        generator with exactly the distribution of the tuples always succeeds.
+        Factors of each product in the generated order, or None if the output is wrong. A generator with exactly the
+        distribution of the tuples always succeeds.
 
     Raises:
-        InputError: If the products have different lengths, or the generator writes sequences of another
-            length.
+        InputError: If the products have different lengths, or the generator writes sequences of another length.
     """
     sizes = {digits_of_factors(product) for product in products}
     if len(sizes) != 1:
@@ -86,10 +84,10 @@ def _factors(product: int, written: Prefix, digits: int) -> Factors | None:
 @validated
 @dataclass(frozen=True)
 class PrimeByTrials:
-    """Randomized algorithm that generates a uniformly random prime digit by digit.
+    """Randomized algorithm that generates a uniformly random prime, one digit per call.
 
-    Each call completes the prefix with random digits until the number is prime. It returns the next digit of
-    this prime.
+    Each call completes the prefix with random digits until the number is prime. It returns the next digit of this
+    prime.
 
     Args:
         digits: Number of digits of the prime.
@@ -123,12 +121,11 @@ class PrimeByTrials:
 @validated
 @dataclass(frozen=True)
 class TupleByTrials:
-    """Randomized algorithm that generates tuples of two random primes and their product digit by digit.
+    """Randomized algorithm that generates two random primes and their product, one digit per call.
 
-    In the factors-first order [p, q, pq], it generates the primes like `PrimeByTrials` and multiplies them.
-    In the product-first order [pq, p, q], it draws random pairs of primes until their product starts with the
-    prefix, which takes exponentially many pairs on average. It then factors the product. The algorithm does
-    not check that numbers in the prefix are prime.
+    In the order [p, q, pq], it generates the primes like `PrimeByTrials` and multiplies them. In the order [pq, p, q],
+    it draws random pairs of primes until their product starts with the prefix, which takes exponentially many pairs on
+    average, and then factors the product. It does not check that numbers in the prefix are prime.
 
     Args:
         digits: Number n of digits of a prime. A product has 2 n digits.
@@ -175,7 +172,7 @@ class TupleByTrials:
         return self._digit(chosen, 2 * n, prefix)
 
     def _digit(self, field: Prefix, start: int, prefix: Prefix) -> int:
-        """Return the next digit of `field`, which starts at position `start`."""
+        """Return the next digit of one number of the tuple, whose digits `field` start at position `start`."""
         written = prefix[start:]
         if len(field) <= len(written) or field[: len(written)] != written:
             raise InputError("tokens", prefix, "no tuple starts with this prefix")
@@ -196,10 +193,10 @@ class TupleByTrials:
 def second_number_cost(
     digits: int, order: Order, samples: Count, seed: int = 0, *, arithmetic: Arithmetic | None = None
 ) -> Operations:
-    """Return the operations of `TupleByTrials` for the first digit of the second number of a tuple.
+    """Count the operations of `TupleByTrials` for the first digit of the second number of a tuple.
 
-    The first number is given. In the factors-first order, the digit belongs to a prime. In the product-first
-    order, it belongs to a factor of the given product.
+    The first number is given. In the factors-first order, the digit belongs to a prime. In the product-first order, it
+    belongs to a factor of the given product.
 
     Args:
         digits: Number of digits of a prime.
@@ -225,10 +222,10 @@ def second_number_cost(
 def first_number_costs(
     digits: int, order: Order, samples: Count, seed: int = 0, *, arithmetic: Arithmetic | None = None
 ) -> list[Operations]:
-    """Return the operations of `TupleByTrials` for each digit of the first number of a tuple.
+    """Count the operations of `TupleByTrials` for each digit of the first number of a tuple.
 
-    In the factors-first order, this number is a prime of n digits. In the product-first order, it is a
-    product of 2 n digits, generated from random pairs of primes until one matches the prefix.
+    In the factors-first order, this number is a prime of n digits. In the product-first order, it is a product of 2 n
+    digits, generated from random pairs of primes until one matches the prefix.
 
     Args:
         digits: Number n of digits of a prime.
@@ -254,11 +251,11 @@ def first_number_costs(
 
 @validated
 def share_factored(digits: Count, divisions: Count) -> float:
-    """Return the probability that trial division factors the product of two random primes within a budget.
+    """Return the probability that a number of trial divisions factors the product of two random primes.
 
     Args:
         digits: Number of digits of a prime.
-        divisions: Number of divisions by 2, 3, 5, 7, ..., which find factors up to 2 `divisions` - 1.
+        divisions: Number of divisions by 2, 3, 5, 7, 9, ..., which find factors up to 2 `divisions` - 1.
 
     Raises:
         InputError: If the primes are too many to list.

@@ -1,1 +1,1 @@
-"""Learning from masked conditionals and sampling with their chains: pseudolikelihood, mixing and tensorization."""
+"""Models learned from masked tokens: accuracy of the estimate, and speed of sampling from it."""

@@ -1,8 +1,8 @@
-"""Distributions of the block of masked sites, the conditionals that they define, and block dynamics.
+"""Random choices of masked positions, the conditional distributions they define, and their Markov chains.
 
-A block K is the set of masked sites. Its distribution p_K(K | x) is either the same in every state x
-(weighted) or depends on the state (adaptive). A state is a sequence of `sites` tokens. States are listed in
-the order of `itertools.product`, with the first site varying slowest. All results are exact, at a cost
+A state is a sequence of `sites` tokens. A block K is a set of positions (sites) that are masked together. Its
+probability p_K(K | x) is either the same in every state x (weighted) or depends on the state (adaptive). States are
+listed in the order of `itertools.product`, with the first site varying slowest. All results are exact, at a cost
 proportional to the number of states.
 """
 
@@ -32,20 +32,20 @@ from trialogue.probabilities import checked_distribution
 from trialogue.validation import Count, InstanceOf, validated
 
 AdaptiveDistribution = StateDistribution | Tensor
-"""Distribution that depends on the state, given as a function or as probabilities (states, blocks)."""
+"""Probabilities of masks that depend on the sequence, as a function or an array (states, blocks)."""
 _MOST_BLOCKS = 100_000
 
 
 class Fibers(NamedTuple):
-    """Groups of states that differ only at the masked sites of one block K.
+    """Groups of states (token sequences) that differ only at the masked positions of one block K.
 
     Each group is one row of the arrays. It has one column for every choice of the masked tokens.
 
     Attributes:
         states: State indices (groups, group size) int64.
         weights: Joint probability p(x) p_K(K | x) of each state x and this block, shape (groups, group size).
-        conditionals: Conditional probability p(x_K | x_{-K}, K) of the masked tokens, shape (groups, group
-            size). Rows sum to one, or are zero if K is never chosen in the group.
+        conditionals: Conditional probability p(x_K | x_{-K}, K) of the masked tokens x_K given all others, shape
+            (groups, group size). Rows sum to one, or are zero if K is never chosen in the group.
     """
 
     states: Tensor
@@ -55,13 +55,13 @@ class Fibers(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class BlockDistribution:
-    """Distribution p_K(K | x) of the block K of masked sites; use `block_distribution` to create it.
+    """Distribution p_K(K | x) of the set K of masked positions ("block"). Create it with `block_distribution`.
 
     Attributes:
         blocks: Possible blocks as masks (blocks, sites) bool.
-        given: Probabilities of the blocks in each state, shape (states, blocks) float64, or (1, blocks) if
-            they do not depend on the state.
-        vocab_size: Number of tokens per site.
+        given: Probabilities of the blocks in each state, shape (states, blocks) float64, or (1, blocks) if they do not
+            depend on the state. A state is a sequence of tokens.
+        vocab_size: Number of tokens per position.
     """
 
     blocks: Tensor
@@ -70,17 +70,17 @@ class BlockDistribution:
 
     @property
     def sites(self) -> int:
-        """Number of sites."""
+        """Number of positions in a sequence."""
         return self.blocks.shape[1]
 
     @property
     def states(self) -> int:
-        """Number of states, vocab_size ** sites."""
+        """Number of possible sequences, vocab_size ** sites."""
         return int(self.vocab_size**self.sites)
 
     @property
     def adaptive(self) -> bool:
-        """Whether the probabilities of the blocks depend on the state."""
+        """Whether the probabilities of the masks depend on the sequence."""
         return self.given.shape[0] > 1
 
     def each_state(self) -> Tensor:
@@ -88,13 +88,13 @@ class BlockDistribution:
         return self.given.expand(self.states, -1)
 
     def completions(self, block: int) -> Tensor:
-        """Group the states that differ only at the masked sites of one block.
+        """Group the sequences that differ only at the masked positions of one block.
 
         Args:
             block: Index of the block.
 
         Returns:
-            State indices (groups, group size) int64. The states of a row have the same unmasked tokens.
+            State indices (groups, group size) int64. The sequences of a row have the same unmasked tokens.
         """
         masked = self.blocks[block]
         axes = [*torch.nonzero(~masked)[:, 0].tolist(), *torch.nonzero(masked)[:, 0].tolist()]
@@ -102,10 +102,10 @@ class BlockDistribution:
         return grid.reshape(-1, self.vocab_size ** int(masked.sum()))
 
     def fibers(self, probabilities: Tensor) -> Iterator[Fibers]:
-        """Yield, for each block, the groups of states that differ only at its masked sites.
+        """Yield, for each block, the groups of sequences that differ only at its masked positions.
 
         Args:
-            probabilities: Probabilities (states,) of the states.
+            probabilities: Probabilities (states,) of the sequences.
 
         Yields:
             State indices, joint probabilities and conditional probabilities of one block (see `Fibers`).
@@ -120,17 +120,17 @@ class BlockDistribution:
 
 @validated
 def uniform_blocks(sites: Count, block_size: int) -> Tensor:
-    """Return all blocks of `block_size` sites in lexicographic order.
+    """Return all masks of `block_size` positions in lexicographic order.
 
     Args:
-        sites: Number of sites.
-        block_size: Number of masked sites.
+        sites: Number of positions.
+        block_size: Number of masked positions.
 
     Returns:
         Masks (binom(sites, block_size), sites) bool.
 
     Raises:
-        InputError: If the block size is out of range, or there are more than 100,000 blocks.
+        InputError: If the block size is out of range, or there are more than 100,000 masks.
     """
     block_size = checked_block_size(block_size, sites)
     count = math.comb(sites, block_size)
@@ -142,7 +142,7 @@ def uniform_blocks(sites: Count, block_size: int) -> Tensor:
 
 
 class Described(TypedDict, total=False):
-    """Arguments of `block_distribution` that describe a block distribution."""
+    """Arguments of `block_distribution` that describe a distribution of masks."""
 
     blocks: Blocks | None
     weights: Weights | None
@@ -159,22 +159,23 @@ def block_distribution(
     weights: Weights | None = None,
     distribution: AdaptiveDistribution | None = None,
 ) -> BlockDistribution:
-    """Create a distribution of the block of masked sites (thesis, Definitions 4.1.2, 4.1.3 and 4.1.7).
+    """Create a distribution of the set of masked positions (thesis, Definitions 4.1.2, 4.1.3 and 4.1.7).
 
-    Give either `block_size`, or `blocks` with optional `weights`, or `blocks` with `distribution`.
+    Give either `block_size`, or `blocks` with optional `weights`, or `blocks` with `distribution`. A block is a set of
+    positions (sites) that are masked together.
 
     Args:
-        sites: Number of sites.
-        vocab_size: Number of tokens per site.
-        block_size: Number k of masked sites; all blocks of k sites are equally likely.
-        blocks: Possible blocks, as masks (blocks, sites) or lists of sites; equally likely by default.
+        sites: Number of positions.
+        vocab_size: Number of tokens per position.
+        block_size: Number k of masked positions. All blocks of this size are equally likely.
+        blocks: Possible blocks, as masks (blocks, sites) or lists of positions; equally likely by default.
         weights: Unnormalized probabilities of `blocks`, shape (blocks,).
-        distribution: Probabilities of `blocks` that depend on the state, shape (states, blocks), or a
-            function from tokens (rows, sites) int64 to probabilities (rows, blocks). Rows sum to one.
+        distribution: Probabilities of `blocks` that depend on the sequence, shape (states, blocks), or a function from
+            tokens (rows, sites) int64 to probabilities (rows, blocks). Rows sum to one.
 
     Raises:
-        InputError: If the arguments do not describe exactly one distribution, probabilities are invalid, or a
-            site is never masked.
+        InputError: If the arguments do not describe exactly one distribution, probabilities are invalid, or a position
+            is never masked.
     """
     require_one_distribution(block_size, blocks, weights, distribution)
     if block_size is not None:
@@ -196,12 +197,12 @@ def block_distribution(
 def block_dynamics(probabilities: Tensor, distribution: InstanceOf[BlockDistribution]) -> Tensor:
     """Return the transition matrix of block dynamics (Definitions 4.1.6 and 4.1.8).
 
-    Each step draws a block K of masked sites given the current state x and resamples its tokens from p(x_K |
-    x_{-K}, K). The chain is reversible with respect to p.
+    Each step draws a set K of masked positions given the current sequence x and resamples its tokens from p(x_K |
+    x_{-K}, K), their distribution given all other tokens. The chain is reversible with respect to p.
 
     Args:
-        probabilities: Probabilities p (states,).
-        distribution: Distribution of the masked block K.
+        probabilities: Probabilities p (states,) of the sequences.
+        distribution: Distribution of K.
 
     Returns:
         Transition matrix (states, states) float64.
@@ -219,18 +220,17 @@ def block_dynamics(probabilities: Tensor, distribution: InstanceOf[BlockDistribu
 
 @validated
 def joint_block_dynamics(probabilities: Tensor, distribution: InstanceOf[BlockDistribution]) -> Tensor:
-    """Return the transition matrix of the chain on pairs of a state and a masked block (equation 4.26).
+    """Return the transition matrix on pairs of a sequence and a set of masked positions (equation 4.26).
 
-    A pair consists of a state X and a block K of masked sites. Each step resamples the masked tokens from
-    p(x_K | x_{-K}, K) and keeps K, so the chain is reducible. Pairs of probability zero do not change.
+    Each step resamples the masked tokens from p(x_K | x_{-K}, K) and keeps the set K, so not all pairs are reachable
+    from each other. Pairs of probability zero do not change.
 
     Args:
-        probabilities: Probabilities p (states,).
-        distribution: Distribution of the masked block K.
+        probabilities: Probabilities p (states,) of the sequences.
+        distribution: Distribution of K.
 
     Returns:
-        Transition matrix (states * blocks, states * blocks) float64. The index of a pair is state * blocks +
-        block.
+        Transition matrix (states * blocks, states * blocks) float64. The index of a pair is state * blocks + block.
     """
     probabilities = checked_state_distribution(probabilities, distribution.states)
     blocks = len(distribution.blocks)
@@ -245,14 +245,14 @@ def joint_block_dynamics(probabilities: Tensor, distribution: InstanceOf[BlockDi
 
 @validated
 def conditionals(probabilities: Tensor, distribution: InstanceOf[BlockDistribution]) -> Tensor:
-    """Return the conditional probability of the masked tokens for every state and block (equation 4.1).
+    """Return the conditional probability of the masked tokens for every sequence and mask (equation 4.1).
 
-    It is p(x_K | x_{-K}, K) for state x and block K of masked sites. It depends on the distribution of K if
-    this distribution depends on the state.
+    It is p(x_K | x_{-K}, K), the probability of the tokens at the masked positions K given all others. If the choice of
+    K depends on the sequence, it affects this probability.
 
     Args:
-        probabilities: Probabilities p (states,).
-        distribution: Distribution of the masked block K.
+        probabilities: Probabilities p (states,) of the sequences.
+        distribution: Distribution of K.
 
     Returns:
         Conditional probabilities (states, blocks) float64.
@@ -265,7 +265,7 @@ def conditionals(probabilities: Tensor, distribution: InstanceOf[BlockDistributi
 
 
 def checked_state_distribution(probabilities: Tensor, states: int, field: str = "probabilities") -> Tensor:
-    """Return probabilities (states,) as float64 after checking them.
+    """Check that probabilities (states,) are a distribution, and return them as float64.
 
     Args:
         probabilities: Probabilities (states,).

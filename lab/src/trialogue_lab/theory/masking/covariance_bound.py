@@ -1,8 +1,8 @@
-"""Upper bound on the covariance of a pseudolikelihood estimator from the Poincaré constant of block dynamics.
+"""Bound on the variance of masked training, from the mixing speed of a Markov chain.
 
-The pseudolikelihood estimator fits the conditional distributions of random blocks of masked sites. Block
-dynamics is the Markov chain that resamples such a block in each step. If the chain mixes fast, the estimator
-is nearly as accurate as maximum likelihood (Theorems 4.1.2 and 4.1.3 of the thesis).
+The pseudolikelihood estimator fits the conditional distributions of random sets of masked positions ("blocks"). Block
+dynamics is the Markov chain that resamples such a block in each step. If the chain mixes fast, the estimator is nearly
+as accurate as maximum likelihood (Theorems 4.1.2 and 4.1.3 of the thesis).
 """
 
 from typing import NamedTuple
@@ -20,17 +20,18 @@ from trialogue_lab.theory.masking.pseudolikelihood import (
 
 
 class CovarianceBound(NamedTuple):
-    """Terms of the bound Gamma ⪯ C I^{-1} of Theorems 4.1.2 and 4.1.3.
+    """Terms of the bound Gamma ⪯ C I^{-1} on the variance of an estimate (Theorems 4.1.2 and 4.1.3).
 
-    Gamma is the asymptotic covariance of the pseudolikelihood estimator, I is the Fisher information, and
-    I_PL = Gamma^{-1} is the information of the pseudolikelihood. A ⪯ B means that B - A is positive
-    semidefinite.
+    The pseudolikelihood estimate maximizes the mean log-probability of masked tokens given the others. Gamma is its
+    asymptotic covariance, and I_PL is the inverse of Gamma. I is the Fisher information. A ⪯ B means that B - A is
+    positive semidefinite.
 
     Attributes:
-        constant: Poincaré constant C of the block dynamics.
+        constant: Poincaré constant C of block dynamics, which is small if the chain mixes fast (see
+            `poincare_constant`).
         best: Smallest constant c with Gamma ⪯ c I^{-1}. The bound is tight if it is close to `constant`.
-        slack: Smallest eigenvalue of C I^{-1} - Gamma; non-negative if the theorem holds.
-        information_slack: Smallest eigenvalue of I_PL - I / C; non-negative if the theorem holds.
+        slack: Smallest eigenvalue of C I^{-1} - Gamma. The theorem states that it is at least 0.
+        information_slack: Smallest eigenvalue of I_PL - I / C. The theorem states that it is at least 0.
     """
 
     constant: float
@@ -42,19 +43,20 @@ class CovarianceBound(NamedTuple):
 def bound_covariance(
     probabilities: Tensor, features: Tensor, distribution: BlockDistribution
 ) -> CovarianceBound:
-    """Compute both sides of the bound Gamma ⪯ C I^{-1} on the covariance of the pseudolikelihood estimator.
+    """Return both sides of the bound Gamma ⪯ C I^{-1} on the covariance of the pseudolikelihood estimate.
 
-    The bound is Theorem 4.1.2 if the distribution of the masked block is the same in every state, and Theorem
-    4.1.3 if it depends on the state. C is the Poincaré constant of the block dynamics on states. The theorems
-    assume that the model contains the distribution of the data and that its parameters are identifiable.
+    The estimate maximizes the mean log-probability of masked tokens given the others. Gamma is its asymptotic
+    covariance, I the Fisher information, and C the Poincaré constant of `block_dynamics`. The bound is Theorem 4.1.2,
+    or Theorem 4.1.3 if the choice of masked positions depends on the sequence. The theorems assume that the model
+    contains the distribution of the data and that its parameters are identifiable.
 
     Args:
-        probabilities: Probabilities (states,) of an exponential family.
-        features: Features (states, parameters) of the family.
-        distribution: Distribution of the masked block.
+        probabilities: Probabilities (states,) of the sequences under an exponential family p ∝ exp(theta . F).
+        features: Features F (states, parameters) of the family.
+        distribution: Distribution of the set of masked positions.
 
     Raises:
-        InputError: If an information matrix is singular or the chain is reducible.
+        InputError: If an information matrix is singular or some states cannot reach others.
     """
     information = pseudolikelihood_information(probabilities, features, distribution)
     fisher = fisher_information(probabilities, features)

@@ -1,8 +1,8 @@
-"""Stationary distribution, Dirichlet form, Poincaré constant and mixing time of a finite Markov chain.
+"""Speed at which a finite Markov chain approaches its stationary distribution.
 
-A transition matrix P (states, states) has rows that sum to one. Row x is the distribution of the next state
-after state x. `trialogue.samplers.exact.transition_matrix` computes the matrix of a sampler. Equation numbers
-refer to chapter 4 of the thesis.
+Row x of a transition matrix P (states, states) is the distribution of the next state after state x.
+`trialogue.samplers.exact.transition_matrix` computes the matrix of a sampler. Equation numbers refer to chapter 4 of
+the thesis.
 """
 
 import math
@@ -25,7 +25,7 @@ from trialogue.validation import Probability, validated
 from trialogue_lab.theory.masking.block_laws import BlockDistribution, checked_state_distribution
 
 Transitions = Annotated[Tensor, Reals("states states", least=0)]
-"""Transition matrix, of which row x holds the distribution of the state after x."""
+"""Transition matrix. Row x is the distribution of the next state after state x."""
 _ROW_SUM = 1e-9
 _SMALLEST_GAP = 1e-10  # Eigenvalues of a matrix of norm two have errors of a few 1e-16.
 _LONGEST = 2**33
@@ -36,8 +36,8 @@ _TIE = 1e-12
 def stationary_probabilities(transitions: Transitions) -> Tensor:
     """Return the stationary distribution of a Markov chain.
 
-    The algorithm is elimination without subtraction (Grassmann, Taksar and Heyman 1985) in logarithms, which
-    keeps the relative precision of small probabilities. Transient states have probability zero.
+    The algorithm is elimination without subtraction (Grassmann, Taksar and Heyman 1985) in logarithms, which keeps the
+    relative precision of small probabilities. States that the chain leaves forever have probability zero.
 
     Args:
         transitions: Transition matrix (states, states).
@@ -46,7 +46,7 @@ def stationary_probabilities(transitions: Transitions) -> Tensor:
         Probabilities (states,) float64.
 
     Raises:
-        InputError: If the chain has several closed classes, so the stationary distribution is not unique.
+        InputError: If the stationary distribution is not unique.
     """
     matrix = _stochastic(transitions)
     return torch.from_numpy(np.exp(_log_stationary(matrix, _closed_class(matrix))))
@@ -81,16 +81,16 @@ def dirichlet_form(
 def poincare_constant(transitions: Transitions) -> float:
     """Return the Poincaré constant C of a Markov chain (Definition 4.1.5).
 
-    C is the largest ratio Var_mu(f) / E_P(f, f) over all functions f of the state, where mu is the stationary
-    distribution and E_P the Dirichlet form (see `dirichlet_form`). For a reversible chain, C = 1 / (1 -
-    lambda_2) with the second largest eigenvalue lambda_2 of P. For other chains, (P + P*) / 2 replaces P,
+    C is small if the chain mixes fast. It is the largest ratio Var_mu(f) / E_P(f, f) over all functions f of the state,
+    where mu is the stationary distribution and E_P the Dirichlet form (see `dirichlet_form`). For a reversible chain,
+    C = 1 / (1 - lambda_2) with the second largest eigenvalue lambda_2 of P. For other chains, (P + P*) / 2 replaces P,
     where P* is the time reversal. The relative error is about 1e-16 C.
 
     Args:
         transitions: Transition matrix P (states, states).
 
     Raises:
-        InputError: If the chain is reducible, has one recurrent state, or C exceeds 1e10.
+        InputError: If some states cannot reach others, only one state is recurrent, or C exceeds 1e10.
     """
     matrix = _stochastic(transitions)
     members = _closed_class(matrix)
@@ -114,11 +114,11 @@ def poincare_constant(transitions: Transitions) -> float:
 
 @validated
 def mixing_time(transitions: Transitions, eps: Probability = 0.25) -> float:
-    """Return the mixing time of a Markov chain.
+    """Return the number of steps until a Markov chain is close to its stationary distribution.
 
-    It is the smallest number of steps t after which the distribution of the state is within total variation
-    `eps` of the stationary distribution for every initial state. A distance within 1e-12 eps of eps counts as
-    reached. For a slow chain, rounding can change t by a relative error of 1e-16 t.
+    It is the smallest number of steps t after which the total variation distance is at most `eps`, for every initial
+    state. A distance within 1e-12 eps of eps counts as reached. For a slow chain, rounding can change t by a relative
+    error of 1e-16 t.
 
     Args:
         transitions: Transition matrix (states, states).
@@ -128,7 +128,8 @@ def mixing_time(transitions: Transitions, eps: Probability = 0.25) -> float:
         Number of steps, as a float.
 
     Raises:
-        InputError: If the chain is reducible or periodic, or mixes too slowly for double precision.
+        InputError: If some states cannot reach others, the chain is periodic, or it mixes too slowly for double
+            precision.
     """
     matrix = _stochastic(transitions)
     members = _closed_class(matrix)
@@ -193,11 +194,11 @@ def chi_square_decay(
     start: Tensor,
     times: Annotated[Sequence[float] | Tensor, Reals("times", least=0)],
 ) -> Decay:
-    """Compute how fast a Markov chain approaches its stationary distribution mu, and the Poincaré bound.
+    """Return how fast a Markov chain approaches its stationary distribution mu, with an upper bound.
 
-    The divergence is chi^2(p_t, mu) (see `chi_square`), where p_t is the distribution of the state at time t.
-    Its bound is e^{-2t/C} chi^2(p_0, mu) with the Poincaré constant C (Definition 4.1.5). Time is continuous,
-    with transitions at rate one.
+    The divergence is chi^2(p_t, mu) (see `chi_square`), where p_t is the distribution of the state at time t. The bound
+    is e^{-2t/C} chi^2(p_0, mu) with the Poincaré constant C (Definition 4.1.5). Time is continuous: transitions occur
+    at random times, one per unit of time on average.
 
     Args:
         transitions: Transition matrix (states, states).
@@ -222,15 +223,15 @@ def chi_square_decay(
 def block_dirichlet_form(
     probabilities: Tensor, distribution: BlockDistribution, f: Tensor, g: Tensor
 ) -> float:
-    """Return the Dirichlet form of the chain that resamples a masked block, by Proposition 4.1.1.
+    """Return the Dirichlet form of the chain that resamples masked positions, by Proposition 4.1.1.
 
-    The chain (4.26) acts on pairs of a state X and a block K of masked sites. It resamples the masked sites
-    X_K given the other sites X_{-K} and K. The form is E(f, g) = E_{(X_{-K}, K)} Cov_{X_K | (X_{-K}, K)}(f,
-    g). If f and g depend on X only, it is also the Dirichlet form of `block_dynamics`.
+    The chain of equation 4.26 acts on pairs of a sequence X and a set K of masked positions, and resamples X_K given
+    X_{-K} (the other tokens) and K. The form is E(f, g) = E_{(X_{-K}, K)} Cov_{X_K | (X_{-K}, K)}(f, g). If f and g
+    depend on X only, it is also the Dirichlet form of `block_dynamics`.
 
     Args:
-        probabilities: Probabilities (states,) of X.
-        distribution: Distribution of the masked block K.
+        probabilities: Probabilities (states,) of the sequences X.
+        distribution: Distribution of K.
         f: Function values (states, blocks).
         g: Function values (states, blocks).
     """
@@ -247,7 +248,7 @@ def block_dirichlet_form(
 
 
 def _stochastic(transitions: Tensor) -> NDArray[np.float64]:
-    """Return the matrix in float64; raises `InputError` unless its rows sum to one."""
+    """Return the matrix in float64. Raises `InputError` unless its rows sum to one."""
     hint = "use non-negative probabilities that sum to one in every row"
     shape = tuple(transitions.shape)
     matrix: NDArray[np.float64] = checked_probabilities(
@@ -264,7 +265,7 @@ def _function(field: str, function: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 
 def _closed_class(matrix: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Return the states (members,) of the only closed class."""
+    """Return the states (members,) of the only closed class, which the chain never leaves."""
     count, label = connected_components(matrix > 0, connection="strong")
     leaves = [bool((matrix[label == one][:, label != one] > 0).any()) for one in range(count)]
     closed = [one for one in range(count) if not leaves[one]]

@@ -1,11 +1,11 @@
-"""Parallel decoding transformer of equations 4.55 to 4.64 of the thesis, with explicitly constructed weights.
+"""Parallel decoding transformer of the thesis (equations 4.55 to 4.64), with explicitly constructed weights.
 
-The transformer reads all N tokens of a state and predicts a distribution for every position at once.
-Propositions 4.1.2 and 4.1.3 (4.3.4 and 4.3.5) of the thesis prove by universal approximation what it can
-represent. This module constructs weights for any positive predictions and for any deterministic map. Two
-blocks look up the whole state in a table. The first block binds each token to its position. The second block
-gathers all tokens with uniform attention and has one hidden unit for each state and position. For a
-vocabulary Omega, the embedding width is 2 |Omega| + N + 2 N |Omega|, and the hidden width is N |Omega|^N.
+The transformer reads all N tokens of a sequence and predicts a distribution for every position at once. Propositions
+4.1.2 and 4.1.3 (4.3.4 and 4.3.5) prove by universal approximation what it can represent. This module constructs weights
+for any positive predictions and for any deterministic map, with two blocks that look up the whole sequence in a table.
+The first block binds each token to its position. The second gathers all tokens with uniform attention and has one
+hidden unit for each sequence and position. For a vocabulary Omega, the embedding width is 2 |Omega| + N + 2 N |Omega|,
+and the hidden width is N |Omega|^N.
 """
 
 from dataclasses import dataclass
@@ -46,7 +46,14 @@ class Block(NamedTuple):
     b_2: Tensor
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Apply the block to activations `x` (rows, d, N) of width d at N positions and return the same shape."""
+        """Apply the block to activations.
+
+        Args:
+            x: Activations (rows, d, N) of width d at N positions.
+
+        Returns:
+            Activations of the same shape.
+        """
         scores = (self.w_k @ x).transpose(-2, -1) @ (self.w_q @ x)
         attended = x + self.w_o @ self.w_v @ x @ scores.softmax(-2)
         hidden = (self.w_1 @ attended + self.b_1[:, None]).relu()
@@ -107,14 +114,14 @@ class ParallelDecoder:
 
 @validated
 def kernel_decoder(predictions: Annotated[Tensor, Reals("states sites vocab")]) -> ParallelDecoder:
-    """Construct a transformer with given positive predictions for every state (see Proposition 4.1.3).
+    """Construct a transformer with given positive predictions for every sequence (see Proposition 4.1.3).
 
     Args:
-        predictions: Positive probabilities (V^N, N, V). Entry (x, j, a) is the probability of token a at
-            position j after state x, with states in the order of `itertools.product`.
+        predictions: Positive probabilities (V^N, N, V). Entry (x, j, a) is the probability of token a at position j
+            after sequence x, with sequences in the order of `itertools.product`.
 
     Raises:
-        InputError: If the predictions are not positive distributions for every state and position.
+        InputError: If the predictions are not positive distributions for every sequence and position.
     """
     hint = "give positive distributions (vocab ** sites, sites, vocab)"
     distributions = predictions.double()
@@ -130,15 +137,16 @@ def kernel_decoder(predictions: Annotated[Tensor, Reals("states sites vocab")]) 
 def map_decoder(
     following: Annotated[Tensor, Integers("states sites", least=0)], vocab_size: int
 ) -> ParallelDecoder:
-    """Construct a transformer whose greedy step is a given map of states (Propositions 4.1.2 and 4.3.4).
+    """Construct a transformer whose most likely output is a given function of the sequence.
+
+    The existence of such a transformer is Proposition 4.1.2 (4.3.4).
 
     Args:
-        following: Next state (V^N, N) int64 after each state, with states in the order of
-            `itertools.product`.
+        following: Next sequence (V^N, N) int64 after each sequence, in the order of `itertools.product`.
         vocab_size: Number of tokens V.
 
     Raises:
-        InputError: If `following` does not contain one valid state for each state.
+        InputError: If `following` does not contain one valid sequence for each sequence.
     """
     hint = f"give the state after each of vocab_size ** sites states, of tokens below {vocab_size}"
     if len(following) != vocab_size ** following.shape[1]:
@@ -149,7 +157,7 @@ def map_decoder(
 
 
 def _lookup(logits: Tensor) -> ParallelDecoder:
-    """Construct the decoder with the given `logits` (states, N, |Omega|)."""
+    """Construct the transformer with the given `logits` (sequences, N, |Omega|)."""
     states, sites, vocab = logits.shape
     bound = sites * vocab
     token, position, own, all_sites, out = torch.arange(2 * vocab + sites + 2 * bound).split(

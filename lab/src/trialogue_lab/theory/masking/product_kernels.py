@@ -1,9 +1,9 @@
-"""Limits of parallel prediction: closest product distributions and product transition kernels.
+"""Limits of predicting all positions at once: distances from distributions of independent positions.
 
-A parallel predictor reads a state x and samples every site independently, so the next state y has the
-probability P(x, y) = prod_j g(x)_{j, y_j} with predicted distributions g(x)_j (Propositions 4.1.3 and 4.3.5
-of the thesis). Softmax outputs are strictly positive, so products with zeros can only be approximated. States
-are sequences of `sites` tokens in the order of `itertools.product`.
+A parallel predictor reads a sequence x and samples every position (site) independently, so the next sequence y has the
+probability P(x, y) = prod_j g(x)_{j, y_j} with predicted distributions g(x)_j (Propositions 4.1.3 and 4.3.5 of the
+thesis). Softmax outputs are strictly positive, so products with zeros can only be approximated. States are sequences of
+`sites` tokens in the order of `itertools.product`.
 """
 
 from typing import Annotated, NamedTuple
@@ -21,35 +21,35 @@ from trialogue.validation import Count, Natural, validated
 
 Array = NDArray[np.float64]
 JointDistribution = Annotated[ArrayLike, Reals("vocab*", least=0)]
-"""A distribution with one axis per site, shape (vocab,) * sites."""
+"""A joint distribution with one axis per position, shape (vocab,) * sites."""
 _WIDTHS = [10.0**-digits for digits in range(1, 11)]
 
 
 class ProductDistribution(NamedTuple):
-    """Distribution of independent sites that approximates a given joint distribution.
+    """Distribution of independent positions that approximates a given joint distribution.
 
     Attributes:
         distance: Distance from the given distribution, in the measure of the function that returned this.
-        sites: Distribution of each site, shape (sites, vocab).
+        sites: Distribution of the token at each position (site), shape (sites, vocab).
     """
 
     distance: float
     sites: Array
 
     def joint(self) -> Array:
-        """Return the joint probabilities (vocab,) * sites, with one axis per site."""
+        """Return the joint probabilities (vocab,) * sites, with one axis per position."""
         return _joint(self.sites)
 
 
 @validated
 def joint_distribution(sites: Annotated[ArrayLike, Reals("sites vocab", least=0)]) -> Array:
-    """Return the joint distribution of independent sites.
+    """Return the joint distribution of independent positions.
 
     Args:
-        sites: Distribution of each site, shape (sites, vocab).
+        sites: Distribution of the token at each position (site), shape (sites, vocab).
 
     Returns:
-        Probabilities (vocab,) * sites, with one axis per site.
+        Probabilities (vocab,) * sites, with one axis per position.
     """
     distributions = np.asarray(sites)
     return _joint(checked_probabilities("sites", distributions, distributions.shape).numpy())
@@ -64,13 +64,13 @@ def _joint(sites: Array) -> Array:
 
 @validated
 def closest_in_divergence(distribution: JointDistribution) -> ProductDistribution:
-    """Return the distribution q of independent sites with the smallest KL(p || q).
+    """Return the distribution q of independent positions with the smallest KL(p || q).
 
-    It is the product of the marginals of p. The divergence is the total correlation of p in nats. A parallel
-    predictor trained to imitate p cannot reach a smaller divergence.
+    It is the product of the marginals of p. The divergence in nats is called the total correlation of p. No parallel
+    predictor trained to imitate p can reach a smaller one.
 
     Args:
-        distribution: Joint distribution p (vocab,) * sites, with one axis per site.
+        distribution: Joint distribution p (vocab,) * sites, with one axis per position.
     """
     p = _normalised(distribution)
     sites = np.stack([p.sum(tuple(a for a in range(p.ndim) if a != axis)) for axis in range(p.ndim)])
@@ -81,14 +81,14 @@ def closest_in_divergence(distribution: JointDistribution) -> ProductDistributio
 def closest_in_variation(
     distribution: JointDistribution, *, starts: Natural = 4, seed: int = 0
 ) -> ProductDistribution:
-    """Search for the distribution q of independent sites with the smallest total variation distance from p.
+    """Search for the distribution q of independent positions with the smallest total variation distance from p.
 
-    The returned distance of q is exact, and is an upper bound on the smallest distance. L-BFGS minimizes a
-    smoothed distance while the smoothing shrinks to zero. It starts near the marginals, near the best point
-    mass, and at `starts` random products. Each start ends in a local minimum with an accuracy of about 1e-10.
+    The returned distance of q is exact, and an upper bound on the smallest distance. L-BFGS minimizes a smoothed
+    distance while the smoothing shrinks to zero. It starts near the marginals, near the best single sequence, and at
+    `starts` random products. Each start ends in a local minimum with an accuracy of about 1e-10.
 
     Args:
-        distribution: Joint distribution p (vocab,) * sites, with one axis per site.
+        distribution: Joint distribution p (vocab,) * sites, with one axis per position.
         starts: Number of random starts.
         seed: Seed of the random starts.
     """
@@ -105,10 +105,11 @@ def closest_in_variation(
 
 @validated
 def product_transitions(predictions: Annotated[ArrayLike, Reals("states sites vocab")]) -> Array:
-    """Return the transition matrix of a predictor that samples every site independently (Proposition 4.3.5).
+    """Return the transition matrix of a predictor that samples every position independently (Proposition 4.3.5).
 
     Args:
-        predictions: Probabilities (states, sites, vocab) of the next token of each site after each state.
+        predictions: Probabilities (states, sites, vocab) of the next token at each position (site) after each sequence
+            (state).
 
     Returns:
         Transition matrix (states, states).
@@ -140,15 +141,15 @@ class Factorization(NamedTuple):
 def factorization_gap(
     transitions: Annotated[ArrayLike, Reals("states states")], sites: Count
 ) -> Factorization:
-    """Measure how far each row of a transition matrix is from a distribution of independent sites.
+    """Return how far each row of a transition matrix is from independent positions.
 
-    Each row is the distribution of the next state. It is compared with the product of its marginals. Both
-    distances are zero if the sites are independent. The divergence is the smallest to any product
-    distribution. The total variation may not be the smallest (see `closest_in_variation`).
+    Each row is the distribution of the next sequence. It is compared with the product of its marginals, and both
+    distances are zero if the positions are independent. The divergence is the smallest to any product distribution. The
+    total variation may not be the smallest (see `closest_in_variation`).
 
     Args:
         transitions: Transition matrix (states, states) with vocab ** sites states.
-        sites: Number of sites of a state.
+        sites: Number of positions of a sequence.
 
     Raises:
         InputError: If the number of states is not vocab ** sites for an integer vocab.
@@ -176,7 +177,7 @@ def _variation(distribution: Array, sites: Array) -> float:
 
 
 def _descend(distribution: Array, sites: Array) -> ProductDistribution:
-    """Minimize the smoothed total variation with L-BFGS over log-probabilities of the sites."""
+    """Minimize the smoothed total variation distance with L-BFGS."""
     logits = np.log(np.maximum(sites, 1e-12))
 
     def objective(free: Array, width: float) -> tuple[float, Array]:

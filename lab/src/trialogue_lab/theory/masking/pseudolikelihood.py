@@ -1,13 +1,13 @@
-"""Pseudolikelihood estimation with random masks: losses, information matrices and asymptotic covariances.
+"""Accuracy of models fitted to randomly masked tokens: losses, information matrices and covariances.
 
-The estimator minimizes -log p_theta(x_K | x_{-K}, K) over samples x, each with one random block K of masked
-sites (thesis, Definitions 4.1.2, 4.1.3 and 4.1.7). If all sites are masked, it is the maximum likelihood
-estimator.
+The pseudolikelihood estimator minimizes -log p_theta(x_K | x_{-K}, K) over sequences x, each with one random set K of
+masked positions, called a block (thesis, Definitions 4.1.2, 4.1.3 and 4.1.7). Here x_K are the masked tokens and x_{-K}
+the others. If all positions are masked, it is the maximum likelihood estimator.
 
-Some functions take arrays: probabilities p (states,) in the order of `itertools.product`, features F (states,
-parameters) of an exponential family p_theta ∝ exp(theta . F), and a `BlockDistribution`. The others take an
-enumerable exponential family (for example `trialogue.data.Ising`) and the arguments of `block_distribution`.
-All results are exact.
+Some functions take arrays: probabilities p (states,) of all sequences in the order of `itertools.product`, features F
+(states, parameters) of an exponential family p_theta ∝ exp(theta . F), and a `BlockDistribution`. The others take an
+exponential family that is small enough to enumerate (for example `trialogue.data.Ising`) and the arguments of
+`block_distribution`. All results are exact.
 """
 
 import math
@@ -29,9 +29,9 @@ from trialogue_lab.theory.masking.block_laws import (
 )
 
 Features = Annotated[Tensor, Reals("states parameters")]
-"""Features of an exponential family, one row per state."""
+"""Features F of an exponential family p ∝ exp(theta . F), one row per sequence."""
 Masks = Annotated[float, Ge(1)]
-"""Number of masks per sample, or `math.inf` for the average over all masks."""
+"""Number of masks per sample, or `math.inf` to average over all masks."""
 _MOST_WORK = 1e12  # states * blocks * parameters ** 2
 
 
@@ -41,25 +41,25 @@ class ExponentialFamily(Protocol):
 
     @property
     def sites(self) -> int:
-        """Number of sites."""
+        """Number of positions in a sequence."""
         ...
 
     @property
     def vocab_size(self) -> int:
-        """Number of tokens per site."""
+        """Number of tokens per position."""
         ...
 
     @property
     def parameters(self) -> Tensor:
-        """Natural parameters (parameters,) float64."""
+        """Parameters theta (parameters,) float64."""
         ...
 
     def states(self) -> Tensor:
-        """Return all states (vocab_size ** sites, sites) int64 in the order of `itertools.product`."""
+        """Return all sequences (vocab_size ** sites, sites) int64 in the order of `itertools.product`."""
         ...
 
     def probabilities(self) -> Tensor:
-        """Return the probabilities (states,) float64."""
+        """Return the probabilities (states,) float64 of all sequences."""
         ...
 
     def features(self, tokens: Tensor) -> Tensor:
@@ -73,17 +73,16 @@ def pseudolikelihood_loss(
     log_weights: Annotated[Tensor, Reals("states", infinite="negative")],
     distribution: InstanceOf[BlockDistribution],
 ) -> Tensor:
-    """Return the expected pseudolikelihood loss of a model in nats. It is differentiable in `log_weights`.
+    """Return the expected negative log-likelihood of masked tokens in nats, differentiable in `log_weights`.
 
-    The loss is the mean of -log p_theta(x_K | x_{-K}, K) over states x of the data and random blocks K of
-    masked sites (Definitions 4.1.2, 4.1.3 and 4.1.7). If the distribution of K depends on the state, it
-    enters the conditional (equation 4.1). The loss is infinite if the data contain masked tokens of
-    conditional probability zero.
+    The loss is the mean of -log p_theta(x_K | x_{-K}, K) over sequences x of the data and random sets K of masked
+    positions (Definitions 4.1.2, 4.1.3 and 4.1.7). If the choice of K depends on the sequence, it enters the
+    conditional (equation 4.1). The loss is infinite if the data contain masked tokens of conditional probability zero.
 
     Args:
-        data: Distribution of the data (states,), which may be empirical.
+        data: Distribution (states,) of the data, which may be empirical.
         log_weights: Log-probabilities (states,) of the model up to a constant.
-        distribution: Distribution of the masked block K.
+        distribution: Distribution of K.
 
     Returns:
         Scalar tensor float64.
@@ -109,7 +108,7 @@ def fisher_information(probabilities: Tensor, features: Features) -> Tensor:
     """Return the Fisher information of an exponential family, the covariance of its features (Definition 4.1.1).
 
     Args:
-        probabilities: Probabilities (states,).
+        probabilities: Probabilities (states,) of all sequences.
         features: Features (states, parameters).
 
     Returns:
@@ -125,16 +124,16 @@ def fisher_information(probabilities: Tensor, features: Features) -> Tensor:
 def pseudolikelihood_information(
     probabilities: Tensor, features: Features, distribution: InstanceOf[BlockDistribution]
 ) -> Tensor:
-    """Return the information matrix of the pseudolikelihood of an exponential family.
+    """Return the information matrix of masked training, the inverse of the estimate's asymptotic covariance.
 
-    The matrix is I_PL = E[Cov(F | X_{-K}, K)], the mean covariance of the features F given the sites X_{-K}
-    outside a random masked block K. It is the Hessian of the expected loss and the covariance of its gradient
-    (Lemmas 4.1.2 and 4.3.3), provided that the data have the distribution of the model.
+    The matrix is I_PL = E[Cov(F | X_{-K}, K)], the mean covariance of the features F given the tokens outside a random
+    set K of masked positions. It is the Hessian of the expected loss and the covariance of its gradient (Lemmas 4.1.2
+    and 4.3.3), provided that the data have the distribution of the model.
 
     Args:
-        probabilities: Probabilities (states,) of the model and of the data.
-        features: Features F (states, parameters).
-        distribution: Distribution of the masked block K.
+        probabilities: Probabilities (states,) of all sequences, for the model and the data.
+        features: Features F (states, parameters) of an exponential family.
+        distribution: Distribution of K.
 
     Returns:
         Matrix (parameters, parameters) float64.
@@ -158,17 +157,18 @@ def sandwich_covariance(
     distribution: InstanceOf[BlockDistribution],
     masks_per_sample: Masks = 1,
 ) -> Tensor:
-    """Return the asymptotic covariance of the pseudolikelihood estimator for a model that may be misspecified.
+    """Return the asymptotic covariance of the pseudolikelihood estimate, even if the model does not contain the truth.
 
-    The covariance is H^{-1} V H^{-1} (Lemmas 4.1.1 and 4.3.9). H is the Hessian of the expected loss, and V
-    is the covariance of the gradient of one sample. For n samples, the estimation error times sqrt(n) tends
-    to a centered normal distribution with this covariance.
+    The estimate maximizes the mean log-probability of masked tokens given the others. Its covariance is H^{-1} V H^{-1}
+    (Lemmas 4.1.1 and 4.3.9). H is the Hessian of the expected loss, and V is the covariance of the gradient of one
+    sample. For n samples, the estimation error times sqrt(n) tends to a centered normal distribution with this
+    covariance.
 
     Args:
         data: Distribution of the data (states,).
         probabilities: Distribution (states,) of the model with the smallest expected loss.
         features: Features (states, parameters) of the exponential family.
-        distribution: Distribution of the masked block.
+        distribution: Distribution of the set of masked positions ("block").
         masks_per_sample: Number of independent blocks per sample; `math.inf` averages over all blocks.
 
     Returns:
@@ -195,25 +195,25 @@ def asymptotic_covariance(
     masks_per_sample: Masks = 1,
     **described: Unpack[Described],
 ) -> Tensor:
-    """Return the asymptotic covariance of the pseudolikelihood estimator for data from the model itself.
+    """Return the asymptotic covariance of the pseudolikelihood estimate for data from the model itself.
 
-    The covariance is the limit of n Cov(theta^ - theta*) for n samples, where theta^ is the estimate and
-    theta* the true parameter (Lemmas 4.1.1 and 4.1.2). With one block per sample, it is the inverse of
-    `pseudolikelihood_information`. For an Ising model, the parameters are the couplings of pairs i < j in
-    lexicographic order, followed by the fields.
+    The estimate maximizes the mean log-probability of masked tokens given the others. The result is the limit of n
+    Cov(theta^ - theta*) for n samples, where theta^ is the estimate and theta* the true parameter (Lemmas 4.1.1 and
+    4.1.2). With one mask per sample, it is the inverse of `pseudolikelihood_information`. For an Ising model, the
+    parameters are the couplings of pairs i < j in lexicographic order, followed by the fields.
 
     Args:
         model: Exponential family that generates the data.
-        block_size: Number k of masked sites, if all blocks of k sites are equally likely.
-        masks_per_sample: Number of independent blocks per sample; `math.inf` averages over all blocks.
+        block_size: Number k of masked positions, if all sets of this size are equally likely.
+        masks_per_sample: Number of independent masks per sample; `math.inf` averages over all masks.
         described: Other arguments of `block_distribution`, instead of `block_size`.
 
     Returns:
         Matrix (parameters, parameters) float64.
 
     Raises:
-        InputError: If the block distribution is invalid, the model is too large to enumerate, or the
-            parameters are not identified.
+        InputError: If the mask distribution is invalid, the model is too large to enumerate, or the parameters are not
+            identified.
     """
     own = block_distribution(model.sites, model.vocab_size, block_size=block_size, **described)
     probabilities, features = enumerated(model)
@@ -223,17 +223,16 @@ def asymptotic_covariance(
 
 
 class MaskingMore(NamedTuple):
-    """Numerical check of Theorem 4.1.1, which states that masking more sites does not increase the covariance.
+    """Numerical check that masking more positions does not increase the covariance (Theorem 4.1.1).
 
-    Gamma^k is the asymptotic covariance with k uniformly chosen masked sites, and I^k is its inverse. Both
-    arrays have one entry for each k from 1 to N - 1, where N is the number of sites.
+    Gamma^k is the asymptotic covariance of the estimate with k uniformly chosen masked positions, and I^k is its
+    inverse. Both arrays have one entry for each k from 1 to N - 1, where N is the number of positions.
 
     Attributes:
-        smallest_eigenvalue: Smallest eigenvalue of Gamma^k - Gamma^{k+1}, shape (N - 1,) float64;
-            non-negative if the theorem holds.
-        identity_discrepancy: Largest absolute entry of I^{k+1} - I^k - C, shape (N - 1,) float64, where C is
-            the gain matrix in the proof (see `masking_more`). It is zero up to rounding if the identity
-            holds.
+        smallest_eigenvalue: Smallest eigenvalue of Gamma^k - Gamma^{k+1}, shape (N - 1,) float64. The theorem states
+            that it is at least 0.
+        identity_discrepancy: Largest absolute entry of I^{k+1} - I^k - C, shape (N - 1,) float64, where C is the gain
+            matrix in the proof (see `masking_more`). It is zero up to rounding if the proof's identity holds.
     """
 
     smallest_eigenvalue: Tensor
@@ -242,18 +241,18 @@ class MaskingMore(NamedTuple):
 
 @validated
 def masking_more(model: InstanceOf[ExponentialFamily]) -> MaskingMore:
-    """Check numerically that masking more sites does not increase the covariance of the estimator (Theorem 4.1.1).
+    """Check numerically that masking more positions does not increase the covariance of the estimate (Theorem 4.1.1).
 
-    The theorem states that Gamma^k - Gamma^{k+1} is positive semidefinite, where Gamma^k is the asymptotic
-    covariance with k uniformly chosen masked sites. The proof uses I^{k+1} = I^k + C for the inverse matrices
-    I^k, with C = E[s s^T] and s = E[F | x_{-S}] - E[F | x_{-(S u a)}]. F are the features, S is a uniform set
-    of k sites, and a is a uniform site outside S. The improvement can be zero in some directions.
+    The theorem states that Gamma^k - Gamma^{k+1} is positive semidefinite, where Gamma^k is the asymptotic covariance
+    with k uniformly chosen masked positions. The proof uses I^{k+1} = I^k + C for the inverse matrices I^k, with C =
+    E[s s^T] and s = E[F | x_{-S}] - E[F | x_{-(S u a)}]. F are the features, S is a uniform set of k positions, and a
+    is a uniform position outside S. The improvement can be zero in some directions.
 
     Args:
-        model: Exponential family with at least two sites.
+        model: Exponential family on sequences of at least two positions.
 
     Raises:
-        InputError: If `asymptotic_covariance` rejects the model, or it has one site.
+        InputError: If `asymptotic_covariance` rejects the model, or it has one position.
     """
     if model.sites < 2:
         raise InputError("model", model.sites, "one site can only be masked: use two or more")
@@ -284,11 +283,10 @@ def masking_more(model: InstanceOf[ExponentialFamily]) -> MaskingMore:
 
 
 def enumerated(model: ExponentialFamily) -> tuple[Tensor, Tensor]:
-    """Return the probabilities and features of all states of a model.
+    """Return the probabilities and features of all sequences of a model.
 
     Returns:
-        Probabilities (states,) and features (states, parameters), both float64, in the order of
-        `itertools.product`.
+        Probabilities (states,) and features (states, parameters), both float64, in the order of `itertools.product`.
     """
     states = model.states()
     return model.probabilities().double(), model.features(states).double()
@@ -297,7 +295,7 @@ def enumerated(model: ExponentialFamily) -> tuple[Tensor, Tensor]:
 def _score_moments(
     data: Tensor, probabilities: Tensor, features: Tensor, distribution: BlockDistribution
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return the Hessian, the score covariance for one mask and for averaged masks, and the mean score."""
+    """Return the Hessian, the gradient's covariance for one mask and for averaged masks, and the mean gradient."""
     _affordable(distribution, features)
     given = distribution.each_state()
     hessian = features.new_zeros(features.shape[1], features.shape[1])
@@ -319,7 +317,7 @@ def _score_moments(
 def _conditional_means(
     probabilities: Tensor, features: Tensor, distributions: list[BlockDistribution]
 ) -> dict[frozenset[int], Tensor]:
-    """Return E[F | x_{-K}] (states, parameters) for each block K."""
+    """Return E[F | x_{-K}] (states, parameters), the mean features given the unmasked tokens, for each block K."""
     means = {}
     for distribution in distributions:
         for mask, (states, _, conditionals) in zip(

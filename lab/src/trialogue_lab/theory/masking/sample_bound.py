@@ -1,8 +1,8 @@
-"""Error bounds for a distribution learned from its conditionals: Theorem 4.1.4 of the thesis and its lemmas.
+"""Error bounds for a distribution learned from masked tokens: Theorem 4.1.4 of the thesis and its lemmas.
 
-The data are n samples of N sites with tokens from a vocabulary Omega, and m random blocks K of masked sites
-per sample. L^_PL is the mean of -log p_theta(x_K | x_{-K}, K) over samples and blocks, and L~_PL is its
-average over all blocks. beta is a lower bound on all conditional probabilities.
+The data are n sequences of N tokens from a vocabulary Omega, and m random sets K of masked positions ("masks") per
+sequence. L^_PL is the mean of -log p_theta(x_K | x_{-K}, K) over sequences and masks, and L~_PL is its average over all
+masks. beta is a lower bound on all conditional probabilities.
 """
 
 import math
@@ -26,8 +26,8 @@ class SampleBound(NamedTuple):
 
     Attributes:
         bound: Value of the bound.
-        masks_term: Error from the finite number of masked blocks and samples, called B in the thesis.
-        samples_term: Error of the empirical distribution of the samples, called C in the thesis.
+        masks_term: Error from the finite number of masks and sequences, called B in the thesis.
+        samples_term: Error of the empirical distribution of the sequences, called C in the thesis.
     """
 
     bound: float
@@ -51,19 +51,20 @@ def sample_bound(
 ) -> SampleBound:
     """Return the bound of Theorem 4.1.4 on the distance between a fitted distribution and the true one.
 
-    The bound holds with a probability of at least 1 - delta. Its terms are B = sqrt(2^{3N} |Omega|^N C_eps /
-    (m delta)) + sqrt(ln(8 C_eps / delta) / (2n)) and C = sqrt(|Omega|^{3N} / (8 delta n)). The square root
-    covers all of C_AT (L^_PL + B ln(1/beta) + eps), as in the proof. The loss contains the conditional
-    entropy of the data, so the bound does not vanish for many samples.
+    The bound holds with a probability of at least 1 - delta. Its terms are B = sqrt(2^{3N} |Omega|^N C_eps / (m
+    delta)) + sqrt(ln(8 C_eps / delta) / (2n)) and C = sqrt(|Omega|^{3N} / (8 delta n)). The square root covers all of
+    C_AT (L^_PL + B ln(1/beta) + eps), as in the proof. The loss contains the conditional entropy of the data, so the
+    bound does not vanish for many samples.
 
     Args:
-        sites: Number of sites N.
+        sites: Number N of positions in a sequence.
         vocab_size: Number of tokens |Omega|.
-        samples: Number of samples n.
-        masks: Number of masked blocks m per sample.
-        tensorization: Tensorization constant C_AT of the fitted distribution, or an upper bound on it (see
+        samples: Number of sequences n.
+        masks: Number m of random sets of masked positions per sequence.
+        tensorization: Constant C_AT of the fitted distribution, or an upper bound on it (see
             `tensorization_upper_bound`).
-        loss: Mean of -log p(x_K | x_{-K}, K) over samples and masked blocks K for the fitted model, in nats.
+        loss: Mean of -log p(x_K | x_{-K}, K) over sequences and sets K of masked positions for the fitted model, in
+            nats.
         beta: Lower bound on every conditional probability for all parameters (Assumption 4.1.3).
         cells: Number C_eps of cells of the parameter space in which log-probabilities vary by at most eps / 2
             (Assumption 4.1.4).
@@ -88,9 +89,9 @@ def empirical_distribution_bound(
     The bound is sqrt(|Omega|^{3N} / (16 delta n)). It holds with a probability of at least 1 - delta.
 
     Args:
-        sites: Number of sites N.
+        sites: Number N of positions in a sequence.
         vocab_size: Number of tokens |Omega|.
-        samples: Number of samples n.
+        samples: Number of sequences n.
         delta: Probability with which the bound may fail.
     """
     return _root(0, vocab_size, 3 * sites, 1 / (16 * delta * samples))
@@ -100,18 +101,18 @@ def empirical_distribution_bound(
 def mask_average_bound(
     *, sites: Count, vocab_size: Count, samples: Count, masks: Count, beta: Probability, delta: Probability
 ) -> float:
-    """Return a bound on the error of the loss that comes from using finitely many masked blocks (Corollary 4.3.1).
+    """Return a bound on the error of the loss from finitely many masks (Corollary 4.3.1).
 
-    The error is |L^_PL - L~_PL|, the difference between the loss over m random blocks per sample and the
-    average over all blocks, for one fixed parameter. With a probability of at least 1 - delta, it is at most
-    (sqrt(2^{3N-1} |Omega|^N / (m delta)) + sqrt(ln(4 / delta) / (2n))) ln(1 / beta). The bound follows from
-    Lemma 4.3.5 with eps = sqrt(2^{N-1} |Omega|^N / (m delta)).
+    The error is |L^_PL - L~_PL|, the difference between the loss over m random masks per sequence and the average over
+    all masks, for one fixed parameter. With a probability of at least 1 - delta, it is at most
+    (sqrt(2^{3N-1} |Omega|^N / (m delta)) + sqrt(ln(4 / delta) / (2n))) ln(1 / beta). The bound follows from Lemma 4.3.5
+    with eps = sqrt(2^{N-1} |Omega|^N / (m delta)).
 
     Args:
-        sites: Number of sites N.
+        sites: Number N of positions in a sequence.
         vocab_size: Number of tokens |Omega|.
-        samples: Number of samples n.
-        masks: Number of masked blocks m per sample.
+        samples: Number of sequences n.
+        masks: Number m of random sets of masked positions per sequence.
         beta: Lower bound on every conditional probability.
         delta: Probability with which the bound may fail.
     """
@@ -143,17 +144,17 @@ def mask_average_deviation(
     eps: Positive,
     t: Positive,
 ) -> Deviation:
-    """Return a bound on the error of the loss from finitely many masked blocks, with its probability (Lemma 4.3.5).
+    """Return a bound on the loss error from finitely many masks, with its probability (Lemma 4.3.5).
 
-    The error is |L^_PL - L~_PL|, the difference between the loss over m random blocks per sample and the
-    average over all blocks, for one fixed parameter. The bound is 2^N eps ln(1/beta) + t / n. It holds with a
-    probability of at least 1 - 2^{N-2} |Omega|^N / (eps^2 m) - 2 exp(-2 t^2 / (n ln^2(1/beta))).
+    The error is |L^_PL - L~_PL|, the difference between the loss over m random masks per sequence and the average over
+    all masks, for one fixed parameter. The bound is 2^N eps ln(1/beta) + t / n. It holds with a probability of at least
+    1 - 2^{N-2} |Omega|^N / (eps^2 m) - 2 exp(-2 t^2 / (n ln^2(1/beta))).
 
     Args:
-        sites: Number of sites N.
+        sites: Number N of positions in a sequence.
         vocab_size: Number of tokens |Omega|.
-        samples: Number of samples n.
-        masks: Number of masked blocks m per sample.
+        samples: Number of sequences n.
+        masks: Number m of random sets of masked positions per sequence.
         beta: Lower bound on every conditional probability.
         eps: Positive number to choose. A smaller value gives a smaller bound and a smaller probability.
         t: Positive number to choose. A smaller value gives a smaller bound and a smaller probability.

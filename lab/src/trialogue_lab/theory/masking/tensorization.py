@@ -1,7 +1,8 @@
-"""Upper bound on the constant of block approximate tensorization of entropy (thesis, Definition 4.1.9).
+"""Factor by which errors of masked predictions grow in the joint distribution (thesis, Definition 4.1.9).
 
-The constant C_AT(q) is the smallest number with KL(r || q) <= C_AT(q) E[KL(r(. | X_{-K}, K) || q(. | X_{-K},
-K))] for all distributions r. The expectation is over a state X from r and its random block K of masked sites.
+It is the constant C_AT(q) of approximate tensorization of entropy: the smallest number with KL(r || q) <= C_AT(q)
+E[KL(r(. | X_{-K}, K) || q(. | X_{-K}, K))] for all distributions r. The expectation is over a sequence X from r and its
+random set K of masked positions, and X_{-K} are the other tokens.
 """
 
 import math
@@ -21,14 +22,14 @@ from trialogue_lab.theory.masking.block_laws import (
 
 
 def smallest_conditional(probabilities: Tensor, distribution: BlockDistribution) -> float:
-    """Return the smallest positive conditional probability of the masked sites given the other sites.
+    """Return the smallest positive conditional probability of masked tokens given the other tokens.
 
-    The conditional is p(x_K | x_{-K}, K) for a state x and a block K of masked sites. The result is the
-    constant beta of Assumption 4.1.3 for a single distribution p.
+    The conditional is p(x_K | x_{-K}, K) for a sequence x and a set K of masked positions. The result is the constant
+    beta of Assumption 4.1.3 for a single distribution p.
 
     Args:
-        probabilities: Probabilities p (states,).
-        distribution: Distribution of the masked block K.
+        probabilities: Probabilities p (states,) of the sequences.
+        distribution: Distribution of K.
     """
     table = conditionals(probabilities, distribution)
     return float(table[table > 0].min())
@@ -37,18 +38,17 @@ def smallest_conditional(probabilities: Tensor, distribution: BlockDistribution)
 def tensorization_upper_bound(probabilities: Tensor, distribution: BlockDistribution) -> float:
     """Return an upper bound on the tensorization constant C_AT(q) of Definition 4.1.9.
 
-    C_AT(q) bounds the divergence of any distribution r from q by the expected divergence between their
-    conditionals of a masked block, KL(r || q) <= C_AT(q) E[KL of the conditionals]. A product distribution pi
-    has C_AT = 1 / min_i P(site i is masked) by Shearer's inequality. C_AT(q) is at most this value times
-    max(q / pi) / min(q / pi) (Holley and Stroock). The function finds the pi with the smallest ratio by
-    linear programming.
+    C_AT(q) bounds the divergence of any distribution r from q by the divergence of their predictions of masked tokens,
+    KL(r || q) <= C_AT(q) E[KL of the predictions]. A distribution pi of independent positions has C_AT = 1 / min_i
+    P(position i is masked) by Shearer's inequality. C_AT(q) is at most this value times max(q / pi) / min(q / pi)
+    (Holley and Stroock). The function finds the pi with the smallest ratio by linear programming.
 
     Args:
-        probabilities: Positive distribution q (states,).
-        distribution: Distribution of the masked block, which must not depend on the state.
+        probabilities: Positive distribution q (states,) of the sequences.
+        distribution: Distribution of the set of masked positions, which must not depend on the sequence.
 
     Raises:
-        InputError: If q has a zero or the block distribution depends on the state.
+        InputError: If q has a zero or the mask distribution depends on the sequence.
     """
     q = checked_state_distribution(probabilities, distribution.states)
     if not bool((q > 0).all()):

@@ -1,4 +1,4 @@
-"""Number of next-token distributions that an attention-only transformer can store, and weights that store them.
+"""Storage of next-token distributions in attention-only transformers: largest number, and weights.
 
 The package implements the statements of the document on memorization in attention-only transformers.
 """

@@ -1,9 +1,9 @@
-"""Approximate memorization in attention-only transformers with fewer features than contexts.
+"""Attention-only transformers that store more next-token distributions than they have room for.
 
-The network maps a context of S tokens to the next-token distribution. Its features are the outputs of
-attention heads with random weights and the embedding of the last token. The methods are Theorem 1 of the
-document on memorization in attention-only transformers for eps > 0, with its bounds (13) and (14), and a more
-accurate ridge regression on all contexts.
+The network maps a context of S tokens to the next-token distribution. Its features are the outputs of attention heads
+with random weights, and the embedding of the last token. With fewer features than contexts, it can store only some
+distributions exactly, or all approximately. The methods are Theorem 1 of the document on memorization in attention-only
+transformers for eps > 0, with its bounds (13) and (14), and a more accurate ridge regression on all contexts.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Method = Literal["likeliest", "ridge"]
 
 _RIDGES = np.logspace(-14, 0, 29)
 _DEPENDENT = 1e-9
-"""A row counts as linearly dependent if at most this share of its norm is orthogonal to the others."""
+"""Smallest share of a row's norm orthogonal to previous rows for which it counts as independent."""
 _LOST = 1e-3
 """Largest relative increase of a divergence that is attributed to rounding."""
 
@@ -41,8 +41,8 @@ _LOST = 1e-3
 class Approximated(NamedTuple):
     """Network that stores some distributions exactly, or all of them approximately.
 
-    pi is a target distribution after a context. The encoder is the set of rank-d logits that the network
-    approximates (see `Encoder`). Means are over contexts, weighted by the prior. Divergences are in nats.
+    pi is the target distribution after a context. The encoder is the best target that the network can represent, with
+    logits of rank d (see `Encoder`). Means are over contexts, weighted by the prior. Divergences are in nats.
 
     Attributes:
         model: Network in float64.
@@ -51,10 +51,9 @@ class Approximated(NamedTuple):
         encoder_kl: Mean KL(pi || encoder).
         kl: Mean KL(pi || network).
         tight_bound: Bound (13) on |kl - encoder_kl|: twice the mean norm of the error of the logits.
-        loose_bound: Bound (14), which is at least `tight_bound`: 2 eps ||W E|| sqrt(1 + ||F_2 F_1^+||^2),
-            where W E are the logits of the encoder and F_1 and F_2 the features of stored and other contexts.
-            It is infinite for ridge regression, and if the last tokens of the stored contexts do not span d
-            dimensions.
+        loose_bound: Bound (14), which is at least `tight_bound`: 2 eps ||W E|| sqrt(1 + ||F_2 F_1^+||^2), where W E are
+            the logits of the encoder and F_1 and F_2 the features of stored and other contexts. It is infinite for
+            ridge regression, and if the last tokens of the stored contexts do not span d dimensions.
     """
 
     model: AttentionOnly
@@ -67,7 +66,7 @@ class Approximated(NamedTuple):
 
 
 class _Problem:
-    """Features of generic heads and the target states to which they are mapped."""
+    """Features of heads with random weights, and the network outputs to which they must be mapped."""
 
     def __init__(
         self,
@@ -98,13 +97,13 @@ class _Problem:
         self.states = padded_states(self.encoder, features, width).numpy()
 
     def divergence_by(self, solution: NDArray[np.float64]) -> float:
-        """Return the mean KL(pi || network) if `solution` maps the features."""
+        """Return the mean KL(pi || network) if the output is the features times `solution`."""
         read = self.encoder.unembedding.numpy()
         logits = torch.from_numpy(self.features @ solution[:, : read.shape[1]] @ read.T)
         return divergence(self.distributions, logits.log_softmax(-1), self.prior)
 
     def build(self, solution: NDArray[np.float64], kept: Tensor, loose_bound: float) -> Approximated:
-        """Build the network that maps features by `solution` (H d_h + d, d) and measure its errors."""
+        """Build the network with output features @ `solution` (H d_h + d, d), and measure it."""
         read = self.encoder.unembedding.numpy()
         missed = ((self.features @ solution - self.states)[:, : read.shape[1]]) @ read.T
         network = generic_network(self.config, self.seed)
@@ -129,10 +128,10 @@ def memorize_approximately(
     prior: Tensor | None = None,
     encoder: Encoder | None = None,
 ) -> Approximated:
-    """Build an attention-only transformer with fewer features than contexts.
+    """Build an attention-only transformer that approximates more distributions than it can store exactly.
 
-    The network approximates given next-token distributions. The features of a context are the outputs of
-    attention heads with random weights and the embedding of the last token.
+    The features of a context are the outputs of attention heads with random weights and the embedding of the last
+    token. There are fewer features than contexts.
 
     Args:
         targets: Log-probabilities (T, N) of the N tokens after each context, without zeros.
@@ -141,12 +140,11 @@ def memorize_approximately(
         heads: Number of attention heads.
         head_width: Width of the values of a head.
         seed: Seed of the random weights of the heads.
-        method: "likeliest" stores the most likely contexts exactly, as many as have linearly independent
-            features. The predictions after other contexts are not controlled. "ridge" is ridge regression on
-            all contexts, weighted by `prior`, with the penalty from a grid that gives the smallest
-            divergence.
+        method: "likeliest" stores the most likely contexts exactly, as many as have linearly independent features. The
+            predictions after other contexts are arbitrary. "ridge" is ridge regression on all contexts, weighted by
+            `prior`, with the penalty from a grid that gives the smallest divergence.
         prior: Probability of each context (T,) (default: uniform).
-        encoder: Rank-d logits to store (default: the result of `nearest_encoder`).
+        encoder: Logits of rank d to store (default: the result of `nearest_encoder`).
 
     Raises:
         InputError: As for `memorize`, or if rounding errors are too large.

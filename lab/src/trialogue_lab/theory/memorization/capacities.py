@@ -1,8 +1,7 @@
-"""Published capacities of attention-only transformers and the accuracy that they imply.
+"""Published formulas for the number of contexts that an attention-only transformer can store.
 
-Corollaries 1 and 2 of the document on memorization in attention-only transformers, and the earlier bound that
-it improves. The capacity is the number of contexts after which a network can store arbitrary next tokens or
-distributions.
+A context is stored if the network predicts the right next token or distribution after it. The formulas are Corollaries
+1 and 2 of the document on memorization in attention-only transformers, and the earlier bound that it improves.
 """
 
 from typing import Annotated
@@ -14,7 +13,9 @@ from trialogue.validation import Count, Natural, NonNegative, validated
 
 @validated
 def capacity(width: Count, head_width: Count, heads: Natural) -> int:
-    """Return the number of contexts whose next-token distributions a network can store by Theorem 1, H d_h + d.
+    """Return the number of contexts H d_h + d that a network can store by Theorem 1.
+
+    A context is stored if the network returns any given next-token distribution after it.
 
     Args:
         width: Width d of the embeddings.
@@ -26,10 +27,10 @@ def capacity(width: Count, head_width: Count, heads: Natural) -> int:
 
 @validated
 def previous_capacity(head_width: Count, heads: Natural) -> int:
-    """Return the earlier lower bound H (d_h - 1) + 1 on the number of contexts whose next token a network can store.
+    """Return the earlier lower bound H (d_h - 1) + 1 on the number of stored contexts.
 
-    The bound is from Mahdavi, Liao and Thrampoulidis (2024), for contexts of at most d tokens and embeddings
-    of width d.
+    A context is stored if the network predicts a given next token after it. The bound is from Mahdavi, Liao and
+    Thrampoulidis (2024), for contexts of at most d tokens and embeddings of width d.
 
     Args:
         head_width: Width d_h of the values of a head.
@@ -40,7 +41,7 @@ def previous_capacity(head_width: Count, heads: Natural) -> int:
 
 @validated
 def accuracy_bound(stored: NonNegative, contexts: Count, vocab_size: Annotated[int, Ge(2)]) -> float:
-    """Return the accuracy of a network that stores the next token of some contexts and guesses the others.
+    """Return the accuracy of a network that guesses the next token after contexts not stored.
 
     It is phi(X) = 1 / N + (1 - 1 / N) X / T (Corollary 2), or 1 if X >= T. The contexts are equally likely.
 

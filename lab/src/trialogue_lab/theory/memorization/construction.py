@@ -1,11 +1,10 @@
 """Construction of attention-only transformers that store given next-token distributions.
 
-The method is the constructive form of Theorem 1 of the document on memorization in attention-only
-transformers for eps = 0. The features of a context are the outputs of attention heads with random weights and
-the embedding of its last token, which reaches the output through the skip connection. They have full rank
-(Lemma 2), so a linear solve maps them to the states of a sequence encoder (see `Encoder`). The solution puts
-a d x d matrix on the skip connection. This matrix is folded into new embeddings, and its inverse into
-queries, keys and values.
+The method is the constructive form of Theorem 1 of the document on memorization in attention-only transformers for eps
+= 0. The features of a context are the outputs of attention heads with random weights and the embedding of its last
+token, which reaches the output through the skip connection. They have full rank (Lemma 2), so a linear solve maps them
+to outputs with the wanted logits (see `Encoder`). The solution multiplies the skip connection by a d x d matrix. This
+matrix is folded into new embeddings, and its inverse into queries, keys and values.
 """
 
 from __future__ import annotations
@@ -43,14 +42,14 @@ MAX_VOCABULARY = 65_536
 class Memorized(NamedTuple):
     """Network that stores given next-token distributions, with its accuracy.
 
-    pi is a target distribution after a context. Means are over contexts, weighted by the prior. The features
-    of a context are the outputs of attention heads and the embedding of the last token. Divergences are in
-    nats.
+    pi is the target distribution after a context. The encoder is the best target that the network can represent, with
+    logits of rank d (see `Encoder`). The features of a context are the outputs of attention heads and the embedding of
+    the last token. Means are over contexts, weighted by the prior. Divergences are in nats.
 
     Attributes:
         model: Network in float64.
-        target_log_probs: Log-probabilities (T, N) float64 of the rank-d encoder, which the network
-            reproduces. They equal log pi if the width d is at least N - 1.
+        target_log_probs: Log-probabilities (T, N) float64 of the encoder, which the network reproduces. They equal log
+            pi if the width d is at least N - 1.
         encoder_kl: Mean KL(pi || encoder), the divergence that remains because logits have rank d.
         kl: Mean KL(pi || network).
         rank: Rank of the features, which equals the number of contexts T.
@@ -94,25 +93,24 @@ def memorize(
 ) -> Memorized:
     """Build an attention-only transformer that returns given next-token distributions after given contexts.
 
-    If the width d is below N - 1, the logits cannot have full rank. The network then stores the nearest
-    distributions with logits of rank d, found by `nearest_encoder`.
+    If the width d is below N - 1, the logits cannot have full rank. The network then stores the nearest distributions
+    with logits of rank d, found by `nearest_encoder`.
 
     Args:
-        targets: Log-probabilities (T, N) float64, or tokens (T,) int64 if each context has a single next
-            token.
+        targets: Log-probabilities (T, N) float64, or tokens (T,) int64 if each context has a single next token.
         contexts: Distinct contexts (T, S) int64.
         width: Width d of the embeddings.
         heads: Number of attention heads H.
         head_width: Width d_h of the values of a head.
         seed: Seed of the random weights of the heads.
         prior: Probability of each context (T,) (default: uniform).
-        query_width: Rank of the query-key matrix; 1 gives rank-one queries (Remark 2).
+        query_width: Rank of the query-key matrix (default: `head_width`). 1 gives the rank-one queries of Remark 2.
         vocab_size: Number of tokens N for token targets (default: the largest token plus one).
-        encoder: Rank-d logits to store (default: computed from the targets).
+        encoder: Logits of rank d to store (default: computed from the targets).
 
     Raises:
-        InputError: If a distribution has zeros (see `softened`), a context occurs twice, the prior is
-            invalid, or the features cannot have rank T. The error states the required size.
+        InputError: If a distribution has zeros (see `softened`), a context occurs twice, the prior is invalid, or the
+            features cannot have rank T. The error states the required size.
     """
     distributions, encoder, tokens, weights = _prepare(targets, contexts, width, prior, vocab_size, encoder)
     config = AttentionOnlyConfig(

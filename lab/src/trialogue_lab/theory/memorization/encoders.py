@@ -1,9 +1,9 @@
-"""Sequence encoders, which represent next-token distributions by logits of rank d.
+"""Next-token distributions with logits of rank d, the best that a network of width d can represent.
 
-An encoder assigns a state E(t) of d numbers to each of T contexts t. The logits of the N tokens are W E(t)
-with an unembedding W (N, d). No network of width d can be closer to the target distributions than the best
-encoder. The sources are Definition 1, Propositions 1 to 3, Theorem 2, Definition 2 and Lemma 4 of the
-document on memorization in attention-only transformers.
+An encoder assigns a vector E(t) of d numbers, called a state, to each of T contexts t. The logits of the N tokens are W
+E(t) with an unembedding W (N, d). No network of width d can be closer to the target distributions than the best
+encoder. The sources are Definition 1, Propositions 1 to 3, Theorem 2, Definition 2 and Lemma 4 of the document on
+memorization in attention-only transformers.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Encoder(NamedTuple):
 
     Attributes:
         unembedding: Matrix W (N, d) float64, one row per token.
-        states: States E(t) (T, d) float64, one row per context.
+        states: Vectors E(t) (T, d) float64, one row per context.
         kl: Mean KL(target || softmax of the logits) over contexts, in nats.
     """
 
@@ -49,9 +49,9 @@ class Encoder(NamedTuple):
         return (self.states @ self.unembedding.T).log_softmax(-1)
 
     def orthogonal(self) -> Encoder:
-        """Return an encoder with the same logits whose state components are orthogonal with mean square one.
+        """Return an encoder with the same logits whose columns of `states` are orthogonal with mean square one.
 
-        The number of components equals the rank of the logits.
+        The number of columns equals the rank of the logits.
         """
         left, scale, right = torch.linalg.svd(self.states @ self.unembedding.T, full_matrices=False)
         scale = scale[: self.states.shape[1]]
@@ -63,7 +63,7 @@ class Encoder(NamedTuple):
 
 @validated
 def checked_encoder(encoder: InstanceOf[Encoder], distributions: Tensor, width: Count) -> Encoder:
-    """Return `encoder` after checking its shapes.
+    """Check the shapes of an encoder and return it.
 
     Args:
         encoder: Encoder to check.
@@ -83,10 +83,10 @@ def checked_encoder(encoder: InstanceOf[Encoder], distributions: Tensor, width: 
 
 @validated
 def truncated_encoder(log_probs: Tensor, width: Count, prior: Tensor | None = None) -> Encoder:
-    """Return the encoder from a truncated singular value decomposition of the log-probabilities.
+    """Return logits of rank d from a truncated singular value decomposition of log-probabilities.
 
-    It keeps the largest singular values of the row-centered matrix. It is exact if the width is at least N -
-    1 (Proposition 2). Otherwise its error is an upper bound on the smallest error of any encoder.
+    It keeps the largest singular values of the row-centered matrix. It is exact if the width is at least N - 1
+    (Proposition 2). Otherwise its error is an upper bound on the smallest error of any encoder.
 
     Args:
         log_probs: Target log-probabilities (T, N) without zeros.
@@ -105,15 +105,15 @@ def truncated_encoder(log_probs: Tensor, width: Count, prior: Tensor | None = No
 
 
 def nearest_encoder(log_probs: Tensor, width: int, prior: Tensor | None = None) -> Encoder:
-    """Search for the encoder of width d with the smallest mean KL divergence from the target distributions.
+    """Search for the logits of rank d with the smallest mean KL divergence from target distributions.
 
-    L-BFGS starts from `truncated_encoder` and stops at a local minimum, after 1,000 iterations, or below a
-    divergence of 1e-7. The resulting `kl` is an upper bound on the smallest divergence. The result is exact
-    if the width is at least N - 1.
+    L-BFGS starts from `truncated_encoder` and stops at a local minimum, after 1,000 iterations, or below a divergence
+    of 1e-7. The resulting `kl` is an upper bound on the smallest divergence. The result is exact if the width is at
+    least N - 1.
 
     Args:
         log_probs: Target log-probabilities (T, N) without zeros.
-        width: Width d of the states.
+        width: Rank d of the logits.
         prior: Probability of each context (T,) (default: uniform).
     """
     start = truncated_encoder(log_probs, width, prior)
@@ -181,16 +181,16 @@ def association_encoder(
     width: int,
     prior: Tensor | None = None,
 ) -> Encoder:
-    """Return an encoder that gives one target token per context a probability close to one (Proposition 3).
+    """Return logits of rank d that predict one target token per context (Proposition 3).
 
-    The state of a context is lambda times the vector of its target token (see `harmonic_vectors`). The scale
-    lambda makes the logit of the target about 30 larger than all others. For d = 2, lambda grows with N^2.
-    The `kl` is the mean of -log p(target).
+    The state of a context is lambda times the vector of its target token (see `harmonic_vectors`). The scale lambda
+    makes the logit of the target about 30 larger than all others. For d = 2, lambda grows with N^2. The `kl` is the
+    mean of -log p(target).
 
     Args:
         targets: Target token of each context (T,) int64.
         vocab_size: Number of tokens N.
-        width: Width d of the states.
+        width: Rank d of the logits.
         prior: Probability of each context (T,) (default: uniform).
     """
     vectors = harmonic_vectors(vocab_size, width)
@@ -205,7 +205,7 @@ def association_encoder(
 
 
 class LookUp(NamedTuple):
-    """Encoder of Theorem 2 and the bounds of the theorem on its mean KL divergence.
+    """Encoder of Theorem 2, with the theorem's bounds on its mean KL divergence from the targets.
 
     Attributes:
         encoder: The encoder.
@@ -222,16 +222,15 @@ class LookUp(NamedTuple):
 
 @validated
 def look_up_encoder(log_probs: Tensor, width: Count, prior: Tensor | None = None, seed: int = 0) -> LookUp:
-    """Return the encoder of Theorem 2, whose states are multiples of the vector of the most likely token.
+    """Return the encoder of Theorem 2, with each distribution's most likely token and entropy.
 
-    The state of context t is lambda(t) W_g, where g is its most likely token and W_g row g of the
-    unembedding. The rows of W are random unit vectors (Johnson-Lindenstrauss), or the identity if the width
-    is N. The scale lambda(t) is the solution of log sum_j exp(lambda (W_j . W_g - W_g . W_g)) = entropy of
-    the target distribution.
+    The state of context t is lambda(t) W_g, where g is its most likely token and W_g row g of the unembedding. The rows
+    of W are random unit vectors (Johnson-Lindenstrauss), or the identity if the width is N. The scale lambda(t) is the
+    solution of log sum_j exp(lambda (W_j . W_g - W_g . W_g)) = entropy of the target distribution.
 
     Args:
         log_probs: Target log-probabilities (T, N) without zeros.
-        width: Width d of the states.
+        width: Rank d of the logits.
         prior: Probability of each context (T,) (default: uniform).
         seed: Seed of the random vectors.
 
@@ -294,7 +293,7 @@ def _encoder(distributions: Tensor, weights: Tensor, unembedding: Tensor, states
 
 
 def _scale_of(gaps: NDArray[np.float64], entropy: float) -> float:
-    """Return the lambda with log sum_j exp(lambda gaps_j) = entropy, where gaps_j <= 0 and one gap is zero."""
+    """Return the lambda with log sum_j exp(lambda gaps_j) = entropy, for gaps of at most 0."""
 
     def excess(scale: float) -> float:
         return float(np.log(np.exp(scale * gaps).sum())) - entropy

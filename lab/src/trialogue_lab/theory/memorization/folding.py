@@ -1,8 +1,8 @@
 """Conversion of a linear map of features to network weights.
 
-The features of a context are the outputs of attention heads (H d_h numbers) and the embedding of the last
-token (d numbers), which reaches the output through the skip connection. The part of the map that acts on the
-skip connection is folded into the embeddings.
+The features of a context are the outputs of attention heads (H d_h numbers) and the embedding of the last token (d
+numbers), which reaches the output through the skip connection. A network cannot multiply its skip connection by a
+matrix, so that matrix is multiplied into the embeddings.
 """
 
 from __future__ import annotations
@@ -17,32 +17,31 @@ from trialogue_lab.theory.memorization.encoders import Encoder
 
 
 def padded_states(encoder: Encoder, features: Tensor, width: int) -> Tensor:
-    """Return the target activations of the network's output, the states of the encoder and spare columns.
+    """Return the network outputs that have the wanted logits, padded to the width of the network.
 
-    The unembedding does not read the spare columns. They copy the skip connection to keep its matrix
-    invertible.
+    The output layer does not read the padding columns. They copy the skip connection to keep its matrix invertible.
 
     Args:
-        encoder: Encoder with states (T, rank).
+        encoder: Encoder with states (T, rank), the outputs with the wanted logits.
         features: Features (T, H d_h + d), whose last d columns are the skip connection.
-        width: Width d of the activations.
+        width: Width d of the network.
 
     Returns:
-        Activations (T, d).
+        Outputs (T, d).
     """
     spare = width - encoder.states.shape[1]
     return torch.cat((encoder.states, features[:, features.shape[1] - spare :]), 1)
 
 
 def complete(solution: NDArray[np.float64], features: NDArray[np.float64], width: int) -> NDArray[np.float64]:
-    """Change a linear map so that its part on the skip connection is invertible.
+    """Change a linear map of features so that its part on the skip connection is invertible.
 
     If the last tokens of the contexts do not span all d dimensions, the minimum-norm solution maps the unused
-    directions of the embedding to zero. The function maps them to unused output directions instead. The
-    values on `features` do not change.
+    directions of the embedding to zero. The function maps them to unused output directions instead. The values on
+    `features` do not change.
 
     Args:
-        solution: Minimum-norm map (H d_h + d, d) from features to activations.
+        solution: Minimum-norm map (H d_h + d, d) from features to outputs. The last d rows act on the skip connection.
         features: Features (n, H d_h + d) of the contexts.
         width: Width d.
 

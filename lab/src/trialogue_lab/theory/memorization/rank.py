@@ -1,9 +1,10 @@
-"""Rank of the features of attention heads with random weights, as published and in fact.
+"""Rank of the features of attention heads with random weights: the published formula and the true one.
 
-The features of a context are the outputs of H attention heads with values of width d_h and the embedding of
-the last token (width d), which reaches the output through the skip connection. Lemma 2 of the document on
-memorization in attention-only transformers states the rank min(T, H d) for the heads and T contexts. It is
-used as min(T, H d_h + d) for all features. This rank requires contexts of at least two tokens and d <= N.
+The features of a context are the outputs of H attention heads with values of width d_h and the embedding of the last
+token (width d), which reaches the output through the skip connection. Their rank is the number of contexts that a
+network can store. Lemma 2 of the document on memorization in attention-only transformers states the rank min(T, H d)
+for the heads and T contexts. It is used as min(T, H d_h + d) for all features. This rank requires contexts of at least
+two tokens and d <= N.
 """
 
 from __future__ import annotations
@@ -102,7 +103,9 @@ def feature_rank(
 
 @validated
 def printed_rank(contexts: Count, width: Count, head_width: Count, heads: Natural) -> int:
-    """Return the rank min(T, H d_h + d) of the features that Lemma 2 and Theorem 1 state.
+    """Return the published rank min(T, H d_h + d) of a network's features (Lemma 2 and Theorem 1).
+
+    The features are the outputs of the attention heads and the embedding of the last token.
 
     Args:
         contexts: Number of contexts T.
@@ -122,13 +125,13 @@ def expected_rank(
     heads: Natural,
     contexts: Count | None = None,
 ) -> int:
-    """Return the actual rank of the features for contexts in general position.
+    """Return the true rank of a network's features, for contexts without special structure.
 
-    The features are the outputs of the heads and the embedding of the last token. The input of a head is a
-    weighted mean of token embeddings plus a weighted mean of position embeddings, with weights that sum to
-    one, so it spans min(d, N + S - 1) dimensions. If d_h >= N + S - 1, the values of each head contain a
-    constant that is shared by all heads and the skip connection. The skip connection depends on the last
-    token only and adds min(d, N). For S = 1, the heads add nothing.
+    The features are the outputs of the heads and the embedding of the last token. The input of a head is a weighted
+    mean of token embeddings plus a weighted mean of position embeddings, with weights that sum to one, so it spans
+    min(d, N + S - 1) dimensions. If d_h >= N + S - 1, the values of each head contain a constant that is shared by all
+    heads and the skip connection. The skip connection depends on the last token only and adds min(d, N). For S = 1, the
+    heads add nothing.
 
     Args:
         vocab_size: Number of tokens N.
@@ -148,9 +151,10 @@ def expected_rank(
 def expected_rank_for(
     config: InstanceOf[AttentionOnlyConfig], contexts: Contexts, heads: Natural | None = None
 ) -> int:
-    """Return the actual rank of the features for given contexts.
+    """Return the true rank of a network's features for given contexts.
 
-    It differs from `expected_rank` if some tokens do not occur at all positions.
+    The features are the outputs of the heads and the embedding of the last token. The rank differs from `expected_rank`
+    if some tokens do not occur at all positions.
 
     Args:
         config: Shape of the network.
@@ -172,9 +176,9 @@ def expected_rank_for(
 
 @validated
 def require_capacity(config: InstanceOf[AttentionOnlyConfig], contexts: Contexts) -> None:
-    """Raise `InputError` if a network of the given shape cannot store arbitrary distributions after all contexts.
+    """Raise `InputError` if a network cannot store arbitrary next-token distributions after all contexts.
 
-    This requires that the features of the T contexts have rank T for some weights.
+    It can if the features of the T contexts have rank T for some weights (see `expected_rank_for`).
 
     Args:
         config: Shape of the network.
@@ -200,7 +204,7 @@ def require_capacity(config: InstanceOf[AttentionOnlyConfig], contexts: Contexts
 
 
 def _rank(total: int, length: int, spanned: int, last: int, width: int, head_width: int, heads: int) -> int:
-    """Return the rank of the features if x spans `spanned` dimensions and x_S spans `last`."""
+    """Return the rank of the features, given the dimensions spanned by head inputs and last tokens."""
     skip = min(width, last)
     if length == 1:
         return min(total, skip)

@@ -1,6 +1,7 @@
-"""Memorization of a text: next-token distributions of its most frequent contexts as weights of a transformer.
+"""Storage of a text in a transformer, as the next-token distributions of its most frequent contexts.
 
-`TextMemory` reports what would be stored before anything is built. `TextMemory.build` builds the network.
+A context is a sequence of S tokens. `TextMemory.plan` reports what would be stored, and `TextMemory.build` builds the
+network.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from trialogue_lab.theory.memorization.rank import expected_rank
 
 _OVER_PROVISION = 0.05
 _SCRATCH = 4
-"""Number of feature matrices that the solve keeps in memory."""
+"""Memory of the linear solve, as a multiple of the size of the feature matrix."""
 
 
 @validated
@@ -61,7 +62,7 @@ class TextMemorySettings:
     smoothing: Annotated[Positive, arg(metavar="A")] = 0.01
     """Value added to every count of a token after a context, so that no token has probability zero."""
     seed: Natural = 0
-    """Seed of the generic heads."""
+    """Seed of the attention heads, whose weights are random."""
     json: bool = False
     """Print one JSON record."""
 
@@ -109,15 +110,15 @@ class Plan(NamedTuple):
 
 
 class MemorizedText(NamedTuple):
-    """Network that memorizes a text, with its accuracy. Divergences and losses are in nats per token.
+    """Network that stores a text, with its accuracy. Divergences and losses are in nats per token.
 
     A stored context is one of the sequences of S tokens whose next-token distribution the network stores.
 
     Attributes:
         model: The network.
-        encoder_kl: Mean KL(empirical distribution || encoder) over stored contexts, weighted by frequency.
-            The encoder is the best approximation with logits of rank d.
-        kl: Mean KL(empirical distribution || network) over stored contexts, weighted by frequency.
+        encoder_kl: Mean KL(counts of the text || encoder) over stored contexts, weighted by frequency. The encoder is
+            the best approximation with logits of rank d.
+        kl: Mean KL(counts of the text || network) over stored contexts, weighted by frequency.
         largest_error: Largest error of a log-probability in float64; None for ridge regression.
         largest_error_float32: Largest error of a log-probability in float32; None for ridge regression.
         condition: Condition number of the features; None for ridge regression.
@@ -243,7 +244,7 @@ class TextMemory:
         )
 
     def _test(self, model: AttentionOnly, targets: Tensor) -> tuple[float, float | None, float | None]:
-        """Return the share of known contexts of the test text, and the losses of model and table on them."""
+        """Return the share of test positions with a stored context, and both losses there."""
         context = self.settings.context
         windows = self.corpus.test.flatten().unfold(0, context + 1, 1)
         places = {tuple(row): place for place, row in enumerate(self.distributions.contexts.tolist())}

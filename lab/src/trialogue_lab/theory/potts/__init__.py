@@ -1,1 +1,1 @@
-"""Domain walls, survival of patterns, and conversions between chains and autoregressive models."""
+"""Potts chains and finite-window models: domain walls, and the rate at which patterns are lost."""

@@ -1,10 +1,10 @@
-"""Domain walls in Potts chains: bounds of the proof of Theorem 1.1 and the exact values that they bound.
+"""Domain walls in Potts chains: exact values, and the bounds in the proof of Theorem 1.1.
 
-A Potts chain assigns an energy to each window of W neighboring tokens, and the energy of a sequence of L
-tokens is the sum over its windows. A stored pattern is a sequence of energy zero. A domain wall is a bond
-(two neighboring sites) at which a sequence switches from one stored pattern to another. Theorem 1.1 of the
-document on the Potts chain (equations 2 to 5) bounds the energy and the number of sequences with one wall.
-This module also computes both exactly.
+A Potts chain assigns an energy to each window of W neighboring tokens, and a sequence of L tokens has the sum of the
+energies of its windows. At temperature T, its probability is proportional to exp(-energy / T). A stored pattern is a
+sequence of energy zero. A domain wall is a point between two tokens at which a sequence switches from one stored
+pattern to another. Theorem 1.1 of the document on the Potts chain (equations 2 to 5) bounds the energy and the number
+of sequences with one wall.
 
 Energies are tables (V,) * W with one axis per token of the window. Temperatures have the same unit.
 """
@@ -34,11 +34,10 @@ AtLeastTwo = Annotated[int, Ge(2)]
 
 @validated
 def largest_wall_energy(window: Count, max_energy: NonNegative) -> float:
-    """Return (W - 1) E_max, the upper bound of equation 3 on the energy of one domain wall.
+    """Return (W - 1) E_max, an upper bound on the energy of one domain wall (equation 3).
 
-    A domain wall is a bond at which a sequence switches from one stored pattern (a sequence of energy zero) to
-    another. Only the W - 1 windows that contain the bond can have positive energy. The bound requires a
-    finite E_max.
+    A domain wall is a point at which a sequence switches from one stored pattern (a sequence of energy zero) to
+    another. Only the W - 1 windows that contain this point can have positive energy. The bound requires a finite E_max.
 
     Args:
         window: Number W of tokens in a window.
@@ -49,14 +48,15 @@ def largest_wall_energy(window: Count, max_energy: NonNegative) -> float:
 
 @validated
 def largest_wall_entropy(length: Annotated[int, Ge(2)], patterns: AtLeastTwo) -> float:
-    """Return log[(N - 1)(L - 1)], the entropy in nats of a single domain wall (equation 4).
+    """Return the log-number of sequences with one domain wall, log[(N - 1)(L - 1)] (equation 4).
 
-    The wall has L - 1 possible bonds, and N - 1 patterns can follow it. The formula counts the resulting
-    sequences as if they were all distinct, so it is an upper bound otherwise.
+    A domain wall is a point at which a sequence switches from one stored pattern (a sequence of energy zero) to
+    another. It has L - 1 possible positions, and N - 1 patterns can follow it. The unit is nats. If some of these
+    sequences are equal, the result is an upper bound.
 
     Args:
         length: Number L of tokens in a sequence.
-        patterns: Number N of stored patterns (sequences of energy zero).
+        patterns: Number N of stored patterns.
     """
     return math.log((patterns - 1) * (length - 1))
 
@@ -67,16 +67,17 @@ def free_energy_bound(
 ) -> float:
     """Return the upper bound of equation 5 on the free energy of a single domain wall.
 
-    The bound is (W - 1) E_max - T log[(N - 1)(L - 1)], which is `largest_wall_energy` minus T times
-    `largest_wall_entropy`. It holds if all sequences with one wall are distinct. If it is negative, one wall
-    is more likely than none.
+    A domain wall is a point at which a sequence switches from one stored pattern (a sequence of energy zero) to
+    another. The bound is (W - 1) E_max - T log[(N - 1)(L - 1)], `largest_wall_energy` minus T times
+    `largest_wall_entropy`. It holds if all sequences with one wall are distinct. If it is negative, one wall is more
+    likely than none.
 
     Args:
         length: Number L of tokens in a sequence.
         window: Number W of tokens in a window.
         max_energy: Largest energy E_max of a window.
         temperature: Temperature T, in the unit of the energies.
-        patterns: Number N of stored patterns (sequences of energy zero).
+        patterns: Number N of stored patterns.
     """
     energy = largest_wall_energy(window, max_energy)
     return energy - temperature * largest_wall_entropy(length, patterns)
@@ -84,10 +85,10 @@ def free_energy_bound(
 
 @validated
 def crossing_length(window: int, max_energy: float, temperature: Positive, patterns: AtLeastTwo) -> float:
-    """Return the sequence length L* at which `free_energy_bound` is zero.
+    """Return the sequence length beyond which one domain wall is more likely than none, by `free_energy_bound`.
 
-    L* = 1 + exp((W - 1) E_max / T) / (N - 1). The bound is negative for longer sequences. The result is
-    infinite if it exceeds the range of a float.
+    It is L* = 1 + exp((W - 1) E_max / T) / (N - 1), at which the bound is zero. The result is infinite if it exceeds
+    the range of a float.
 
     Args:
         window: Number W of tokens in a window.
@@ -163,14 +164,14 @@ def splice_energies(energies: Energies, patterns: Patterns) -> Tensor:
 class OneWall(NamedTuple):
     """Statistics of the distinct sequences that switch once from one stored pattern to another.
 
-    All sequences start with the same stored pattern (a sequence of energy zero). Sequences that are stored
-    patterns themselves do not count.
+    All sequences start with the same stored pattern (a sequence of energy zero). Sequences that are stored patterns
+    themselves do not count.
 
     Attributes:
         states: Number of these sequences, at most (N - 1)(L - 1) for N patterns of L tokens.
         largest_energy: Largest energy of such a sequence.
-        log_weight: Log of the sum of exp(-E / T) over these sequences with energies E. The weight of the stored
-            pattern is 1.
+        log_weight: Log of the sum of exp(-E / T) over these sequences with energies E. The weight of the stored pattern
+            is 1.
         temperature: Temperature T.
     """
 
@@ -181,29 +182,28 @@ class OneWall(NamedTuple):
 
     @property
     def free_energy(self) -> float:
-        """Free energy -T `log_weight` of a single wall. If it is negative, one wall is more likely than none.
+        """Free energy -T `log_weight`. If it is negative, one switch is more likely than none.
 
-        `free_energy_bound` is an upper bound on it if all sequences with one wall are distinct.
+        `free_energy_bound` is an upper bound on it if all sequences with one switch are distinct.
         """
         return -self.temperature * self.log_weight
 
     @property
     def entropy(self) -> float:
-        """Logarithm of `states` in nats, -inf for no states; at most `largest_wall_entropy`."""
+        """Log of `states` in nats, -inf for no states; at most `largest_wall_entropy`."""
         return math.log(self.states) if self.states else -math.inf
 
 
 @validated
 def one_wall(energies: Energies, patterns: Patterns, temperature: Positive) -> OneWall:
-    """Compute the exact statistics of a single domain wall after pattern 0.
+    """Return the exact number and weight of the sequences that switch once away from pattern 0.
 
-    The function considers all sequences that consist of the first tokens of pattern 0 and the remaining tokens
-    of another pattern. If patterns share tokens, several choices of bond and pattern give the same sequence,
-    which counts once. Sequences that equal a given pattern do not count. Sequences of infinite energy count as
-    states with weight zero. The result is bounded by equations 3 to 5.
+    Such a sequence has the first tokens of pattern 0 and the remaining tokens of another pattern. If patterns share
+    tokens, several choices give the same sequence, which counts once. Sequences that equal a given pattern do not
+    count. Sequences of infinite energy count as states with weight zero. Equations 3 to 5 bound the result.
 
     Args:
-        energies: Energies (V,) * W of a window.
+        energies: Energies (V,) * W of a window of W tokens.
         patterns: Sequences (N, L) int64 of energy zero, at least two.
         temperature: Temperature T, in the unit of the energies.
 
@@ -244,10 +244,10 @@ def stored_pattern_count(energies: Energies, length: Count) -> int:
 def stored_pattern_decay_rate(energies: Energies, temperature: Positive) -> float:
     """Return the rate at which the probability of energy zero decreases with the sequence length L.
 
-    The probability is asymptotically proportional to exp(-c L). The rate is c = log(lambda_all / lambda_zero),
-    where lambda_all is the leading eigenvalue of the transfer matrix and lambda_zero the leading eigenvalue
-    with zero-energy windows only. The rate is positive for finite energies at every T > 0. It is zero if all
-    other windows are forbidden.
+    The probability is asymptotically proportional to exp(-c L). The rate is c = log(lambda_all / lambda_zero), where
+    lambda_all is the leading eigenvalue of the transfer matrix (with entries exp(-energy / T) for windows) and
+    lambda_zero the leading eigenvalue with zero-energy windows only. The rate is positive for finite energies at every
+    T > 0. It is zero if all other windows are forbidden.
 
     Args:
         energies: Energies (V,) * W of a window; infinite for forbidden windows.
@@ -271,11 +271,11 @@ def stored_pattern_decay_rate(energies: Energies, temperature: Positive) -> floa
 def no_wall_decay_rate(chain: InstanceOf[PottsChain], temperature: Positive) -> float:
     """Return the rate at which the probability of no domain wall decreases with the sequence length L.
 
-    Each window has a label, the stored pattern and phase with the smallest Hamming distance from the window
-    (see `PottsChain.window_labels`). There is no domain wall if all windows have the same label. The
-    probability of no wall is asymptotically proportional to exp(-c L). The rate is c = log(lambda / lambda_0),
-    where lambda is the leading eigenvalue of the transfer matrix. lambda_0 is the largest eigenvalue when
-    only windows of a single label are allowed. Both eigenvalues are per token.
+    Each window of W tokens is labeled by the stored pattern, and its shift, with the smallest Hamming distance (see
+    `PottsChain.window_labels`). There is no domain wall if all windows have the same label. The probability of no wall
+    is asymptotically proportional to exp(-c L). The rate is c = log(lambda / lambda_0), where lambda is the leading
+    eigenvalue of the transfer matrix, and lambda_0 the largest one if only windows of a single label are allowed. Both
+    eigenvalues are per token.
 
     Args:
         chain: Chain created with patterns.
@@ -317,9 +317,9 @@ def _require_stored(table: NDArray[np.float64], sequences: NDArray[np.int64]) ->
 
 
 def _different_splices(sequences: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return pattern and bond of every distinct splice of pattern 0 that is not itself stored.
+    """Return pattern and position of every distinct switch from pattern 0 whose result is not itself stored.
 
-    A splice is identified by the first site that differs from pattern 0 and by its continuation.
+    A result is identified by its first token that differs from pattern 0, and by the tokens from there on.
     """
     count, length = sequences.shape
     same_end = np.zeros((length + 1, count), dtype=np.int64)

@@ -1,10 +1,9 @@
-"""Stored patterns of an autoregressive model with a finite window.
+"""Periodic sequences that a model with a finite window repeats forever under greedy decoding.
 
-A stored pattern is a periodic sequence that greedy decoding repeats forever. The next token of the model
-depends on the last w tokens, the context. The greedy map sends each of the V^w contexts to the context after
-its most likely token, and every cycle of this map is a stored pattern. Corollary 1.2.1 of the document on
-Potts chains requires at least two stored patterns. A sampled text leaves its pattern at a constant rate unless
-every token on the cycle has probability one.
+The next token of the model depends on the last w tokens, the context. Greedy decoding sends each of the V^w contexts to
+the context after its most likely token. Every cycle of this map is called a stored pattern. Corollary 1.2.1 of the
+document on Potts chains requires at least two stored patterns. A sampled text leaves its pattern at a constant rate
+unless every token on the cycle has probability one.
 """
 
 import math
@@ -79,7 +78,7 @@ def greedy_patterns(
 
 
 def checked_log_probs(log_probs: Tensor) -> Tensor:
-    """Return log-probabilities (..., V) as float64 after checking them.
+    """Check that log-probabilities (..., V) are normalized, and return them as float64.
 
     Raises:
         InputError: If there are NaNs, or the probabilities along the last axis do not sum to one.

@@ -1,13 +1,12 @@
-"""Conversions between autoregressive models and Potts chains (Theorem 1.2 of the document on Potts chains).
+"""Conversions between next-token models and Potts chains (Theorem 1.2 of the document on Potts chains).
 
-A Potts chain assigns an energy to each window of W neighboring tokens. A model whose next token depends on the
-last w tokens corresponds to a chain with windows of W = w + 1 tokens and energies -log p(token | context) plus a
-constant (equations 7 to 10). If the constant is the same for all contexts, the Boltzmann distribution of the
-chain at T = 1 is the distribution of the model. The document instead uses one constant per context, so that
-the most likely token has energy zero. The Boltzmann distribution is then proportional to the product of
-p(x_i | context) / max_c p(c | context), which differs from the model. Sampling every token of the model at another
-temperature also differs from the Boltzmann distribution at that temperature, because the normalizers depend
-on the context.
+A Potts chain assigns an energy to each window of W neighboring tokens, and sequences have probabilities proportional to
+exp(-total energy / T) (Boltzmann distribution). A model whose next token depends on the last w tokens corresponds to a
+chain with W = w + 1 and energies -log p(token | context) plus a constant (equations 7 to 10). If the constant is the
+same for all contexts, the distribution of the chain at T = 1 is that of the model. The document instead uses one
+constant per context, so that the most likely token has energy zero. The distribution is then proportional to the
+product of p(x_i | context) / max_c p(c | context), which differs from the model. Sampling every token of the model at
+another temperature also differs from the chain at that temperature, because the normalizers depend on the context.
 
 Conversely, a chain has exact conditionals p(x_n | x_0 .. x_(n-1)). They define a model with the same window whose
 conditionals depend on the distance to the end of the sequence.
@@ -27,12 +26,12 @@ from trialogue.randomness import generator
 from trialogue.validation import Count, InstanceOf, Natural, validated
 
 Constant = Literal["global", "per-context"]
-"""Interpretation of the constant in equation 9."""
+"""Constant added to the energies in equation 9: one for all contexts, or one per context."""
 
 MAX_CONTEXTS = 2**20
-"""Largest number of prefixes for which an oracle is evaluated."""
+"""Largest number of prefixes for which a model is evaluated."""
 FURTHER = 8
-"""Number of tokens beyond the window at which the dependence of the oracle is tested."""
+"""Number of tokens before the window that are varied to test that they have no effect."""
 PREFIXES = 1024
 """Number of prefixes tested per length, if there are more."""
 
@@ -90,22 +89,21 @@ class AutoregressiveHamiltonian:
 
 @validated
 def context_log_probs(oracle: Autoregressive, context: Natural) -> Tensor:
-    """Return the next-token log-probabilities for every context of an oracle with a finite window.
+    """Return the next-token log-probabilities for every context of a model with a finite window.
 
-    The function tests whether the last w tokens determine the next-token distribution. It uses all prefixes of
-    up to w + 1 tokens, and up to `PREFIXES` random prefixes of each length up to w + `FURTHER` tokens.
+    The function tests whether the last w tokens determine the next-token distribution. It uses all prefixes of up to
+    w + 1 tokens, and up to `PREFIXES` random prefixes of each length up to w + `FURTHER` tokens.
 
     Args:
-        oracle: Oracle without an end-of-sequence token.
+        oracle: Next-token model without an end-of-sequence token.
         context: Number w of previous tokens on which the next token depends.
 
     Returns:
-        Log-probabilities (V^w, V) float64. Row i belongs to the i-th context in the order of
-        `itertools.product`.
+        Log-probabilities (V^w, V) float64. Row i belongs to the i-th context in the order of `itertools.product`.
 
     Raises:
-        InputError: If the oracle ends sequences, or depends on earlier tokens or on the position, or there are
-            too many contexts.
+        InputError: If the model ends sequences, or depends on earlier tokens or on the position, or there are too many
+            contexts.
     """
     oracle = as_oracle(oracle)
     if oracle.eos is not None:
@@ -124,7 +122,7 @@ def context_log_probs(oracle: Autoregressive, context: Natural) -> Tensor:
 
 
 def _require_window(oracle: Autoregressive, width: int, answer: Tensor) -> None:
-    """Raise `InputError` if the oracle depends on more than the last `width` tokens."""
+    """Raise `InputError` if the model depends on more than the last `width` tokens."""
     vocab = oracle.vocab_size
     places = vocab ** torch.arange(width - 1, -1, -1)
     longest = width + FURTHER if oracle.max_length is None else min(width + FURTHER, oracle.max_length - 1)
@@ -150,18 +148,17 @@ def _require_window(oracle: Autoregressive, width: int, answer: Tensor) -> None:
 def hamiltonian_of(
     oracle: Autoregressive, window: Natural, constant: Constant = "global"
 ) -> AutoregressiveHamiltonian:
-    """Convert an oracle with a finite window into an energy function (equations 7 to 9).
+    """Convert a next-token model with a finite window into an energy function (equations 7 to 9).
 
     Args:
-        oracle: Oracle whose next token depends on the last w tokens.
+        oracle: Model whose next token depends on the last w tokens.
         window: Number w of previous tokens. The windows of the resulting chain have w + 1 tokens.
-        constant: "global" subtracts the same constant for all contexts, so that the Boltzmann distribution at
-            T = 1 is the distribution of the oracle. "per-context" gives the most likely token of each context energy
-            zero, as in the text after equation 8, which changes the distribution.
+        constant: "global" subtracts the same constant for all contexts, so that exp(-energy) is proportional to the
+            model's probability. "per-context" gives the most likely token of each context energy zero, as in the text
+            after equation 8, which changes the distribution.
 
     Raises:
-        InputError: If a token has probability zero, whose energy is infinite, or `context_log_probs` rejects
-            the oracle.
+        InputError: If a token has probability zero, whose energy is infinite, or `context_log_probs` rejects the model.
     """
     last, vocab = -context_log_probs(oracle, window), oracle.vocab_size
     terms = [*(-_prefix_log_probs(oracle, length).double() for length in range(window)), last]
@@ -182,10 +179,10 @@ def hamiltonian_of(
 
 
 class ChainConditionals(PrefixOracle):
-    """Next-token oracle whose sequences have exactly the distribution p(x) ∝ exp(-H(x) / T).
+    """Next-token model whose sequences have exactly the distribution p(x) ∝ exp(-H(x) / T).
 
-    Sequences are complete after `length` tokens, and there is no end-of-sequence token. Sums over all
-    continuations are computed once by the constructor.
+    Sequences are complete after `length` tokens, and there is no end-of-sequence token. Sums over all continuations are
+    computed once by the constructor.
 
     Args:
         chain: Potts chain or energy function with the energies H(x).
@@ -246,7 +243,7 @@ class ChainConditionals(PrefixOracle):
 def autoregressive_of(
     chain: PottsChain | AutoregressiveHamiltonian, length: int, temperature: float
 ) -> ChainConditionals:
-    """Convert a Potts chain into an oracle with the same distribution over sequences, p(x) ∝ exp(-H(x) / T).
+    """Convert a Potts chain into a next-token model with the same distribution p(x) ∝ exp(-H(x) / T).
 
     For an `AutoregressiveHamiltonian` with the "global" constant at T = 1, it is the original model.
 

@@ -1,8 +1,8 @@
-"""Closed forms for the nearest-neighbor Potts chain.
+"""Closed forms for the Potts chain in which only neighboring tokens interact.
 
-Neighboring tokens with equal values have energy 0 and unequal ones have energy J. The V constant sequences are
-the stored patterns. A domain wall is a bond (pair of neighboring sites) with unequal values. The bonds of an
-open chain are independent, and each is a wall with the same probability.
+Neighbors with equal values have energy 0 and unequal ones have energy J. Sequences of L values have probabilities
+proportional to exp(-total energy / T). A pair of unequal neighbors is called a domain wall. All pairs of neighbors are
+independent, and each is a wall with the same probability.
 """
 
 import math
@@ -35,7 +35,7 @@ class NearestNeighbourPotts:
 
     @property
     def _odds(self) -> float:
-        """(V - 1) e^{-J/T}, the odds of a wall at one bond."""
+        """(V - 1) e^{-J/T}, the odds that two given neighbors are unequal."""
         return (self.vocab_size - 1) * math.exp(-self.coupling / self.temperature)
 
     @property
@@ -50,29 +50,28 @@ class NearestNeighbourPotts:
 
     @validated
     def log_partition(self, length: Count) -> float:
-        """Return log Z = log V + (L - 1) log(1 + (V - 1) e^{-J/T}) of a chain of L = `length` sites."""
+        """Return log Z = log V + (L - 1) log(1 + (V - 1) e^{-J/T}) for a chain of L = `length` values."""
         return math.log(self.vocab_size) + (length - 1) * self.decay_rate
 
     @validated
     def expected_walls(self, length: Count) -> float:
-        """Return the expected number (L - 1) p of unequal neighbors in a chain of L = `length` sites."""
+        """Return the expected number (L - 1) p of unequal neighbors in a chain of L = `length` values."""
         return (length - 1) * self.wall_probability
 
     @validated
     def no_wall_probability(self, length: Count) -> float:
-        """Return the probability (1 - p)^(L - 1) that all L = `length` sites of a chain are equal."""
+        """Return the probability (1 - p)^(L - 1) that all L = `length` values of a chain are equal."""
         return math.exp(-(length - 1) * self.decay_rate)
 
     @validated
     def run_length_distribution(self, length: Count) -> Tensor:
-        """Return the distribution of the number of sites before the first wall.
+        """Return the distribution of the number of equal values at the start of the chain.
 
         Args:
-            length: Number L of sites in the chain.
+            length: Number L of values in the chain.
 
         Returns:
-            Probabilities (L,) float64. Entry r - 1 is the probability that the first r sites are equal and site r + 1
-            differs. The last entry is the probability that all sites are equal.
+            Probabilities (L,) float64. Entry r - 1 is the probability that exactly the first r values are equal.
         """
         bonds = torch.arange(length, dtype=torch.float64)
         distribution = torch.exp(-self.decay_rate * bonds)

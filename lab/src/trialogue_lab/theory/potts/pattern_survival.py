@@ -1,10 +1,9 @@
-"""Exact probability that text of a model with a finite window keeps following a stored pattern.
+"""Exact probability that sampled text keeps repeating a periodic pattern.
 
-A stored pattern is a periodic sequence of tokens. A window of W tokens follows the pattern and phase with the
-smallest Hamming distance. The output of a model whose next token depends on the last w <= W tokens is a Markov chain
-on windows. This module stops the chain when a window no longer follows the chosen pattern and phase. The remaining
-probability mass after r tokens is the survival probability. The largest eigenvalue gives its decay rate
-(Corollary 1.2.1 of the document on Potts chains).
+The next token of the model depends on the last w tokens. A window of W >= w tokens follows the pattern and shift
+(phase) with the smallest Hamming distance. Sampled windows form a Markov chain, which this module stops when a window
+no longer follows the chosen pattern and phase. The remaining probability mass after r tokens is the survival
+probability. The largest eigenvalue gives its decay rate (Corollary 1.2.1 of the document on Potts chains).
 """
 
 import math
@@ -31,7 +30,7 @@ _PERIODS = 100_000
 def _advance(
     mass: Array, codes: NDArray[np.int64], following: NDArray[np.int64], table: Array, after: Array
 ) -> float:
-    """Add the mass of each window to its successors in `after`, and return the mass that is lost."""
+    """Add the mass of each window to its successors in `after`, and return the lost mass."""
     lost, contexts, tokens = 0.0, table.shape[0], table.shape[1]
     for index in range(len(mass)):
         if mass[index] == 0:
@@ -48,10 +47,10 @@ def _advance(
 
 
 class DecayRate(NamedTuple):
-    """Rate at which the survival probability of a pattern decreases.
+    """Rate at which the probability of still following a pattern decreases with the number of tokens.
 
     Attributes:
-        rate: Long-run decrease of the log survival probability per token, in nats.
+        rate: Long-run decrease of the log-probability per token, in nats.
         change: Relative change of `rate` in the last iteration.
     """
 
@@ -101,7 +100,7 @@ class PatternSurvival:
 
     @validated
     def curve(self, log_probs: Tensor, steps: Natural) -> Array:
-        """Return the probability that the pattern survives for each number of sampled tokens.
+        """Return the probability that text still follows the pattern after each number of sampled tokens.
 
         The text starts with W tokens of the pattern, and further tokens are sampled from the model.
 
@@ -111,7 +110,7 @@ class PatternSurvival:
             steps: Number of sampled tokens.
 
         Returns:
-            Survival probabilities (steps + 1,) after 0, 1, ..., `steps` tokens.
+            Probabilities (steps + 1,) after 0, 1, ..., `steps` tokens.
 
         Raises:
             InputError: If `log_probs` is invalid, or the first window follows another label.
@@ -137,11 +136,11 @@ class PatternSurvival:
 
     @validated
     def decay_rate(self, log_probs: Tensor, *, tolerance: Finite = 1e-9) -> DecayRate:
-        """Return the rate at which the survival probability decreases in the long run.
+        """Return the long-run rate at which the probability of still following the pattern decreases.
 
-        The rate is minus the log of the largest eigenvalue of the transition matrix on surviving windows, per token.
-        The method uses power iteration over one period. It sums the lost probability directly, which keeps the
-        precision of small rates.
+        The rate is minus the log of the largest eigenvalue of the transition matrix on windows that follow the pattern,
+        per token. The method uses power iteration over one period. It sums the lost probability directly, which keeps
+        the precision of small rates.
 
         Args:
             log_probs: Next-token log-probabilities (V^w, V) given the last w <= W tokens, in the order of
@@ -182,7 +181,7 @@ class PatternSurvival:
         raise InputError("log_probs", rate, hint)
 
     def _step(self, position: int, mass: Array, table: Array) -> tuple[Array, float]:
-        """Return the distribution of surviving windows after one token, and the lost share."""
+        """Return the distribution of windows that still follow the pattern after one token, and the lost mass."""
         after = np.zeros(len(self._alive[(position + 1) % self.period]))
         lost = _advance(mass, self._alive[position], self._next[position], table, after)
         # The two sum to one up to rounding. Dividing keeps the precision of a small loss.
@@ -190,7 +189,7 @@ class PatternSurvival:
         return (after / kept, lost / (lost + kept)) if kept > 0 else (after, 1.0)
 
     def _checked(self, log_probs: Tensor, steps: int) -> Array:
-        """Return probabilities (1 or steps, V^w, V)."""
+        """Check log-probabilities, and return probabilities (1 or steps, V^w, V)."""
         log_probs = real_tensor("log_probs", log_probs, "give log-probabilities (V^w, V)")
         shape = tuple(log_probs.shape)
         by_step = log_probs[None] if log_probs.ndim == 2 else log_probs
@@ -205,7 +204,7 @@ class PatternSurvival:
         return probabilities
 
     def _followers(self, position: int) -> NDArray[np.int64]:
-        """Return sorted codes of the windows that follow the label, with the first token at `position`."""
+        """Return sorted indices of the windows that follow the label, if their first token is at `position`."""
         own = self._distances(self._label, position)
         follows = np.ones(len(own), dtype=bool)
         for label in range(len(self._predicted)):
@@ -215,7 +214,7 @@ class PatternSurvival:
         return np.flatnonzero(follows)
 
     def _distances(self, label: int, position: int) -> NDArray[np.int16]:
-        """Return the Hamming distances (V^window,) of all windows from the prediction of `label`."""
+        """Return the Hamming distances (V^window,) of all windows from the tokens that `label` predicts."""
         distances = np.zeros(1, dtype=np.int16)
         for token in self._predicted[label][position : position + self.window]:
             differs = (np.arange(self.vocab_size) != token).astype(np.int16)
@@ -223,7 +222,7 @@ class PatternSurvival:
         return distances
 
     def _successors(self, position: int) -> NDArray[np.int64]:
-        """Return the index of the successor of each surviving window and token, or -1, shape (n, V)."""
+        """Return the next window (n, V) after each window and token, -1 if it leaves the pattern."""
         alive, following = self._alive[position], self._alive[(position + 1) % self.period]
         windows = self.vocab_size**self.window
         codes = (alive[:, None] * self.vocab_size + np.arange(self.vocab_size)) % windows

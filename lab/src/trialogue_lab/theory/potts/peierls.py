@@ -1,11 +1,11 @@
-"""Peierls argument for two-dimensional Potts models, in which order survives at low temperature.
+"""Bounds that show why two-dimensional Potts models stay ordered at low temperature (Peierls argument).
 
-In two dimensions, a domain wall is a closed curve around a region with another pattern. Theorem 2.1 of the document
-on the Potts chain states that a wall of perimeter P costs an energy of at least P E_min and that at most
-(N - 1) P^2 3^P walls exist for N patterns. Large walls are therefore suppressed below T = E_min / log 3. In the
-Ising model with energy -J s s' and spins ±1, a wall costs E_min = 2 J per bond (the document prints J in one place).
-The argument then bounds the magnetization, whose exact value was derived by Onsager (1944) and Yang (1952). All
-results hold in equilibrium.
+In two dimensions, a domain wall is a closed curve around a region with another pattern. Theorem 2.1 of the document on
+the Potts chain states that a wall of perimeter P costs an energy of at least P E_min and that at most (N - 1) P^2 3^P
+walls exist for N patterns. Large walls are therefore rare below the temperature T = E_min / log 3. In the Ising model
+with energy -J s s' and spins ±1, a wall costs E_min = 2 J per unit of length (the document prints J in one place). The
+argument then bounds the magnetization, the mean spin, whose exact value was derived by Onsager (1944) and Yang (1952).
+All results hold in equilibrium.
 """
 
 import math
@@ -20,14 +20,14 @@ from trialogue.validation import Count, Positive, validated
 def peierls_free_energy_bound(
     perimeter: Count, min_energy: Positive, temperature: Positive, patterns: Annotated[int, Ge(2)]
 ) -> float:
-    """Return a lower bound on the free energy of a domain wall in two dimensions (Theorem 2.1).
+    """Return a lower bound on the free energy of domain walls of a given perimeter (Theorem 2.1).
 
-    A domain wall is a closed curve around a region with another pattern. The bound is
-    P E_min - T log[(N - 1) P^2 3^P].
+    A domain wall is a closed curve around a region with another pattern, on a square lattice. The bound is P E_min - T
+    log[(N - 1) P^2 3^P].
 
     Args:
-        perimeter: Perimeter P of the wall, in bonds.
-        min_energy: Smallest energy E_min of a wall per bond.
+        perimeter: Perimeter P of the wall: number of neighboring pairs that it separates.
+        min_energy: Smallest energy E_min of a wall per unit of perimeter.
         temperature: Temperature T, in the unit of `min_energy`.
         patterns: Number N of patterns, at least two.
     """
@@ -37,23 +37,24 @@ def peierls_free_energy_bound(
 
 @validated
 def peierls_temperature(min_energy: Positive) -> float:
-    """Return E_min / log 3, the temperature below which large domain walls are suppressed.
+    """Return E_min / log 3, the temperature below which large domain walls are rare.
 
     At this temperature and below, `peierls_free_energy_bound` grows with large perimeters.
 
     Args:
-        min_energy: Smallest energy E_min of a wall per bond.
+        min_energy: Smallest energy E_min of a wall per unit of perimeter.
     """
     return min_energy / math.log(3)
 
 
 @validated
 def peierls_magnetisation_bound(temperature: Positive, coupling: Positive = 1.0) -> float:
-    """Return a lower bound on the spontaneous magnetization per site of the square-lattice Ising model.
+    """Return a lower bound on the mean spin of the square-lattice Ising model (spontaneous magnetization).
 
-    The bound is 1 - 2 P(a domain wall encloses a given site), and at least -1. At most (P / 2) 3^(P - 1) walls of
-    perimeter P = 4, 6, ... enclose the site, each with a probability of at most e^{-2 J P / T}. Their sum converges
-    for T below 2 J / log 3. The bound is positive up to about three quarters of this temperature.
+    The bound is 1 - 2 P(a domain wall encloses a given site), and at least -1. A wall is a closed curve around spins of
+    the opposite sign. At most (P / 2) 3^(P - 1) walls of perimeter P = 4, 6, ... enclose the site, each with a
+    probability of at most e^{-2 J P / T}. Their sum converges for T below 2 J / log 3. The bound is positive up to
+    about three quarters of this temperature.
 
     Args:
         temperature: Temperature T, in the unit of J.
@@ -74,7 +75,7 @@ def critical_temperature(coupling: Positive = 1.0) -> float:
 
 @validated
 def onsager_magnetisation(temperature: Positive, coupling: Positive = 1.0) -> float:
-    """Return the exact spontaneous magnetization per site of the square-lattice Ising model.
+    """Return the exact mean spin of the square-lattice Ising model (spontaneous magnetization).
 
     It is (1 - sinh(2 J / T)^-4)^(1/8) below the critical temperature and 0 above.
 

@@ -1,7 +1,8 @@
-"""Decay rate of the probability that all windows of a Potts chain belong to a given set.
+"""Rate at which the probability that all windows of a Potts chain belong to a given set decays.
 
-The rate is the log ratio of two leading eigenvalues of transfer matrices. At low temperature, they can be closer
-than float64 resolves. Small matrices are then solved with higher precision, and larger ones are rejected.
+The rate is the log ratio of two leading eigenvalues of transfer matrices, which have the entry exp(-energy / T) for
+each window. At low temperature, the eigenvalues can be closer than float64 resolves. Small matrices are then solved
+with higher precision, and larger ones are rejected.
 """
 
 import math
@@ -35,10 +36,9 @@ def kept_decay_rate(
 ) -> float:
     """Return the rate at which the probability that all windows are allowed decreases with the length L.
 
-    A window consists of W neighboring tokens. The probability that all windows of a sequence belong to the same
-    given set is asymptotically proportional to exp(-c L). The rate is c = log(lambda / lambda_kept), where lambda is
-    the leading eigenvalue of the transfer matrix. lambda_kept is the largest leading eigenvalue with windows of one
-    set only.
+    A window consists of W neighboring tokens. The probability that all windows of a sequence belong to one of the given
+    sets is asymptotically proportional to exp(-c L). The rate is c = log(lambda / lambda_kept), where lambda is the
+    leading eigenvalue of the transfer matrix, and lambda_kept the largest one with windows of one set only.
 
     Args:
         log_weights: Log-weights -E / T of the windows, shape (V,) * W; -inf for forbidden windows.
@@ -46,12 +46,12 @@ def kept_decay_rate(
         temperature: Temperature, for the error message.
 
     Returns:
-        Rate c in nats per token. It is zero if one set contains all windows that can occur repeatedly, and
-        infinite if no infinite sequence has all its windows in one set.
+        Rate c in nats per token. It is zero if one set contains all windows that can occur repeatedly, and infinite if
+        no infinite sequence has all its windows in one set.
 
     Raises:
-        InputError: If the eigenvalues cannot be distinguished in float64 and there are more than
-            `PRECISE_STATES` states.
+        InputError: If the eigenvalues cannot be distinguished in float64 and there are more than `PRECISE_STATES`
+            states.
     """
     recurrent = _recurrent_windows(log_weights)
     if any(all(mask[recurrent].all() for mask in masks) for masks in kept):
@@ -84,7 +84,7 @@ def leading_eigenvalue(matrix: csr_array, temperature: float) -> float:
 
 
 def _recurrent_windows(log_weights: NDArray[np.float64]) -> Mask:
-    """Return the windows (V,) * W that can occur again."""
+    """Return which windows, as a mask (V,) * W, can occur again in a sequence."""
     allowed = log_weights > -math.inf
     _, component = connected_components(transfer_matrix(allowed.astype(float)), connection="strong")
     source, target = steps(log_weights)
@@ -93,7 +93,7 @@ def _recurrent_windows(log_weights: NDArray[np.float64]) -> Mask:
 
 
 def _product(weights: NDArray[np.float64], masks: Sequence[Mask]) -> csr_array:
-    """Return the transfer matrix of one period through kept windows."""
+    """Return the transfer matrix of one period, restricted to the windows in `masks`."""
     matrix = transfer_matrix(weights * masks[0])
     for mask in masks[1:]:
         matrix = matrix @ transfer_matrix(weights * mask)
@@ -101,12 +101,12 @@ def _product(weights: NDArray[np.float64], masks: Sequence[Mask]) -> csr_array:
 
 
 def _cycles(log_weights: NDArray[np.float64], masks: Sequence[Mask]) -> bool:
-    """Return whether an infinite sequence of kept windows exists."""
+    """Return whether an infinite sequence of windows in `masks` exists."""
     return _within_components(_product((log_weights > -math.inf).astype(float), masks)).nnz > 0
 
 
 def _within_components(matrix: csr_array) -> csr_array:
-    """Return the entries within strongly connected components."""
+    """Set the entries between different strongly connected components to zero."""
     _, component = connected_components(matrix, connection="strong")
     entries = matrix.tocoo()
     inside = component[entries.row] == component[entries.col]

@@ -1,4 +1,4 @@
-"""Oracle calls of constrained generation: lower bounds, exact costs and knapsack problems."""
+"""Number of model calls that constrained generation needs: lower bounds, exact costs and knapsack problems."""
 
 from trialogue.lazy_exports import lazy_exports
 

@@ -1,15 +1,14 @@
-"""Number of oracle queries needed to find a hidden string (Theorem 3.1.1 of the thesis).
+"""Number of model calls needed to find a hidden string (Theorem 3.1.1 of the thesis).
 
-The oracle is `HiddenString`. Its hidden string has D bits and even parity, and its first D - 1 bits are
-uniformly distributed over M = 2^(D-1) candidates. A query with fewer than D - 1 bits returns a fair random
-bit. A query with D - 1 bits shows whether they are the hidden ones. A search algorithm can only query one
-candidate after another, so the optimal expected number of queries V(m) for m remaining candidates satisfies
-V(m) = 1 + (m - 1) / m V(m - 1).
+The hidden string of a `HiddenString` model has D bits and even parity, and its first D - 1 bits are uniformly
+distributed over M = 2^(D-1) candidates. A call with fewer than D - 1 bits returns a fair random bit. A call with D - 1
+bits shows whether they are the hidden ones. A search algorithm can only test one candidate after another, so the
+optimal expected number of calls V(m) for m remaining candidates satisfies V(m) = 1 + (m - 1) / m V(m - 1).
 
-If the hidden string must be queried, V(1) = 1 and V(M) = (M + 1) / 2. The last candidate can be inferred
-without a query, so V(1) = 0 and V(M) = (M - 1)(M + 2) / (2 M), about 2^(D-2). By Yao's lemma, no randomized
-algorithm has a smaller expected number for every hidden string, and a random order attains this number. The
-theorem prints 2^(D-1), the worst case of a fixed order.
+If the hidden string must be tested, V(1) = 1 and V(M) = (M + 1) / 2. The last candidate can be inferred without a call,
+so V(1) = 0 and V(M) = (M - 1)(M + 2) / (2 M), about 2^(D-2). By Yao's lemma, no randomized algorithm has a smaller
+expected number for every hidden string, and a random order attains this number. The theorem prints 2^(D-1), the worst
+case of a fixed order.
 """
 
 from fractions import Fraction
@@ -28,7 +27,7 @@ from trialogue.validation import Several, validated
 _LONGEST_SEARCH = 21
 _MOST_CANDIDATES = 1 << (_LONGEST_SEARCH - 1)
 _LONGEST = 10_000
-"""Largest length of a closed form, whose fractions have twice as many bits."""
+"""Largest length for which the exact fraction is returned. It has twice as many bits."""
 
 
 @validated
@@ -91,21 +90,21 @@ def search_hidden_string(
     infer_last: bool = True,
     seed: int = 0,
 ) -> Search:
-    """Search for the string of a `HiddenString` oracle by querying one candidate after another.
+    """Search for the string of a `HiddenString` model by testing one candidate after another.
 
-    Each query samples one token after the D - 1 bits of a candidate. The search stops when the resulting
+    The first D - 1 bits are the candidate. A test samples one more token, and the search stops when the resulting
     string has even parity.
 
     Args:
-        oracle: `HiddenString` oracle of `length` bits.
+        oracle: `HiddenString` model of `length` bits.
         length: Length D, from 1 to 21.
-        order: Candidates of D - 1 bits in the order of the queries (default: all in random order).
-        infer_last: Whether to return the last candidate without a query. It applies only if `order` contains
-            all candidates.
+        order: Candidates of D - 1 bits in the order of the tests (default: all in random order).
+        infer_last: Whether to return the last candidate without a test. It applies only if `order` contains all
+            candidates.
         seed: Seed of the order and the tokens.
 
     Returns:
-        The string and the number of queries. The string is None if no queried candidate was right.
+        The string and the number of model calls. The string is None if no tested candidate was right.
 
     Raises:
         InputError: If a candidate in `order` does not have D - 1 bits.

@@ -1,8 +1,11 @@
-"""Knapsack problems (Definition 3.1.7 of the thesis) and their solution by constrained generation (Theorem 3.1.2).
+"""Knapsack problems (Definition 3.1.7 of the thesis), also solved by constrained generation (Theorem 3.1.2).
 
-Given D weights X_i and a total c, find bits a_i with sum_i a_i X_i = c. Solvers return the bits, or None if
-they find no solution. Easy cases are small totals (solved by a table), superincreasing weights (solved
-greedily) and weights of low density (solved by lattice reduction), as in section 3.5.1.
+Given D weights X_i and a total c, find bits a_i with sum_i a_i X_i = c. Solvers return the bits, or None if they find
+no solution. Section 3.5.1 lists easy cases:
+
+- small totals, which a table solves;
+- superincreasing weights, each at least the sum of the previous ones, which a greedy pass solves;
+- weights of low density, which are few compared with their number of bits, and which lattice reduction solves.
 """
 
 import math
@@ -19,14 +22,14 @@ from trialogue_lab.theory.query_complexity.trying_tokens import generated
 
 _MOST_CELLS = 1 << 33
 _DIGITS = 16
-"""Number of binary digits that each reduction step adds."""
+"""Number of binary digits of the last column that each lattice reduction adds."""
 
 
 @validated
 def knapsack_by_table(weights: Sequence[int], total: Natural) -> Prefix | None:
-    """Find a subset of weights with a given sum by dynamic programming over all sums up to `total`.
+    """Find a subset of weights with a given sum by dynamic programming.
 
-    The table has D (total + 1) cells for D weights.
+    The table of all sums up to `total` has D (total + 1) cells for D weights.
 
     Args:
         weights: Integers of at least 0.
@@ -65,7 +68,9 @@ def is_superincreasing(weights: Sequence[int]) -> bool:
 
 @validated
 def superincreasing_knapsack(weights: Sequence[int], total: Natural) -> Prefix | None:
-    """Find a subset of superincreasing weights with a given sum by a greedy pass from the last weight to the first.
+    """Find a subset of superincreasing weights with a given sum by a greedy pass.
+
+    The pass goes from the last weight to the first.
 
     Args:
         weights: Integers of at least 0, each at least the sum of the previous ones.
@@ -88,19 +93,21 @@ def superincreasing_knapsack(weights: Sequence[int], total: Natural) -> Prefix |
 
 
 def density(weights: Sequence[int]) -> float:
-    """Return the density D / log2(max X_i) of a knapsack with D weights X_i, or infinity if no weight exceeds 1."""
+    """Return the density D / log2(max X_i) of a knapsack with D weights X_i.
+
+    It is infinite if no weight exceeds 1.
+    """
     heaviest = max(checked_weights(weights))
     return len(weights) / math.log2(heaviest) if heaviest > 1 else math.inf
 
 
 @validated
 def knapsack_by_lattice(weights: Sequence[int], total: Natural) -> Prefix | None:
-    """Find a subset of weights with a given sum by lattice reduction, as in Coster et al. (1992).
+    """Find a subset of weights with a given sum by lattice reduction (Coster et al. 1992).
 
-    The rows of the lattice basis are (2 e_i, 0, n X_i) for each weight X_i with unit vector e_i, and (1, ...,
-    1, 1, n c) for the total c, with n > sqrt(D + 1). A solution a gives the vector (2 a - 1, -1, 0), which is
-    the shortest for almost all weights of density below 0.94. The reduction of Lenstra, Lenstra and Lovasz
-    (1982) may not find it.
+    The rows of the lattice basis are (2 e_i, 0, n X_i) for each weight X_i with unit vector e_i, and (1, ..., 1, 1, n
+    c) for the total c, with n > sqrt(D + 1). A solution a gives the vector (2 a - 1, -1, 0), which is the shortest for
+    almost all weights of density below 0.94. The reduction of Lenstra, Lenstra and Lovasz (1982) may not find it.
 
     Args:
         weights: Integers of at least 0.
@@ -123,7 +130,7 @@ def knapsack_by_lattice(weights: Sequence[int], total: Natural) -> Prefix | None
 
 
 def _reduced(basis: list[list[int]]) -> list[list[int]]:
-    """Reduce `basis` in steps that include more and more digits of the last column.
+    """Reduce the lattice `basis` in steps that include more and more digits of the last column.
 
     sympy rounds quotients to floating point. In each step they stay far below 2^53.
     """
@@ -152,13 +159,13 @@ def knapsack_by_generating(
 ) -> Prefix | None:
     """Find a subset of weights with a given sum by constrained generation (Theorem 3.1.2).
 
-    The bits are generated from an oracle that gives every string a positive probability. The constraint
+    The bits are generated from a next-token model that gives every string a positive probability. The constraint
     accepts strings whose selected weights sum to `total`.
 
     Args:
         weights: Integers of at least 0.
         total: Sum to reach.
-        chance: Probability that the oracle generates a 1.
+        chance: Probability that the model generates a 1.
         seed: Seed of the generation.
 
     Returns:

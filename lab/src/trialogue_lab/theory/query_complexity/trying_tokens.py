@@ -20,7 +20,7 @@ class Generated(NamedTuple):
     Attributes:
         output: Generated string, or None if it was not accepted.
         verifier_calls: Number of verified strings.
-        queries: Number of oracle calls.
+        queries: Number of model calls.
     """
 
     output: Prefix | None
@@ -29,7 +29,7 @@ class Generated(NamedTuple):
 
 
 class _StringByString(Verifier):
-    """A verifier of single strings (Definition 3.1.3), which cannot verify all next tokens in one call."""
+    """Verifier that must be called once per string (Definition 3.1.3), not once for all next tokens."""
 
     def __init__(self, verifier: Verifier) -> None:
         self._verifier = verifier
@@ -45,7 +45,7 @@ def generated(task: ConstrainedTask, *, seed: int = 0) -> Generated:
     Every extended prefix counts as one verifier call.
 
     Args:
-        task: Oracle, verifier and length of the strings.
+        task: Next-token model, verifier and length of the strings.
         seed: Seed of the generation.
     """
     run = generate(

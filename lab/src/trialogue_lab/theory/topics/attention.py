@@ -1,8 +1,8 @@
 """Loss of an attention layer that distinguishes same word, same topic and other topics (thesis, section 2.1.3).
 
-By Assumption 2.1.2, unnormalized attention weights are beta for the query's word, alpha for other words of
-its topic, and 1 otherwise. The value matrix is optimal for uniform attention. It is either "block" (Theorem
-2.1.2) or "diagonal" (Definition 2.1.2).
+By Assumption 2.1.2, a position attends with unnormalized weight beta to its own word, alpha to other words of the same
+topic, and 1 to all others. The value matrix is optimal for uniform attention. It is either "block" (Theorem 2.1.2) or
+"diagonal" (Definition 2.1.2).
 """
 
 import math
@@ -27,7 +27,7 @@ _GRID = 241
 
 
 class _Values(NamedTuple):
-    """Affine effect of the values: `slope` times attention, `base`, and `mask` times the attention to [MASK]."""
+    """Layer output as affine function: `slope` times attention, `base`, and `mask` times attention to [MASK]."""
 
     slope: float
     base: float
@@ -166,7 +166,7 @@ def _loss(
 
 
 def _affine_values(model: TopicModel, masking: BertMasking, values: str, variant: str) -> _Values:
-    """Return the offset q of the proofs, exact or as printed with p_0."""
+    """Return the layer's output as an affine function, exact or as printed in the proofs."""
     c1, c2, c3 = constants(model, masking)
     if variant == "printed":
         return _Values(c3, -masking.p_mask * masking.p_random * c3 / model.vocab_size, 0.0)

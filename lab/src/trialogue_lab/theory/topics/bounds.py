@@ -1,8 +1,8 @@
-"""Intervals and leading-order values of the optimal attention weights (Theorems 2.1.3 and 2.1.5 of the thesis).
+"""Published intervals for the optimal attention weights (Theorems 2.1.3 and 2.1.5 of the thesis).
 
-Attention gives the unnormalized weight beta to occurrences of the query's word, alpha to other words of its
-topic, and 1 to all other words. The theorems give an interval for gamma ("block" values) or beta ("diagonal"
-values). The asymptotic losses, equations 2.27 and 2.36, are minimized exactly.
+A position attends with unnormalized weight beta to its own word, alpha to other words of the same topic, and 1 to all
+others. With v words per topic, the theorems give an interval for gamma = ((v - 1) alpha + beta) / v ("block" values) or
+beta ("diagonal" values). The approximate losses for large models, equations 2.27 and 2.36, are minimized exactly.
 """
 
 import math

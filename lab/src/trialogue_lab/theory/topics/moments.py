@@ -88,7 +88,7 @@ def moments_of(
 
 
 def _counts(p_mask: float, lengths: int | tuple[int, int]) -> tuple[Tensor, Tensor, Tensor]:
-    """Return probabilities (lengths, most) of length and number of masked positions, and both numbers."""
+    """Return the probabilities (lengths, most) of document length and number of masked positions, and both numbers."""
     least, most = lengths if isinstance(lengths, tuple) else (lengths, lengths)
     if most < least:
         raise InputError("lengths", lengths, "give the shortest length first")
@@ -132,7 +132,10 @@ def squared_loss(values: Annotated[Tensor, Reals("words words")], moments: Insta
 
 
 def _map(distribution: Callable[[Tensor], Tensor], words: int) -> Tensor:
-    """Return the affine map from word to input distributions as a matrix (V + 1, V + 1) that acts on (1, P)."""
+    """Return the affine map from word to input distributions as a matrix (V + 1, V + 1).
+
+    It acts on (1, P) for a word distribution P.
+    """
     level = distribution(torch.zeros(words, dtype=torch.float64))
     linear = distribution(torch.eye(words, dtype=torch.float64)) - level
     return torch.cat((level[:, None], linear.T), 1)

@@ -228,7 +228,7 @@ def embedding_bias(
 
 
 def _framed(words: Tensor, column: Tensor) -> Tensor:
-    """Prepend a zero row and a `column` (V,) to `words` (V, V)."""
+    """Prepend a zero row and `column` (V,) to the matrix `words` (V, V)."""
     return torch.cat(
         (torch.zeros(1, len(words) + 1, dtype=torch.float64), torch.cat((column[:, None], words), 1))
     )

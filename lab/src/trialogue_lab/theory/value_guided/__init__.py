@@ -1,7 +1,7 @@
-"""Exact analysis of the value-guided random walk (thesis, section 3.3.1, Algorithm 2) on enumerable trees.
+"""Exact analysis of the value-guided random walk (thesis, section 3.3.1, Algorithm 2) on small trees.
 
-The walk moves up and down the tree of prefixes of an oracle. It prefers prefixes of high value and outputs a
-leaf (a complete sequence). Closed forms use the conductances of the walk, and transition matrices use the
+The walk moves up and down the tree of prefixes of a next-token model. It prefers prefixes of high value and outputs a
+leaf (a complete sequence). Closed forms treat the edges as electrical conductances, and transition matrices use the
 `step` method of the sampler. The two computations verify each other.
 """
 

@@ -1,4 +1,4 @@
-"""The value-guided random walk as a Markov chain on prefixes: mixing, hitting times and spectrum."""
+"""The value-guided random walk as a Markov chain on prefixes: speed of convergence, and first output."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -23,7 +23,7 @@ from trialogue.verifiers.functions.function import VerifierLike
 Array = NDArray[np.float64]
 Sequence_ = tuple[int, ...]
 _DENSE = 1500
-"""Largest number of states for dense diagonalization."""
+"""Largest number of states for which eigenvalues are computed with dense matrices."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +58,10 @@ class ValueGuidedChain:
 
     @property
     def reversibility_residual(self) -> float:
-        """Largest absolute difference between the stationary flow from one state to another and the reverse flow."""
+        """Largest |mu(x) P(x, y) - mu(y) P(y, x)|, which is 0 if the chain is reversible.
+
+        Here mu is the stationary distribution and P the transition matrix.
+        """
         flow = diags_array(self.stationary) @ self.transitions
         difference = abs(flow - flow.T)
         return float(difference.max())
@@ -166,7 +169,7 @@ class ValueGuidedChain:
 
     @cached_property
     def _before_leaves(self) -> tuple[NDArray[np.int64], AbsorbingChain]:
-        """Indices of inner states and the absorbing chain on them, which ends at the first leaf."""
+        """Indices of incomplete prefixes, and the chain on them, which ends at the first complete sequence."""
         inner = np.flatnonzero(~self.leaf)
         rows = self.transitions[inner]
         return inner, AbsorbingChain(rows[:, inner], rows @ self.leaf.astype(np.float64))
@@ -224,13 +227,12 @@ def value_guided_chain(
     """Return the Markov chain of the sampler `ValueGuided(stop_at_leaf=False)`.
 
     Args:
-        oracle: Next-token oracle.
+        oracle: Next-token model.
         values: Verifier that returns the value of each prefix.
         max_states: Limit on the number of states.
 
     Raises:
-        InputError: If there are more than `max_states` states, or `exact_distribution` would reject the
-            arguments.
+        InputError: If there are more than `max_states` states, or `exact_distribution` would reject the arguments.
     """
     states, transitions = sampler_transitions(
         ValueGuided(stop_at_leaf=False), oracle, values, max_states=max_states

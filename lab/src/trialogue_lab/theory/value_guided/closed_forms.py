@@ -1,10 +1,10 @@
-"""Closed forms for the outputs and costs of the value-guided random walk on enumerable trees.
+"""Closed forms for the outputs and costs of the value-guided random walk on small trees.
 
-The walk moves along the edges of the tree of prefixes. A leaf is a complete sequence. The edge that ends in
-prefix y has the conductance c(y) = p(y) V(y), where p is the probability of the prefix and V its value. The
-walk chooses an edge with probability proportional to its conductance, so it is reversible for any values.
-Prefixes below an edge of conductance zero are never visited. The claims are on p. 127 ff., section 3.3.1 of
-the thesis. The conductances are those of the Sinclair-Jerrum walk.
+The walk moves along the edges of the tree of prefixes. A leaf is a complete sequence. The edge that ends in prefix y
+has the weight (conductance) c(y) = p(y) V(y), where p is the probability of the prefix and V its value. The walk
+chooses an edge with probability proportional to its conductance, so it is reversible for any values. Prefixes below an
+edge of conductance zero are never visited. The claims are on p. 127 ff., section 3.3.1 of the thesis. The conductances
+are those of the Sinclair-Jerrum walk.
 """
 
 import math
@@ -28,9 +28,8 @@ class FirstLeaf(NamedTuple):
 
     Attributes:
         distribution: Probability that each complete sequence is the first one that the walk reaches.
-        moves: Expected number of moves, which equals the number of oracle calls without caching.
-        nodes: Expected number of distinct prefixes visited, which equals the number of oracle calls with
-            caching.
+        moves: Expected number of moves, which equals the number of model calls without caching.
+        nodes: Expected number of distinct prefixes visited, which equals the number of model calls with caching.
     """
 
     distribution: dict[Sequence_, float]
@@ -39,17 +38,17 @@ class FirstLeaf(NamedTuple):
 
     @property
     def steps(self) -> float:
-        """Expected number of steps of the lazy walk, which stays in place with probability one half at each step."""
+        """Expected number of steps if the walk stays in place with probability 1/2 at each step."""
         return 2 * self.moves
 
 
 def first_leaf(oracle: Autoregressive, values: VerifierLike, **limits: Unpack[TreeLimits]) -> FirstLeaf:
     """Return the distribution of the first complete sequence that the walk reaches, and its expected cost.
 
-    The computation uses series and parallel conductances of the tree.
+    The tree is treated as an electrical network of series and parallel conductances.
 
     Args:
-        oracle: Next-token oracle.
+        oracle: Next-token model.
         values: Verifier that returns the value of each prefix.
         limits: `prompt` to start from, `max_new_tokens` and the limit `max_nodes` on the number of prefixes.
 
@@ -68,12 +67,12 @@ def stationary_probabilities(
 ) -> dict[Sequence_, float]:
     """Return the stationary distribution of the walk over prefixes.
 
-    The probability of prefix y is proportional to the sum of the conductances of its edges, c(y) plus c of
-    its children, with c(y) = p(y) V(y). Conditioned on complete sequences, it is the restricted distribution
-    for any positive values of inner prefixes. Prefixes of probability zero are omitted.
+    The probability of prefix y is proportional to the sum of the weights of its edges, c(y) plus c of its children,
+    with c(y) = p(y) V(y). Among complete sequences, the probabilities are proportional to c for any positive values of
+    incomplete prefixes. Prefixes of probability zero are omitted.
 
     Args:
-        oracle: Next-token oracle.
+        oracle: Next-token model with probability p(y) of each prefix.
         values: Verifier that returns the value V of each prefix.
         limits: `prompt` to start from, `max_new_tokens` and the limit `max_nodes` on the number of prefixes.
 
@@ -88,12 +87,12 @@ def stationary_probabilities(
 def leaf_mass(oracle: Autoregressive, values: VerifierLike, **limits: Unpack[TreeLimits]) -> float:
     """Return the stationary probability of all complete sequences together.
 
-    If all sequences have H tokens and E_h is the sum of the conductances of prefixes with h tokens, it is E_H
-    / (2 sum_h E_h). It equals 1 / (2 H) for exact values. It is at least 1 / (2 (1 + e) H) if the values of
-    inner prefixes are within a factor of 1 + e of the exact ones.
+    If all sequences have H tokens and E_h is the sum of p(y) V(y) over prefixes y of h tokens, with probability p and
+    value V, it is E_H / (2 sum_h E_h). It equals 1 / (2 H) for exact values. It is at least 1 / (2 (1 + e) H) if the
+    values of incomplete prefixes are within a factor of 1 + e of the exact ones.
 
     Args:
-        oracle: Next-token oracle.
+        oracle: Next-token model.
         values: Verifier that returns the value of each prefix.
         limits: `prompt` to start from, `max_new_tokens` and the limit `max_nodes` on the number of prefixes.
     """
@@ -120,12 +119,12 @@ def action_level_distribution(
 ) -> dict[Sequence_, float]:
     """Return the output distribution of sampling tokens by value without backtracking.
 
-    After prefix y, token a is sampled with probability p(a | y) V(ya) / Z(y), where p is the oracle, V the
-    value and Z(y) the normalizer. With values 0 and 1, this is tokenwise rejection. The sum of the
-    probabilities is below 1 if a prefix can be reached whose continuations all have value zero.
+    After prefix y, token a is sampled with probability p(a | y) V(ya) / Z(y), where p is the model, V the value and
+    Z(y) the normalizer. With values 0 and 1, this is tokenwise rejection. The sum of the probabilities is below 1 if a
+    prefix can be reached whose continuations all have value zero.
 
     Args:
-        oracle: Next-token oracle.
+        oracle: Next-token model.
         values: Verifier that returns the value of each prefix.
         limits: `prompt` to start from, `max_new_tokens` and the limit `max_nodes` on the number of prefixes.
 
