@@ -56,6 +56,10 @@ BAD: list[tuple[str, str]] = [
         "erase_prompt=True: leave it out, or use trialogue.samplers.generate",
     ),
     (
+        f"{CAT} --sampler exact --verifier {REGEX} --share 8",
+        "share=8: leave it out, or use trialogue.generate",
+    ),
+    (
         f"{CAT} --sampler rejection --verifier {REGEX} --temperature 0",
         "temperature=0.0: use a larger value: the sampler rejection would repeat the same token",
     ),

@@ -244,6 +244,9 @@ class GenerationSettings:
             hint = "leave it out, or use --n: stopping at an accepted sample biases the weights"
             raise InputError("resample", True, hint)
         self.sampling.require_choice(self.sampler)
+        if self.sampler.round_size is not None:
+            hint = "leave it out, or use trialogue.generate: a resumed run of the command could not repeat the samples"
+            raise InputError("share", self.sampler.round_size, hint)
         if not self.sampler.keeps_prompts:
             # A record contains the original prompt, followed by the completion.
             hint = "leave it out, or use trialogue.samplers.generate: output records contain only unchanged prompts"
