@@ -125,8 +125,8 @@ class Order:
             Cumulative numbers (number,) int64 of tokens of the first 1, 2, ... samples.
         """
         ready, stop = self.rounds.ready, self.begun + number
-        prompt = self.prompt[ready]
-        known = prompt[max(0, self.begun - 1) : stop - 1] == prompt[max(1, self.begun) : stop]
+        before, after = ready[max(0, self.begun - 1) : stop - 1], ready[max(1, self.begun) : stop]
+        known = self.prompt[before] == self.prompt[after]
         begins = torch.cat((torch.ones(number - len(known), dtype=torch.bool), ~known))
         return (self.lengths[ready[self.begun : stop]] * begins).cumsum(0)
 
