@@ -211,7 +211,8 @@ def largest_increase_with_blocks(rows: Rows) -> float:
     Args:
         rows: Measurements of a run, as one table per kind of row.
     """
-    return float(np.nanmax(expected(rows, "log_expected")[blocks(rows)].diff(axis=1).to_numpy()))
+    increases = expected(rows, "log_expected")[blocks(rows)].diff(axis=1)
+    return float(increases.melt()["value"].max())
 
 
 @exact
@@ -224,7 +225,8 @@ def smallest_increase_with_coupling(rows: Rows) -> float:
     Args:
         rows: Measurements of a run, as one table per kind of row.
     """
-    return float(np.nanmin(expected(rows, "log_expected")[blocks(rows)].diff().to_numpy()))
+    increases = expected(rows, "log_expected")[blocks(rows)].diff()
+    return float(increases.melt()["value"].min())
 
 
 @exact
