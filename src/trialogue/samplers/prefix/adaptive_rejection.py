@@ -29,7 +29,7 @@ class Attempts(NamedTuple):
     """State of `AdaptiveRejection`.
 
     Attributes:
-        table: Table of the prompt of each row, None before the first attempt has ended.
+        table: Table of each row's prompt, the root of its tree of tables. None before the first attempt has ended.
         visit: Last visit of the current attempt of each row, None at the prompt.
         attempts: Number (rows,) int64 of attempts that have ended. It is counted only if attempts are bounded.
     """
@@ -48,8 +48,9 @@ class AdaptiveRejection(Sampler[Attempts]):
     fewer model calls. A table holds, for each visited prefix, the probability that remains possible after the known
     rejections (the open mass). An attempt draws each token with the model's probability times the open mass of the
     prefix that ends with it. It ends at the first rejected token. The table changes between attempts only: a change
-    within an attempt would bias the samples. If the verifier has a token mask, an attempt adds the masks of all
-    prefixes that it visits for the first time; they also take effect in the next attempt.
+    within an attempt would bias the samples. If the verifier has a token mask, an attempt records the mask of
+    each prefix that it visits for the first time. These masks apply from the next attempt on. In the current attempt, a
+    masked token can still be drawn there, and then ends the attempt.
 
     An attempt returns the accepted sequence x with probability p(x) / M, where p is the model and M the open mass of
     the prompt. The factor 1 / M is the same for all x, whatever the table contains. All samples therefore have the same
@@ -143,7 +144,7 @@ class AdaptiveRejection(Sampler[Attempts]):
 
 
 def _last_accepted(decoding: Decoding, visits: list[Visit | None], verifier: Judge) -> Tensor:
-    """Return whether the last drawn token of each row (rows,) bool is accepted. Prompts are not verified."""
+    """Return whether the last drawn token of each row (rows,) bool is accepted. Prompts count as accepted."""
     accepted = torch.ones_like(decoding.complete)
     unknown = [row for row, visit in enumerate(visits) if visit is not None and visit.is_allowed is None]
     if unknown:
@@ -164,8 +165,8 @@ def _draw(
     """Draw a token for each of `rows` (n,), and store it in `moves` and `visits`.
 
     Returns:
-        For each row whose attempt has ended, the table of its sequence: `REJECTED` if no token is open, or None if the
-        drawn token is excluded by a mask.
+        A dict from each row whose attempt has ended to what was learned at its end: `REJECTED` if no token can follow
+        the current prefix, or None if the mask excludes the drawn token, which then needs no table.
     """
     log_probs = decoding.log_probs(rows)
     require_support(log_probs)

@@ -1,4 +1,4 @@
-"""Tables of the probability that remains possible below the prefixes that attempts have visited."""
+"""Tables of the probability that is not yet known to be rejected, for each prefix that attempts have visited."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -22,7 +22,7 @@ class Child(NamedTuple):
 
 
 def _log_sum(terms: Iterable[float]) -> float:
-    """Return the logarithm of the sum of the exponentials of `terms`, rounded only once before the logarithm."""
+    """Return log(sum(exp(terms))). The addition rounds once, so the result does not depend on the order of terms."""
     finite = [term for term in terms if term > -math.inf]
     if not finite:
         return -math.inf
@@ -106,7 +106,7 @@ class Visit(NamedTuple):
         table: Table of the prefix before the attempt, None if the prefix was new.
         token: The drawn token.
         log_prob: Log-probability of the token given the prefix.
-        log_unvisited: Log-probability of the open tokens that neither were visited before nor are the drawn token.
+        log_unvisited: Log-probability of the open tokens that are still unvisited after this draw.
         is_allowed: Whether the verifier's mask allows the token, None if the verifier must be called for it.
     """
 
@@ -119,9 +119,9 @@ class Visit(NamedTuple):
 
 
 def learned(last: Visit | None, end: RejectionTable | None) -> RejectionTable:
-    """Return the table of the prompt after an attempt.
+    """Return the table of the prompt, updated with what an attempt has learned.
 
-    Only the tables of prefixes that the attempt visited are new objects. All others are shared with the table before.
+    Only the tables of prefixes that the attempt visited are new objects. All others are shared with the previous table.
 
     Args:
         last: Last visit of the attempt, or None if no token was drawn.
@@ -142,15 +142,15 @@ def learned(last: Visit | None, end: RejectionTable | None) -> RejectionTable:
 
 
 def merged(first: RejectionTable | None, second: RejectionTable | None) -> RejectionTable | None:
-    """Return the table of all prefixes that two tables of the same prefix contain.
+    """Return the union of two tables of the same prefix: every prefix that at least one of them contains.
 
     Args:
         first: A table, or None if the prefix was not visited.
         second: A table, or None.
 
     Returns:
-        The union. The log-probability of unvisited tokens is computed by a subtraction, which the next visit of the
-        prefix replaces by a sum.
+        The union. Its `log_unvisited` is that of `first` without the tokens that only `second` has visited. This
+        subtraction loses precision. The next visit of the prefix computes the value again as a sum.
     """
     if first is None or second is None or first is second:
         return second if first is None else first

@@ -43,7 +43,7 @@ class Rounds:
             state: Initial state of n rows.
 
         Returns:
-            The state of n rows, with the results of earlier rounds.
+            The state of n rows. For prompts with finished rounds it is the merged state of these rounds.
         """
         if self._sampler.round_size is None:
             return state
