@@ -16,5 +16,7 @@ from .samplers.exact import transition_matrix as transition_matrix
 from .samplers.prefix.engine import generate as generate
 from .samplers.prefix.engine import stream as stream
 from .samplers.truncation import truncated as truncated
+from .verifiers.targets import power as power
+from .verifiers.targets import tilted as tilted
 
 __version__: str

@@ -18,6 +18,7 @@ from trialogue.oracles import (
     Sequences,
     StateT,
     StepInfo,
+    Target,
     Verifier,
 )
 from trialogue.randomness import Choose
@@ -44,6 +45,7 @@ __all__ = [
     "StateT",
     "StepInfo",
     "Tabulated",
+    "Target",
     "TextModel",
     "Verifier",
 ]

@@ -38,12 +38,15 @@ from trialogue.samplers.prefix.contract.objects import Objects
 
 @dataclass
 class Altered:
-    """An object with some of its methods replaced."""
+    """An object with some of its methods replaced. The logarithms of a judge's values follow its replaced values."""
 
     part: Any
     methods: dict[str, Callable[..., Any]]
 
     def __getattr__(self, name: str) -> Any:
+        linear = name.replace("log_", "")
+        if "log_" in name and linear in self.methods:
+            return lambda *arguments, **options: self.methods[linear](*arguments, **options).log()
         return self.methods[name] if name in self.methods else getattr(self.part, name)
 
 
@@ -117,7 +120,7 @@ def sparing_the_last(decoding: Any, verifier: Any) -> Altered:
     def values(rows: Tensor) -> Tensor:
         return torch.where(complete[rows], 1.0, verifier.values(rows))
 
-    def leading_children(rows: Tensor, log_probs: Tensor, *, verdicts: bool) -> Tensor:
+    def leading_children(rows: Tensor, log_probs: Tensor, *, verdicts: bool = False) -> Tensor:
         support = log_probs > -math.inf
         last = decoding.lengths[rows] == decoding.limit[rows] - 1
         return torch.where(last[:, None], support.double(), verifier.children(rows, support))
@@ -645,8 +648,9 @@ class EarlyStationary(_Changed, StationaryValueGuided):
 class CreditingRejection(OutcomeRejection):
     """Accept a complete sequence with the square root of its value."""
 
-    def _accepted(self, rows, values, choose):
-        return super()._accepted(rows, values.sqrt(), choose)
+    def _accepted(self, rows, verifier, choose):
+        credited = Altered(verifier, {"values": lambda rows: verifier.values(rows).sqrt()})
+        return super()._accepted(rows, credited, choose)
 
 
 class WeightlessActionLevel(_Judged, ActionLevel):

@@ -14,6 +14,7 @@ from trialogue.oracles.autoregressive import (
     Context,
     Decoding,
     PrefixOracle,
+    Target,
     Tokenizing,
     Verifier,
 )
@@ -44,6 +45,7 @@ __all__ = [
     "Sequences",
     "StateT",
     "StepInfo",
+    "Target",
     "Tokenizing",
     "Verifier",
     "as_chain",

@@ -375,6 +375,30 @@ class Decoding(ABC):
         """
 
     @abstractmethod
+    def completion_log_probs(self, rows: Tensor) -> Tensor:
+        """Return the log-probability of each completion so far, with temperature and truncation.
+
+        The sum of the next-token log-probabilities, which are cached by prefix. They do not count as model calls.
+
+        Args:
+            rows: Indices (n,) int64 of rows of the batch.
+
+        Returns:
+            Log-probabilities (n,) float64, 0 for a row that is its prompt.
+        """
+
+    @abstractmethod
+    def continuation_log_probs(self, rows: Tensor) -> Tensor:
+        """Return the log-probability of each completion followed by each token, as `completion_log_probs`.
+
+        Args:
+            rows: Indices (n,) int64 of rows of the batch that are not complete.
+
+        Returns:
+            Log-probabilities (n, vocab) float64. Entry (i, t) belongs to row `rows[i]` followed by token t.
+        """
+
+    @abstractmethod
     def hidden(self, layer: int, rows: Tensor) -> Tensor:
         """Return hidden states of the model at the last token of each row.
 
@@ -479,3 +503,51 @@ class Verifier(ABC):
         """
         del stop
         return self
+
+
+class Target(Verifier):
+    """Factor exp(v) of a target distribution, a verifier that returns logarithms v of its values.
+
+    The target is the distribution proportional to p(x) exp(v(x)), where p is the model and x a complete sequence. The
+    logarithms have no bound, so long sequences do not underflow. A target is used like a verifier, alone or as a factor
+    of `Product`. It does not accept or reject sequences. Samplers that use values (`Sampler.uses` is "weights" or
+    "ranks") use exp(v) of prefixes and complete sequences as values. The samples of other samplers have a log-weight
+    to which v of the complete sequence is added. A subclass defines `log_values`.
+    """
+
+    @abstractmethod
+    def log_values(self, decoding: Decoding, rows: Tensor) -> Tensor:
+        """Return the logarithms of the values of some sequences of a batch.
+
+        Args:
+            decoding: Batch of sequences.
+            rows: Indices (n,) int64 of the rows of the batch to evaluate.
+
+        Returns:
+            Logarithms (n,) float64, finite, or -inf for sequences of probability zero.
+        """
+
+    def log_children(self, decoding: Decoding, rows: Tensor) -> Tensor | None:
+        """Return the logarithms of the values of all sequences that extend some sequences by one token.
+
+        Args:
+            decoding: Batch of sequences.
+            rows: Indices (n,) int64 of rows of the batch that are not complete.
+
+        Returns:
+            Logarithms (n, vocab) float64, or None (default) if only `log_values` can be used.
+        """
+        del decoding, rows
+        return None
+
+    def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
+        """Return exp(v) of some sequences of a batch, which may underflow.
+
+        Args:
+            decoding: Batch of sequences.
+            rows: Indices (n,) int64 of the rows of the batch to evaluate.
+
+        Returns:
+            Values (n,) float64.
+        """
+        return self.log_values(decoding, rows).exp()

@@ -11,5 +11,8 @@ from .noisy_values import NoisyValues as NoisyValues
 from .outcomes import OutcomeReward as OutcomeReward
 from .probe import ProbeVerifier as ProbeVerifier
 from .random import RandomVerifier as RandomVerifier
+from .rollouts import RolloutTarget as RolloutTarget
 from .rollouts import RolloutValues as RolloutValues
+from .targets import power as power
+from .targets import tilted as tilted
 from .values import TableValues as TableValues

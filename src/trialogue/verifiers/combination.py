@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError
-from trialogue.oracles import Decoding, Verifier
+from trialogue.oracles import Decoding, Target, Verifier
 from trialogue.verifiers.functions.function import Scope, VerifierLike, as_verifier
 from trialogue.verifiers.wrapping import WrappingVerifier
 
@@ -100,11 +100,15 @@ class All(Product):
         *verifiers: Verifiers or functions of a prefix (tuple of token ids). At least one is required.
 
     Raises:
-        InputError: If no verifier is given.
+        InputError: If no verifier is given, or one is a target.
     """
 
     def __init__(self, *verifiers: VerifierLike) -> None:
         super().__init__(*verifiers)
+        if any(isinstance(factor, Target) for factor in factors(self)):
+            raise InputError(
+                "verifiers", "a target", "use Product, because a target neither accepts nor rejects"
+            )
         self.parts = tuple(_Positive(factor) for factor in factors(self))
         self.most = 1.0
 

@@ -1,11 +1,16 @@
 """Values estimated by rollouts: the mean outcome of completions that are sampled from the oracle."""
 
+import math
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
-from trialogue.oracles import Decoding, Verifier
+from trialogue.errors import InputError
+from trialogue.oracles import Decoding, Target, Verifier
 from trialogue.randomness import Streams, seed_of
 from trialogue.validation import Count, NonNegative, validated
+from trialogue.verifiers.combination import factors
 from trialogue.verifiers.functions.function import VerifierLike, as_verifier
 from trialogue.verifiers.random import prefix_keys
 
@@ -26,12 +31,17 @@ class RolloutValues(Verifier):
         floor: Lower bound of the estimates (default: 0.5 / rollouts). With a bound of 0, a prefix would be rejected
             although it can be completed.
         seed: Random seed (default: 0).
+
+    Raises:
+        InputError: If `outcome` is a `Target`, whose values can be far below any `floor`. Use `RolloutTarget`.
     """
 
     def __init__(
         self, outcome: VerifierLike, rollouts: Count = 8, *, floor: NonNegative | None = None, seed: int = 0
     ) -> None:
         self._outcome, self._rollouts = as_verifier(outcome), rollouts
+        if any(isinstance(part, Target) for part in factors(self._outcome)):
+            raise InputError("outcome", type(self._outcome).__name__, "use RolloutTarget for a target")
         self._floor = 0.5 / self._rollouts if floor is None else floor
         self._seed = seed_of(seed, "rollouts")
         self.most = max(self._outcome.most, self._floor)
@@ -48,28 +58,91 @@ class RolloutValues(Verifier):
             Values (n,) float64, one for each index in `rows`. Estimates below the lower bound `floor` are set to this
             bound.
         """
-        values = torch.zeros(len(rows), dtype=torch.float64)
-        complete = decoding.complete[rows]
-        ended, inner = complete.nonzero()[:, 0], (~complete).nonzero()[:, 0]
-        if len(ended):
-            values[ended] = self._outcome.values(decoding, rows[ended]).double()
-        for chunk in inner.split(max(1, _MAX_PARALLEL_ROLLOUTS // self._rollouts)):
-            values[chunk] = self._estimates(decoding, rows[chunk]).clamp_min(self._floor)
-        return values
+        outcomes = sampled_outcomes(decoding, rows, self._outcome.values, self._rollouts, self._seed)
+        estimates = outcomes.mean(1)
+        return torch.where(decoding.complete[rows], estimates, estimates.clamp_min(self._floor))
 
-    def _estimates(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Return the mean outcomes (n,) of the completions of the prefixes in `rows` (n,)."""
-        active = rows.repeat_interleave(self._rollouts)
-        number = torch.arange(self._rollouts).repeat(len(rows))
-        keys = prefix_keys(self._seed, decoding, rows).repeat_interleave(self._rollouts)
-        streams = Streams(self._seed, keys + number)
-        outcomes = torch.zeros(len(active), dtype=torch.float64)
-        rollout = torch.arange(len(active))
-        while len(rollout):
-            tokens = streams.choose(decoding.log_probs(active), rollout)
-            decoding = decoding.peek(tokens, active)
-            ended, growing = decoding.complete.nonzero()[:, 0], decoding.growing
-            if len(ended):
-                outcomes[rollout[ended]] = self._outcome.values(decoding, ended).double()
-            active, rollout = growing, rollout[growing]
-        return outcomes.view(-1, self._rollouts).mean(1)
+
+@validated
+class RolloutTarget(Target):
+    """Target that estimates the value of a prefix by sampled completions: lookahead in logarithms.
+
+    The log-value of a prefix is the logarithm of the mean of exp(v) over sampled completions, where v is the log-value
+    of another target. The log-value of a complete sequence is v, so the target distribution is the same. The prefixes
+    guide samplers that use values, such as `ActionLevel` and `SequentialMonteCarlo`. Tokens of rollouts count as model
+    calls, and the completions depend only on `seed` and the prefix, as for `RolloutValues`.
+
+    Args:
+        target: The target.
+        rollouts: Completions per prefix (default: 8).
+        seed: Random seed (default: 0).
+    """
+
+    def __init__(self, target: Target, rollouts: Count = 8, *, seed: int = 0) -> None:
+        self._target, self._rollouts, self._seed = target, rollouts, seed_of(seed, "rollouts")
+        self.layers, self.notes = target.layers, target.notes
+
+    def log_values(self, decoding: Decoding, rows: Tensor) -> Tensor:
+        """Return v of complete sequences, and the logarithm of the mean of exp(v) over completions of prefixes.
+
+        Args:
+            decoding: Batch of sequences.
+            rows: Indices (n,) int64 of the rows of the batch to evaluate.
+
+        Returns:
+            Logarithms (n,) float64.
+        """
+        outcomes = sampled_outcomes(decoding, rows, self._target.log_values, self._rollouts, self._seed)
+        return outcomes.logsumexp(1) - math.log(self._rollouts)
+
+
+def sampled_outcomes(
+    decoding: Decoding,
+    rows: Tensor,
+    outcome: Callable[[Decoding, Tensor], Tensor],
+    rollouts: int,
+    seed: int,
+) -> Tensor:
+    """Evaluate complete sequences, and sampled completions of prefixes.
+
+    Args:
+        decoding: Batch of sequences.
+        rows: Indices (n,) int64 of the rows of the batch.
+        outcome: Function from a batch and rows (m,) of complete sequences to their outcomes (m,).
+        rollouts: Number of completions per prefix.
+        seed: Seed of the random streams.
+
+    Returns:
+        Outcomes (n, rollouts) float64. All entries of a complete sequence are its outcome.
+    """
+    results = torch.zeros(len(rows), rollouts, dtype=torch.float64)
+    complete = decoding.complete[rows]
+    ended, inner = complete.nonzero()[:, 0], (~complete).nonzero()[:, 0]
+    if len(ended):
+        results[ended] = outcome(decoding, rows[ended]).double()[:, None]
+    for chunk in inner.split(max(1, _MAX_PARALLEL_ROLLOUTS // rollouts)):
+        results[chunk] = _completed(decoding, rows[chunk], outcome, rollouts, seed)
+    return results
+
+
+def _completed(
+    decoding: Decoding,
+    rows: Tensor,
+    outcome: Callable[[Decoding, Tensor], Tensor],
+    rollouts: int,
+    seed: int,
+) -> Tensor:
+    """Return the outcomes (n, rollouts) of sampled completions of the prefixes in `rows` (n,)."""
+    active = rows.repeat_interleave(rollouts)
+    number = torch.arange(rollouts).repeat(len(rows))
+    streams = Streams(seed, prefix_keys(seed, decoding, rows).repeat_interleave(rollouts) + number)
+    outcomes = torch.zeros(len(active), dtype=torch.float64)
+    rollout = torch.arange(len(active))
+    while len(rollout):
+        tokens = streams.choose(decoding.log_probs(active), rollout)
+        decoding = decoding.peek(tokens, active)
+        ended, growing = decoding.complete.nonzero()[:, 0], decoding.growing
+        if len(ended):
+            outcomes[rollout[ended]] = outcome(decoding, ended).double()
+        active, rollout = growing, rollout[growing]
+    return outcomes.view(-1, rollouts)

@@ -34,7 +34,12 @@ if TYPE_CHECKING:
     from trialogue.models.hub.gguf_file import GgufFile
     from trialogue.models.packed.gguf_blocks import GgufBlocks
 
-_KINDS = {"CausalLM": "causal language model", "MaskedLM": "masked language model", "Model": "whole model"}
+_KINDS = {
+    "CausalLM": "causal language model",
+    "MaskedLM": "masked language model",
+    "SequenceClassification": "sequence classifier",
+    "Model": "whole model",
+}
 _TOKENIZERS = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json", "vocab.txt")
 
 
@@ -217,7 +222,7 @@ class Checkpoint:
         from trialogue.models.hub.gguf_file import GgufFile
 
         file = GgufFile(self._gguf_path)
-        return file if self.kind != "MaskedLM" and file.is_supported() else None
+        return file if self.kind in ("CausalLM", "Model") and file.is_supported() else None
 
     @contextmanager
     def _convert_errors(self, base: str | None = None) -> Iterator[None]:

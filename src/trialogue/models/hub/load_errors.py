@@ -7,7 +7,7 @@ from typing import Literal
 from trialogue.errors import first_line
 from trialogue.models.hub.catalogue import CATALOGUE
 
-Kind = Literal["CausalLM", "MaskedLM", "Model"]
+Kind = Literal["CausalLM", "MaskedLM", "SequenceClassification", "Model"]
 """Output head of a transformers model, where "Model" stands for a model without a head."""
 
 

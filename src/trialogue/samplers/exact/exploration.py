@@ -141,6 +141,9 @@ class Exploration:
             for distribution in distributions
         ]
         ended = Ended(*(np.concatenate(parts) for parts in zip(*self._ends, strict=True)))
+        if self._judge is not None and self._judge.has_targets and not self._sampler.uses_targets:
+            log_weight = ended.log_weight + np.append(self._log_targets(), 0.0)[ended.output]
+            ended = ended._replace(log_weight=log_weight)
         return Explored(
             [tuple(tokens[0, : int(lengths[0])].tolist()) for tokens, lengths, _ in self._states],
             matrices[0],
@@ -151,7 +154,7 @@ class Exploration:
         )
 
     def _load(self, sequences: list[tuple[Tensor, Tensor]]) -> None:
-        batch, rows = self._batch, len(sequences) * self._members
+        batch, rows = self._batch, sum(len(lengths) for _, lengths in sequences)
         batch.select(torch.zeros(0, dtype=torch.int64))
         batch.add(
             torch.cat([tokens for tokens, _ in sequences]),
@@ -159,6 +162,15 @@ class Exploration:
             torch.full((rows,), len(self._prompt)),
             torch.full((rows,), self._limit),
         )
+
+    def _log_targets(self) -> Array:
+        """Return the log-value of all targets for each output."""
+        outputs, count = list(self._outputs), self._groups_at_once
+        log_values = [torch.zeros(0, dtype=torch.float64)]
+        for first in range(0, len(outputs), count):
+            self._load([padded([output], self._limit) for output in outputs[first : first + count]])
+            log_values.append(self._judge.log_targets(torch.arange(len(self._batch.lengths))))
+        return torch.cat(log_values).numpy()
 
     def _explore(self, first: int, last: int) -> None:
         """Take a step from each state from `first` to `last`."""

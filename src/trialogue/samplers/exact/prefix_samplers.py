@@ -15,12 +15,12 @@ from scipy.sparse import csr_array
 
 from trialogue.errors import InputError
 from trialogue.oracles import Autoregressive
-from trialogue.samplers.exact.elimination import SMALLEST, AbsorbingChain, require_distribution
+from trialogue.samplers.exact.elimination import AbsorbingChain, require_distribution
 from trialogue.samplers.exact.exploration import FAILED, Exploration, Explored
-from trialogue.samplers.prefix.ancestral import Ancestral
+from trialogue.samplers.exact.prefix_trees import TooManyPrefixes, prefix_tree
 from trialogue.samplers.prefix.contract.sampler import Sampler
-from trialogue.samplers.prefix.prompts import limits
-from trialogue.samplers.prefix.values import values
+from trialogue.samplers.prefix.values import log_values
+from trialogue.validation import Count, check
 from trialogue.verifiers.functions.function import VerifierLike
 
 Sequence_ = tuple[int, ...]
@@ -132,36 +132,37 @@ def target_distribution(
 ) -> dict[Sequence_, float]:
     """Compute the normalised p(x) V(x), where p is the oracle's distribution and V the verifier's value.
 
-    With a 0/1 verifier this is the oracle's distribution restricted to accepted sequences.
+    With a 0/1 verifier this is the oracle's distribution restricted to accepted sequences. With `power(alpha)` it is
+    proportional to p(x)^alpha, and with `tilted(reward, beta)` to p(x) exp(beta reward(x)). The computation uses
+    logarithms, so small values do not underflow.
 
     Args:
         oracle: A small model.
-        verifier: The verifier, which is evaluated on complete sequences.
+        verifier: The verifier or target, which is evaluated on complete sequences.
         prompt: Token ids of the prompt (default: empty).
         max_new_tokens: Maximum length of a completion (default: up to the oracle's `max_length`).
-        max_states: Largest number of states (default: 1,000,000).
+        max_states: Largest number of prefixes (default: 1,000,000).
 
     Returns:
         Probability of each sequence (prompt and completion) of positive value.
 
     Raises:
-        InputError: If no sequence has a positive value, or the mean value is below 1e-300.
+        InputError: If no sequence has a positive value, or there are more prefixes.
     """
-    free = exact_distribution(
-        Ancestral(), oracle, prompt=prompt, max_new_tokens=max_new_tokens, max_states=max_states
-    ).probabilities
-    sequences, longest = list(free), int(limits(oracle, torch.tensor([len(prompt)]), max_new_tokens))
-    judged = values(verifier, oracle, sequences, prompt_lengths=len(prompt), max_length=longest).tolist()
-    tilted = {x: free[x] * value for x, value in zip(sequences, judged, strict=True) if value > 0}
-    if not tilted:
+    most = check("max_states", max_states, Count)
+    try:
+        tree = prefix_tree(oracle, prompt=prompt, max_new_tokens=max_new_tokens, max_nodes=most)
+    except TooManyPrefixes:
+        raise InputError("max_states", most, "use a smaller oracle, or increase `max_states`") from None
+    places = np.flatnonzero(tree.leaf).tolist()
+    sequences = [tree.prefixes[place] for place in places]
+    log_weights = torch.from_numpy(tree.log_probs[places]) + log_values(
+        verifier, tree.oracle, sequences, prompt_lengths=tree.start, max_length=tree.longest
+    )
+    if not bool((log_weights > -math.inf).any()):
         raise InputError("verifier", 0.0, "accept at least one sequence of positive probability")
-    total = math.fsum(tilted.values())
-    if not total >= SMALLEST:
-        hint = f"use larger values, because double precision needs a mean value of at least {SMALLEST:g}"
-        raise InputError("verifier", total, hint)
-    target = {x: weight / total for x, weight in tilted.items()}
-    require_distribution("verifier", target.values())
-    return target
+    target = zip(sequences, log_weights.softmax(0).tolist(), log_weights.tolist(), strict=True)
+    return {x: probability for x, probability, log_weight in target if log_weight > -math.inf}
 
 
 def _output_distribution(found: Explored) -> ExactDistribution:

@@ -171,7 +171,11 @@ def _complete(oracle: Autoregressive, prefix: Sequence_, longest: int, prompt: b
     return len(prefix) >= longest or (ended and not (prompt and oracle.prompts_go_on))
 
 
-def _too_many(oracle: Autoregressive, start: int, longest: int, most: int) -> InputError:
+class TooManyPrefixes(InputError):
+    """Error of `prefix_tree` if there are more than `max_nodes` prefixes."""
+
+
+def _too_many(oracle: Autoregressive, start: int, longest: int, most: int) -> TooManyPrefixes:
     horizon, vocab = longest - start, oracle.vocab_size
     digits = (horizon + 1) * math.log10(max(vocab, 2))
     nodes = sum(vocab**h for h in range(horizon + 1)) if digits < 15 else f"about 10^{digits:.0f}"
@@ -180,4 +184,4 @@ def _too_many(oracle: Autoregressive, start: int, longest: int, most: int) -> In
         f"use a shorter horizon, or increase max_nodes={most} for a tree of up to {count} prefixes, or sample with "
         "generate() or `trialogue generate`"
     )
-    return InputError("max_new_tokens", horizon, hint)
+    return TooManyPrefixes("max_new_tokens", horizon, hint)

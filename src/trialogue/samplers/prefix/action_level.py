@@ -62,14 +62,14 @@ class ActionLevel(Sampler[LogWeight]):
         """
         moves, rows = Moves.stay(decoding), decoding.growing
         moves.done.copy_(decoding.complete)
-        log_weight = state.log_weight + log_values_as_given(decoding, verifier)
+        log_weight = state.log_weight + log_values_as_given(decoding, verifier.log_values)
         if len(rows):
             tokens, weights = weighed_children(decoding, rows, verifier, Cut())
             total = weights.logsumexp(1)
             log_weight[rows] += total
             inner = (decoding.lengths[rows] > decoding.start[rows]).nonzero()[:, 0]
             if len(inner):
-                log_weight[rows[inner]] -= verifier.values(rows[inner]).log()
+                log_weight[rows[inner]] -= verifier.log_values(rows[inner])
             dead = total == -math.inf
             log_weight[rows[dead]] = -math.inf
             moves.done[rows[dead]] = True

@@ -72,7 +72,8 @@ def keep_best(decoding: Decoding, moves: Moves, groups: Tensor, n: int, verifier
         Indices (k, n) int64 of the rows of the groups.
     """
     rows = groups[:, None] * n + torch.arange(n)
-    best = verifier.values(rows.flatten()).view(-1, n).argmax(1)
+    evaluate = verifier.log_values if verifier.has_targets else verifier.values
+    best = evaluate(rows.flatten()).view(-1, n).argmax(1)
     moves.source[rows] = rows.gather(1, best[:, None])
     moves.length[rows] = decoding.lengths[moves.source[rows]]
     return rows

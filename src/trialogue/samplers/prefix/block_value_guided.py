@@ -95,13 +95,13 @@ class BlockValueGuided(Sampler[BlockNode]):
         moves.done.copy_(arrived & decoding.complete)
         inner = (arrived & ~moves.done & (length > decoding.start)).nonzero()[:, 0]
         if len(inner):
-            log_value = log_value.index_copy(0, inner, verifier.values(inner).log())
+            log_value = log_value.index_copy(0, inner, verifier.log_values(inner))
         ended = decoding.complete | (decoding.lengths - length >= self.block_tokens)
         groups = (ended & ~moves.done).view(-1, n).all(1).nonzero()[:, 0]
         if len(groups):
             rows = groups[:, None] * n + torch.arange(n)
             first = rows[:, 0]
-            values = verifier.values(rows.flatten()).view(-1, n).log()
+            values = verifier.log_values(rows.flatten()).view(-1, n)
             weights = torch.cat(((log_value[first] + math.log(n))[:, None], values), 1)
             index = torch.full_like(first, -1)
             open_ = (weights.amax(1) > -math.inf).nonzero()[:, 0]

@@ -7,7 +7,7 @@ from torch import Tensor
 from trialogue.oracles import Decoding
 from trialogue.samplers.cut import Cut
 from trialogue.samplers.prefix.batch import Children
-from trialogue.samplers.prefix.contract.judge import Judge
+from trialogue.samplers.prefix.contract.judge import Judge, log_of
 from trialogue.samplers.prefix.contract.sampler import require_support
 
 
@@ -31,17 +31,13 @@ def weighed_children(decoding: Decoding, rows: Tensor, verifier: Judge, cut: Cut
         distributions = log_probs[some].double()
         require_support(distributions)
         if cut.keeps_all:
-            return distributions + _log(verifier.children(rows[some], distributions > -math.inf))
+            return distributions + verifier.log_children(rows[some], distributions > -math.inf)
         values = verifier.leading_children(rows[some], distributions, verdicts=True, cut=cut)
         allowed = distributions.masked_fill(values <= 0, -math.inf)
         open_ = (allowed.amax(1) > -math.inf).nonzero()[:, 0]
         allowed[open_] = allowed[open_].masked_fill(cut(allowed[open_]) == -math.inf, -math.inf)
-        return allowed + _log(values)
+        if verifier.has_targets:
+            return allowed + verifier.log_children(rows[some], allowed > -math.inf)
+        return allowed + log_of(values)
 
     return verifier.weighed_children(rows, weigh)
-
-
-def _log(values: Tensor) -> Tensor:
-    """Return the logarithms of `values`, ten times as fast as `log` if most of them are zero."""
-    none = values == 0
-    return values.double().masked_fill(none, 1.0).log_().masked_fill_(none, -math.inf)

@@ -80,7 +80,7 @@ class MaskedDecoding(Sampler[LogWeight]):
         """
         moves = Moves.stay(decoding)
         moves.done.copy_(decoding.complete)
-        refused = log_values_as_given(decoding, verifier) == -math.inf
+        refused = log_values_as_given(decoding, verifier.log_values) == -math.inf
         log_weight = state.log_weight.masked_fill(refused, -math.inf)
         incomplete = decoding.growing
         if not incomplete.numel():

@@ -42,7 +42,7 @@ class _SequenceRejection(Sampler[NoState]):
         moves = Moves.stay(decoding)
         complete = decoding.complete.nonzero()[:, 0]
         if complete.numel():
-            accepted = self._accepted(complete, verifier.values(complete), choose)
+            accepted = self._accepted(complete, verifier, choose)
             # A prompt that is already complete has no other completion.
             moves.done[complete] = accepted | (decoding.lengths[complete] == decoding.start[complete])
             moves.length[complete] = torch.where(accepted, moves.length[complete], decoding.start[complete])
@@ -50,8 +50,8 @@ class _SequenceRejection(Sampler[NoState]):
         return moves, state
 
     @abstractmethod
-    def _accepted(self, rows: Tensor, values: Tensor, choose: Choose) -> Tensor:
-        """Return which (n,) of the complete `rows` (n,) with `values` (n,) are accepted."""
+    def _accepted(self, rows: Tensor, verifier: Judge, choose: Choose) -> Tensor:
+        """Return which (n,) of the complete `rows` (n,) are accepted."""
 
 
 @dataclass(frozen=True)
@@ -63,9 +63,9 @@ class Rejection(_SequenceRejection):
 
     uses = "verdicts"
 
-    def _accepted(self, rows: Tensor, values: Tensor, choose: Choose) -> Tensor:
-        del rows, choose
-        return values > 0
+    def _accepted(self, rows: Tensor, verifier: Judge, choose: Choose) -> Tensor:
+        del choose
+        return verifier.values(rows) > 0
 
 
 @validated
@@ -84,7 +84,8 @@ class OutcomeRejection(_SequenceRejection):
     most: Positive = 1.0
     uses = "weights"
 
-    def _accepted(self, rows: Tensor, values: Tensor, choose: Choose) -> Tensor:
+    def _accepted(self, rows: Tensor, verifier: Judge, choose: Choose) -> Tensor:
+        values = verifier.values(rows) * verifier.log_targets(rows).exp()
         greatest = float(values.max())
         if greatest > self.most:
             hint = f"use at least {greatest:g}, the value of a complete sequence"

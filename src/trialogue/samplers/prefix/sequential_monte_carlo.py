@@ -52,13 +52,13 @@ class Outlook(NamedTuple):
             tokens a of p(a|y) V(ya) for incomplete rows.
         place: Index (rows,) int64 of each row in the following two tensors, which have entries with a mask only.
         log_weights: Unnormalised log-probabilities (n, vocab) from which the next token is drawn.
-        values: Values V(ya) (n, vocab) of the one-token continuations.
+        log_values: Logarithms (n, vocab) of the values V(ya) of the one-token continuations.
     """
 
     log_value: Tensor
     place: Tensor
     log_weights: Tensor
-    values: Tensor
+    log_values: Tensor
 
 
 @validated
@@ -200,9 +200,9 @@ class SequentialMonteCarlo(Sampler[Particles]):
 
     def _outlook(self, decoding: Decoding, verifier: Judge, alive: Tensor) -> Outlook:
         """Compute the weights from the values of the prefixes, or with a mask from the values of their children."""
-        log_value = log_values_as_given(decoding, verifier)
+        log_value = log_values_as_given(decoding, verifier.log_values)
         place = torch.zeros_like(decoding.lengths)
-        log_weights = values = log_value.new_zeros(0, decoding.vocab_size)
+        log_weights = log_values = log_value.new_zeros(0, decoding.vocab_size)
         weighed = alive & (decoding.lengths > decoding.start)
         if self.proposal == "mask":
             weighed &= decoding.complete
@@ -210,10 +210,10 @@ class SequentialMonteCarlo(Sampler[Particles]):
             if len(incomplete):
                 log_probs = decoding.log_probs(incomplete, cut=not self.mask_first).double()
                 if self.mask_first:
-                    values = verifier.leading_children(incomplete, log_probs)
+                    log_values = verifier.leading_log_children(incomplete, log_probs)
                 else:
-                    values = verifier.children(incomplete, log_probs > -math.inf)
-                log_weights = log_probs + values.log()
+                    log_values = verifier.log_children(incomplete, log_probs > -math.inf)
+                log_weights = log_probs + log_values
                 if self.mask_first:
                     open_ = (log_weights.amax(1) > -math.inf).nonzero()[:, 0]
                     log_value[incomplete] = -math.inf
@@ -227,8 +227,8 @@ class SequentialMonteCarlo(Sampler[Particles]):
                 place[incomplete] = torch.arange(len(incomplete))
         rows = weighed.nonzero()[:, 0]
         if len(rows):
-            log_value[rows] = verifier.values(rows).log()
-        return Outlook(log_value, place, log_weights, values)
+            log_value[rows] = verifier.log_values(rows)
+        return Outlook(log_value, place, log_weights, log_values)
 
     def _draw(
         self,
@@ -243,7 +243,7 @@ class SequentialMonteCarlo(Sampler[Particles]):
         if self.proposal == "mask":
             place = outlook.place[prefixes]
             token = choose(outlook.log_weights[place], rows)
-            return token, outlook.log_value[prefixes] - outlook.values[place, token].log()
+            return token, outlook.log_value[prefixes] - outlook.log_values[place, token]
         log_probs = decoding.log_probs(prefixes)
         if self.proposal == "rejection":
             draw = draw_accepted(log_probs, prefixes, rows, verifier, choose)

@@ -106,7 +106,7 @@ class _Walk(Sampler[StateT]):
         parent = torch.full((len(rows), 1), -math.inf, dtype=torch.float64)
         inner = (decoding.lengths[rows] > decoding.start[rows]).nonzero()[:, 0]
         if len(inner):
-            parent[inner, 0] = verifier.values(rows[inner]).log()
+            parent[inner, 0] = verifier.log_values(rows[inner])
         growing = (~decoding.complete[rows]).nonzero()[:, 0]
         tokens = torch.zeros(len(rows), 0, dtype=torch.int64)
         children = torch.zeros(len(rows), 0, dtype=torch.float64)

@@ -1,6 +1,6 @@
 """Evaluation of verifiers on given sequences."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -42,6 +42,55 @@ def values(
         InputError: If a sequence is too long or has a token outside of the vocabulary, a prompt is longer than its
             sequence, or the verifier does not return one finite non-negative number per sequence.
     """
+    return _evaluated(
+        verifier,
+        oracle,
+        sequences,
+        prompt_lengths,
+        max_length,
+        batch_size,
+        lambda judge, rows: judge.log_values(rows).exp() if judge.has_targets else judge.values(rows),
+    )
+
+
+def log_values(
+    verifier: VerifierLike,
+    oracle: Autoregressive,
+    sequences: Prompts,
+    *,
+    prompt_lengths: Sequence[int] | Tensor | int = 0,
+    max_length: int | None = None,
+    batch_size: int | None = None,
+) -> Tensor:
+    """Evaluate the logarithms of a verifier's values on sequences of token ids, as `values`.
+
+    Args:
+        verifier: The verifier. If a factor is a `Target`, its values may be too small for a float.
+        oracle: The model.
+        sequences: A list of sequences, a tensor (n, width), or right-padded tokens with their lengths.
+        prompt_lengths: Length of the prompt, one number or (n,) int64.
+        max_length: Maximum length of a sequence in tokens (default: the model's `max_length`).
+        batch_size: Number of sequences evaluated at once (default: the model's `batch_size`).
+
+    Returns:
+        Logarithms (n,) float64, -inf for the value zero.
+
+    Raises:
+        InputError: If `values` would raise it.
+    """
+    return _evaluated(verifier, oracle, sequences, prompt_lengths, max_length, batch_size, Judge.log_values)
+
+
+def _evaluated(
+    verifier: VerifierLike,
+    oracle: Autoregressive,
+    sequences: Prompts,
+    prompt_lengths: Sequence[int] | Tensor | int,
+    max_length: int | None,
+    batch_size: int | None,
+    evaluate: Callable[[Judge, Tensor], Tensor],
+) -> Tensor:
+    """Return the results (n,) float64 of `evaluate`, called with rows that hold the sequences."""
     oracle, judged = as_oracle(oracle), as_verifier(verifier)
     tokens, lengths = prompt_tensors(sequences)
     checked_prompts(tokens, lengths, oracle.vocab_size)
@@ -62,7 +111,7 @@ def values(
         for places in torch.arange(len(lengths)).split(rows):
             batch.select(places[:0])
             batch.add(tokens[places], lengths[places], start[places], torch.full_like(places, most))
-            results.append(judge.values(torch.arange(len(places))))
+            results.append(evaluate(judge, torch.arange(len(places))))
     return torch.cat(results)
 
 

@@ -108,7 +108,9 @@ class WeightedRejection(Sampler[Valued]):
             The move of each row, and the new state.
         """
         moves = Moves.stay(decoding)
-        log_weight = state.log_weight + log_values_as_given(decoding, verifier)
+        log_weight = state.log_weight + log_values_as_given(
+            decoding, lambda rows: verifier.values(rows).log()
+        )
         log_value = state.log_value.clone()
         moves.done.copy_(decoding.complete)
         growing = decoding.growing

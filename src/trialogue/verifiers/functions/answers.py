@@ -75,16 +75,19 @@ def checked_value(function: Callable[..., Any], argument: object, result: Any, m
     return value
 
 
-def call_error(function: Callable[..., Any], argument: object, hint: str) -> InputError:
+def call_error(
+    function: Callable[..., Any], argument: object, hint: str, kind: str = "verifier"
+) -> InputError:
     """Create the error that is raised if a call of a user-defined function fails.
 
     Args:
         function: Function that was called. The error message contains its name.
         argument: Argument of the call. The error message contains its `repr`, shortened.
         hint: Reason of the failure, and an instruction for the user.
+        kind: What the function computes (default: "verifier").
     """
     name = getattr(function, "__name__", type(function).__name__)
-    return InputError(f"verifier {name}", _Shown(reprlib.repr(argument)), hint)
+    return InputError(f"{kind} {name}", _Shown(reprlib.repr(argument)), hint)
 
 
 def timeout_error(function: Callable[..., Any], argument: object, timeout: float) -> InputError:

@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, Protocol, Self, TypeVar, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -13,7 +13,6 @@ from trialogue.models.tokenization import Tokenization
 from trialogue.oracles import Decoding, Verifier
 from trialogue.validation import NonNegative, Positive, validated
 from trialogue.verifiers.functions.answers import annotated_bound, call_error, checked_value, timeout_error
-from trialogue.verifiers.functions.file_function import FileFunction
 from trialogue.verifiers.functions.timeout import Overdue, call_within
 from trialogue.verifiers.functions.users_code import CRASHES, output_to_stderr, raised_at
 from trialogue.verifiers.languages.stop_strings import StopStrings
@@ -24,6 +23,15 @@ Scope = Literal["sequence", "completion"]
 
 VerifierLike = Verifier | Callable[[tuple[int, ...]], float | bool]
 """A verifier, or a function of a prefix (the token ids of prompt and completion)."""
+
+
+@runtime_checkable
+class BatchedFunction(Protocol):
+    """Protocol of functions that can be called for several arguments at once."""
+
+    def call_all(self, arguments: Sequence[Any], timeout: float | None) -> Sequence[Any]:
+        """Return the result for each of `arguments`, with at most `timeout` seconds for each call."""
+        ...
 
 
 @validated
@@ -83,9 +91,23 @@ class FunctionVerifier(Verifier):
                     self._argument(tokens[:length], starts[index], complete[index], decoding.eos)
                 )
         values = torch.ones(len(rows), dtype=torch.float64)
-        results = _values(self._function, arguments, self._timeout, self.most)
-        values[indices] = torch.tensor(results, dtype=torch.float64)
+        values[indices] = torch.tensor(self._results(arguments), dtype=torch.float64)
         return values
+
+    def _results(self, arguments: Sequence[Any]) -> list[float]:
+        """Return the result of the function for each of `arguments`, checked and converted to float."""
+        function = self._function
+        results: Iterable[Any]
+        if isinstance(function, BatchedFunction):
+            results = function.call_all(arguments, self._timeout)
+        else:
+            results = (call_function(function, argument, self._timeout) for argument in arguments)
+        pairs = zip(arguments, results, strict=True)
+        return [self._checked(argument, result) for argument, result in pairs]
+
+    def _checked(self, argument: Any, result: Any) -> float:
+        """Return a result of the function as float. Raises `InputError` if it is not a valid value."""
+        return checked_value(self._function, argument, result, self.most)
 
     def _argument(self, tokens: list[int], start: int, complete: bool, eos: int | None) -> Any:
         """Return the argument of the function for a sequence whose completion begins at index `start`."""
@@ -172,21 +194,6 @@ def call_function(function: Callable[[Argument], Any], argument: Argument, timeo
         code = getattr(inspect.unwrap(function), "__code__", None)
         where = raised_at(error, None if code is None else code.co_filename)
         raise call_error(function, argument, f"it raised {reason(error)}{where}") from error
-
-
-def _values(
-    function: Callable[[Argument], Any], arguments: Sequence[Argument], timeout: float | None, most: float
-) -> list[float]:
-    """Return the value of `function` for each of `arguments`."""
-    results: Iterable[Any]
-    if isinstance(function, FileFunction):
-        results = function.call_all(arguments, timeout)
-    else:
-        results = (call_function(function, argument, timeout) for argument in arguments)
-    return [
-        checked_value(function, argument, result, most)
-        for argument, result in zip(arguments, results, strict=True)
-    ]
 
 
 @validated

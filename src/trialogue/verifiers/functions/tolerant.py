@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError, reason
-from trialogue.oracles import Decoding, Verifier
+from trialogue.oracles import Decoding, Target, Verifier
 from trialogue.verifiers.combination import Product, factors
 from trialogue.verifiers.functions.users_code import raised_at
 from trialogue.verifiers.wrapping import WrappingVerifier
@@ -86,13 +86,14 @@ def _key(tokens: Tensor, start: int) -> bytes:
 def tolerant(verifier: Verifier, raised: Raised) -> Verifier:
     """Return a verifier that assigns the value 0 to sequences for which another verifier raises an exception.
 
-    Each factor of a product is wrapped separately. Out-of-memory errors and interruptions are not caught.
+    Each factor of a product is wrapped separately. Targets are not wrapped, because they do not reject. Out-of-memory
+    errors and interruptions are not caught.
 
     Args:
         verifier: Verifier that may raise exceptions.
         raised: Object in which the error messages are stored.
     """
-    parts = [_Tolerant(part, raised) for part in factors(verifier)]
+    parts = [part if isinstance(part, Target) else _Tolerant(part, raised) for part in factors(verifier)]
     return parts[0] if len(parts) == 1 else Product(*parts)
 
 

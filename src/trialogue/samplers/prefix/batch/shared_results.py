@@ -87,6 +87,8 @@ class SharedResults:
         leaders: First row at each node, for `kernels.locate_rows`.
         queried: Whether each node was queried.
         verified: Verifier value of each node, NaN if it is unknown.
+        targeted: Sum of the log-values of all targets at each node, NaN if it is unknown.
+        log_prob: Log-probability of the completion at each node, with temperature and truncation, NaN if unknown.
     """
 
     def __init__(self, vocab_size: int, memory: int) -> None:
@@ -97,4 +99,6 @@ class SharedResults:
         self.children = ChildrenCache(vocab_size)
         self.leaders = NodeTable(self.tree, -1, torch.int64)
         self.queried = NodeTable(self.tree, False, torch.bool)
-        self.verified = NodeTable(self.tree, float("nan"), torch.float64)
+        self.verified, self.targeted, self.log_prob = (
+            NodeTable(self.tree, float("nan"), torch.float64) for _ in range(3)
+        )

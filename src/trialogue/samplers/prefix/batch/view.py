@@ -112,18 +112,51 @@ class View(Decoding):
             InputError: If a row does not exist, or a length exceeds the length of its row.
         """
         lengths = self._cut_to(rows, lengths)
-        features = self._evaluations.features(rows, lengths, counting=True)
-        if features.shape[1] < self.vocab_size:
-            nodes = self._rows.of(self._rows.path, rows).gather(1, lengths[:, None])[:, 0]
-            distributions = self.shared.distributions[cut].of(
-                nodes, lambda selected: self._distributions(features[selected], cut, rows, selected)
-            )
-        else:
-            # A small output head, or none, is computed as fast as its cached outputs are copied.
-            distributions = self._distributions(features, cut, rows)
+        distributions = self._next_token(rows, lengths, cut, counting=True)
         if self._scores is not None:
             self._scores.add_distributions(rows, lengths, distributions[-1])
         return distributions[0]
+
+    def _next_token(self, rows: Tensor, lengths: Tensor, cut: bool, *, counting: bool) -> Distributions:
+        """Return the distributions of the token after the first `lengths` (n,) tokens of `rows` (n,)."""
+        features = self._evaluations.features(rows, lengths, counting=counting)
+        if features.shape[1] < self.vocab_size:
+            nodes = self._rows.of(self._rows.path, rows).gather(1, lengths[:, None])[:, 0]
+            return self.shared.distributions[cut].of(
+                nodes, lambda selected: self._distributions(features[selected], cut, rows, selected)
+            )
+        # A small output head, or none, is computed as fast as its cached outputs are copied.
+        return self._distributions(features, cut, rows)
+
+    def completion_log_probs(self, rows: Tensor) -> Tensor:
+        """Return the log-probability (n,) float64 of each completion so far, with temperature and truncation.
+
+        Args:
+            rows: Rows (n,) int64.
+        """
+        lengths, start, place = self._cut_to(rows), self.start[rows], torch.arange(len(rows))
+        path, tokens = self._rows.path[rows], self.tokens[rows]
+        table = self.shared.log_prob.values
+        table[path[place, start]] = 0.0
+        unknown = table[path].isnan() & (torch.arange(path.shape[1]) <= lengths[:, None])
+        first = int(start.min()) if len(rows) else 0
+        for length in unknown.any(0).nonzero()[:, 0].tolist():
+            new = (unknown[:, length] & (start < length)).nonzero()[:, 0] if length > first else place[:0]
+            if len(new):
+                before = torch.full_like(new, length - 1)
+                distributions = self._next_token(rows[new], before, True, counting=False)[0]
+                added = distributions[torch.arange(len(new)), tokens[new, length - 1]].double()
+                table[path[new, length]] = table[path[new, length - 1]] + added
+        return table[path[place, lengths]]
+
+    def continuation_log_probs(self, rows: Tensor) -> Tensor:
+        """Return the log-probability (n, vocab) float64 of each completion followed by each token.
+
+        Args:
+            rows: Rows (n,) int64 that are not complete.
+        """
+        distributions = self._next_token(rows, self._cut_to(rows), True, counting=False)[0]
+        return self.completion_log_probs(rows)[:, None] + distributions.double()
 
     def cut(self, log_probs: Tensor, rows: Tensor | None = None) -> Tensor:
         """Apply top-k and top-p, and normalise.

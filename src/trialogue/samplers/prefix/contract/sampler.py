@@ -6,7 +6,7 @@ counts the cost, so a sampler contains no loop over tokens, no counting and no p
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Generic, Literal, NamedTuple, Protocol, Self, cast
 
 import torch
@@ -61,6 +61,11 @@ class Sampler(ABC, Generic[StateT]):
         values is the largest. "weights": the values themselves.
         """
         return "nothing"
+
+    @property
+    def uses_targets(self) -> bool:
+        """Whether `step` uses the values of a `Target`. Otherwise the engine adds its log-value to the log-weight."""
+        return self.uses in ("ranks", "weights")
 
     @property
     def judges(self) -> Judges:
@@ -304,23 +309,23 @@ def joined(states: Sequence[StateT]) -> StateT:
     return type(states[0])(*columns)
 
 
-def log_values_as_given(decoding: Decoding, verifier: Judge) -> Tensor:
+def log_values_as_given(decoding: Decoding, log_values: Callable[[Tensor], Tensor]) -> Tensor:
     """Return the log-values of prompts that are complete without any completion, and zero for all other rows.
 
     Weighted samplers treat the value of a prompt as one, unless the prompt itself is the output.
 
     Args:
         decoding: The rows of the batch.
-        verifier: Values of the rows.
+        log_values: Function from rows (n,) int64 to the logarithms (n,) of their values, such as `Judge.log_values`.
 
     Returns:
         Logarithms (rows,) float64.
     """
-    log_values = torch.zeros(len(decoding.lengths), dtype=torch.float64)
+    result = torch.zeros(len(decoding.lengths), dtype=torch.float64)
     given = (decoding.complete & (decoding.lengths == decoding.start)).nonzero()[:, 0]
     if given.numel():
-        log_values[given] = verifier.values(given).log()
-    return log_values
+        result[given] = log_values(given)
+    return result
 
 
 def masked(log_probs: Tensor, allowed: Tensor) -> Tensor:

@@ -155,6 +155,8 @@ class Groups:
         columns, complete, ended = order.columns, batch.complete[first], finished[stopped]
         if (log_weight := self.log_weight) is not None:
             columns["log_weight"][samples] = log_weight[first]
+        if judge is not None and judge.has_targets and not self._sampler.uses_targets:
+            columns["log_weight"][samples] += judge.log_targets(first).masked_fill(~complete, 0.0)
         # A group of several rows that exceeds its budget has not selected its output yet.
         accepted = complete & (ended | (self.members == 1)) & (columns["log_weight"][samples] > -math.inf)
         judged = accepted.nonzero()[:, 0]

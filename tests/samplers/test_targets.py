@@ -1,0 +1,199 @@
+"""Targets: powers of probabilities and rewards, with every sampler, compared with enumeration."""
+
+import math
+
+import pytest
+import torch
+
+from refusals import expect_error
+from samplers.reference_distributions import normalised, truncation
+from trialogue import exact_distribution, generate, power, target_distribution, tilted, total_variation
+from trialogue.data.table import Table
+from trialogue.oracles import Target
+from trialogue.samplers import (
+    ActionLevel,
+    AdaptiveRejection,
+    Ancestral,
+    BestOfN,
+    MaskedDecoding,
+    OutcomeRejection,
+    Rejection,
+    SequentialMonteCarlo,
+    StationaryValueGuided,
+    WeightedRejection,
+    truncated,
+)
+from trialogue.testing.trees import RandomTree
+from trialogue.verifiers import All, Product, RolloutTarget, RolloutValues
+
+CLOSE = 1e-9
+WEIGHTED = [
+    ActionLevel(),
+    AdaptiveRejection(),
+    MaskedDecoding(),
+    Rejection(),
+    SequentialMonteCarlo(2),
+    SequentialMonteCarlo(2, proposal="mask"),
+    SequentialMonteCarlo(2, proposal="rejection"),
+    WeightedRejection(),
+]
+
+
+def tree(seed, horizon=3):
+    return RandomTree(seed, vocab=2, horizon=horizon, eos=1)
+
+
+def reward(tokens):
+    return 1.5 * tokens[0] - len(tokens)
+
+
+def even(tokens):
+    return tokens.count(0) <= 2
+
+
+def powered(distribution, alpha, value=lambda x: 1.0):
+    return normalised({x: p**alpha * value(x) for x, p in distribution.items()})
+
+
+def residual(sampler, oracle, target, expected):
+    """Return the distance of a sampler's normalised weights from a distribution."""
+    return total_variation(normalised(exact_distribution(sampler, oracle, target).weights), expected)
+
+
+@pytest.mark.parametrize("alpha", [0.5, 1.0, 2.0, 4.0])
+def test_power_and_reward_are_the_stated_distributions(alpha):
+    for seed in range(8):
+        oracle = tree(seed, horizon=4)
+        expected = powered(oracle.distribution(), alpha)
+        assert total_variation(target_distribution(oracle.table(), power(alpha)), expected) < 1e-13
+        expected = powered(oracle.distribution(), alpha, lambda x: even(x) * math.exp(0.7 * reward(x)))
+        target = Product(even, power(alpha), tilted(reward, 0.7))
+        assert total_variation(target_distribution(oracle.table(), target), expected) < 1e-13
+
+
+@pytest.mark.parametrize("sampler", WEIGHTED, ids=str)
+def test_weights_of_every_sampler_have_the_target(sampler):
+    for seed in range(4):
+        oracle = tree(seed)
+        target = Product(even, tilted(reward, 0.7, whole=seed % 2 == 0), power(3.0))
+        expected = powered(oracle.distribution(), 3.0, lambda x: even(x) * math.exp(0.7 * reward(x)))
+        assert residual(sampler, oracle.table(), target, expected) < CLOSE
+        expected = powered(oracle.distribution(), 3.0, lambda x: math.exp(0.7 * reward(x)))
+        target = Product(power(3.0), tilted(reward, 0.7))
+        assert residual(Ancestral(), oracle.table(), target, expected) < CLOSE
+
+
+@pytest.mark.parametrize("sampler", [Ancestral(), SequentialMonteCarlo(2, proposal="mask")], ids=str)
+def test_a_target_of_prefixes_only_is_rejected(sampler):
+    class OfPrefixes(Target):
+        def log_values(self, decoding, rows):
+            complete = decoding.complete[rows]
+            return power(3.0).log_values(decoding, rows).masked_fill(complete, 0.0)
+
+    oracle = tree(2)
+    assert residual(sampler, oracle.table(), OfPrefixes(), powered(oracle.distribution(), 3.0)) > 0.05
+
+
+def test_samplers_without_weights_use_targets():
+    oracle = tree(3)
+    expected = powered(oracle.distribution(), 2.0)
+    exact = exact_distribution(OutcomeRejection(), oracle.table(), power(2.0))
+    assert total_variation(exact.probabilities, expected) < CLOSE
+    best = exact_distribution(BestOfN(2), oracle.table(), power(2.0)).probabilities
+    assert best == pytest.approx(exact_distribution(BestOfN(2), oracle.table(), power(5.0)).probabilities)
+    assert max(best, key=best.get) == max(expected, key=expected.get)
+    walk = StationaryValueGuided(node="last", steps=100)
+    assert (
+        total_variation(exact_distribution(walk, oracle.table(), power(2.0)).probabilities, expected) < 1e-6
+    )
+
+
+def test_one_particle_with_a_mask_is_the_temperature_of_each_token():
+    oracle, alpha = tree(4, horizon=4), 3.0
+    one = exact_distribution(SequentialMonteCarlo(1, proposal="mask"), oracle.table(), power(alpha))
+    cooled = exact_distribution(Ancestral(), truncated(oracle.table(), temperature=1 / alpha))
+    assert total_variation(one.probabilities, cooled.probabilities) < CLOSE
+    assert total_variation(one.probabilities, powered(oracle.distribution(), alpha)) > 0.02
+
+
+def test_the_power_includes_temperature_and_truncation():
+    oracle = RandomTree(5, vocab=3, horizon=3)
+    cut = truncated(oracle.table(), temperature=0.7, top_k=2)
+    expected = {}
+    for x in oracle.distribution():
+        steps = [
+            truncation([p for _, p in oracle.children(x[:place])], 0.7, top_k=2)[x[place]]
+            for place in range(len(x))
+        ]
+        expected[x] = math.prod(steps) ** 2
+    assert total_variation(target_distribution(cut, power(2.0)), normalised(expected)) < 1e-6
+    assert residual(WeightedRejection(), cut, power(2.0), normalised(expected)) < 1e-6
+
+
+def test_lookahead_keeps_the_target_and_approaches_it():
+    oracle, alpha = tree(6, horizon=4), 4.0
+    expected = powered(oracle.distribution(), alpha)
+    distances = []
+    for rollouts in (1, 16, 256):
+        exact = exact_distribution(
+            ActionLevel(), oracle.table(), RolloutTarget(power(alpha), rollouts, seed=1)
+        )
+        assert total_variation(normalised(exact.weights), expected) < CLOSE
+        distances.append(total_variation(exact.probabilities, expected))
+    assert distances[2] < distances[1] < distances[0] / 2
+
+
+def test_long_sequences_do_not_underflow():
+    oracle = Table(lambda prefix: [0.5, 0.3, 0.2], 3, max_length=400)
+    for sampler in (Ancestral(), SequentialMonteCarlo(2, proposal="mask"), WeightedRejection()):
+        samples = generate(oracle, sampler=sampler, verifier=power(4.0), num_samples=2, seed=1)
+        assert samples.accepted.all()
+        assert torch.isfinite(samples.log_weight).all()
+        assert (samples.log_weight < -700).all()
+    ancestral = generate(oracle, sampler=Ancestral(), verifier=power(4.0), num_samples=4, seed=1)
+    assert torch.allclose(ancestral.log_weight, 3 * ancestral.log_prob, rtol=1e-12)
+    assert ancestral.queries.tolist() == [400] * 4
+    linear = generate(
+        oracle,
+        sampler=SequentialMonteCarlo(1),
+        verifier=lambda x: math.exp(3 * sum(math.log((0.5, 0.3, 0.2)[token]) for token in x)),
+        seed=1,
+    )
+    assert not linear.accepted.any()
+
+
+def test_prompts_with_different_targets_and_prompts_that_are_part_of_a_reward():
+    oracle = RandomTree(7, vocab=2, horizon=4)
+    targets = [power(2.0), tilted(sum), None]
+    samples = generate(oracle.table(), [(0,), (1, 0), (1,)], sampler=Ancestral(), verifier=targets, seed=2)
+    sums = sum(samples.tokens[1].tolist())
+    assert samples.log_weight.tolist() == pytest.approx([float(samples.log_prob[0]), sums, 0.0])
+    whole = target_distribution(oracle.table(), tilted(sum, scope="completion"), prompt=(1,))
+    expected = normalised({x: p * math.exp(sum(x[1:])) for x, p in oracle.distribution((1,)).items()})
+    assert total_variation(whole, expected) < 1e-13
+
+
+def test_a_verifier_can_be_the_reward():
+    oracle = tree(8)
+    target = target_distribution(oracle.table(), tilted(Product(even), 2.0))
+    expected = normalised({x: p * math.exp(2.0 * even(x)) for x, p in oracle.distribution().items()})
+    assert total_variation(target, expected) < 1e-13
+
+
+@pytest.mark.parametrize("alpha", [0.0, -1.0, math.nan, math.inf, "2"])
+def test_an_exponent_must_be_positive(alpha):
+    expect_error("alpha", power, alpha)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, None])
+def test_a_reward_must_be_finite(value):
+    def wrong(tokens):
+        return value
+
+    expect_error("reward wrong.*finite number", target_distribution, tree(9).table(), tilted(wrong))
+    expect_error("beta", tilted, wrong, math.inf)
+
+
+def test_targets_are_no_verdicts():
+    expect_error("use Product", All, power(2.0))
+    expect_error("RolloutTarget", RolloutValues, power(2.0))
