@@ -121,7 +121,8 @@ def prefix_tree(
     growing = [] if leaf[0] else [0]
     while growing:
         tokens, lengths = padded([prefixes[place] for place in growing], longest)
-        distributions = next_log_probs(oracle, tokens, lengths).double()
+        # Samplers normalise single precision in the same way.
+        distributions = next_log_probs(oracle, tokens, lengths).double().log_softmax(1)
         if viable is not None:
             distributions = distributions.masked_fill(
                 _rejected(viable, oracle, tokens, lengths, len(prompt), distributions), -math.inf

@@ -144,8 +144,8 @@ class View(Decoding):
             new = (unknown[:, length] & (start < length)).nonzero()[:, 0] if length > first else place[:0]
             if len(new):
                 before = torch.full_like(new, length - 1)
-                distributions = self._next_token(rows[new], before, True, counting=False)[0]
-                added = distributions[torch.arange(len(new)), tokens[new, length - 1]].double()
+                distributions = self._normalised(rows[new], before)
+                added = distributions[torch.arange(len(new)), tokens[new, length - 1]]
                 table[path[new, length]] = table[path[new, length - 1]] + added
         return table[path[place, lengths]]
 
@@ -155,8 +155,11 @@ class View(Decoding):
         Args:
             rows: Rows (n,) int64 that are not complete.
         """
-        distributions = self._next_token(rows, self._cut_to(rows), True, counting=False)[0]
-        return self.completion_log_probs(rows)[:, None] + distributions.double()
+        return self.completion_log_probs(rows)[:, None] + self._normalised(rows, self._cut_to(rows))
+
+    def _normalised(self, rows: Tensor, lengths: Tensor) -> Tensor:
+        """Return the next-token log-probabilities (n, vocab) float64 of prefixes, without counting model calls."""
+        return self._next_token(rows, lengths, True, counting=False)[0].double().log_softmax(1)
 
     def cut(self, log_probs: Tensor, rows: Tensor | None = None) -> Tensor:
         """Apply top-k and top-p, and normalise.
