@@ -9,6 +9,7 @@ import torch
 
 from mutants.samplers import ShortProposals, TruncatedComparison, UncorrectedCuts
 from refusals import expect_error
+from trialogue import tilted
 from trialogue.data import Table
 from trialogue.samplers import PowerMetropolis, generate
 from trialogue.samplers.exact import exact_distribution, target_distribution, total_variation
@@ -151,6 +152,15 @@ def test_cuts_and_blocks_begin_after_the_prompt(sampler):
     complete = {(0, *x): p for x, p in truth.items() if tree.complete((0, *x))}
     assert found.probabilities == pytest.approx(complete, abs=1e-12)
     assert found.expected_calls == pytest.approx(calls)
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS[:4], ids=repr)
+def test_a_target_is_a_factor_like_a_value(sampler):
+    tree = RandomTree(5, vocab=2, horizon=3, eos=1)
+    rewarded = tilted(lambda x: math.log(2 + sum(x) / 3), 2.0)
+    first = exact_distribution(sampler, tree.table(), rewarded).probabilities
+    second = exact_distribution(sampler, tree.table(), lambda x: (2 + sum(x) / 3) ** 2).probabilities
+    assert first == pytest.approx(second, abs=1e-12)
 
 
 def test_an_output_of_value_zero_is_left():
