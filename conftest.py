@@ -41,5 +41,6 @@ def pytest_collection() -> Generator[None, object, object]:
     """Exclude the million objects of imported modules and collected tests from garbage collection."""
     with uncollected():
         result = yield
+        gc.collect()
         gc.freeze()
     return result
