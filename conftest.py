@@ -1,10 +1,14 @@
 """Configure tests with one thread per process and with the same settings on all machines."""
 
+import gc
 import os
 import signal
 import uuid
+from collections.abc import Generator
 
 import pytest
+
+from trialogue.start_up import uncollected
 
 # Child processes of tests inherit these variables.
 os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "MPLBACKEND": "agg", "COLUMNS": "100"}
@@ -21,11 +25,22 @@ def _home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    import torch
-    from hypothesis import settings
+    with uncollected():
+        import torch
+        from hypothesis import settings
 
     torch.set_num_threads(1)
     # Background jobs of a shell ignore SIGINT, and child processes that are tested with SIGINT would inherit this.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     settings.register_profile("fixed", derandomize=True, deadline=None, database=None)
     settings.load_profile("fixed")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Exclude the million objects of imported modules and collected tests from garbage collection."""
+    with uncollected():
+        result = yield
+        gc.collect()
+        gc.freeze()
+    return result

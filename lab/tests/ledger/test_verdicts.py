@@ -379,3 +379,20 @@ def test_rows_of_a_kind_have_their_own_columns() -> None:
         rows.require("a", x=3)
     with pytest.raises(KeyError, match="depth"):
         rows.where("a", depth=1)
+
+
+def test_a_statistic_is_computed_once_per_measurements() -> None:
+    seen = []
+
+    @draws
+    def counted(rows: Rows) -> "Series[float]":
+        seen.append(rows)
+        return rows["draw"].set_index("seed").value
+
+    judged, first_rows, second_rows = claim(counted() > 1), rows_of(*FIVE), rows_of(*(2 * x for x in FIVE))
+    means = [
+        evaluate([judged], Evidence(rows=rows, config=CONFIG))[0].estimate
+        for rows in (first_rows, second_rows, first_rows)
+    ]
+    assert [id(rows) for rows in seen] == [id(first_rows), id(second_rows)]
+    assert means == pytest.approx([np.mean(FIVE), 2 * np.mean(FIVE), np.mean(FIVE)])

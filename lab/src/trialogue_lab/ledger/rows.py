@@ -34,6 +34,8 @@ class Rows(Mapping[str, DataFrame]):
             by_kind[str(record.get(kind, ""))].append(record)
         self._by_kind = dict(by_kind)
         self._frames: dict[str, DataFrame] = {}
+        # Values of statistics by their function. A verdict reads the value of a statistic several times.
+        self.computed: dict[object, Any] = {}
 
     def __getitem__(self, kind: str) -> DataFrame:
         if kind not in self._by_kind:

@@ -147,10 +147,12 @@ class Statistic:
 
     def _evaluate(self, rows: Rows) -> tuple["Series[float] | Counts | float | None", str]:
         """Return the value and an empty text, or None and a message about missing measurements."""
-        try:
-            return self.compute(rows), ""
-        except LookupError as error:
-            return None, str(error)
+        if self.compute not in rows.computed:
+            try:
+                rows.computed[self.compute] = self.compute(rows), ""
+            except LookupError as error:
+                rows.computed[self.compute] = None, str(error)
+        return rows.computed[self.compute]
 
     def corrected(self, reason: str) -> "Statistic":
         """Return a copy whose version is one higher, for use after changing the computation.

@@ -9,7 +9,7 @@ import json
 
 import numpy as np
 from pandas import Series, concat
-from scipy.stats import spearmanr
+from scipy.stats import rankdata
 
 from trialogue_lab.analysis.attention_variation import causal_baseline
 from trialogue_lab.ledger import Counts, NoRows, Replication, Rows, exact
@@ -235,8 +235,12 @@ def rank_correlation(
         if len(table) and table[column].nunique() < 2:
             raise NoRows(f"the correlation is undefined: all networks have the same {column}")
 
+    columns = np.stack([table[violation], 1 - table[accuracy]])
+    place = {seed: index for index, seed in enumerate(table.index)}
+
     def correlation(seeds: list[int]) -> float:
-        return float(spearmanr(table[violation][seeds], 1 - table[accuracy][seeds]).statistic)
+        ranks = rankdata(columns[:, [place[seed] for seed in seeds]], axis=1)
+        return float(np.corrcoef(ranks)[0, 1])
 
     return pseudo_values(sorted(table.index), correlation, MIN_RANKED)
 
