@@ -3,17 +3,26 @@
 import math
 from dataclasses import dataclass
 from functools import reduce
-from typing import NamedTuple, cast
+from typing import Literal, NamedTuple, cast
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
+from trialogue.errors import InputError
 from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
 from trialogue.samplers.prefix.contract.judge import Judge
 from trialogue.samplers.prefix.contract.moves import Moves
 from trialogue.samplers.prefix.contract.objects import Objects
-from trialogue.samplers.prefix.contract.sampler import BoundedCount, Sampler, require_support
+from trialogue.samplers.prefix.contract.sampler import (
+    BoundedCount,
+    Sampler,
+    log_values_as_given,
+    masked,
+    require_support,
+)
+from trialogue.samplers.prefix.masked_decoding import MaskedDecoding
 from trialogue.samplers.prefix.rejection_table import (
     ACCEPTED,
     REJECTED,
@@ -22,7 +31,12 @@ from trialogue.samplers.prefix.rejection_table import (
     learned,
     merged,
 )
+from trialogue.samplers.prefix.weighted_rejection import log_masses
 from trialogue.validation import validated
+
+_TOLERANCE = 1e-12
+"""Relative difference of an upper bound and the mass that it bounds, below which the two are taken to be equal."""
+_FALLBACK = MaskedDecoding(mask_first=False)
 
 
 class Attempts(NamedTuple):
@@ -39,9 +53,26 @@ class Attempts(NamedTuple):
     attempts: Tensor
 
 
+class WeightedAttempts(NamedTuple):
+    """State of `AdaptiveRejection` with `then="mask"`: the fields of `Attempts`, and weights.
+
+    Attributes:
+        table: Table of each row's prompt, as in `Attempts`.
+        visit: Last visit of the current attempt of each row, as in `Attempts`.
+        attempts: Number (rows,) int64 of attempts that have ended. If it is `max_attempts`, the row has fallen back to
+            masked decoding.
+        log_weight: Log-weights (rows,) float64.
+    """
+
+    table: Objects
+    visit: Objects
+    attempts: Tensor
+    log_weight: Tensor
+
+
 @validated
 @dataclass(frozen=True)
-class AdaptiveRejection(Sampler[Attempts]):
+class AdaptiveRejection(Sampler[Attempts | WeightedAttempts]):
     """Draw complete sequences until one is accepted, and exclude prefixes that earlier attempts found to be rejected.
 
     The samples follow exactly the model's distribution conditioned on acceptance, as those of `Rejection`, with far
@@ -56,40 +87,79 @@ class AdaptiveRejection(Sampler[Attempts]):
     the prompt. The factor 1 / M is the same for all x, whatever the table contains. All samples therefore have the same
     distribution and are independent; a table changes the number of model calls only.
 
-    Every prefix of an accepted sequence must be accepted. Top-k, top-p and min-p truncate the model's distribution
-    before tokens are excluded, and p is the truncated distribution. A bound on model calls (`max_queries`) stops long
-    sequences more often than short ones, which biases the samples. Bound the attempts instead.
+    Top-k, top-p and min-p truncate the model's distribution before tokens are excluded, and p is the truncated
+    distribution. A bound on model calls (`max_queries`) stops long sequences more often than short ones, which biases
+    the samples. A bound on the attempts does not.
+
+    Every prefix of an accepted sequence must be accepted. Otherwise the sequences whose prefixes are rejected are never
+    returned. This cannot be detected, because no attempt continues a rejected prefix. An error is raised only if the
+    mask of the verifier excludes the first rejected token of a sample, and the value of the prefix that ends with this
+    token is positive.
+
+    With `then="mask"`, a row with `max_attempts` rejected attempts continues with
+    `MaskedDecoding(mask_first=False)`, and all samples have importance weights. The weight of a sequence accepted in
+    an attempt is the open mass M of the prompt before this attempt. The weight of a sequence from masked decoding is
+    p(x) / q(x), where q is its probability in masked decoding. The expectation of exp(log_weight) times the indicator
+    of the output x is p(x) times C, the expected number of attempts, where the fallback counts as one attempt. Proof:
+    attempt k happens with a probability r_k that does not depend on x. Given the attempts before, it returns x with
+    probability p(x) / M and weight M, so it contributes r_k p(x). The fallback contributes r_k q(x) p(x) / q(x). C is
+    the sum of all r_k.
+
+    C depends on the table from which a sample starts. Weighted averages remain consistent if tables are shared, because
+    C is the same for all outputs of a sample. The mean weight does not estimate the accepted mass, unlike that of
+    `MaskedDecoding`. `Samples.remarks` states which samples come from masked decoding.
 
     Args:
         max_attempts: A row fails after this many rejected attempts (default: no bound).
         share: Number of samples of a prompt per round. The samples of a round start from the table of all rounds
             before, so later samples need fewer model calls. A sample then depends on the random streams of these
             rounds, too (default: every sample starts with an empty table).
+        then: What a row does after `max_attempts` rejected attempts: "mask" continues with masked decoding and gives
+            all samples importance weights (default: the row fails).
+
+    Raises:
+        InputError: If `then` is given without `max_attempts`.
     """
 
     max_attempts: BoundedCount | None = None
     share: BoundedCount | None = None
+    then: Literal["mask"] | None = None
     uses = "verdicts"
-    failure_reason = "no sequence satisfies the constraint, or the attempts are used up"
+    failure_reason = "the constraint rejects every sequence within the maximum length, or a prefix of it"
+
+    def __post_init__(self) -> None:
+        if self.then is not None and self.max_attempts is None:
+            hint = f"give the number of attempts before the fallback, which then={self.then!r} needs"
+            raise InputError("max_attempts", None, hint)
+
+    @property
+    def weighted(self) -> bool:
+        """Whether samples have importance weights: if `then` is given."""
+        return self.then is not None
 
     @property
     def round_size(self) -> int | None:
         """Number of samples of a prompt that start from the same table, None for all."""
         return self.share
 
-    def init(self, decoding: Decoding) -> Attempts:
+    def init(self, decoding: Decoding) -> Attempts | WeightedAttempts:
         """Return the state of rows at their prompts.
 
         Args:
             decoding: The rows of the batch.
 
         Returns:
-            Empty tables, and no attempts.
+            Empty tables and no attempts. If `then` is given, also log-weights (rows,) float64, all zero.
         """
         none = Objects([None] * len(decoding.lengths))
-        return Attempts(none, none, torch.zeros_like(decoding.lengths))
+        begun = Attempts(none, none, torch.zeros_like(decoding.lengths))
+        if self.then is None:
+            return begun
+        return WeightedAttempts(*begun, torch.zeros(len(decoding.lengths), dtype=torch.float64))
 
-    def merged(self, start: Attempts, ends: Attempts) -> Attempts:
+    def merged(
+        self, start: Attempts | WeightedAttempts, ends: Attempts | WeightedAttempts
+    ) -> Attempts | WeightedAttempts:
         """Return the state from which the samples of the next round start.
 
         Args:
@@ -102,13 +172,35 @@ class AdaptiveRejection(Sampler[Attempts]):
         table = reduce(merged, cast(tuple[RejectionTable | None, ...], ends.table.items))
         return start._replace(table=Objects([table]))
 
+    def remarks(self, state: Attempts | WeightedAttempts) -> list[str | None]:
+        """Return a remark for each row that has used up its attempts, unless no sequence satisfies the constraint.
+
+        Args:
+            state: The state of the rows.
+        """
+        remarks: list[str | None] = [None] * len(state.attempts)
+        for row in self._used_up(state.attempts).nonzero()[:, 0].tolist():
+            if cast(RejectionTable, state.table.items[row]).log_open == -math.inf:
+                continue
+            remark = f"no sequence accepted in max_attempts={self.max_attempts} attempts"
+            if isinstance(state, WeightedAttempts):
+                fails = float(state.log_weight[row]) == -math.inf
+                remark += ", and no token allowed in masked decoding" if fails else ", then masked decoding"
+            remarks[row] = remark
+        return remarks
+
+    def _used_up(self, attempts: Tensor) -> Tensor:
+        """Return whether `attempts` (rows,) reach `max_attempts`."""
+        return attempts >= (math.inf if self.max_attempts is None else self.max_attempts)
+
     def step(
-        self, decoding: Decoding, state: Attempts, verifier: Judge, choose: Choose
-    ) -> tuple[Moves, Attempts]:
+        self, decoding: Decoding, state: Attempts | WeightedAttempts, verifier: Judge, choose: Choose
+    ) -> tuple[Moves, Attempts | WeightedAttempts]:
         """Verify the last token of each row, and draw a token for the rows that are accepted so far.
 
         A rejected row returns to its prompt without a new token and updates its table. A row is done if it is complete
-        and accepted, if no sequence satisfies the constraint, or if its attempts are used up.
+        and accepted, or if no sequence satisfies the constraint. If its attempts are used up, it is done or takes steps
+        of masked decoding.
 
         Args:
             decoding: The rows of the batch and the model's next-token distributions.
@@ -123,24 +215,40 @@ class AdaptiveRejection(Sampler[Attempts]):
         tables = cast(list[RejectionTable | None], list(state.table.items))
         visits = cast(list[Visit | None], list(state.visit.items))
         accepted = _last_accepted(decoding, visits, verifier)
+        fallen = self._used_up(state.attempts)
         failed = (~accepted).nonzero()[:, 0].tolist()
         ends: dict[int, RejectionTable | None] = dict.fromkeys(failed, REJECTED)
-        drawing = (accepted & ~decoding.complete).nonzero()[:, 0]
+        drawing = (accepted & ~decoding.complete & ~fallen).nonzero()[:, 0]
         if drawing.numel():
             ends |= _draw(decoding, drawing, moves, tables, visits, verifier, choose)
-        attempts = state.attempts.clone()
+        complete = (accepted & decoding.complete).nonzero()[:, 0]
+        moves.done[complete] = True
+        log_weight = torch.zeros(len(moves.done), dtype=torch.float64)
+        for row in complete.tolist():
+            visit, table = visits[row], tables[row]
+            if visit is not None:
+                log_weight[row] = 0.0 if table is None else table.log_open
+                tables[row] = learned(visit, ACCEPTED)
         for row, end in ends.items():
             tables[row] = learned(visits[row], end)
             visits[row] = None
             moves.length[row], moves.token[row] = decoding.start[row], -1
-            spent = self.max_attempts is not None and int(attempts[row]) + 1 >= self.max_attempts
-            attempts[row] += self.max_attempts is not None
-            moves.done[row] = spent or cast(RejectionTable, tables[row]).log_open == -math.inf
-        for row in (accepted & decoding.complete).nonzero()[:, 0].tolist():
-            moves.done[row] = True
-            if visits[row] is not None:
-                tables[row] = learned(visits[row], ACCEPTED)
-        return moves, Attempts(Objects(tables), Objects(visits), attempts)
+        ended = torch.tensor(list(ends), dtype=torch.int64)
+        attempts = state.attempts
+        if self.max_attempts is not None:
+            attempts = attempts.index_add(0, ended, torch.ones_like(ended))
+        spent = self._used_up(attempts[ended]) & (self.then is None)
+        none_left = [cast(RejectionTable, tables[row]).log_open == -math.inf for row in ends]
+        moves.done[ended] = spent | torch.tensor(none_left, dtype=torch.bool)
+        if not isinstance(state, WeightedAttempts):
+            return moves, Attempts(Objects(tables), Objects(visits), attempts)
+        log_weight += state.log_weight
+        log_weight[ended[moves.done[ended]]] = -math.inf
+        log_weight[log_values_as_given(decoding, verifier) == -math.inf] = -math.inf
+        falling = (fallen & ~decoding.complete).nonzero()[:, 0]
+        if falling.numel():
+            _FALLBACK.append(decoding, falling, moves, log_weight, verifier, choose)
+        return moves, WeightedAttempts(Objects(tables), Objects(visits), attempts, log_weight)
 
 
 def _last_accepted(decoding: Decoding, visits: list[Visit | None], verifier: Judge) -> Tensor:
@@ -164,46 +272,157 @@ def _draw(
 ) -> dict[int, RejectionTable | None]:
     """Draw a token for each of `rows` (n,), and store it in `moves` and `visits`.
 
+    At a prefix that has a table, the first choice is between its visited continuations and all others. Only the second
+    case needs the mask and the whole distribution.
+
     Returns:
-        A dict from each row whose attempt has ended to what was learned at its end: `REJECTED` if no token can follow
-        the current prefix, or None if the mask excludes the drawn token, which then needs no table.
+        A dict from each row whose attempt has ended to what was learned at its end: the table of the current prefix, or
+        None if the mask excludes the drawn token, which then needs no table.
     """
+    ended = dict[int, RejectionTable | None]()
+    known = {row: _table(tables[row], visits[row]) for row in rows.tolist()}
+    for row, table in known.items():
+        if table is not None and table.log_open == -math.inf:
+            ended[row] = REJECTED
+    if ended:
+        rows = torch.tensor([row for row in known if row not in ended], dtype=torch.int64)
+        if not rows.numel():
+            return ended
     log_probs = decoding.log_probs(rows)
     require_support(log_probs)
-    allowed, decisive = verifier.masks(rows, log_probs > -math.inf)
-    known = [_table(tables[row], visits[row]) for row in rows.tolist()]
-    weights = log_probs.to(torch.float64, copy=True)
-    open_ = weights.masked_fill(~allowed, -math.inf)
-    for place, table in enumerate(known):
-        if table is not None:
-            weights[place] = open_[place]
-            weights[place, table.tokens] += table.log_open_masses
+    names = rows.tolist()
+    recalled = [(place, table) for place, row in enumerate(names) if (table := known[row]) is not None]
+    others = list(range(len(names)))
+    if recalled:
+        masses = pad_sequence([table.log_masses for _, table in recalled], True, -math.inf)
+        branches = choose(masses, rows[[place for place, _ in recalled]]).tolist()
+        for (place, table), branch in zip(recalled, branches, strict=True):
+            if branch > 0:
+                row, token = names[place], int(table.tokens[branch - 1])
+                visits[row] = Visit(
+                    visits[row], table, token, table.children[token].log_prob, table.log_unvisited, True
+                )
+                moves.token[row] = token
+                others.remove(place)
+    if others:
+        places = torch.tensor(others)
+        if len(others) < len(names):
+            log_probs, rows = log_probs[places], rows[places]
+        ended |= _draw_unvisited(decoding, rows, log_probs, moves, tables, visits, verifier, choose)
+    return ended
+
+
+def _draw_unvisited(
+    decoding: Decoding,
+    rows: Tensor,
+    log_probs: Tensor,
+    moves: Moves,
+    tables: list[RejectionTable | None],
+    visits: list[Visit | None],
+    verifier: Judge,
+    choose: Choose,
+) -> dict[int, RejectionTable | None]:
+    """Draw a token that no earlier attempt has drawn at the prefix of each of `rows` (n,).
+
+    A prefix without a table is visited for the first time, and its mask must not be applied yet. At other prefixes, the
+    mass of the unvisited tokens in the table may be an upper bound. The attempt then ends with a probability that
+    corrects the difference.
+
+    Args:
+        decoding: The rows of the batch.
+        rows: Rows (n,) int64.
+        log_probs: Log-probabilities (n, vocab) of their next tokens.
+        moves: The moves of all rows, which are written.
+        tables: Tables of the prompts of all rows.
+        visits: Last visits of all rows, which are written.
+        verifier: The verifier.
+        choose: Source of randomness.
+
+    Returns:
+        A dict as that of `_draw`.
+    """
     ended = dict[int, RejectionTable | None]()
-    stuck = weights.amax(1) == -math.inf
-    for row in rows[stuck].tolist():
-        ended[row] = REJECTED
-    places = (~stuck).nonzero()[:, 0]
-    if not places.numel():
-        return ended
-    tokens = choose(weights[places].log_softmax(1), rows[places])
-    drawn_log_probs = log_probs[places, tokens].double().tolist()
-    is_allowed = allowed[places, tokens].tolist()
-    for place, table in enumerate(known):
-        if table is not None:
+    known = [_table(tables[row], visits[row]) for row in rows.tolist()]
+    allowed, decisive = verifier.masks(rows, log_probs > -math.inf)
+    open_, weights = masked(log_probs, allowed), log_probs
+    recalled = [(place, table) for place, table in enumerate(known) if table is not None]
+    if recalled:
+        for place, table in recalled:
             open_[place, table.tokens] = -math.inf
-    open_[places, tokens] = -math.inf
-    log_unvisited = open_[places].logsumexp(1).tolist()
-    for number, (place, token) in enumerate(zip(places.tolist(), tokens.tolist(), strict=True)):
-        row = int(rows[place])
-        verdict = None if is_allowed[number] and not bool(decisive[place]) else is_allowed[number]
-        visits[row] = Visit(
-            visits[row], known[place], token, drawn_log_probs[number], log_unvisited[number], verdict
+        places = torch.tensor([place for place, _ in recalled])
+        masses = log_masses(open_[places].double())
+        bounds = torch.tensor([table.log_unvisited for _, table in recalled], dtype=torch.float64)
+        share = (masses - bounds).exp()
+        share[share > 1 - _TOLERANCE] = 1.0
+        goes_on = choose(torch.stack((share, 1 - share), 1).log(), rows[places]) == 0
+        for number in (~goes_on).nonzero()[:, 0].tolist():
+            place, table = recalled[number]
+            ended[int(rows[place])] = table.with_unvisited(float(masses[number]))
+        weights = (
+            open_.clone() if len(recalled) == len(rows) else log_probs.index_copy(0, places, open_[places])
         )
-        if verdict is False:
+    going = [place for place, row in enumerate(rows.tolist()) if row not in ended]
+    if not going:
+        return ended
+    if ended:
+        kept = torch.tensor(going)
+        weights, rows, log_probs, allowed = weights[kept], rows[kept], log_probs[kept], allowed[kept]
+        open_, decisive, known = open_[kept], decisive[kept], [known[place] for place in going]
+    tokens, each = choose(weights, rows), torch.arange(len(rows))
+    excluded = ~allowed[each, tokens]
+    _require_consistent(decoding, rows, tokens, excluded & decisive, tables, verifier)
+    open_[each, tokens] = -math.inf
+    drawn = zip(
+        rows.tolist(),
+        tokens.tolist(),
+        log_probs[each, tokens].tolist(),
+        log_masses(open_.double()).tolist(),
+        excluded.tolist(),
+        decisive.tolist(),
+        known,
+        strict=True,
+    )
+    for row, token, log_prob, log_unvisited, is_excluded, is_decisive, table in drawn:
+        is_allowed = False if is_excluded else True if is_decisive else None
+        visits[row] = Visit(visits[row], table, token, log_prob, log_unvisited, is_allowed)
+        if is_excluded:
             ended[row] = None
         else:
             moves.token[row] = token
     return ended
+
+
+def _require_consistent(
+    decoding: Decoding,
+    rows: Tensor,
+    tokens: Tensor,
+    excluded: Tensor,
+    tables: list[RejectionTable | None],
+    verifier: Judge,
+) -> None:
+    """Raise `InputError` if a mask excludes the first rejected token of a sample, but its value is positive.
+
+    Args:
+        decoding: The rows of the batch.
+        rows: Rows (n,) int64.
+        tokens: The token (n,) drawn for each row.
+        excluded: Whether the verifier has only masks and they exclude the token, (n,) bool.
+        tables: Tables of the prompts of all rows, None in the first attempt of a sample.
+        verifier: The verifier.
+    """
+    first = [place for place in excluded.nonzero()[:, 0].tolist() if tables[int(rows[place])] is None]
+    if not first:
+        return
+    values = verifier.candidates(rows[first], tokens[first])
+    for place in values.nonzero()[:1, 0].tolist():
+        row = int(rows[first[place]])
+        length, token = int(decoding.lengths[row]), int(tokens[first[place]])
+        prefix = (*decoding.tokens[row, :length].tolist(), token)
+        hint = (
+            f"its mask excludes the last token of this prefix, but the value of the prefix is {float(values[place]):g}"
+            "; reject every continuation of a rejected prefix"
+        )
+        raise InputError("verifier", prefix, hint)
 
 
 def _table(prompt: RejectionTable | None, visit: Visit | None) -> RejectionTable | None:

@@ -145,6 +145,20 @@ class Sampler(ABC, Generic[StateT]):
         del ends
         return start
 
+    def remarks(self, state: StateT) -> Sequence[str | None]:
+        """Return remarks on how samples ended, as phrases that are shown to users (default: none).
+
+        The remark of a sample that fails replaces `failure_reason`.
+
+        Args:
+            state: Last state of the first row of each of n samples.
+
+        Returns:
+            One entry for each sample, None for no remark. An empty sequence if there are no remarks.
+        """
+        del state
+        return ()
+
     @abstractmethod
     def step(
         self, decoding: Decoding, state: StateT, verifier: Judge, choose: Choose
