@@ -21,6 +21,7 @@ from trialogue.samplers import AdaptiveRejection, Ancestral, Rejection, generate
 from trialogue.samplers.exact import exact_distribution, target_distribution
 from trialogue.samplers.prefix import adaptive_rejection
 from trialogue.samplers.prefix.contract.objects import Objects
+from trialogue.samplers.prefix.output.reasons import failure
 from trialogue.samplers.prefix.rejection_table import ACCEPTED, REJECTED, Child, RejectionTable, merged
 from trialogue.testing.trees import RandomTree, viable
 
@@ -257,7 +258,25 @@ def test_a_sample_says_that_it_fell_back_or_why_it_failed():
     assert viable_at_first == {(True, "", None), (True, "", fallen), (False, "failed", stuck)}
     # After one attempt at the only token, nothing is left.
     certain = Table(lambda prefix: [1.0, 0.0], 2, max_length=2)
-    assert outcomes(certain, lambda prefix: False, then="mask") == {(False, "failed", None)}
+    nothing = AdaptiveRejection.failure_reason
+    for fields in ({}, {"then": "mask"}):
+        assert outcomes(certain, lambda prefix: False, **fields) == {(False, "failed", nothing)}
+
+
+def test_a_failure_names_the_attempts_or_the_constraint_and_its_truncation():
+    sampler = AdaptiveRejection(max_attempts=3)
+    nothing = "no sequence within the length limit is accepted with all of its prefixes"
+    for cut, remark, expected in (
+        (False, nothing, nothing),
+        (True, nothing, f"{nothing} among those that temperature, top_k, top_p and min_p keep"),
+        (
+            True,
+            "no sequence accepted in max_attempts=3 attempts",
+            "no sequence accepted in max_attempts=3 attempts",
+        ),
+    ):
+        settings = {"length": 1, "drawn": 0, "max_new_tokens": 8, "context": None, "refusal": None}
+        assert failure(sampler, cut=cut, remark=remark, **settings) == expected
 
 
 def test_a_bound_on_attempts_does_not_bias_the_samples():

@@ -99,7 +99,7 @@ class RejectionTable:
         return 1 + sum(len(child.table) for child in self.children.values())
 
 
-_ROUNDING = 1e-14
+_ROUNDING = 1e-12
 """Upper bound of the relative rounding error of a difference of probabilities."""
 REJECTED = RejectionTable(-math.inf, {})
 """Table of a prefix that the verifier rejects."""

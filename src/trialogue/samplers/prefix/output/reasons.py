@@ -36,7 +36,7 @@ def failure(
     if sampler.rows_per_sample > 1:
         return f"all {sampler.rows_per_sample} rows were rejected"
     reason = sampler.failure_reason if remark is None else remark
-    if cut and remark is None and not sampler.masks_first:
+    if cut and reason == sampler.failure_reason and not sampler.masks_first:
         reason += " among those that temperature, top_k, top_p and min_p keep"
     # The last token must complete the text. With more room, other tokens might have been allowed.
     if drawn + 1 == max_new_tokens:
