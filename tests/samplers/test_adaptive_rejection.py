@@ -23,6 +23,8 @@ from trialogue.samplers.prefix import adaptive_rejection
 from trialogue.samplers.prefix.contract.objects import Objects
 from trialogue.samplers.prefix.output.reasons import failure
 from trialogue.samplers.prefix.rejection_table import ACCEPTED, REJECTED, Child, RejectionTable, merged
+from trialogue.testing import check_sampler
+from trialogue.testing.samplers import SAMPLER_CHECKS
 from trialogue.testing.trees import RandomTree, viable
 
 SMALL_TREES = [viable(RandomTree(seed, eos=(None, 1)[seed % 2], sparse=seed % 5 == 0)) for seed in range(100)]
@@ -215,6 +217,16 @@ def test_samples_with_a_fallback_are_properly_weighted(number):
 def test_wrong_weights_of_a_fallback_are_rejected(mutant):
     sampler = mutant(max_attempts=2, then="mask")
     assert max(weights_error(sampler, *run) for run in weighted_runs(4)) > 0.01
+
+
+@pytest.mark.parametrize("name", ["declarations", "weights", "complete prompts", "batch independence"])
+def test_the_fallback_keeps_the_contract_of_samplers(name):
+    SAMPLER_CHECKS[name](AdaptiveRejection(max_attempts=1, then="mask"))
+
+
+@pytest.mark.slow
+def test_the_fallback_passes_all_checks_of_samplers():
+    check_sampler(AdaptiveRejection(max_attempts=1, then="mask"))
 
 
 def test_weights_are_right_for_every_table_from_which_a_sample_starts():

@@ -125,6 +125,7 @@ class AdaptiveRejection(Sampler[Attempts | WeightedAttempts]):
     share: BoundedCount | None = None
     then: Literal["mask"] | None = None
     uses = "verdicts"
+    weights_estimate_mass = False
     failure_reason = "no sequence within the length limit is accepted with all of its prefixes"
 
     def __post_init__(self) -> None:

@@ -81,6 +81,14 @@ class Sampler(ABC, Generic[StateT]):
         return False
 
     @property
+    def weights_estimate_mass(self) -> bool:
+        """Whether the mean weight of a sampler with weights estimates the accepted mass (default: True).
+
+        If False, the expected weights are proportional to the target, with an unknown factor.
+        """
+        return True
+
+    @property
     def masks_first(self) -> bool:
         """Whether tokens that the verifier rejects are excluded before top-k and top-p (default: False, after them)."""
         return False
