@@ -205,7 +205,7 @@ def weighted_runs(number):
             yield truncated(tree.table(), **cut), tree.allows, wrap
 
 
-@pytest.mark.parametrize("number", [8, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("number", [5, pytest.param(60, marks=pytest.mark.slow)])
 def test_samples_with_a_fallback_are_properly_weighted(number):
     samplers = [AdaptiveRejection(max_attempts=most, then="mask") for most in (1, 2)]
     assert max(weights_error(sampler, *run) for run in weighted_runs(number) for sampler in samplers) < 1e-12
@@ -292,7 +292,7 @@ def test_a_failure_names_the_attempts_or_the_constraint_and_its_truncation():
 
 
 def test_a_bound_on_attempts_does_not_bias_the_samples():
-    for tree in WIDE_TREES[:10]:
+    for tree in WIDE_TREES[:5]:
         target = target_distribution(tree.table(), tree.allows)
         for most in (1, 2, 3):
             found = exact_distribution(AdaptiveRejection(max_attempts=most), tree.table(), tree.allows)
