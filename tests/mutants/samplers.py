@@ -28,6 +28,7 @@ from trialogue.samplers import (
 )
 from trialogue.samplers.prefix import (
     adaptive_rejection,
+    rejection_draws,
     sequential_monte_carlo,
     value_guided,
     weighted_rejection,
@@ -134,12 +135,12 @@ class FirstVisitMask(AdaptiveRejection):
     """Mask the tokens of a prefix already at its first visit."""
 
     def step(self, decoding, state, verifier, choose):
-        empty = adaptive_rejection.RejectionTable(0.0, {})
-        table = adaptive_rejection._table
+        empty = rejection_draws.RejectionTable(0.0, {})
+        table = rejection_draws._table
         # With this tolerance, no attempt ends because the mask leaves less than the table of `empty`.
         with (
-            patch.object(adaptive_rejection, "_table", lambda *place: table(*place) or empty),
-            patch.object(adaptive_rejection, "_TOLERANCE", 1.0),
+            patch.object(rejection_draws, "_table", lambda *place: table(*place) or empty),
+            patch.object(rejection_draws, "_TOLERANCE", 1.0),
         ):
             return super().step(decoding, state, verifier, choose)
 
