@@ -1,7 +1,7 @@
 """Tables of the probability that is not yet known to be rejected, for each prefix that attempts have visited."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple, Optional
 
@@ -21,13 +21,12 @@ class Child(NamedTuple):
     table: "RejectionTable"
 
 
-def _log_sum(terms: Iterable[float]) -> float:
+def _log_sum(terms: Sequence[float]) -> float:
     """Return log(sum(exp(terms))). The addition rounds once, so the result does not depend on the order of terms."""
-    finite = [term for term in terms if term > -math.inf]
-    if not finite:
-        return -math.inf
-    most = max(finite)
-    return most + math.log(math.fsum(math.exp(term - most) for term in finite))
+    most = max(terms)
+    if most == -math.inf:
+        return most
+    return most + math.log(math.fsum([math.exp(term - most) for term in terms if term > -math.inf]))
 
 
 class RejectionTable:
@@ -48,8 +47,11 @@ class RejectionTable:
     def __init__(self, log_unvisited: float, children: Mapping[int, Child]) -> None:
         self.log_unvisited = log_unvisited
         self.children = dict(sorted(children.items()))
-        known = (child.log_prob + child.table.log_open for child in self.children.values())
-        self.log_open: float = _log_sum((log_unvisited, *known))
+        self._masses = [
+            log_unvisited,
+            *(log_prob + table.log_open for log_prob, table in self.children.values()),
+        ]
+        self.log_open: float = _log_sum(self._masses)
 
     @cached_property
     def _content(self) -> tuple[float, tuple[tuple[int, Child], ...]]:
@@ -87,8 +89,7 @@ class RejectionTable:
 
         The latter are given this prefix and in the order of `tokens`. The sum of all is the open mass of the prefix.
         """
-        masses = (child.log_prob + child.table.log_open for child in self.children.values())
-        return torch.tensor([self.log_unvisited, *masses], dtype=torch.float64)
+        return torch.tensor(self._masses, dtype=torch.float64)
 
     def with_unvisited(self, log_unvisited: float) -> "RejectionTable":
         """Return the table with another `log_unvisited`, which is `REJECTED` if nothing is open."""
