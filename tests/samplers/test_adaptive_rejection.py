@@ -19,7 +19,7 @@ from refusals import expect_error
 from trialogue.data import Table
 from trialogue.samplers import AdaptiveRejection, Ancestral, Rejection, generate, truncated
 from trialogue.samplers.exact import exact_distribution, target_distribution
-from trialogue.samplers.prefix import adaptive_rejection
+from trialogue.samplers.prefix import adaptive_rejection, rejection_draws
 from trialogue.samplers.prefix.contract.objects import Objects
 from trialogue.samplers.prefix.output.reasons import failure
 from trialogue.samplers.prefix.rejection_table import ACCEPTED, REJECTED, Child, RejectionTable, merged
@@ -333,6 +333,21 @@ def test_a_mask_that_contradicts_the_values_is_named():
         verifier=Contradictory(lambda prefix: True),
         num_samples=20,
     )
+
+
+def test_an_upper_bound_in_a_table_does_not_bias_the_samples():
+    oracle = Table(lambda prefix: [0.5, 0.5], 2, max_length=2)
+    bound = RejectionTable(math.log(0.9), {0: Child(math.log(0.5), REJECTED)})
+    table = RejectionTable(math.log(0.5), {0: Child(math.log(0.5), bound)})
+
+    def largest_error():
+        found = exact_distribution(from_table(table), oracle, lambda prefix: prefix != (0, 0))
+        return max(abs(found.probabilities[x] - 1 / 3) for x in ((0, 1), (1, 0), (1, 1)))
+
+    assert largest_error() < 1e-15
+    # Without the correction of the bound, the prefix (0,) is drawn too often.
+    with patch.object(rejection_draws, "_TOLERANCE", 1.0):
+        assert largest_error() > 0.1
 
 
 def test_masses_of_a_union_remain_positive_far_below_the_precision_of_floats():

@@ -91,14 +91,14 @@ class AdaptiveRejection(Sampler[Attempts | WeightedAttempts]):
     mask of the verifier excludes the first rejected token of a sample, and the value of the prefix that ends with this
     token is positive.
 
-    With `then="mask"`, a row with `max_attempts` rejected attempts continues with
-    `MaskedDecoding(mask_first=False)`, and all samples have importance weights. The weight of a sequence accepted in
-    an attempt is the open mass M of the prompt before this attempt. The weight of a sequence from masked decoding is
-    p(x) / q(x), where q is its probability in masked decoding. The expectation of exp(log_weight) times the indicator
-    of the output x is p(x) times C, the expected number of attempts, where the fallback counts as one attempt. Proof:
-    attempt k happens with a probability r_k that does not depend on x. Given the attempts before, it returns x with
-    probability p(x) / M and weight M, so it contributes r_k p(x). The fallback contributes r_k q(x) p(x) / q(x). C is
-    the sum of all r_k.
+    With `then="mask"`, a row with `max_attempts` rejected attempts continues with `MaskedDecoding(mask_first=False)`,
+    and all samples have importance weights. Masked decoding truncates before it masks, as the attempts do. It calls a
+    verifier without a mask for every possible next token. The weight of a sequence accepted in an attempt is the open
+    mass M of the prompt before this attempt. The weight of a sequence from masked decoding is p(x) / q(x), where q is
+    its probability in masked decoding. The expectation of exp(log_weight) times the indicator of the output x is p(x)
+    times C, the expected number of attempts, where the fallback counts as one attempt. Proof: attempt k happens with a
+    probability r_k that does not depend on x. Given the attempts before, it returns x with probability p(x) / M and
+    weight M, so it contributes r_k p(x). The fallback contributes r_k q(x) p(x) / q(x). C is the sum of all r_k.
 
     C depends on the table from which a sample starts. Weighted averages remain consistent if tables are shared, because
     C is the same for all outputs of a sample. The mean weight does not estimate the accepted mass, unlike that of
