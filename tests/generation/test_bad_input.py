@@ -64,6 +64,14 @@ BAD: list[tuple[str, str]] = [
         "temperature=0.0: use a larger value: the sampler rejection would repeat the same token",
     ),
     (
+        f"{CAT} --sampler exact --verifier {REGEX} --temperature 0",
+        "temperature=0.0: use a larger value: the sampler exact would fail at the first rejection",
+    ),
+    (
+        f"{CAT} --sampler exact --verifier {REGEX} --then mask",
+        "max_attempts=None: give the number of attempts",
+    ),
+    (
         f"{CAT} --sampler block-best-of-n --verifier {REGEX} --block-delimiter @@@",
         "no token of the model contains this text",
     ),

@@ -91,6 +91,21 @@ def test_every_finished_sample_has_a_finish_reason(shell):
     assert (ended["ended"], ended["reason"]) == ("eos", None)
 
 
+def test_exact_samples_say_why_they_failed_or_that_they_fell_back(shell):
+    exact = "--prompt 'the cat' --sampler exact --max-new-tokens 4"
+    used_up = "no sequence accepted in max_attempts=1 attempts"
+    failed = shell(f"{exact} --verifier {REGEX} --max-attempts 1").lines[0]
+    assert failed["reason"] == f"failed: {used_up}"
+    fallen = shell(f"{exact} --verifier {REGEX} --max-attempts 1 --then mask").lines[0]
+    assert (fallen["reason"], fallen["remark"]) == (None, f"{used_up}, then masked decoding")
+    assert fallen["log_weight"] < 0
+    nothing = shell(f"{exact} --verifier 'regex:[a-c]{{9}}' --top-k 3").lines[0]
+    expected = (
+        "failed: no sequence within the length limit is accepted with all of its prefixes among those that"
+    )
+    assert nothing["reason"] == f"{expected} temperature, top_k, top_p and min_p keep"
+
+
 def test_validation_errors_of_complete_texts_are_reported(shell):
     schema = """--verifier 'json-schema:{"enum": ["a"], "not": {"const": "a"}}'"""
     why = "$: 'a' should not be valid under {'const': 'a'}"

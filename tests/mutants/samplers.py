@@ -29,6 +29,7 @@ from trialogue.samplers import (
 )
 from trialogue.samplers.prefix import (
     adaptive_rejection,
+    rejection_draws,
     sequential_monte_carlo,
     value_guided,
     weighted_rejection,
@@ -138,9 +139,55 @@ class FirstVisitMask(AdaptiveRejection):
     """Mask the tokens of a prefix already at its first visit."""
 
     def step(self, decoding, state, verifier, choose):
-        empty = adaptive_rejection.RejectionTable(0.0, {})
-        table = adaptive_rejection._table
-        with patch.object(adaptive_rejection, "_table", lambda *place: table(*place) or empty):
+        empty = rejection_draws.RejectionTable(0.0, {})
+        table = rejection_draws._table
+        # With this tolerance, no attempt ends because the mask leaves less than the table of `empty`.
+        with (
+            patch.object(rejection_draws, "_table", lambda *place: table(*place) or empty),
+            patch.object(rejection_draws, "_TOLERANCE", 1.0),
+        ):
+            return super().step(decoding, state, verifier, choose)
+
+
+class AfterwardsWeighted(AdaptiveRejection):
+    """Weigh an accepted sequence by the open mass after its attempt, which also has its masks."""
+
+    def step(self, decoding, state, verifier, choose):
+        moves, after = super().step(decoding, state, verifier, choose)
+        log_weight = after.log_weight.clone()
+        for row, visit in enumerate(state.visit.items):
+            if bool(moves.done[row]) and visit is not None and log_weight[row] > -math.inf:
+                log_weight[row] = state.log_weight[row] + after.table.items[row].log_open
+        return moves, after._replace(log_weight=log_weight)
+
+
+class FallbacksWeighted(AdaptiveRejection):
+    """Give sequences that are accepted in an attempt the weight zero."""
+
+    def step(self, decoding, state, verifier, choose):
+        moves, after = super().step(decoding, state, verifier, choose)
+        accepted = moves.done & torch.tensor([visit is not None for visit in state.visit.items])
+        return moves, after._replace(log_weight=after.log_weight.masked_fill(accepted, -math.inf))
+
+
+class UnweightedFallback(AdaptiveRejection):
+    """Do not weigh the sequences of masked decoding."""
+
+    def step(self, decoding, state, verifier, choose):
+        moves, after = super().step(decoding, state, verifier, choose)
+        fallen = state.attempts >= self.max_attempts
+        return moves, after._replace(
+            log_weight=torch.where(
+                fallen & (after.log_weight > -math.inf), state.log_weight, after.log_weight
+            )
+        )
+
+
+class MaskFirstFallback(AdaptiveRejection):
+    """Apply the mask before top-k and top-p in masked decoding."""
+
+    def step(self, decoding, state, verifier, choose):
+        with patch.object(adaptive_rejection, "_FALLBACK", MaskedDecoding()):
             return super().step(decoding, state, verifier, choose)
 
 

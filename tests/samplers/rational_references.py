@@ -129,6 +129,8 @@ def rejection(tree: RationalTree, acceptance: Grade) -> Expected:
 def adaptive_rejection(sampler: Any, tree: RationalTree) -> Expected:
     """Follow all sets of prefixes that attempts can have rejected. A set determines the next attempt."""
     found = Expected(defaultdict(Fraction), Fraction(0))
+    mask = masked(tree, tree.verdict, tree.verdict)
+    begun = Fraction(0)
 
     def open_mass(prefix: Prefix, rejected: frozenset[Prefix]) -> Fraction:
         if prefix in rejected:
@@ -153,11 +155,19 @@ def adaptive_rejection(sampler: Any, tree: RationalTree) -> Expected:
     while states:
         following = defaultdict(Fraction)
         for rejected, mass in states.items():
-            if attempts == sampler.max_attempts or not open_mass((), rejected):
+            if not open_mass((), rejected) or (attempts == sampler.max_attempts and not sampler.then):
                 found.failed += mass
-            else:
+                continue
+            begun += mass
+            if attempts != sampler.max_attempts:
                 attempt((), mass, rejected)
+                continue
+            found.calls, found.failed = found.calls + mass * mask.calls, found.failed + mass * mask.failed
+            for x, p in mask.distribution.items():
+                found.distribution[x] += mass * p
         states, attempts = following, attempts + 1
+    if sampler.then:
+        found.weights = {x: begun * p for x, p in tree.distribution().items() if x in found.distribution}
     return found
 
 

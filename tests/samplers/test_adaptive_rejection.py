@@ -7,12 +7,24 @@ from unittest.mock import patch
 import pytest
 
 from batches import AllChildrenVerifier
-from mutants.samplers import FirstVisitMask, StayingRejection
-from trialogue.samplers import AdaptiveRejection, Rejection, generate
+from mutants.samplers import (
+    AfterwardsWeighted,
+    FallbacksWeighted,
+    FirstVisitMask,
+    MaskFirstFallback,
+    StayingRejection,
+    UnweightedFallback,
+)
+from refusals import expect_error
+from trialogue.data import Table
+from trialogue.samplers import AdaptiveRejection, Ancestral, Rejection, generate, truncated
 from trialogue.samplers.exact import exact_distribution, target_distribution
-from trialogue.samplers.prefix import adaptive_rejection
+from trialogue.samplers.prefix import adaptive_rejection, rejection_draws
 from trialogue.samplers.prefix.contract.objects import Objects
+from trialogue.samplers.prefix.output.reasons import failure
 from trialogue.samplers.prefix.rejection_table import ACCEPTED, REJECTED, Child, RejectionTable, merged
+from trialogue.testing import check_sampler
+from trialogue.testing.samplers import SAMPLER_CHECKS
 from trialogue.testing.trees import RandomTree, viable
 
 SMALL_TREES = [viable(RandomTree(seed, eos=(None, 1)[seed % 2], sparse=seed % 5 == 0)) for seed in range(100)]
@@ -54,6 +66,13 @@ class FromTable(AdaptiveRejection):
         return empty._replace(table=Objects([self.start] * len(decoding.lengths)))
 
 
+def from_table(table, **fields):
+    """Return `FromTable` with a table and other fields."""
+    sampler = FromTable(**fields)
+    object.__setattr__(sampler, "start", table)
+    return sampler
+
+
 class Recorded(AdaptiveRejection):
     """Store the tables from which rounds start."""
 
@@ -72,8 +91,7 @@ def errors_after_samples(tree, verifier):
     assert len(Recorded.tables) == 40
     errors, calls = [], []
     for table in dict.fromkeys(Recorded.tables):
-        sampler = FromTable()
-        object.__setattr__(sampler, "start", table)
+        sampler = from_table(table)
         errors.append(residual(sampler, tree, verifier))
         calls.append(exact_distribution(sampler, tree.table(), verifier).expected_calls)
     return errors, calls
@@ -157,12 +175,205 @@ def test_masses_far_below_the_precision_of_floats_remain_positive():
     assert RejectionTable(-math.inf, {3: Child(-1.0, rare)}).log_open == -81.0
 
 
+def weights_error(
+    sampler, oracle, allows, wrap=lambda rule: rule, started=lambda **fields: AdaptiveRejection(**fields)
+):
+    """Return the largest relative error of E[exp(log_weight) 1(x)] = p(x) C over the accepted sequences x.
+
+    C is the expected number of attempts, 1 + P(one attempt is rejected) + P(two are rejected) + ..., computed from
+    samplers without weights. `started` creates these samplers, with the same initial table as `sampler`.
+    """
+    verifier = wrap(allows)
+    probabilities = exact_distribution(Ancestral(), oracle).probabilities
+    target = {x: p for x, p in probabilities.items() if all(allows(x[:n]) for n in range(1, len(x) + 1))}
+    attempts = range(1, sampler.max_attempts + 1)
+    rejected = [
+        exact_distribution(started(max_attempts=most), oracle, verifier).failed if target else 0.0
+        for most in attempts
+    ]
+    weights = exact_distribution(sampler, oracle, verifier).weights
+    constant = 1 + math.fsum(rejected)
+    errors = [abs(weights.get(x, 0.0) / (constant * p) - 1) for x, p in target.items()]
+    return max(*errors, *(weight for x, weight in weights.items() if x not in target), 0.0, 0.0)
+
+
+def weighted_runs(number):
+    """Return models and constraints, half of them with a mask: trees without a cut, with top-k and with top-p."""
+    for place, tree in enumerate(WIDE_TREES[:number]):
+        wrap = AllChildrenVerifier if place % 2 else lambda rule: rule
+        for cut in ({}, {"top_k": 2}, {"top_p": 0.8}):
+            yield truncated(tree.table(), **cut), tree.allows, wrap
+
+
+@pytest.mark.parametrize("number", [5, pytest.param(60, marks=pytest.mark.slow)])
+def test_samples_with_a_fallback_are_properly_weighted(number):
+    samplers = [AdaptiveRejection(max_attempts=most, then="mask") for most in (1, 2)]
+    assert max(weights_error(sampler, *run) for run in weighted_runs(number) for sampler in samplers) < 1e-12
+
+
+@pytest.mark.parametrize(
+    "mutant", [AfterwardsWeighted, FallbacksWeighted, UnweightedFallback, MaskFirstFallback]
+)
+def test_wrong_weights_of_a_fallback_are_rejected(mutant):
+    sampler = mutant(max_attempts=2, then="mask")
+    assert max(weights_error(sampler, *run) for run in weighted_runs(4)) > 0.01
+
+
+@pytest.mark.parametrize("name", ["declarations", "weights", "complete prompts", "batch independence"])
+def test_the_fallback_keeps_the_contract_of_samplers(name):
+    SAMPLER_CHECKS[name](AdaptiveRejection(max_attempts=1, then="mask"))
+
+
+@pytest.mark.slow
+def test_the_fallback_passes_all_checks_of_samplers():
+    check_sampler(AdaptiveRejection(max_attempts=1, then="mask"))
+
+
+def test_weights_are_right_for_every_table_from_which_a_sample_starts():
+    for tree in WIDE_TREES[:4]:
+        verifier = AllChildrenVerifier(tree.allows)
+        sampler = Recorded(max_attempts=1, share=2, then="mask")
+        Recorded.tables.clear()
+        generate(tree.table(), sampler=sampler, verifier=verifier, num_samples=12, seed=1)
+        assert len(Recorded.tables) == 5
+        for table in dict.fromkeys(Recorded.tables):
+            error = weights_error(
+                from_table(table, max_attempts=2, then="mask"),
+                tree.table(),
+                tree.allows,
+                AllChildrenVerifier,
+                lambda table=table, **fields: from_table(table, **fields),
+            )
+            assert error < 1e-12
+
+
+def test_a_fallback_needs_a_bound_on_the_attempts():
+    expect_error("max_attempts=None: give the number of attempts", AdaptiveRejection, then="mask")
+    assert not AdaptiveRejection(max_attempts=2).weighted
+
+
+def test_a_sample_says_that_it_fell_back_or_why_it_failed():
+    tree = SMALL_TREES[2]
+
+    def outcomes(oracle, verifier, **fields):
+        sampler = AdaptiveRejection(max_attempts=1, **fields)
+        samples = generate(oracle, sampler=sampler, verifier=verifier, num_samples=40, seed=2)
+        return {(bool(sample.accepted), sample.stopped, sample.remark) for sample in samples}
+
+    used_up = "no sequence accepted in max_attempts=1 attempts"
+    assert outcomes(tree.table(), tree.allows) == {(True, "", None), (False, "failed", used_up)}
+    fallen = f"{used_up}, then masked decoding"
+    assert outcomes(tree.table(), tree.allows, then="mask") == {(True, "", None), (True, "", fallen)}
+    dead_end = Table(lambda prefix: [0.5, 0.5], 2, max_length=2)
+    stuck = f"{used_up}, and no token allowed in masked decoding"
+    viable_at_first = outcomes(dead_end, lambda prefix: prefix == (0,) or prefix[:1] == (1,), then="mask")
+    assert viable_at_first == {(True, "", None), (True, "", fallen), (False, "failed", stuck)}
+    # After one attempt at the only token, nothing is left.
+    certain = Table(lambda prefix: [1.0, 0.0], 2, max_length=2)
+    nothing = AdaptiveRejection.failure_reason
+    for fields in ({}, {"then": "mask"}):
+        assert outcomes(certain, lambda prefix: False, **fields) == {(False, "failed", nothing)}
+
+
+def test_a_failure_names_the_attempts_or_the_constraint_and_its_truncation():
+    sampler = AdaptiveRejection(max_attempts=3)
+    nothing = "no sequence within the length limit is accepted with all of its prefixes"
+    for cut, remark, expected in (
+        (False, nothing, nothing),
+        (True, nothing, f"{nothing} among those that temperature, top_k, top_p and min_p keep"),
+        (
+            True,
+            "no sequence accepted in max_attempts=3 attempts",
+            "no sequence accepted in max_attempts=3 attempts",
+        ),
+    ):
+        settings = {"length": 1, "drawn": 0, "max_new_tokens": 8, "context": None, "refusal": None}
+        assert failure(sampler, cut=cut, remark=remark, **settings) == expected
+
+
+def test_a_bound_on_attempts_does_not_bias_the_samples():
+    for tree in WIDE_TREES[:5]:
+        target = target_distribution(tree.table(), tree.allows)
+        for most in (1, 2, 3):
+            found = exact_distribution(AdaptiveRejection(max_attempts=most), tree.table(), tree.allows)
+            share = 1 - found.failed
+            assert max(abs(found.probabilities[x] / share - target[x]) for x in target) < 1e-12
+
+
+def test_a_bound_on_model_calls_biases_the_samples():
+    # Token 0 ends a sequence. The outputs (0,) and (1, 0) are equally probable, and (2, 0) is rejected at token 2.
+    oracle = Table(
+        lambda prefix: [0, 1, 0] if prefix == (3,) else [1, 0, 0] if prefix else [1, 1, 1], 3, eos=0
+    )
+    verifier = AllChildrenVerifier(lambda prefix: 2 not in prefix)
+    exact = exact_distribution(AdaptiveRejection(), oracle, verifier, max_new_tokens=2).probabilities
+    assert exact == pytest.approx({(0,): 0.5, (1, 0): 0.5})
+    settings = {"verifier": verifier, "max_new_tokens": 2, "num_samples": 6000, "seed": 4}
+    samples = generate(oracle, sampler=AdaptiveRejection(), max_queries=2, **settings)
+    # (0,) needs one call. After token 2 in the first call, one call is left, which suffices for (0,) only.
+    short = 1 / 3 + 1 / 3 * 1 / 2
+    share = (samples.lengths == 1)[samples.accepted].double().mean()
+    due = short / (short + 1 / 3)
+    deviation = math.sqrt(due * (1 - due) / 6000 / (short + 1 / 3))
+    assert abs(share - due) < 6 * deviation < due - 0.5
+
+
+def test_a_mask_that_contradicts_the_values_is_named():
+    class Contradictory(AllChildrenVerifier):
+        def children(self, decoding, rows):
+            values = super().children(decoding, rows)
+            values[decoding.lengths[rows] == 1, 1] = 0.0
+            return values
+
+    expect_error(
+        r"verifier=\(\d, 1\): its mask excludes the last token of this prefix, but the value of the prefix is 1",
+        generate,
+        SMALL_TREES[0].table(),
+        sampler=AdaptiveRejection(),
+        verifier=Contradictory(lambda prefix: True),
+        num_samples=20,
+    )
+
+
+def test_an_upper_bound_in_a_table_does_not_bias_the_samples():
+    oracle = Table(lambda prefix: [0.5, 0.5], 2, max_length=2)
+    bound = RejectionTable(math.log(0.9), {0: Child(math.log(0.5), REJECTED)})
+    table = RejectionTable(math.log(0.5), {0: Child(math.log(0.5), bound)})
+
+    def largest_error():
+        found = exact_distribution(from_table(table), oracle, lambda prefix: prefix != (0, 0))
+        return max(abs(found.probabilities[x] - 1 / 3) for x in ((0, 1), (1, 0), (1, 1)))
+
+    assert largest_error() < 1e-15
+    # Without the correction of the bound, the prefix (0,) is drawn too often.
+    with patch.object(rejection_draws, "_TOLERANCE", 1.0):
+        assert largest_error() > 0.1
+
+
+def test_masses_of_a_union_remain_positive_far_below_the_precision_of_floats():
+    # The only accepted sequence has probability 1e-18 at the prompt.
+    oracle = Table(lambda prefix: [0.5, 0.5, 1e-18] if not prefix else [0, 0, 1], 3, max_length=2)
+
+    def allows(prefix):
+        return len(prefix) < 2 or prefix[0] == 2
+
+    def after(token):
+        visited = RejectionTable(-math.inf, {})
+        return RejectionTable(math.log(0.5 + 1e-18), {token: Child(math.log(0.5), visited)})
+
+    union = merged(after(0), after(1))
+    assert union.log_open >= math.log(1e-18)
+    found = exact_distribution(from_table(union), oracle, allows)
+    assert found.probabilities == pytest.approx({(2, 2): 1.0}, abs=1e-15)
+
+
 def test_a_union_contains_the_prefixes_of_both_tables():
     first = RejectionTable(math.log(0.5), {0: Child(math.log(0.5), REJECTED)})
     second = RejectionTable(math.log(0.75), {1: Child(math.log(0.25), REJECTED)})
     union = merged(first, second)
     assert list(union.children) == [0, 1]
     assert union.log_open == pytest.approx(math.log(0.25))
+    assert union.log_open > math.log(0.25)
     assert merged(union, REJECTED) is REJECTED
     assert merged(None, union) is merged(union, None) is union
     below = RejectionTable(-math.inf, {2: Child(0.0, ACCEPTED)})

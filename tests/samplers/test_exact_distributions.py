@@ -77,6 +77,7 @@ EXACT_SAMPLERS: list[Sampler] = [
     SequentialMonteCarlo(2, proposal="mask", ess_threshold=1.0),
     SequentialMonteCarlo(2, proposal="rejection", ess_threshold=0.7),
     SequentialMonteCarlo(2, resampling="systematic", ess_threshold=0.9),
+    AdaptiveRejection(max_attempts=2, then="mask"),
 ]
 
 

@@ -71,11 +71,21 @@ class SamplerSettings:
             sampler: Sampler of the run.
 
         Raises:
-            InputError: If only one token remains at each step and `sampler` would repeat it forever.
+            InputError: If only one token remains at each step, and `sampler` would repeat it forever or fail.
         """
-        # A sampler that uses verdicts and has no weights samples again after a rejection.
-        if self.deterministic_field is not None and sampler.uses == "verdicts" and not sampler.weighted:
+        from trialogue.samplers import AdaptiveRejection  # only a command that generates needs torch
+
+        if self.deterministic_field is None:
+            return
+        hint = None
+        if isinstance(sampler, AdaptiveRejection):
+            hint = (
+                f"the sampler {self.sampler} would fail at the first rejection, because no other text remains"
+            )
+        elif sampler.uses == "verdicts" and not sampler.weighted:
+            # A sampler that uses verdicts and has no weights samples again after a rejection.
             hint = f"the sampler {self.sampler} would repeat the same token after every rejection"
+        if hint is not None:
             value = getattr(self, self.deterministic_field)
             raise InputError(self.deterministic_field, value, f"use a larger value: {hint}")
 
@@ -97,7 +107,8 @@ class Sampling(SamplerSettings):
     max_new_tokens: Annotated[Count | None, arg(metavar="N")] = None
     """Stop after this many tokens (default: 256, or the rest of the model's context if that is less)."""
     max_queries: Annotated[Count | None, arg(metavar="N")] = None
-    """Stop a sample after this many model calls (default: no limit)."""
+    """Stop a sample after this many model calls (default: no limit). With samplers that reject, this favours short
+    texts, so the accepted samples are biased."""
     max_steps: Annotated[Count | None, arg(metavar="N")] = None
     """Stop a sample after this many steps of the sampler (default: 1000 times --max-new-tokens)."""
     seed: Annotated[Natural, arg(metavar="N")] = 0

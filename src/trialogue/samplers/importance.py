@@ -59,7 +59,8 @@ def log_accepted_masses(samples: Samples) -> Tensor:
     For a 0/1 verifier this is the probability that the model satisfies the constraint. The estimate is unbiased for
     properly weighted samplers (`MaskedDecoding`, `WeightedRejection`, `SequentialMonteCarlo`) if no sample exceeded a
     budget. For `Ancestral` with a 0/1 verifier it is the share of accepted samples. For other samplers without weights,
-    such as `Rejection`, it has no meaning.
+    such as `Rejection`, it has no meaning. For `AdaptiveRejection` with `then="mask"`, the mean weight is larger by an
+    unknown factor, the expected number of attempts.
 
     Args:
         samples: Samples of one or several prompts.

@@ -235,7 +235,8 @@ def check_weights(sampler: Sampler[Any]) -> None:
     """Check that the importance weights of a sampler are correct (proper weighting).
 
     For every sequence x that the verifier accepts, E[exp(log_weight) 1(x)] must equal the probability p(x) under the
-    model. 1(x) is 1 if the sampler returns x, else 0. Samplers without weights are not tested.
+    model, up to a common factor if `weights_estimate_mass` is False. 1(x) is 1 if the sampler returns x, else 0.
+    Samplers without weights are not tested.
 
     Args:
         sampler: Sampler to check.
@@ -245,7 +246,7 @@ def check_weights(sampler: Sampler[Any]) -> None:
     """
     for tree in small_trees(sampler) if sampler.weighted else ():
         due = {x: p for x, p in tree.distribution().items() if tree.allows(x)}
-        weights = _exact(sampler, tree, tree.allows).weights
+        weights = _scaled(sampler, _exact(sampler, tree, tree.allows).weights, due)
         require_equal_distributions(sampler, weights, due, f"on {tree} it is not properly weighted")
 
 
@@ -271,9 +272,20 @@ def check_weights_under_truncation(sampler: Sampler[Any]) -> None:
             due = {x: p for x, p in target.items() if tree.allows(x)}
             if sampler.masks_first:
                 due = {x: due.get(x, 0.0) for x in weights}
+            weights = _scaled(sampler, weights, due)
             require_equal_distributions(
                 sampler, weights, due, f"on {tree} with {top} it is not properly weighted"
             )
+
+
+def _scaled(
+    sampler: Sampler[Any], weights: dict[Prefix, float], due: dict[Prefix, float]
+) -> dict[Prefix, float]:
+    """Return `weights` with the sum of `due` if only the ratios of the sampler's weights have a meaning."""
+    total = math.fsum(weights.values())
+    if sampler.weights_estimate_mass or not total:
+        return weights
+    return {x: weight * math.fsum(due.values()) / total for x, weight in weights.items()}
 
 
 def check_complete_prompts(sampler: Sampler[Any]) -> None:

@@ -68,6 +68,7 @@ def report(
                     max_new_tokens=call.max_new_tokens,
                     context=oracle.max_length,
                     refusal=refusals[row],
+                    remark=samples.remarks[row] if samples.remarks else None,
                 )
             ] += 1
         elif samples.stopped[row]:

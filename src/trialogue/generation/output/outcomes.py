@@ -92,6 +92,7 @@ def sample_outcomes(
                 max_new_tokens=longest,
                 context=context,
                 refusal=refusals[row],
+                remark=samples.remarks[row] if samples.remarks else None,
             )
             reason = f"failed: {error or failure}"
         elif ended is not None:

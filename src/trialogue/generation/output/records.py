@@ -23,7 +23,8 @@ def outcome_of(sample: Sample, verdict: SampleOutcome, *, weighted: bool) -> dic
         weighted: Whether the sampler assigns importance weights.
 
     Returns:
-        A dictionary with the keys "accepted", "ended", "reason", "log_prob", "log_weight" and "value".
+        A dictionary with the keys "accepted", "ended", "reason", "log_prob", "log_weight" and "value", and "remark" if
+        the sampler makes one on an accepted sample.
         "log_prob" is None if a token was appended without evaluating the model. "log_weight" is None if the
         sampler has no weights or the sample is not accepted (weight zero).
     """
@@ -34,6 +35,7 @@ def outcome_of(sample: Sample, verdict: SampleOutcome, *, weighted: bool) -> dic
         "log_prob": finite(sample.log_prob),
         "log_weight": finite(sample.log_weight) if weighted and verdict.accepted else None,
         "value": verdict.value,
+        **({"remark": sample.remark} if sample.remark is not None and verdict.accepted else {}),
     }
 
 

@@ -3,17 +3,24 @@
 import math
 from dataclasses import dataclass
 from functools import reduce
-from typing import NamedTuple, cast
+from typing import Literal, NamedTuple, cast
 
 import torch
 from torch import Tensor
 
+from trialogue.errors import InputError
 from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
 from trialogue.samplers.prefix.contract.judge import Judge
 from trialogue.samplers.prefix.contract.moves import Moves
 from trialogue.samplers.prefix.contract.objects import Objects
-from trialogue.samplers.prefix.contract.sampler import BoundedCount, Sampler, require_support
+from trialogue.samplers.prefix.contract.sampler import (
+    BoundedCount,
+    Sampler,
+    log_values_as_given,
+)
+from trialogue.samplers.prefix.masked_decoding import MaskedDecoding
+from trialogue.samplers.prefix.rejection_draws import draw
 from trialogue.samplers.prefix.rejection_table import (
     ACCEPTED,
     REJECTED,
@@ -23,6 +30,8 @@ from trialogue.samplers.prefix.rejection_table import (
     merged,
 )
 from trialogue.validation import validated
+
+_FALLBACK = MaskedDecoding(mask_first=False)
 
 
 class Attempts(NamedTuple):
@@ -39,9 +48,26 @@ class Attempts(NamedTuple):
     attempts: Tensor
 
 
+class WeightedAttempts(NamedTuple):
+    """State of `AdaptiveRejection` with `then="mask"`: the fields of `Attempts`, and weights.
+
+    Attributes:
+        table: Table of each row's prompt, as in `Attempts`.
+        visit: Last visit of the current attempt of each row, as in `Attempts`.
+        attempts: Number (rows,) int64 of attempts that have ended. If it is `max_attempts`, the row has fallen back to
+            masked decoding.
+        log_weight: Log-weights (rows,) float64.
+    """
+
+    table: Objects
+    visit: Objects
+    attempts: Tensor
+    log_weight: Tensor
+
+
 @validated
 @dataclass(frozen=True)
-class AdaptiveRejection(Sampler[Attempts]):
+class AdaptiveRejection(Sampler[Attempts | WeightedAttempts]):
     """Draw complete sequences until one is accepted, and exclude prefixes that earlier attempts found to be rejected.
 
     The samples follow exactly the model's distribution conditioned on acceptance, as those of `Rejection`, with far
@@ -56,40 +82,80 @@ class AdaptiveRejection(Sampler[Attempts]):
     the prompt. The factor 1 / M is the same for all x, whatever the table contains. All samples therefore have the same
     distribution and are independent; a table changes the number of model calls only.
 
-    Every prefix of an accepted sequence must be accepted. Top-k, top-p and min-p truncate the model's distribution
-    before tokens are excluded, and p is the truncated distribution. A bound on model calls (`max_queries`) stops long
-    sequences more often than short ones, which biases the samples. Bound the attempts instead.
+    Top-k, top-p and min-p truncate the model's distribution before tokens are excluded, and p is the truncated
+    distribution. A bound on model calls (`max_queries`) stops long sequences more often than short ones, which biases
+    the samples. A bound on the attempts does not.
+
+    Every prefix of an accepted sequence must be accepted. Otherwise the sequences whose prefixes are rejected are never
+    returned. This cannot be detected, because no attempt continues a rejected prefix. An error is raised only if the
+    mask of the verifier excludes the first rejected token of a sample, and the value of the prefix that ends with this
+    token is positive.
+
+    With `then="mask"`, a row with `max_attempts` rejected attempts continues with `MaskedDecoding(mask_first=False)`,
+    and all samples have importance weights. Masked decoding truncates before it masks, as the attempts do. It calls a
+    verifier without a mask for every possible next token. The weight of a sequence accepted in an attempt is the open
+    mass M of the prompt before this attempt. The weight of a sequence from masked decoding is p(x) / q(x), where q is
+    its probability in masked decoding. The expectation of exp(log_weight) times the indicator of the output x is p(x)
+    times C, the expected number of attempts, where the fallback counts as one attempt. Proof: attempt k happens with a
+    probability r_k that does not depend on x. Given the attempts before, it returns x with probability p(x) / M and
+    weight M, so it contributes r_k p(x). The fallback contributes r_k q(x) p(x) / q(x). C is the sum of all r_k.
+
+    C depends on the table from which a sample starts. Weighted averages remain consistent if tables are shared, because
+    C is the same for all outputs of a sample. The mean weight does not estimate the accepted mass, unlike that of
+    `MaskedDecoding`. `Samples.remarks` states which samples come from masked decoding.
 
     Args:
         max_attempts: A row fails after this many rejected attempts (default: no bound).
         share: Number of samples of a prompt per round. The samples of a round start from the table of all rounds
             before, so later samples need fewer model calls. A sample then depends on the random streams of these
             rounds, too (default: every sample starts with an empty table).
+        then: What a row does after `max_attempts` rejected attempts: "mask" continues with masked decoding and gives
+            all samples importance weights (default: the row fails).
+
+    Raises:
+        InputError: If `then` is given without `max_attempts`.
     """
 
     max_attempts: BoundedCount | None = None
     share: BoundedCount | None = None
+    then: Literal["mask"] | None = None
     uses = "verdicts"
-    failure_reason = "no sequence satisfies the constraint, or the attempts are used up"
+    weights_estimate_mass = False
+    failure_reason = "no sequence within the length limit is accepted with all of its prefixes"
+
+    def __post_init__(self) -> None:
+        if self.then is not None and self.max_attempts is None:
+            hint = f"give the number of attempts before the fallback, which then={self.then!r} needs"
+            raise InputError("max_attempts", None, hint)
+
+    @property
+    def weighted(self) -> bool:
+        """Whether samples have importance weights: if `then` is given."""
+        return self.then is not None
 
     @property
     def round_size(self) -> int | None:
         """Number of samples of a prompt that start from the same table, None for all."""
         return self.share
 
-    def init(self, decoding: Decoding) -> Attempts:
+    def init(self, decoding: Decoding) -> Attempts | WeightedAttempts:
         """Return the state of rows at their prompts.
 
         Args:
             decoding: The rows of the batch.
 
         Returns:
-            Empty tables, and no attempts.
+            Empty tables and no attempts. If `then` is given, also log-weights (rows,) float64, all zero.
         """
         none = Objects([None] * len(decoding.lengths))
-        return Attempts(none, none, torch.zeros_like(decoding.lengths))
+        begun = Attempts(none, none, torch.zeros_like(decoding.lengths))
+        if self.then is None:
+            return begun
+        return WeightedAttempts(*begun, torch.zeros(len(decoding.lengths), dtype=torch.float64))
 
-    def merged(self, start: Attempts, ends: Attempts) -> Attempts:
+    def merged(
+        self, start: Attempts | WeightedAttempts, ends: Attempts | WeightedAttempts
+    ) -> Attempts | WeightedAttempts:
         """Return the state from which the samples of the next round start.
 
         Args:
@@ -102,13 +168,40 @@ class AdaptiveRejection(Sampler[Attempts]):
         table = reduce(merged, cast(tuple[RejectionTable | None, ...], ends.table.items))
         return start._replace(table=Objects([table]))
 
+    def remarks(self, state: Attempts | WeightedAttempts) -> list[str | None]:
+        """Return a remark for each row that has used up its attempts, or whose constraint nothing satisfies.
+
+        Args:
+            state: The state of the rows.
+        """
+        remarks = list[str | None]()
+        for row, is_used_up in enumerate(self._used_up(state.attempts).tolist()):
+            table = cast(RejectionTable | None, state.table.items[row])
+            remark = None
+            if table is not None and table.log_open == -math.inf:
+                remark = self.failure_reason
+            elif is_used_up:
+                remark = f"no sequence accepted in max_attempts={self.max_attempts} attempts"
+                if isinstance(state, WeightedAttempts):
+                    fails = float(state.log_weight[row]) == -math.inf
+                    remark += (
+                        ", and no token allowed in masked decoding" if fails else ", then masked decoding"
+                    )
+            remarks.append(remark)
+        return remarks
+
+    def _used_up(self, attempts: Tensor) -> Tensor:
+        """Return whether `attempts` (rows,) reach `max_attempts`."""
+        return attempts >= (math.inf if self.max_attempts is None else self.max_attempts)
+
     def step(
-        self, decoding: Decoding, state: Attempts, verifier: Judge, choose: Choose
-    ) -> tuple[Moves, Attempts]:
+        self, decoding: Decoding, state: Attempts | WeightedAttempts, verifier: Judge, choose: Choose
+    ) -> tuple[Moves, Attempts | WeightedAttempts]:
         """Verify the last token of each row, and draw a token for the rows that are accepted so far.
 
         A rejected row returns to its prompt without a new token and updates its table. A row is done if it is complete
-        and accepted, if no sequence satisfies the constraint, or if its attempts are used up.
+        and accepted, or if no sequence satisfies the constraint. If its attempts are used up, it is done or takes steps
+        of masked decoding.
 
         Args:
             decoding: The rows of the batch and the model's next-token distributions.
@@ -123,24 +216,40 @@ class AdaptiveRejection(Sampler[Attempts]):
         tables = cast(list[RejectionTable | None], list(state.table.items))
         visits = cast(list[Visit | None], list(state.visit.items))
         accepted = _last_accepted(decoding, visits, verifier)
+        fallen = self._used_up(state.attempts)
         failed = (~accepted).nonzero()[:, 0].tolist()
         ends: dict[int, RejectionTable | None] = dict.fromkeys(failed, REJECTED)
-        drawing = (accepted & ~decoding.complete).nonzero()[:, 0]
+        drawing = (accepted & ~decoding.complete & ~fallen).nonzero()[:, 0]
         if drawing.numel():
-            ends |= _draw(decoding, drawing, moves, tables, visits, verifier, choose)
-        attempts = state.attempts.clone()
+            ends |= draw(decoding, drawing, moves, tables, visits, verifier, choose)
+        complete = (accepted & decoding.complete).nonzero()[:, 0]
+        moves.done[complete] = True
+        log_weight = torch.zeros(len(moves.done), dtype=torch.float64)
+        for row in complete.tolist():
+            visit, table = visits[row], tables[row]
+            if visit is not None:
+                log_weight[row] = 0.0 if table is None else table.log_open
+                tables[row] = learned(visit, ACCEPTED)
         for row, end in ends.items():
             tables[row] = learned(visits[row], end)
             visits[row] = None
             moves.length[row], moves.token[row] = decoding.start[row], -1
-            spent = self.max_attempts is not None and int(attempts[row]) + 1 >= self.max_attempts
-            attempts[row] += self.max_attempts is not None
-            moves.done[row] = spent or cast(RejectionTable, tables[row]).log_open == -math.inf
-        for row in (accepted & decoding.complete).nonzero()[:, 0].tolist():
-            moves.done[row] = True
-            if visits[row] is not None:
-                tables[row] = learned(visits[row], ACCEPTED)
-        return moves, Attempts(Objects(tables), Objects(visits), attempts)
+        ended = torch.tensor(list(ends), dtype=torch.int64)
+        attempts = state.attempts
+        if self.max_attempts is not None:
+            attempts = attempts.index_add(0, ended, torch.ones_like(ended))
+        spent = self._used_up(attempts[ended]) & (self.then is None)
+        none_left = [cast(RejectionTable, tables[row]).log_open == -math.inf for row in ends]
+        moves.done[ended] = spent | torch.tensor(none_left, dtype=torch.bool)
+        if not isinstance(state, WeightedAttempts):
+            return moves, Attempts(Objects(tables), Objects(visits), attempts)
+        log_weight += state.log_weight
+        log_weight[ended[moves.done[ended]]] = -math.inf
+        log_weight[log_values_as_given(decoding, verifier) == -math.inf] = -math.inf
+        falling = (fallen & ~decoding.complete).nonzero()[:, 0]
+        if falling.numel():
+            _FALLBACK.append(decoding, falling, moves, log_weight, verifier, choose)
+        return moves, WeightedAttempts(Objects(tables), Objects(visits), attempts, log_weight)
 
 
 def _last_accepted(decoding: Decoding, visits: list[Visit | None], verifier: Judge) -> Tensor:
@@ -151,63 +260,3 @@ def _last_accepted(decoding: Decoding, visits: list[Visit | None], verifier: Jud
         rows = torch.tensor(unknown)
         accepted[rows] = verifier.values(rows) > 0
     return accepted
-
-
-def _draw(
-    decoding: Decoding,
-    rows: Tensor,
-    moves: Moves,
-    tables: list[RejectionTable | None],
-    visits: list[Visit | None],
-    verifier: Judge,
-    choose: Choose,
-) -> dict[int, RejectionTable | None]:
-    """Draw a token for each of `rows` (n,), and store it in `moves` and `visits`.
-
-    Returns:
-        A dict from each row whose attempt has ended to what was learned at its end: `REJECTED` if no token can follow
-        the current prefix, or None if the mask excludes the drawn token, which then needs no table.
-    """
-    log_probs = decoding.log_probs(rows)
-    require_support(log_probs)
-    allowed, decisive = verifier.masks(rows, log_probs > -math.inf)
-    known = [_table(tables[row], visits[row]) for row in rows.tolist()]
-    weights = log_probs.to(torch.float64, copy=True)
-    open_ = weights.masked_fill(~allowed, -math.inf)
-    for place, table in enumerate(known):
-        if table is not None:
-            weights[place] = open_[place]
-            weights[place, table.tokens] += table.log_open_masses
-    ended = dict[int, RejectionTable | None]()
-    stuck = weights.amax(1) == -math.inf
-    for row in rows[stuck].tolist():
-        ended[row] = REJECTED
-    places = (~stuck).nonzero()[:, 0]
-    if not places.numel():
-        return ended
-    tokens = choose(weights[places].log_softmax(1), rows[places])
-    drawn_log_probs = log_probs[places, tokens].double().tolist()
-    is_allowed = allowed[places, tokens].tolist()
-    for place, table in enumerate(known):
-        if table is not None:
-            open_[place, table.tokens] = -math.inf
-    open_[places, tokens] = -math.inf
-    log_unvisited = open_[places].logsumexp(1).tolist()
-    for number, (place, token) in enumerate(zip(places.tolist(), tokens.tolist(), strict=True)):
-        row = int(rows[place])
-        verdict = None if is_allowed[number] and not bool(decisive[place]) else is_allowed[number]
-        visits[row] = Visit(
-            visits[row], known[place], token, drawn_log_probs[number], log_unvisited[number], verdict
-        )
-        if verdict is False:
-            ended[row] = None
-        else:
-            moves.token[row] = token
-    return ended
-
-
-def _table(prompt: RejectionTable | None, visit: Visit | None) -> RejectionTable | None:
-    """Return the table of the current prefix, None if no earlier attempt has visited it."""
-    if visit is None:
-        return prompt
-    return None if visit.table is None else visit.table.child(visit.token)

@@ -3,6 +3,8 @@
 import math
 from dataclasses import dataclass
 
+from torch import Tensor
+
 from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
 from trialogue.samplers.prefix.contract.judge import Judge
@@ -83,26 +85,48 @@ class MaskedDecoding(Sampler[LogWeight]):
         refused = log_values_as_given(decoding, verifier.log_values) == -math.inf
         log_weight = state.log_weight.masked_fill(refused, -math.inf)
         incomplete = decoding.growing
-        if not incomplete.numel():
-            return moves, LogWeight(log_weight)
-        log_probs = decoding.log_probs(incomplete, cut=not self.mask_first)
+        if incomplete.numel():
+            self.append(decoding, incomplete, moves, log_weight, verifier, choose)
+        return moves, LogWeight(log_weight)
+
+    def append(
+        self,
+        decoding: Decoding,
+        rows: Tensor,
+        moves: Moves,
+        log_weight: Tensor,
+        verifier: Judge,
+        choose: Choose,
+    ) -> None:
+        """Draw an accepted token for each given row, and multiply its weight by the probability of all such tokens.
+
+        A row without an accepted token is marked as done with weight zero.
+
+        Args:
+            decoding: The rows of the batch and the model's next-token distributions.
+            rows: Incomplete rows (n,) int64.
+            moves: The moves of all rows. The entries of `rows` are written.
+            log_weight: Log-weights (rows,) float64 of all rows. The entries of `rows` are written.
+            verifier: Values of the one-token continuations.
+            choose: Source of randomness.
+        """
+        log_probs = decoding.log_probs(rows, cut=not self.mask_first)
         if self.mask_first:
-            accepted = verifier.leading_children(incomplete, log_probs, verdicts=True).bool()
+            accepted = verifier.leading_children(rows, log_probs, verdicts=True).bool()
         else:
-            accepted = verifier.children(incomplete, log_probs > -math.inf).bool()
+            accepted = verifier.children(rows, log_probs > -math.inf).bool()
         allowed = masked(log_probs, accepted)
         open_ = allowed.amax(1) > -math.inf
         require_support(log_probs[~open_])
-        moves.done[incomplete[~open_]] = True
-        log_weight = log_weight.index_fill(0, incomplete[~open_], -math.inf)
+        moves.done[rows[~open_]] = True
+        log_weight.index_fill_(0, rows[~open_], -math.inf)
         if not bool(open_.all()):
-            incomplete, allowed = incomplete[open_], allowed[open_]
-        if incomplete.numel():
+            rows, allowed = rows[open_], allowed[open_]
+        if rows.numel():
             if self.mask_first:
-                distribution, mass = truncated_distribution(decoding, allowed, incomplete)
+                distribution, mass = truncated_distribution(decoding, allowed, rows)
             else:
                 distribution = allowed.log_softmax(1)
                 mass = log_mass(allowed, distribution)
-            moves.token[incomplete] = choose(distribution, incomplete)
-            log_weight = log_weight.index_add(0, incomplete, mass)
-        return moves, LogWeight(log_weight)
+            moves.token[rows] = choose(distribution, rows)
+            log_weight.index_add_(0, rows, mass)

@@ -1,7 +1,7 @@
 """Tables of the probability that is not yet known to be rejected, for each prefix that attempts have visited."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple, Optional
 
@@ -21,13 +21,12 @@ class Child(NamedTuple):
     table: "RejectionTable"
 
 
-def _log_sum(terms: Iterable[float]) -> float:
+def _log_sum(terms: Sequence[float]) -> float:
     """Return log(sum(exp(terms))). The addition rounds once, so the result does not depend on the order of terms."""
-    finite = [term for term in terms if term > -math.inf]
-    if not finite:
-        return -math.inf
-    most = max(finite)
-    return most + math.log(math.fsum(math.exp(term - most) for term in finite))
+    most = max(terms)
+    if most == -math.inf:
+        return most
+    return most + math.log(math.fsum([math.exp(term - most) for term in terms if term > -math.inf]))
 
 
 class RejectionTable:
@@ -38,7 +37,7 @@ class RejectionTable:
     and never one minus the rejected mass, because a constraint may leave a mass far below the precision of floats.
 
     Args:
-        log_unvisited: Log-probability of the open tokens that are not among `children`.
+        log_unvisited: Log-probability of the open tokens that are not among `children`, or an upper bound of it.
         children: The visited continuations by token.
 
     Attributes:
@@ -48,8 +47,11 @@ class RejectionTable:
     def __init__(self, log_unvisited: float, children: Mapping[int, Child]) -> None:
         self.log_unvisited = log_unvisited
         self.children = dict(sorted(children.items()))
-        known = (child.log_prob + child.table.log_open for child in self.children.values())
-        self.log_open: float = _log_sum((log_unvisited, *known))
+        self._masses = [
+            log_unvisited,
+            *(log_prob + table.log_open for log_prob, table in self.children.values()),
+        ]
+        self.log_open: float = _log_sum(self._masses)
 
     @cached_property
     def _content(self) -> tuple[float, tuple[tuple[int, Child], ...]]:
@@ -82,16 +84,24 @@ class RejectionTable:
         return torch.tensor(list(self.children), dtype=torch.int64)
 
     @cached_property
-    def log_open_masses(self) -> Tensor:
-        """Log open masses (k,) float64 of the visited continuations, in the order of `tokens`."""
-        masses = [child.table.log_open for child in self.children.values()]
-        return torch.tensor(masses, dtype=torch.float64)
+    def log_masses(self) -> Tensor:
+        """Log-masses (1 + k,) float64: `log_unvisited`, and the open mass of each visited continuation.
+
+        The latter are given this prefix and in the order of `tokens`. The sum of all is the open mass of the prefix.
+        """
+        return torch.tensor(self._masses, dtype=torch.float64)
+
+    def with_unvisited(self, log_unvisited: float) -> "RejectionTable":
+        """Return the table with another `log_unvisited`, which is `REJECTED` if nothing is open."""
+        return _table(log_unvisited, self.children)
 
     def __len__(self) -> int:
         """Number of prefixes in this table, including the prefix itself."""
         return 1 + sum(len(child.table) for child in self.children.values())
 
 
+_ROUNDING = 1e-12
+"""Upper bound of the relative rounding error of a difference of probabilities."""
 REJECTED = RejectionTable(-math.inf, {})
 """Table of a prefix that the verifier rejects."""
 ACCEPTED = RejectionTable(0.0, {})
@@ -149,25 +159,31 @@ def merged(first: RejectionTable | None, second: RejectionTable | None) -> Rejec
         second: A table, or None.
 
     Returns:
-        The union. Its `log_unvisited` is that of `first` without the tokens that only `second` has visited. This
-        subtraction loses precision. The next visit of the prefix computes the value again as a sum.
+        The union. Its `log_unvisited` is an upper bound: a difference that is rounded up. The next draw of an unvisited
+        token at the prefix computes the value again as a sum.
     """
     if first is None or second is None or first is second:
         return second if first is None else first
     if ACCEPTED in (first, second) or REJECTED in (first, second):
         return first if first in (ACCEPTED, REJECTED) else second
     children = dict(first.children)
-    unvisited = math.exp(first.log_unvisited)
     for token, child in second.children.items():
         known = children.get(token)
-        if known is None:
-            unvisited -= math.exp(child.log_prob)
-            children[token] = child
-        else:
-            union = merged(known.table, child.table)
-            assert union is not None
-            children[token] = Child(known.log_prob, union)
-    return _table(math.log(unvisited) if unvisited > 0 else -math.inf, children)
+        table = child.table if known is None else merged(known.table, child.table)
+        assert table is not None
+        children[token] = Child(child.log_prob, table)
+    # Both differences are upper bounds of the same probability.
+    log_unvisited = min(_unvisited(first, second), _unvisited(second, first))
+    return _table(log_unvisited, children)
+
+
+def _unvisited(table: RejectionTable, other: RejectionTable) -> float:
+    """Return an upper bound of the log-probability of the tokens that neither of two tables has visited."""
+    new = [child.log_prob for token, child in other.children.items() if token not in table.children]
+    if not new or table.log_unvisited == -math.inf:
+        return table.log_unvisited
+    rest = 1 - math.fsum(math.exp(log_prob - table.log_unvisited) for log_prob in new)
+    return table.log_unvisited + math.log(max(rest, 0.0) + _ROUNDING)
 
 
 def _table(log_unvisited: float, children: Mapping[int, Child]) -> RejectionTable:

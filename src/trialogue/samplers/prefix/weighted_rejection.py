@@ -147,7 +147,7 @@ def draw_accepted(log_probs: Tensor, prefixes: Tensor, rows: Tensor, verifier: J
     size = min(_BLOCK, vocab)
     left = pad(log_probs, (0, -vocab % size), value=-math.inf) if vocab % size else log_probs.clone()
     left = left.view(len(rows), -1, size)
-    mass = _block_masses(left)
+    mass = log_masses(left)
     token, log_value = torch.full_like(rows, NO_TOKEN), mass.new_zeros(len(rows))
     # Logarithm of sum_k 1 / (1 - m_k). Remaining masses are summed, because 1 - m_k would cancel if little is left.
     log_sum = -mass.logsumexp(1)
@@ -166,7 +166,7 @@ def draw_accepted(log_probs: Tensor, prefixes: Tensor, rows: Tensor, verifier: J
         if not bool(accepted.all()):
             rejected, block = drawing[~accepted], block[~accepted]
             left[rejected, block, place[~accepted]] = -math.inf
-            mass[rejected, block] = _block_masses(left[rejected, block])
+            mass[rejected, block] = log_masses(left[rejected, block])
             log_left = mass[rejected].logsumexp(1)
             log_sum[rejected] = torch.logaddexp(log_sum[rejected], -log_left)
             going_on = first.masked_scatter(~accepted, log_left > -math.inf)
@@ -174,7 +174,7 @@ def draw_accepted(log_probs: Tensor, prefixes: Tensor, rows: Tensor, verifier: J
     return Draw(token, -log_sum, log_value)
 
 
-def _block_masses(log_probs: Tensor) -> Tensor:
+def log_masses(log_probs: Tensor) -> Tensor:
     """Return the `logsumexp` (...) float64 of `log_probs` (..., k) over the last axis, twice as fast as in torch."""
     most = log_probs.amax(-1)
     masses = most.double() - log_probs.log_softmax(-1).amax(-1)

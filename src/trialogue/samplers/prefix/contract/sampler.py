@@ -91,6 +91,14 @@ class Sampler(ABC, Generic[StateT]):
         return False
 
     @property
+    def weights_estimate_mass(self) -> bool:
+        """Whether the mean weight of a sampler with weights estimates the accepted mass (default: True).
+
+        If False, the expected weights are proportional to the target, with an unknown factor.
+        """
+        return True
+
+    @property
     def masks_first(self) -> bool:
         """Whether tokens that the verifier rejects are excluded before top-k and top-p (default: False, after them)."""
         return False
@@ -154,6 +162,20 @@ class Sampler(ABC, Generic[StateT]):
         """
         del ends
         return start
+
+    def remarks(self, state: StateT) -> Sequence[str | None]:
+        """Return remarks on how samples ended, as phrases that are shown to users (default: none).
+
+        The remark of a sample that fails replaces `failure_reason`.
+
+        Args:
+            state: Last state of the first row of each of n samples.
+
+        Returns:
+            One entry for each sample, None for no remark. An empty sequence if there are no remarks.
+        """
+        del state
+        return ()
 
     @abstractmethod
     def step(

@@ -162,7 +162,10 @@ class Groups:
         judged = accepted.nonzero()[:, 0]
         if judge is not None and order.judged and len(judged):
             accepted[judged] = judge.values(first[judged]) > 0
-        order.rounds.end(samples, take(self.state, first))
+        last = take(self.state, first)
+        order.rounds.end(samples, last)
+        remarks = zip(samples.tolist(), self._sampler.remarks(last), strict=False)
+        order.remarks |= {sample: remark for sample, remark in remarks if remark is not None}
         columns["accepted"][samples] = accepted
         columns["lengths"][samples] = lengths = batch.lengths[first]
         within = torch.arange(order.capacity) < lengths[:, None]

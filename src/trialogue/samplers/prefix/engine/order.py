@@ -46,6 +46,7 @@ class Order:
         lengths: Length (n,) of each sample's prompt.
         limit: Length (n,) at which each sample is complete.
         rule: Rule (n,) of each sample.
+        remarks: Remarks of the sampler by index of the sample.
         columns: Values of all samples by field name of `Samples`. They are written by `Groups.store`.
     """
 
@@ -82,6 +83,7 @@ class Order:
         self.capacity = int(limit.max()) if capacity is None else capacity
         self.ended = torch.zeros_like(ids)
         self.errors: list[str | None] = [None] * len(ids) if raised else []
+        self.remarks = dict[int, str]()
         self.columns = {
             "tokens": torch.zeros(len(ids), self.capacity, dtype=torch.int64),
             "lengths": torch.zeros_like(ids),
@@ -195,5 +197,6 @@ class Order:
             decode=self._decode,
             parsers=self._parsers,
             errors=[self.errors[place] for place in places.tolist()] if self.errors else (),
+            remarks=[self.remarks.get(place) for place in places.tolist()] if self.remarks else (),
             **columns,
         )

@@ -86,7 +86,8 @@ def generate(
         seed: Seed of the random streams.
         sample_ids: Keys of the random streams, one for each sample (default: index of the sample).
         batch_size: Number of rows that move at once, at least the rows of one sample (default: chosen by the oracle).
-        max_queries: Stop a sample after the step in which it reaches this number of model calls.
+        max_queries: Stop a sample after the step in which it reaches this number of model calls. With samplers that
+            reject sequences, this stops long sequences more often than short ones, which biases the accepted samples.
         max_steps: Stop a sample after this many moves (default: 1000 per token of the longest completion).
         stop: Strings that end a completion, functions of its token ids, or several of both. A verifier of text judges
             the text before such a string.

@@ -14,6 +14,7 @@ def failure(
     max_new_tokens: int,
     context: int | None,
     refusal: str | None,
+    remark: str | None = None,
 ) -> str:
     """Explain why a sample is incomplete because the sampler failed.
 
@@ -25,6 +26,7 @@ def failure(
         max_new_tokens: Maximum length of the completion.
         context: Maximum length of a sequence.
         refusal: Why the text is invalid, if it is complete.
+        remark: Remark of the sampler on this sample, which replaces its `failure_reason` (default: none).
 
     Returns:
         A phrase such as "no token allowed; max_new_tokens=8 leaves room for one more token only".
@@ -33,8 +35,8 @@ def failure(
         return f"the text is complete but invalid: {refusal}"
     if sampler.rows_per_sample > 1:
         return f"all {sampler.rows_per_sample} rows were rejected"
-    reason = sampler.failure_reason
-    if cut and not sampler.masks_first:
+    reason = sampler.failure_reason if remark is None else remark
+    if cut and reason == sampler.failure_reason and not sampler.masks_first:
         reason += " among those that temperature, top_k, top_p and min_p keep"
     # The last token must complete the text. With more room, other tokens might have been allowed.
     if drawn + 1 == max_new_tokens:

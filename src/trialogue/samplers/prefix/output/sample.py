@@ -27,6 +27,7 @@ class Sample:
         finished: Whether the sample is finished. Only `stream` with `partial=True` yields others.
         accepted: Whether the sample is complete, has positive weight, and a positive value if there is a verifier.
         stopped: Why the sample ended early: "failed", "max_queries", "max_steps", or "" if it did not.
+        remark: How the sampler ended the sample, if its documentation says so.
         error: Message of the error by which the verifier rejected the sample, if any.
         log_prob: Log-probability of the completion under the model, before truncation.
         log_weight: Logarithm of target over proposal for weighted samplers, otherwise 0.
@@ -48,6 +49,7 @@ class Sample:
     accepted: bool = False
     stopped: str = ""
     error: str | None = None
+    remark: str | None = None
     log_prob: float = 0.0
     log_weight: float = 0.0
     token_log_probs: Sequence[float] | None = None
@@ -98,5 +100,5 @@ def _verdict(sample: Sample) -> str:
 def _content(sample: Sample) -> str:
     content = repr(sample.tokens if sample.text is None else sample.text)
     content = content if len(content) <= _WIDEST else f"{content[:_WIDEST]}…"
-    why = sample.error or sample.stopped
+    why = sample.error or sample.remark or sample.stopped
     return f"{content}  [{why}]" if why else content

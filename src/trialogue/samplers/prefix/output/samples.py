@@ -111,6 +111,8 @@ class Samples:
     errors: Sequence[str | None] = ()
     """Error message of the verifier for samples that it rejected by raising an error. Empty unless
     `on_error="reject"`."""
+    remarks: Sequence[str | None] = ()
+    """How the sampler ended each sample, where its documentation says so. Empty if there are no remarks."""
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -142,8 +144,9 @@ class Samples:
         columns: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
         columns |= {name: column[places] for name, column in columns.items() if isinstance(column, Tensor)}
         columns["stopped"] = [self.stopped[place] for place in places.tolist()]
-        if self.errors:
-            columns["errors"] = [self.errors[place] for place in places.tolist()]
+        for name in ("errors", "remarks"):
+            if columns[name]:
+                columns[name] = [columns[name][place] for place in places.tolist()]
         return Samples(**columns | {"trace": None})
 
     def _sample(self, place: int) -> Sample:
@@ -159,6 +162,7 @@ class Samples:
             accepted=bool(self.accepted[place]),
             stopped=self.stopped[place],
             error=self.errors[place] if self.errors else None,
+            remark=self.remarks[place] if self.remarks else None,
             log_prob=float(self.log_prob[place]),
             log_weight=float(self.log_weight[place]),
             token_log_probs=scores,
