@@ -245,7 +245,7 @@ class AdaptiveRejection(Sampler[Attempts | WeightedAttempts]):
             return moves, Attempts(Objects(tables), Objects(visits), attempts)
         log_weight += state.log_weight
         log_weight[ended[moves.done[ended]]] = -math.inf
-        log_weight[log_values_as_given(decoding, verifier) == -math.inf] = -math.inf
+        log_weight[log_values_as_given(decoding, verifier.log_values) == -math.inf] = -math.inf
         falling = (fallen & ~decoding.complete).nonzero()[:, 0]
         if falling.numel():
             _FALLBACK.append(decoding, falling, moves, log_weight, verifier, choose)
