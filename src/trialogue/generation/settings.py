@@ -244,8 +244,8 @@ class GenerationSettings:
             hint = "leave it out, or use --n: stopping at an accepted sample biases the weights"
             raise InputError("resample", True, hint)
         self.sampling.require_choice(self.sampler)
-        if self.sampler.round_size is not None:
-            hint = "leave it out, or use trialogue.generate: a resumed run of the command could not repeat the samples"
+        if self.sampler.round_size is not None and not self.execution.is_single_process:
+            hint = "leave it out, or leave out --executor and --workers: samples in several processes share nothing"
             raise InputError("share", self.sampler.round_size, hint)
         if not self.sampler.keeps_prompts:
             # A record contains the original prompt, followed by the completion.

@@ -22,6 +22,7 @@ from trialogue.samplers.prefix.rejection_table import (
     learned,
     merged,
 )
+from trialogue.samplers.prefix.rejection_table_file import table_of, tensors_of
 from trialogue.validation import validated
 
 
@@ -101,6 +102,14 @@ class AdaptiveRejection(Sampler[Attempts]):
         """
         table = reduce(merged, cast(tuple[RejectionTable | None, ...], ends.table.items))
         return start._replace(table=Objects([table]))
+
+    def state_tensors(self, state: Attempts) -> dict[str, Tensor]:
+        """Return the table in the state of one row as tensors."""
+        return tensors_of(cast(RejectionTable | None, state.table.items[0]))
+
+    def state_from_tensors(self, tensors: dict[str, Tensor], initial: Attempts) -> Attempts:
+        """Return the initial state of one row with the table of `state_tensors`."""
+        return initial._replace(table=Objects([table_of(tensors)]))
 
     def step(
         self, decoding: Decoding, state: Attempts, verifier: Judge, choose: Choose
