@@ -1,10 +1,10 @@
 """A run that accepts requests at any time and moves rows with different prompts and settings as one batch."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 
@@ -87,6 +87,11 @@ class Submission(Order):
     def __init__(self, terms: Terms, *order: Any, **settings: Any) -> None:
         super().__init__(*order, **settings)
         self.terms = terms
+
+    @property
+    def has_raised(self) -> bool:
+        """Whether the verifier has raised an error in a submission with these terms since the first unfinished one."""
+        return any(cast(Mapping[int, Raised], self.raised).values())
 
 
 class FinishedSamples(NamedTuple):
