@@ -152,7 +152,8 @@ class OutputSettings:
     """Output of the samples."""
 
     out: Annotated[Path | None, arg(metavar="FILE")] = None
-    """Write JSON Lines to FILE, and resume an interrupted run (default: standard output)."""
+    """Write JSON Lines to FILE, and resume an interrupted run (default: standard output). Tables that samples share
+    (--share) are stored in the folder FILE.tables."""
     force: bool = False
     """Overwrite the file given by --out."""
     ordered: bool = False
