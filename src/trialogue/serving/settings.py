@@ -43,8 +43,8 @@ class Serving:
     """Limit a request to this many samples (prompts times n)."""
     requests: Annotated[Count, arg(metavar="N")] = 128
     """Accept this many running or waiting requests, and compile as many verifiers. Further requests get status 429."""
-    table_prefixes: Annotated[Natural, arg(metavar="N")] = 1 << 18
-    """Keep tables of this many prefixes for the sampler exact (about 0.5 kB each). Requests without a seed share them.
+    table_prefixes: Annotated[Natural, arg(metavar="N")] = 1 << 17
+    """Keep tables of this many prefixes for the sampler exact (about 1 kB each). Requests without a seed share them.
     Beyond N, the least recently used are forgotten, which costs model calls. 0 keeps none."""
     body: Annotated[Count, arg(metavar="BYTES")] = 1 << 20
     """Limit the body of a request to this many bytes. Larger requests get status 413."""

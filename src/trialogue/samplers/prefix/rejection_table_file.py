@@ -7,7 +7,8 @@ from torch import Tensor
 
 from trialogue.samplers.prefix.rejection_table import ACCEPTED, REJECTED, Child, RejectionTable
 
-_LEAVES = {0.0: ACCEPTED, -math.inf: REJECTED}
+_OUTPUT = -1
+"""Number of continuations that marks a complete output."""
 
 
 def tensors_of(table: RejectionTable | None) -> dict[str, Tensor]:
@@ -18,8 +19,8 @@ def tensors_of(table: RejectionTable | None) -> dict[str, Tensor]:
 
     Returns:
         "token" (n,) int32, the last token of each prefix, and "log_prob" (n,) float64, its log-probability (-1 and 0
-        for the first prefix); "num_children" (n,) int32, the number of visited continuations; "log_unvisited" (n,)
-        float64, as in `RejectionTable`.
+        for the first prefix); "num_children" (n,) int32, the number of visited continuations, or -1 for a complete
+        output; "log_unvisited" (n,) float64, as in `RejectionTable`.
     """
     tokens, log_probs, counts, unvisited = list[int](), list[float](), list[int](), list[float]()
     stack = [] if table is None else [(-1, Child(0.0, table))]
@@ -27,7 +28,7 @@ def tensors_of(table: RejectionTable | None) -> dict[str, Tensor]:
         token, (log_prob, table) = stack.pop()
         tokens.append(token)
         log_probs.append(log_prob)
-        counts.append(len(table.children))
+        counts.append(_OUTPUT if table is ACCEPTED else len(table.children))
         unvisited.append(table.log_unvisited)
         stack += reversed(table.children.items())
     return {
@@ -46,8 +47,10 @@ def table_of(tensors: dict[str, Tensor]) -> RejectionTable | None:
     for token, log_prob, count, log_unvisited in zip(
         *(tensors[name].flip(0).tolist() for name in names), strict=True
     ):
-        if not count and log_unvisited in _LEAVES:
-            table = _LEAVES[log_unvisited]
+        if count == _OUTPUT:
+            table = ACCEPTED
+        elif not count and log_unvisited == -math.inf:
+            table = REJECTED
         else:
             table = RejectionTable(log_unvisited, dict(finished[len(finished) - count :]))
             del finished[len(finished) - count :]
