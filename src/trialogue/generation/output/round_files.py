@@ -95,16 +95,20 @@ class RoundFiles:
     def save(self, places: Iterable[int]) -> None:
         """Write the files of prompts that have finished a round since the last call.
 
+        The states of a prompt whose last sample is finished are removed from memory.
+
         Args:
             places: Indices of the prompts.
         """
+        sampling = self._settings.sampling
         for place in set(places):
             rounds, path = self._rounds[place], self._path(place)
-            if path is None or rounds.finished == self._saved[place]:
-                continue
-            metadata = {**self._metadata(place), "finished": rounds.finished}
-            write_tensors(path, _KIND, rounds.tensors(), metadata)
-            self._saved[place] = rounds.finished
+            if path is not None and rounds.finished != self._saved[place]:
+                metadata = {**self._metadata(place), "finished": rounds.finished}
+                write_tensors(path, _KIND, rounds.tensors(), metadata)
+                self._saved[place] = rounds.finished
+            if sampling.until is None and rounds.ended == sampling.n:
+                self._rounds.pop(place).clear()
 
     def _delete(self) -> None:
         """Delete the files of an earlier run."""

@@ -100,6 +100,11 @@ class PromptRounds:
         self._merge()
         return self._sampler.state_tensors(self._start)
 
+    def clear(self) -> None:
+        """Free the memory of all states. No further sample may begin."""
+        self._tensors = self._start = None
+        self._ends.clear()
+
     def _merge(self) -> None:
         if len(self._ends) == self._size:
             ends = [self._ends[number] for number in sorted(self._ends)]
