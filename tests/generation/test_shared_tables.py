@@ -48,7 +48,7 @@ def interrupt(monkeypatch):
     return lambda number: state.update(left=number)
 
 
-def interrupted_runs(shell, folder, interrupt, numbers, options=TWO):
+def interrupted_runs(shell, folder, interrupt, numbers, options):
     """Return the samples of an uninterrupted run, and of one that is interrupted after several numbers of samples."""
     shell(f"{options} --n 12 --out whole.jsonl").checked()
     for number in numbers:
@@ -75,13 +75,13 @@ def test_a_round_that_resumes_from_an_empty_table_is_detected(shell, tmp_path, i
     monkeypatch.setattr(
         round_files, "PromptRounds", lambda sampler, finished=0, tensors=None: PromptRounds(sampler, finished)
     )
-    whole, resumed = interrupted_runs(shell, tmp_path, interrupt, (13,))
+    whole, resumed = interrupted_runs(shell, tmp_path, interrupt, (7,), ONE)
     assert resumed != whole
 
 
 def test_unfinished_rounds_that_are_not_repeated_are_detected(shell, tmp_path, interrupt, monkeypatch):
     monkeypatch.setattr(round_files.RoundFiles, "to_repeat", lambda files, keys: [])
-    whole, resumed = interrupted_runs(shell, tmp_path, interrupt, (7,))
+    whole, resumed = interrupted_runs(shell, tmp_path, interrupt, (7,), ONE)
     assert resumed != whole
 
 

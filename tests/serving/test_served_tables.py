@@ -75,16 +75,13 @@ def test_requests_with_a_seed_neither_read_nor_write_tables(ask, cache):
         {"prompt": "a list"},
         {"rule": {"regex": "[a-c]{1,4}"}},
         {"temperature": 0.9},
-        {"top_p": 0.99},
         {"max_tokens": 4},
         {"stop": "d"},
     ],
     ids=lambda other: next(iter(other)),
 )
 def test_requests_with_other_settings_share_nothing(other, ask, cache):
-    for _ in range(2):
-        ask()
-    assert len(cache) == 1
+    ask()
     ask(**other)
     assert len(cache) == 2
 
