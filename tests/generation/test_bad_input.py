@@ -56,8 +56,8 @@ BAD: list[tuple[str, str]] = [
         "erase_prompt=True: leave it out, or use trialogue.samplers.generate",
     ),
     (
-        f"{CAT} --sampler exact --verifier {REGEX} --share 8",
-        "share=8: leave it out, or use trialogue.generate",
+        f"{CAT} --sampler exact --verifier {REGEX} --share 8 --workers 2",
+        "share=8: leave it out, or leave out --executor and --workers",
     ),
     (
         f"{CAT} --sampler rejection --verifier {REGEX} --temperature 0",

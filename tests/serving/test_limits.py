@@ -17,6 +17,7 @@ LIMITS = {
     "samples": Serving.samples,
     "max-steps": Serving.max_steps,
     "samplers": Serving.samplers,
+    "table-prefixes": Serving.table_prefixes,
     "verifier-timeout": Serving.verifier_timeout,
     "grace": Address.grace,
 }

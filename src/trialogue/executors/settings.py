@@ -21,6 +21,11 @@ class Execution:
     workers: Annotated[Count | None, arg(metavar="N")] = None
     """Run this many worker processes (default: 1; on Ray one per GPU, or per CPU without GPUs)."""
 
+    @property
+    def is_single_process(self) -> bool:
+        """Whether the calling process does all the work."""
+        return self.executor == "local" and (self.workers or 1) == 1
+
     def opened(self, threads: int = 1) -> Executor:
         """Create the executor that the options name.
 

@@ -1,7 +1,7 @@
 """Load the model, prompts and verifiers of a run, and generate its samples in batches."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 
@@ -11,6 +11,7 @@ from trialogue.errors import InputError, out_of_memory
 from trialogue.generation.admissibility import UnreadOracle, encode_prompts, require_viable
 from trialogue.generation.output.live_text import Feedback
 from trialogue.generation.output.records import records_of
+from trialogue.generation.output.round_files import RoundFiles
 from trialogue.generation.output.sink import Key, Record
 from trialogue.generation.settings import GenerationSettings
 from trialogue.generation.verifiers.specs import (
@@ -33,18 +34,21 @@ class SampleGenerator:
     Args:
         settings: Settings of the run.
         feedback: Progress output. Its function `warn` is called for settings that make every step slow.
+        rounds: Rounds of the prompts, if their samples share states.
 
     Raises:
         InputError: If the model, the prompts or the verifiers cannot be loaded or do not fit together.
     """
 
-    def __init__(self, settings: GenerationSettings, feedback: Feedback) -> None:
+    def __init__(
+        self, settings: GenerationSettings, feedback: Feedback, rounds: RoundFiles | None = None
+    ) -> None:
         with uncollected():
             self.oracle, self.prompts, self.built = _load(settings, feedback.warn)
         # The digests are computed now, because files may change during the run.
         self.digests = settings.prompt_digests()
         _warn_of_slow_verifiers(feedback.warn, settings, self.built, self.oracle.vocab_size)
-        self.settings, self.feedback = settings, feedback
+        self.settings, self.feedback, self.rounds = settings, feedback, rounds
         self._verifiers = {
             tuple(map(id, of_prompt)): combine_verifiers(of_prompt) for of_prompt in self.built
         }
@@ -68,6 +72,8 @@ class SampleGenerator:
             InputError: If the memory does not suffice.
         """
         settings, prompts = self.settings, self.prompts
+        repeated = set[Key]() if self.rounds is None else set(self.rounds.to_repeat(keys))
+        keys = sorted((*keys, *repeated)) if repeated else keys
         sampling, machine, sampler = settings.sampling, settings.machine, settings.sampler
         distribution = truncated(self.oracle, **sampling.truncation)
         verifiers = [self._verifiers[tuple(map(id, self.built[place]))] for place, _ in keys]
@@ -91,7 +97,8 @@ class SampleGenerator:
                 on_error=settings.rule.on_error,
                 token_log_probs=sampling.log_probs,
                 progress=self.feedback.progress,
-                observer=RecordObserver(self, keys, take),
+                observer=RecordObserver(self, keys, take, repeated),
+                shared=None if self.rounds is None else [self.rounds.rounds(place) for place, _ in keys],
             )
         return int((samples.lengths - samples.prompt_lengths).sum())
 
@@ -103,12 +110,17 @@ class RecordObserver:
         generator: Loaded model, prompts and verifiers.
         keys: For each sample, the index of its prompt and its index among the samples of this prompt.
         take: Function called with the key and the output record of each finished sample.
+        repeated: Samples that are in the output already, for which `take` is not called (default: none).
     """
 
     def __init__(
-        self, generator: SampleGenerator, keys: Sequence[Key], take: Callable[[Key, Record], None]
+        self,
+        generator: SampleGenerator,
+        keys: Sequence[Key],
+        take: Callable[[Key, Record], None],
+        repeated: Collection[Key] = (),
     ) -> None:
-        self._generator, self.keys, self._take = generator, keys, take
+        self._generator, self.keys, self._take, self._repeated = generator, keys, take, repeated
 
     def moved(self, samples: Tensor, tokens: Tensor, lengths: Tensor) -> None:
         """Display the current text of the first running sample. The engine calls this method after every step.
@@ -141,9 +153,13 @@ class RecordObserver:
             digests=generator.digests,
         )
         for key, record in zip(keys, records, strict=True):
+            if key in self._repeated:
+                continue
             if generator.feedback.live is not None:
                 generator.feedback.live.end(record["text"])
             self._take(key, record)
+        if generator.rounds is not None:
+            generator.rounds.save(place for place, _ in keys)
 
 
 def _load(

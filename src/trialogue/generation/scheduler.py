@@ -14,6 +14,7 @@ from trialogue.errors import InputError
 from trialogue.executors import Executor
 from trialogue.generation.drawing import SampleGenerator
 from trialogue.generation.output.live_text import Feedback
+from trialogue.generation.output.round_files import RoundFiles
 from trialogue.generation.output.sink import Key, Record, Sink
 from trialogue.generation.settings import GenerationSettings, Sampling
 
@@ -214,8 +215,12 @@ def run(settings: GenerationSettings, sink: Sink, feedback: Feedback) -> RunResu
     if pending and not executor.alone(len(_batches(pending, settings))):
         tokens = _draw_with_workers(settings, executor, schedule, take, feedback)
     elif pending:
+        rounds = None
+        if settings.sampler.round_size is not None:
+            rounds = RoundFiles(settings, sink.tables, feedback.warn)
+            rounds.read(dict.fromkeys(place for place, _ in pending))
         feedback.report(f"loading {settings.inputs.model}")
-        generator = SampleGenerator(settings, feedback)
+        generator = SampleGenerator(settings, feedback, rounds)
         start = time.perf_counter()
         while pending:
             tokens += generator.draw(pending, take)

@@ -163,7 +163,8 @@ class OutputSettings:
     """Output of the samples."""
 
     out: Annotated[Path | None, arg(metavar="FILE")] = None
-    """Write JSON Lines to FILE, and resume an interrupted run (default: standard output)."""
+    """Write JSON Lines to FILE, and resume an interrupted run (default: standard output). Tables that samples share
+    (--share) are stored in the folder FILE.tables."""
     force: bool = False
     """Overwrite the file given by --out."""
     ordered: bool = False
@@ -255,8 +256,8 @@ class GenerationSettings:
             hint = "leave it out, or use --n: stopping at an accepted sample biases the weights"
             raise InputError("resample", True, hint)
         self.sampling.require_choice(self.sampler)
-        if self.sampler.round_size is not None:
-            hint = "leave it out, or use trialogue.generate: a resumed run of the command could not repeat the samples"
+        if self.sampler.round_size is not None and not self.execution.is_single_process:
+            hint = "leave it out, or leave out --executor and --workers: samples in several processes share nothing"
             raise InputError("share", self.sampler.round_size, hint)
         if not self.sampler.keeps_prompts:
             # A record contains the original prompt, followed by the completion.

@@ -28,6 +28,7 @@ from .prefix.block_best_of_n import BlockBestOfN as BlockBestOfN
 from .prefix.block_value_guided import BlockValueGuided as BlockValueGuided
 from .prefix.contract.sampler import Sampler as Sampler
 from .prefix.engine import OpenRun as OpenRun
+from .prefix.engine import PromptRounds as PromptRounds
 from .prefix.engine import Terms as Terms
 from .prefix.engine import generate as generate
 from .prefix.engine import stream as stream

@@ -10,7 +10,7 @@ from trialogue.errors import InputError, require_text
 from trialogue.generation.settings import SamplerSettings
 from trialogue.models.hub.opening import TextModel
 from trialogue.models.tokenization import Tokenization
-from trialogue.samplers import SAMPLERS
+from trialogue.samplers import SAMPLERS, AdaptiveRejection
 from trialogue.samplers.prefix.contract.sampler import Sampler
 from trialogue.serving.body import ChatBody, CompletionBody, Kind, read_body
 from trialogue.serving.errors import Refused
@@ -35,6 +35,7 @@ class CompletionRequest:
         calls: Verifier that accepts tool calls, or None. A text that it accepts is returned as a tool call.
         max_new_tokens: Maximum number of tokens per completion.
         max_steps: Maximum number of sampler steps per sample.
+        shares_tables: Whether samples start from rejection tables of earlier requests.
     """
 
     body: CompletionBody | ChatBody
@@ -45,6 +46,7 @@ class CompletionRequest:
     calls: RequestedVerifier | None
     max_new_tokens: int
     max_steps: int
+    shares_tables: bool
 
     @property
     def choices(self) -> int:
@@ -110,8 +112,10 @@ def read_request(
     sampling.require_choice(sampler)
     longest = _max_new_tokens(body, max(map(len, prompts)), field, serving, context)
     steps = serving.max_steps if body.max_steps is None else body.max_steps
+    is_seeded = "seed" in body.model_fields_set
+    shares_tables = isinstance(sampler, AdaptiveRejection) and not is_seeded and serving.table_prefixes > 0
     request = CompletionRequest(
-        body, prompts, sampler, sampling, tuple(requested_verifiers), calls, longest, steps
+        body, prompts, sampler, sampling, tuple(requested_verifiers), calls, longest, steps, shares_tables
     )
     if isinstance(body, CompletionBody) and body.best_of not in (None, body.n):
         raise InputError("best_of", body.best_of, 'leave it out, or use the sampler {"name": "best-of-n"}')

@@ -143,7 +143,8 @@ class CompletionResponse:
         details: dict[str, Any] = {
             "sampler": {"name": request.sampling.sampler, **options},
             "rule": [verifier.value for verifier in request.requested_verifiers],
-            "seed": request.body.seed,
+            # Repeating a seed would not repeat samples that start from tables of earlier requests.
+            "seed": None if request.shares_tables else request.body.seed,
             **{cost: sum(getattr(one.sample, cost) for one in finished) for cost in COSTS},
         }
         if self._verifiers.notes:

@@ -15,6 +15,7 @@ from trialogue.models.hub.opening import TextModel, open_pretrained
 from trialogue.samplers.prefix.batch import DEFAULT_MEMORY
 from trialogue.serving.app import Application
 from trialogue.serving.settings import Address, Serving
+from trialogue.serving.tables import TableCache
 from trialogue.serving.verifiers import VerifierCache
 from trialogue.serving.worker import Worker
 
@@ -28,6 +29,7 @@ def create_application(
     machine: MachineSettings,
     api_key: str | None = None,
     hosts: Sequence[str] = ("*",),
+    report: Callable[[str], None] = lambda _: None,
 ) -> Application:
     """Create the HTTP application for a loaded model.
 
@@ -37,6 +39,7 @@ def create_application(
         machine: Options on the hardware.
         api_key: Key that clients must send, or None.
         hosts: Host names that requests may use in the header `Host`. "*" allows all.
+        report: Function called with messages (default: none are shown).
 
     Raises:
         InputError: If a named verifier was made for another model.
@@ -54,6 +57,7 @@ def create_application(
         samplers=serving.samplers,
         layers=rules.layers,
         memory=DEFAULT_MEMORY if machine.memory is None else machine.memory,
+        tables=TableCache(serving.table_prefixes, report),
     )
     return Application(worker, rules, serving, api_key, hosts)
 
@@ -80,7 +84,7 @@ def serve(
         )
         model = checkpoint.load(recompute=machine.recompute, weights=machine.weights)
         host, port = bound.getsockname()[:2]
-        served = create_application(model, serving, machine, api_key, allowed_hosts(address, host))
+        served = create_application(model, serving, machine, api_key, allowed_hosts(address, host), report)
         if api_key is None and not ipaddress.ip_address(host).is_loopback:
             report(f"every client that can reach {host} has access: use --api-key KEY to require a key")
         report(f"serving {serving.model_name} at http://{_in_url(host)}:{port}/v1")

@@ -8,7 +8,7 @@ from annotated_types import Ge, Interval
 from tyro.conf import arg
 
 from trialogue.errors import InputError
-from trialogue.validation import Count, NonNegative, validated
+from trialogue.validation import Count, Natural, NonNegative, validated
 
 _NAME = re.compile(r"\*|(\*\.)?[\w.-]+|\[[0-9a-fA-F:.]+\]")
 
@@ -43,6 +43,9 @@ class Serving:
     """Limit a request to this many samples (prompts times n)."""
     requests: Annotated[Count, arg(metavar="N")] = 128
     """Accept this many running or waiting requests, and compile as many verifiers. Further requests get status 429."""
+    table_prefixes: Annotated[Natural, arg(metavar="N")] = 1 << 17
+    """Keep tables of this many prefixes for the sampler exact (about 1 kB each). Requests without a seed share them.
+    Beyond N, the least recently used are forgotten, which costs model calls. 0 keeps none."""
     body: Annotated[Count, arg(metavar="BYTES")] = 1 << 20
     """Limit the body of a request to this many bytes. Larger requests get status 413."""
 

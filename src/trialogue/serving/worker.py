@@ -15,6 +15,7 @@ from trialogue.samplers.prefix.contract.sampler import Sampler
 from trialogue.samplers.prefix.prompts import decoder
 from trialogue.serving.errors import Refused
 from trialogue.serving.jobs import Failed, FinishedChoice, Job, PartialChoice
+from trialogue.serving.tables import SharedTable, TableCache, table_key
 
 
 class Worker:
@@ -31,6 +32,7 @@ class Worker:
         samplers: Maximum number of runs at the same time. Requests with equal samplers share a run.
         layers: Layers whose hidden states verifiers may read.
         memory: Memory limit of each run, as in `trialogue.samplers.generate`.
+        tables: Rejection tables that requests share (default: they share none).
     """
 
     def __init__(
@@ -43,9 +45,11 @@ class Worker:
         samplers: int,
         layers: tuple[int, ...],
         memory: int,
+        tables: TableCache | None = None,
     ) -> None:
         self.model, self.rows, self.context = model, rows, context
         self._most, self._samplers, self._layers, self._memory = most, samplers, layers, memory
+        self.tables = tables
         self._commands = SimpleQueue[tuple[str, Job | None]]()
         self._waiting = deque[Job]()
         self._runs: dict[tuple[Sampler[Any], Job | None], OpenRun] = {}
@@ -192,6 +196,9 @@ class Worker:
                 self._runs[key] = self._runs.pop(key)
                 for place, prompt in enumerate(request.prompts):
                     first = place * request.body.n
+                    shared = None
+                    if request.shares_tables and self.tables is not None:
+                        shared = SharedTable(self.tables, table_key(request, prompt))
                     submission = run.submit(
                         prompt,
                         terms,
@@ -201,7 +208,10 @@ class Worker:
                         max_queries=request.body.max_queries,
                         max_steps=request.max_steps,
                         token_log_probs=request.log_probs,
+                        shared=shared,
                     )
+                    if shared is not None:
+                        shared.submission = submission
                     job.submissions[submission] = first
             except InputError as error:
                 self._end(job, Failed(Refused.from_input_error(error)))

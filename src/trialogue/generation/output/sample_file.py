@@ -57,6 +57,7 @@ class SampleFile(Sink):
     ) -> None:
         super().__init__()
         self._file, self._path, self._settings, self._is_started = file, path, settings, False
+        self.tables = path.with_name(f"{path.name}.tables")
         self._complete_bytes, self._waiting_complete_bytes = found.complete_bytes, waiting.complete_bytes
         self.kept = found.records
         self.held = {key: record for key, record in waiting.records.items() if key not in self.kept}

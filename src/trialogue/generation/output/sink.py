@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from trialogue.errors import InputError
@@ -33,10 +34,12 @@ class Sink:
         kept: Written records, by prompt index and sample index.
         held: Waiting records, which cannot be written yet because an earlier sample is unfinished, by prompt
             index and sample index.
+        tables: Folder for states that samples share, or None if they are not stored.
         where: Text that completes "N samples are ..." in the message about an interrupted run.
     """
 
     where = "generated; use --out to save them"
+    tables: Path | None = None
 
     def __init__(self) -> None:
         self.kept: dict[Key, Record] = {}

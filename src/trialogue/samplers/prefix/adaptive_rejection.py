@@ -29,6 +29,7 @@ from trialogue.samplers.prefix.rejection_table import (
     learned,
     merged,
 )
+from trialogue.samplers.prefix.rejection_table_file import table_of, tensors_of
 from trialogue.validation import validated
 
 _FALLBACK = MaskedDecoding(mask_first=False)
@@ -193,6 +194,16 @@ class AdaptiveRejection(Sampler[Attempts | WeightedAttempts]):
     def _used_up(self, attempts: Tensor) -> Tensor:
         """Return whether `attempts` (rows,) reach `max_attempts`."""
         return attempts >= (math.inf if self.max_attempts is None else self.max_attempts)
+
+    def state_tensors(self, state: Attempts | WeightedAttempts) -> dict[str, Tensor]:
+        """Return the table in the state of one row as tensors."""
+        return tensors_of(cast(RejectionTable | None, state.table.items[0]))
+
+    def state_from_tensors(
+        self, tensors: dict[str, Tensor], initial: Attempts | WeightedAttempts
+    ) -> Attempts | WeightedAttempts:
+        """Return the initial state of one row with the table of `state_tensors`."""
+        return initial._replace(table=Objects([table_of(tensors)]))
 
     def step(
         self, decoding: Decoding, state: Attempts | WeightedAttempts, verifier: Judge, choose: Choose

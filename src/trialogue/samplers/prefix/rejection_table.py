@@ -162,19 +162,31 @@ def merged(first: RejectionTable | None, second: RejectionTable | None) -> Rejec
         The union. Its `log_unvisited` is an upper bound: a difference that is rounded up. The next draw of an unvisited
         token at the prefix computes the value again as a sum.
     """
-    if first is None or second is None or first is second:
-        return second if first is None else first
-    if ACCEPTED in (first, second) or REJECTED in (first, second):
-        return first if first in (ACCEPTED, REJECTED) else second
-    children = dict(first.children)
-    for token, child in second.children.items():
-        known = children.get(token)
-        table = child.table if known is None else merged(known.table, child.table)
-        assert table is not None
-        children[token] = Child(child.log_prob, table)
-    # Both differences are upper bounds of the same probability.
-    log_unvisited = min(_unvisited(first, second), _unvisited(second, first))
-    return _table(log_unvisited, children)
+    # A stack instead of recursion, because outputs can be longer than Python's limit of nested calls.
+    finished = list[RejectionTable | None]()
+    stack = [(first, second, False)]
+    while stack:
+        one, other, is_expanded = stack.pop()
+        if one is None or other is None or one is other:
+            finished.append(other if one is None else one)
+        elif one is ACCEPTED or one is REJECTED or other is ACCEPTED or other is REJECTED:
+            finished.append(one if one is ACCEPTED or one is REJECTED else other)
+        elif not is_expanded:
+            stack.append((one, other, True))
+            # The tables of all tokens are finished in reverse order.
+            stack += [(one.child(token), child.table, False) for token, child in other.children.items()]
+        else:
+            begin = len(finished) - len(other.children)
+            tables = reversed(finished[begin:])
+            del finished[begin:]
+            children = dict(one.children)
+            for (token, child), table in zip(other.children.items(), tables, strict=True):
+                assert table is not None
+                children[token] = Child(child.log_prob, table)
+            # Both differences are upper bounds of the same probability.
+            log_unvisited = min(_unvisited(one, other), _unvisited(other, one))
+            finished.append(_table(log_unvisited, children))
+    return finished[0]
 
 
 def _unvisited(table: RejectionTable, other: RejectionTable) -> float:

@@ -35,6 +35,10 @@ class Raised:
         self._most = most
         self._messages, self._child_errors = dict[bytes, str](), dict[bytes, _ChildErrors]()
 
+    def __bool__(self) -> bool:
+        """Whether any message is stored."""
+        return bool(self._messages)
+
     def note(self, tokens: Tensor, start: int, message: str) -> None:
         """Store the error message of a verifier for a sequence, unless a message is already stored for it.
 

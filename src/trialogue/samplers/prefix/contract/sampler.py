@@ -227,6 +227,29 @@ class Sampler(ABC, Generic[StateT]):
         del tokenization
         return self
 
+    def state_tensors(self, state: StateT) -> dict[str, Tensor]:
+        """Return the state of one row, from which a round starts, as tensors that a file can store.
+
+        Override this method and `state_from_tensors` if `round_size` can be a number and the state has columns
+        `Objects`.
+
+        Args:
+            state: The state.
+
+        Returns:
+            The fields of the state by name.
+        """
+        return cast(dict[str, Tensor], cast(Any, state)._asdict())
+
+    def state_from_tensors(self, tensors: dict[str, Tensor], initial: StateT) -> StateT:
+        """Return the state from which `state_tensors` has made `tensors`.
+
+        Args:
+            tensors: Result of `state_tensors`.
+            initial: Initial state of one row, for fields that the tensors do not contain.
+        """
+        return cast(StateT, cast(Any, initial)._replace(**tensors))
+
 
 def runnable(sampler: Sampler[Any], oracle: Autoregressive, verifier: object | None) -> Sampler[Any]:
     """Check that a sampler can run, and return it with texts among its fields replaced by token ids.

@@ -1,10 +1,10 @@
 """A run that accepts requests at any time and moves rows with different prompts and settings as one batch."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 
@@ -16,7 +16,7 @@ from trialogue.samplers.prefix.contract.judge import JudgeOfRules
 from trialogue.samplers.prefix.contract.sampler import Sampler, require_verifier
 from trialogue.samplers.prefix.engine.groups import Groups
 from trialogue.samplers.prefix.engine.order import Order
-from trialogue.samplers.prefix.engine.rounds import Rounds
+from trialogue.samplers.prefix.engine.rounds import Rounds, SharedState
 from trialogue.samplers.prefix.engine.rules import OnError, judging
 from trialogue.samplers.prefix.engine.run import STEPS_PER_TOKEN, rows_at_once
 from trialogue.samplers.prefix.engine.running import Running
@@ -87,6 +87,11 @@ class Submission(Order):
     def __init__(self, terms: Terms, *order: Any, **settings: Any) -> None:
         super().__init__(*order, **settings)
         self.terms = terms
+
+    @property
+    def has_raised(self) -> bool:
+        """Whether the verifier has raised an error in a submission with these terms since the first unfinished one."""
+        return any(cast(Mapping[int, Raised], self.raised).values())
 
 
 class FinishedSamples(NamedTuple):
@@ -191,6 +196,7 @@ class OpenRun:
         max_queries: Count | None = None,
         max_steps: Count | None = None,
         token_log_probs: bool = False,
+        shared: SharedState | None = None,
     ) -> Submission:
         """Queue completions of a prompt. They are drawn by calls of `step`.
 
@@ -203,6 +209,8 @@ class OpenRun:
             max_queries: Stop a sample after the step in which it reaches this number of model calls.
             max_steps: Stop a sample after this many moves (default: 1000 per token of the longest completion).
             token_log_probs: Store the log-probability of each token (default: False).
+            shared: Object that passes states between the samples, and possibly to other submissions (default: new
+                rounds of `round_size` samples).
 
         Returns:
             The submission, which identifies the samples in `step`, `growing` and `withdraw`.
@@ -233,7 +241,7 @@ class OpenRun:
             seed=seed,
             max_queries=max_queries,
             max_steps=max_steps or STEPS_PER_TOKEN * max(1, int(limit[0]) - length),
-            rounds=partial(Rounds, self.sampler),
+            rounds=partial(Rounds, self.sampler, shared=None if shared is None else [shared]),
             rule=torch.tensor([rule.number]),
             decode=decode,
             parsers=() if rule.verifier.parser is None else [rule.verifier.parser],

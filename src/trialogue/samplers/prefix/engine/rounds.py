@@ -1,6 +1,7 @@
-"""Rounds of samples of one prompt, which start from what the rounds before have learned."""
+"""State that the samples of one prompt share, and the rounds in which these samples begin."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -8,32 +9,149 @@ from torch import Tensor
 from trialogue.samplers.prefix.contract.sampler import Sampler, joined, take
 
 
+class SharedState(Protocol):
+    """Protocol of objects that pass states from finished samples of a prompt to later ones."""
+
+    @property
+    def ended(self) -> int:
+        """Number of samples that have ended."""
+        ...
+
+    @property
+    def limit(self) -> int | None:
+        """Number of samples that may have begun by now, None for all."""
+        ...
+
+    def begin(self, initial: Any) -> Any:
+        """Return the state in which a sample begins.
+
+        Args:
+            initial: Initial state of the sampler, one row.
+        """
+        ...
+
+    def end(self, number: int, state: Any) -> None:
+        """Store the last state of a sample.
+
+        Args:
+            number: Number of the sample among all samples that share this object.
+            state: The state, one row.
+        """
+        ...
+
+
+class PromptRounds:
+    """Rounds of the samples of one prompt, each of which begins with the merged states of the rounds before.
+
+    The rounds continue if several calls of `generate` receive the same object. A file of `tensors` and `finished`
+    restores all finished rounds.
+
+    Args:
+        sampler: The sampler, whose `round_size` is the number of samples per round.
+        finished: Number of finished rounds (default: 0).
+        tensors: State after these rounds, as returned by the method `tensors` (default: the initial state).
+    """
+
+    def __init__(
+        self, sampler: Sampler[Any], finished: int = 0, tensors: dict[str, Tensor] | None = None
+    ) -> None:
+        self._sampler, self._size = sampler, sampler.round_size
+        self._finished, self._tensors, self._start = finished, tensors, None
+        self._ends: dict[int, Any] = {}
+
+    @property
+    def finished(self) -> int:
+        """Number of finished rounds."""
+        return self._finished + (len(self._ends) == self._size)
+
+    @property
+    def ended(self) -> int:
+        """Number of samples that have ended, in this and all earlier rounds."""
+        return self._finished * (self._size or 0) + len(self._ends)
+
+    @property
+    def limit(self) -> int | None:
+        """Number of samples that may have begun by now, None for all."""
+        return None if self._size is None else (self.finished + 1) * self._size
+
+    def begin(self, initial: Any) -> Any:
+        """Return the state in which a sample of the current round begins.
+
+        Args:
+            initial: Initial state of the sampler, one row.
+        """
+        if self._start is None:
+            restore = self._sampler.state_from_tensors
+            self._start = initial if self._tensors is None else restore(self._tensors, initial)
+        self._merge()
+        return self._start
+
+    def end(self, number: int, state: Any) -> None:
+        """Store the last state of a sample.
+
+        Args:
+            number: Number of the sample, counted from the first sample of the first round.
+            state: The state, one row.
+        """
+        self._ends[number] = state
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return the merged state of all finished rounds as tensors by name. At least one sample must have begun."""
+        self._merge()
+        return self._sampler.state_tensors(self._start)
+
+    def clear(self) -> None:
+        """Free the memory of all states. No further sample may begin."""
+        self._tensors = self._start = None
+        self._ends.clear()
+
+    def _merge(self) -> None:
+        if len(self._ends) == self._size:
+            ends = [self._ends[number] for number in sorted(self._ends)]
+            self._start = self._sampler.merged(self._start, joined(ends))
+            self._finished += 1
+            self._ends.clear()
+
+
 class Rounds:
-    """Divides the samples of each prompt into rounds, and passes states from one round to the next.
+    """Decides which samples of an order may begin, and passes states between the samples that share one.
 
     Args:
         sampler: The sampler.
-        prompt: Index (n,) of each sample's prompt, in ascending order.
+        prompt: Index (n,) of each sample's prompt.
+        shared: Shared state of each prompt. Several prompts may have the same object (default: a new object of
+            `PromptRounds` for each prompt).
 
     Attributes:
         ready: Indices (k,) of the samples that may begin or have begun, in the order in which they begin.
     """
 
-    def __init__(self, sampler: Sampler[Any], prompt: Tensor) -> None:
-        self._sampler, self._prompt = sampler, prompt
-        prompts, counts = prompt.unique_consecutive(return_counts=True)
-        first = counts.cumsum(0) - counts
-        size = sampler.round_size
-        whole = zip(prompts.tolist(), first.tolist(), counts.tolist(), strict=True)
-        # Rounds that have not begun, the last one first.
-        self._rounds = {
-            name: list(reversed(torch.arange(begin, begin + count).split(size or max(1, count))))
-            for name, begin, count in whole
-        }
-        self._starts: dict[int, Any] = {}
-        self._ends: dict[int, dict[int, Any]] = {name: {} for name in self._rounds}
-        self._current = {name: rounds.pop() for name, rounds in self._rounds.items() if rounds}
-        self.ready = torch.cat([torch.arange(0), *self._current.values()])
+    def __init__(
+        self, sampler: Sampler[Any], prompt: Tensor, shared: Sequence[SharedState] | None = None
+    ) -> None:
+        self.ready = torch.arange(len(prompt))
+        self._shared: list[SharedState] = []
+        if shared is None and sampler.round_size is None:
+            return
+        if shared is None:
+            shared = [PromptRounds(sampler) for _ in range(int(prompt.max()) + 1)]
+        self._shared = [shared[index] for index in prompt.tolist()]
+        self._waiting: dict[SharedState, list[int]] = {}
+        self._numbers: list[int] = []
+        for sample, state in enumerate(self._shared):
+            waiting = self._waiting.setdefault(state, [])
+            self._numbers.append(state.ended + len(waiting))
+            waiting.append(sample)
+        self.ready = torch.tensor(
+            [one for state in self._waiting for one in self._released(state)], dtype=torch.int64
+        )
+
+    def _released(self, state: SharedState) -> list[int]:
+        """Remove the samples that may begin now from the waiting samples of `state`, and return them."""
+        waiting, limit = self._waiting[state], state.limit
+        released = [one for one in waiting if limit is None or self._numbers[one] < limit]
+        del waiting[: len(released)]
+        return released
 
     def begun(self, samples: Tensor, state: Any) -> Any:
         """Return the states in which samples begin.
@@ -43,15 +161,12 @@ class Rounds:
             state: Initial state of n rows.
 
         Returns:
-            The state of n rows. For prompts with finished rounds it is the merged state of these rounds.
+            The state of n rows.
         """
-        if self._sampler.round_size is None:
+        if not self._shared:
             return state
-        rows = []
-        for row, name in enumerate(self._prompt[samples].tolist()):
-            self._starts.setdefault(name, take(state, torch.tensor([row])))
-            rows.append(self._starts[name])
-        return joined(rows)
+        rows = (take(state, row) for row in torch.arange(len(samples)).split(1))
+        return joined([self._shared[one].begin(row) for one, row in zip(samples.tolist(), rows, strict=True)])
 
     def end(self, samples: Tensor, state: Any) -> None:
         """Store the last states of samples. If their round is over, the samples of the next one become ready.
@@ -60,18 +175,10 @@ class Rounds:
             samples: Indices (n,) of the samples.
             state: Their last states, n rows.
         """
-        if self._sampler.round_size is None:
+        if not self._shared:
             return
-        for row, (sample, name) in enumerate(
-            zip(samples.tolist(), self._prompt[samples].tolist(), strict=True)
-        ):
-            ends = self._ends[name]
-            ends[sample] = take(state, torch.tensor([row]))
-            if len(ends) < len(self._current[name]):
-                continue
-            if self._rounds[name]:
-                ordered = [ends[place] for place in self._current[name].tolist()]
-                self._starts[name] = self._sampler.merged(self._starts[name], joined(ordered))
-                self._current[name] = self._rounds[name].pop()
-                self.ready = torch.cat((self.ready, self._current[name]))
-            ends.clear()
+        for sample, row in zip(samples.tolist(), torch.arange(len(samples)).split(1), strict=True):
+            shared = self._shared[sample]
+            shared.end(self._numbers[sample], take(state, row))
+            if self._waiting[shared]:
+                self.ready = torch.cat((self.ready, torch.tensor(self._released(shared), dtype=torch.int64)))

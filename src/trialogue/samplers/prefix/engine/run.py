@@ -17,7 +17,7 @@ from trialogue.samplers.prefix.contract.sampler import Sampler, runnable
 from trialogue.samplers.prefix.engine.groups import Groups
 from trialogue.samplers.prefix.engine.order import Order
 from trialogue.samplers.prefix.engine.recorder import TraceRecorder
-from trialogue.samplers.prefix.engine.rounds import Rounds
+from trialogue.samplers.prefix.engine.rounds import Rounds, SharedState
 from trialogue.samplers.prefix.engine.rules import OnError, PromptVerifiers
 from trialogue.samplers.prefix.engine.running import Running, RunObserver
 from trialogue.samplers.prefix.engine.whole_run import WholeRun
@@ -65,6 +65,7 @@ def generate(
     trace: bool = False,
     progress: bool = False,
     observer: RunObserver | None = None,
+    shared: Sequence[SharedState] | None = None,
 ) -> Samples:
     """Draw completions of each prompt with a sampler.
 
@@ -101,6 +102,8 @@ def generate(
         trace: Return the moves of the rows.
         progress: Show a progress bar.
         observer: Object whose methods are called after every step and for finished samples.
+        shared: For each prompt, the object that passes states between its samples, such as `PromptRounds`. Several
+            prompts may have the same object (default: new rounds of `round_size` samples for each prompt).
 
     Returns:
         The samples, in the order of the prompts, with their weights and costs.
@@ -125,6 +128,7 @@ def generate(
         token_log_probs=token_log_probs,
         trace=trace,
         observer=observer,
+        shared=shared,
     )
     return started(oracle, prompts, settings).finish(progress)
 
@@ -156,6 +160,7 @@ class RunSettings:
     token_log_probs: bool = False
     trace: bool = False
     observer: RunObserver | None = None
+    shared: Sequence[SharedState] | None = None
 
 
 def started(oracle: Autoregressive, prompts: Prompts | Sequence[str] | None, run: RunSettings) -> WholeRun:
@@ -179,6 +184,8 @@ def started(oracle: Autoregressive, prompts: Prompts | Sequence[str] | None, run
     chosen = _default_sampler(run.verifier) if run.sampler is None else run.sampler
     sampler = runnable(chosen, oracle, run.verifier)
     checked_prompts(tokens, lengths, oracle.vocab_size)
+    if run.shared is not None and len(run.shared) != len(lengths):
+        raise InputError("shared", len(run.shared), f"give one object for each of the {len(lengths)} prompts")
     limit = limits(oracle, lengths, run.max_new_tokens)
     rows = rows_at_once(oracle, sampler, len(lengths) * run.num_samples, run.batch_size)
     capacity = _capacity(lengths, limit, run.max_steps)
@@ -204,7 +211,7 @@ def started(oracle: Autoregressive, prompts: Prompts | Sequence[str] | None, run
         seed=run.seed,
         max_queries=run.max_queries,
         max_steps=run.max_steps or STEPS_PER_TOKEN * int((limit - lengths).max().clamp_min(1)),
-        rounds=partial(Rounds, sampler),
+        rounds=partial(Rounds, sampler, shared=run.shared),
         rule=None if verifiers is None else verifiers.of_prompt,
         capacity=capacity,
         decode=decoder(oracle, run.stop),
