@@ -14,7 +14,7 @@ _CONSTRUCTION = (
     "Targets are products over positions with two tokens. The source's construction could not be read."
 )
 _CRITERIA = (
-    "Sequences of four tokens, two particles, and definitions of both criteria by this project. The abstract says "
+    "Sequences of three tokens, two particles, and definitions of both criteria by this project. The abstract says "
     "'simple criteria', and secondary summaries name them."
 )
 _BRANCHES = "The first token decides the outcome, and all Bellman errors have the same size."

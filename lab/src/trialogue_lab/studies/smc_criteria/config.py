@@ -46,15 +46,15 @@ class Config(Settings):
     total_error: Positive = 1.0
     constant_error: Positive = 0.1
     constant_lengths: Lengths = (8, 12, 18)
-    trees: Annotated[int, Ge(3)] = 20
-    tree_length: Annotated[int, Interval(ge=2, le=5)] = 4
+    trees: Annotated[int, Ge(3)] = 30
+    tree_length: Annotated[int, Interval(ge=2, le=5)] = 3
     tree_particles: Annotated[int, Interval(ge=2, le=3)] = 2
     curves: Count = 500
     levels: Annotated[int, Ge(2)] = 6
     budgets: Lengths = (2, 4, 8, 16)
     large_budget: Count = 10_000
     draw_seeds: Seeds = tuple(range(1, 9))
-    draws: Count = 1000
+    draws: Count = 500
     draw_length: Annotated[int, Ge(2)] = 32
     draw_particles: Annotated[int, Ge(2)] = 8
     tilt: Probability = 0.5
@@ -74,7 +74,7 @@ PRESETS = {
         draw_length=8,
         draw_particles=4,
     ),
-    "pilot": Config(seeds=tuple(range(1000, 1004)), draw_seeds=tuple(range(1000, 1003))),
+    "pilot": Config(seeds=tuple(range(1000, 1003)), draw_seeds=tuple(range(1000, 1002))),
     "default": Config(),
     "night": Config(
         seeds=tuple(range(1, 101)),
