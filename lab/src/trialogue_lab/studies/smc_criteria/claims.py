@@ -119,8 +119,8 @@ OURS = (
     _perfect(
         "library-as-computed",
         "Outputs of the library's SMC with 8 particles, resampled after each of 32 tokens, have the computed share of "
-        "token 0, within 0.008.",
-        (stats.shortfall(EVERY_STEP) - stats.computed_shortfall()).near(0, margin=0.008),
+        "token 0, within 0.004.",
+        (stats.shortfall(EVERY_STEP) - stats.computed_shortfall()).near(0, margin=0.004),
     ),
     _perfect(
         "rare-resampling-is-further",

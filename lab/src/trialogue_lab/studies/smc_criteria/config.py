@@ -39,7 +39,7 @@ class Config(Settings):
         tilt: Parameter of their target, with a factor 1 + tilt per token 0 and 1 - tilt per token 1.
     """
 
-    seeds: Seeds = tuple(range(1, 13))
+    seeds: Seeds = tuple(range(1, 17))
     tolerance: Probability = 0.1
     lengths: Lengths = (64, 256, 1024, 4096)
     branch_lengths: Lengths = (8, 16, 32, 64)
@@ -54,7 +54,7 @@ class Config(Settings):
     budgets: Lengths = (2, 4, 8, 16)
     large_budget: Count = 10_000
     draw_seeds: Seeds = tuple(range(1, 9))
-    draws: Count = 500
+    draws: Count = 2000
     draw_length: Annotated[int, Ge(2)] = 32
     draw_particles: Annotated[int, Ge(2)] = 8
     tilt: Probability = 0.5
