@@ -71,7 +71,8 @@ def _by_length(axes: Axes, lengths: list[int], title: str) -> None:
     axes.set(xscale="log", yscale="log", xlabel="length H")
     axes.set_xticks(lengths, [str(length) for length in lengths])
     axes.minorticks_off()
-    finish(axes, title, legend=True)
+    axes.set_ylim(1, 1000)
+    finish(axes, title, legend="upper left")
 
 
 @figure(
@@ -92,16 +93,18 @@ def _criteria_figure(rows: Rows) -> Drawing:
         places = sorted(rows.where("branch", error=error).length.unique().tolist())
         cells = [branch("needed", error, length) for length in places]
         spread(errors, places, cells, rows, color=color, label=f"errors: {error}")
-    _by_length(errors, rows.distinct("branch", "length"), "Particles needed, Bellman errors")
+    _by_length(
+        errors, rows.where("branch", error=NONE).length.unique().tolist(), "Particles needed, Bellman errors"
+    )
     budgets = rows.distinct("curves", "budget")[:-1]
     for curve, color in ((CONCAVE, GOOD), (ANY, BAD)):
         cells = [accuracy_gain(curve, budget) for budget in budgets]
         spread(gains, budgets, cells, rows, color=color, label=f"ROC curves: {curve}")
     gains.axhline(0, color=QUIET, lw=0.8)
-    gains.set(xscale="log", xlabel="outputs drawn on average")
+    gains.set(xscale="log", xlabel="outputs drawn on average", ylim=(-0.01, 0.07))
     gains.set_xticks(budgets, [str(budget) for budget in budgets])
     gains.minorticks_off()
-    finish(gains, "Accuracy of rejection minus best-of-n", legend=True)
+    finish(gains, "Accuracy of rejection over best-of-n", legend="upper right")
     return drawing
 
 
