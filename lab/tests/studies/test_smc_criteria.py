@@ -1,6 +1,8 @@
 """Tests of the study `smc-criteria`: closed forms against enumeration, and known numbers of particles."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,17 +26,16 @@ SMOKE = PRESETS["smoke"]
 RESIDUALS = ("products", "branches", "first_leaf", "best_of_n")
 
 
+def one_too_many(compute: Callable[..., Any], place: int) -> Callable[..., Any]:
+    """Return a function that adds 1 to the positional argument at `place`."""
+    return lambda *args: compute(*args[:place], args[place] + 1, *args[place + 1 :])
+
+
 def test_closed_forms_agree_with_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (row,) = measure_library(SMOKE, 7, tmp_path)
     assert max(row[name] for name in RESIDUALS) < 1e-12
-    one_too_many = {
-        "selected_share": lambda n, *args: selected_share(n + 1, *args),
-        "branch_share": lambda n, *args: branch_share(n + 1, *args),
-        "first_leaf": lambda length, *args: first_leaf(length + 1, *args),
-        "best_of_n": lambda mass, correct, n: best_of_n(mass, correct, n + 1),
-    }
-    for name, wrong in one_too_many.items():
-        monkeypatch.setattr(trees, name, wrong)
+    for name, place in (("selected_share", 0), ("branch_share", 0), ("first_leaf", 0), ("best_of_n", 2)):
+        monkeypatch.setattr(trees, name, one_too_many(getattr(trees, name), place))
     (row,) = measure_library(SMOKE, 7, tmp_path)
     assert min(row[name] for name in RESIDUALS) > 1e-4
 

@@ -71,7 +71,7 @@ def _by_length(axes: Axes, lengths: list[int], title: str) -> None:
     axes.set(xscale="log", yscale="log", xlabel="length H")
     axes.set_xticks(lengths, [str(length) for length in lengths])
     axes.minorticks_off()
-    axes.set_ylim(1, 1000)
+    axes.set_ylim(1, 3000)
     finish(axes, title, legend="upper left")
 
 
