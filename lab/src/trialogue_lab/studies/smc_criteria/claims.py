@@ -133,7 +133,7 @@ OURS = (
         "With values 0 and 1, rejection that stops at the first impossible token needs more model calls per output "
         "than SMC with a total variation of 0.1, at 64 tokens (common logarithms).",
         stats.log_calls("stopping") - stats.log_calls() > 0,
-        source="Issue of this project: the honest baseline of rejection",
+        source="Control by this project: the cheapest form of plain rejection",
     ),
     _errors(
         "errors-of-order-one-over-length-cost-a-factor-of-length",
