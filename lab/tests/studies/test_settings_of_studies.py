@@ -80,6 +80,12 @@ OUT_OF_RANGE: list[tuple[str, dict[str, tuple[Any, ...]]]] = [
     ("type-signature", {"cost_samples": (0,), "training_digits": ((), (4,), (2, 2), (1.5,))}),
     ("type-signature", {"training_seeds": ((1, 1), (-1,)), "training_steps": (0,), "batch_size": (0,)}),
     ("type-signature", {"cost_seeds": ((),), "emitted": (0,), "width": (6,)}),
+    ("smc-criteria", {"lengths": ((64, 16), ()), "branch_lengths": ((1, 8),), "trees": (2,), "curves": (0,)}),
+    ("smc-criteria", {"tolerance": (0.0,), "tree_particles": (1, 4), "tree_length": (6,), "levels": (1,)}),
+    (
+        "smc-criteria",
+        {"total_error": (0.0,), "draw_seeds": ((1, 1),), "draw_particles": (1,), "tilt": (1.0,)},
+    ),
     ("value-guided", {"chain_seeds": ((99,),), "remaining": ((5, 3), (3, 9)), "length": (9,)}),
     ("value-guided", {"errors": ((0.0,),)}),
 ]

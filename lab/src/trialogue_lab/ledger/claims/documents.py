@@ -11,6 +11,9 @@ DOCUMENTS: Mapping[str, str] = {
     "type-signature": "Theoretical Limitations of Autoregressive Models",
     "memorization": "Memorization in attention-only transformers",
     "thesis": "Mathematical Foundations of Data-Training-Inference Interaction in Language Modeling",
+    "reject-resample-repeat": "Reject, Resample, Repeat: Understanding Parallel Reasoning in Language Model Inference",
+    "approximate-reward-models": "On the Power of (Approximate) Reward Models for Inference-Time Scaling",
+    "roc-n-reroll": "ROC-n-reroll: How verifier imperfection affects test-time scaling",
 }
 """Titles of the publications, by the key with which statement ids begin."""
 

@@ -1,0 +1,97 @@
+"""Rejection by a threshold and best-of-n, on enumerated tables of scores.
+
+A verifier gives each output one of a few scores. Its ROC curve relates the share of correct outputs above a threshold
+to the share of wrong ones. Best-of-n draws n outputs and returns one with the highest score. Rejection draws outputs
+until a score is above the threshold, where outputs with exactly this score are accepted with a fixed probability, such
+that n outputs are drawn on average. The accuracy is the probability that the returned output is correct.
+"""
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trialogue.randomness import numpy_generator
+from trialogue_lab.ledger import MeasuredRows
+from trialogue_lab.studies.smc_criteria.config import Config
+
+Array = NDArray[np.float64]
+CONCAVE, ANY = "concave", "any"
+"""Kinds of ROC curves."""
+_WORSE = 1e-12
+
+
+def random_curves(seed: int, count: int, levels: int, kind: str) -> tuple[Array, Array]:
+    """Return the joint distribution of score and correctness, for random verifiers.
+
+    Args:
+        seed: Random seed.
+        count: Number of verifiers.
+        levels: Number of different scores.
+        kind: "concave" if a higher score always means that an output is more likely to be correct. "any" for scores in
+            random order.
+
+    Returns:
+        Probabilities (count, levels) of each score, and of a correct output with this score, from the highest score on.
+    """
+    generator = numpy_generator(seed, "smc-criteria", "curves", kind)
+    correct, wrong = generator.dirichlet(np.ones(levels), (2, count))
+    accuracy = generator.uniform(0.05, 0.95, (count, 1))
+    correct, mass = accuracy * correct, accuracy * correct + (1 - accuracy) * wrong
+    if kind == CONCAVE:
+        order = np.argsort(-correct / mass, axis=1)
+        correct, mass = (np.take_along_axis(each, order, 1) for each in (correct, mass))
+    return mass, correct
+
+
+def best_of_n(mass: Array, correct: Array, n: int) -> Array:
+    """Return the accuracy (count,) of best-of-n.
+
+    Args:
+        mass: Probabilities (count, levels) of each score, from the highest score on.
+        correct: Probabilities (count, levels) of a correct output with this score.
+        n: Number of outputs of which the best one is returned.
+    """
+    lower = np.clip(1 - np.cumsum(mass, axis=1), 0, 1)
+    chosen = (lower + mass) ** n - lower**n
+    return np.asarray((chosen * correct / mass).sum(1))
+
+
+def rejection(mass: Array, correct: Array, n: float) -> Array:
+    """Return the accuracy (count,) of rejection by a threshold.
+
+    Args:
+        mass: Probabilities (count, levels) of each score, from the highest score on.
+        correct: Probabilities (count, levels) of a correct output with this score.
+        n: Expected number of outputs until one is accepted.
+    """
+    before = np.cumsum(mass, axis=1) - mass
+    accepted = np.clip(1 / n - before, 0, mass)
+    return np.asarray(n * (accepted * correct / mass).sum(1))
+
+
+def measure_curves(config: Config, seed: int, _: Path) -> MeasuredRows:
+    """Compare rejection by a threshold and best-of-n at equal expected numbers of outputs, without sampling error.
+
+    Args:
+        config: Settings of the run.
+        seed: Seed of the curves.
+
+    Yields:
+        One row of the kind "curves" per kind of curve and number of outputs, over all curves. `gain` is the mean
+        accuracy of rejection minus that of best-of-n, `least_gain` the smallest, `worse` the share of curves with a
+        negative gain, and `distance` the mean absolute gain.
+    """
+    for kind in (CONCAVE, ANY):
+        mass, correct = random_curves(seed, config.curves, config.levels, kind)
+        for budget in (*config.budgets, config.large_budget):
+            gain = rejection(mass, correct, budget) - best_of_n(mass, correct, budget)
+            yield {
+                "kind": "curves",
+                "curve": kind,
+                "budget": budget,
+                "gain": float(gain.mean()),
+                "least_gain": float(gain.min()),
+                "worse": float((gain < -_WORSE).mean()),
+                "distance": float(np.abs(gain).mean()),
+            }

@@ -1,0 +1,31 @@
+"""Tasks of a run: computations per random target, and outputs of the library's sampler."""
+
+from trialogue_lab.ledger import Part, parts_by_seed
+from trialogue_lab.studies.smc_criteria.branches import measure_branches
+from trialogue_lab.studies.smc_criteria.config import Config
+from trialogue_lab.studies.smc_criteria.curves import measure_curves
+from trialogue_lab.studies.smc_criteria.draws import measure_draws
+from trialogue_lab.studies.smc_criteria.products import measure_products
+from trialogue_lab.studies.smc_criteria.trees import measure_library, measure_trees
+
+
+def parts(config: Config) -> list[Part]:
+    """Return the tasks of a run.
+
+    Args:
+        config: Settings of the run.
+
+    Returns:
+        Five tasks per seed of random targets, trees and curves, and one task per set of outputs.
+    """
+    computed = {
+        "products": measure_products,
+        "branches": measure_branches,
+        "curves": measure_curves,
+        "trees": measure_trees,
+        "library": measure_library,
+    }
+    return [
+        *parts_by_seed(config, config.seeds, **computed),
+        *parts_by_seed(config, config.draw_seeds, draws=measure_draws),
+    ]

@@ -1,0 +1,134 @@
+"""Sequential Monte Carlo of the library on small random trees, by enumeration of all its random decisions.
+
+The target is the model's distribution times an outcome between 0 and 1. Two criteria are computed for each tree, with
+definitions of this project. Action-level coverage is the largest ratio of a next-token probability in the target to the
+one under the model. The chi-square divergence is the largest one, over lengths of prefixes, from the distribution of
+prefixes under approximate values to the one under exact values.
+"""
+
+import math
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from trialogue import exact_distribution, target_distribution, total_variation
+from trialogue.data import Table
+from trialogue.randomness import numpy_generator
+from trialogue.samplers import BestOfN, SequentialMonteCarlo
+from trialogue.samplers.exact import exact_values
+from trialogue.samplers.exact.prefix_trees import prefix_tree
+from trialogue.verifiers import NoisyValues
+from trialogue_lab.ledger import MeasuredRows
+from trialogue_lab.studies.smc_criteria.branches import branch_share, first_leaf
+from trialogue_lab.studies.smc_criteria.config import Config
+from trialogue_lab.studies.smc_criteria.curves import ANY, best_of_n, random_curves
+from trialogue_lab.studies.smc_criteria.products import random_shares, selected_share
+from trialogue_lab.theory import value_guided
+
+Prefix = tuple[int, ...]
+
+
+def _random_tree(seed: int, tree: int, length: int) -> tuple[Table, dict[Prefix, float], float]:
+    """Return a random model of two tokens, the outcomes of its sequences, and the size of errors of values."""
+    generator = numpy_generator(seed, "smc-criteria", "tree", tree)
+    spread, contrast, error = generator.uniform(0, (0.45, 3.0, 1.0)).tolist()
+    shares: dict[Prefix, float] = {}
+    level: list[Prefix] = [()]
+    for _ in range(length):
+        shares |= {prefix: float(generator.uniform(0.5 - spread, 0.5 + spread)) for prefix in level}
+        level = [(*prefix, token) for prefix in level for token in (0, 1)]
+    outcomes = {sequence: math.exp(-contrast * float(generator.random())) for sequence in level}
+    oracle = Table(lambda prefix: (shares[prefix], 1 - shares[prefix]), 2, max_length=length)
+    return oracle, outcomes, error
+
+
+def measure_trees(config: Config, seed: int, _: Path) -> MeasuredRows:
+    """Compute the output distribution of sequential Monte Carlo on small random trees, and the criteria.
+
+    Args:
+        config: Settings of the run.
+        seed: Seed of the trees.
+
+    Yields:
+        One row of the kind "tree" per tree. `coverage` and `chi_square` are the criteria, `perfect` and `noisy` the
+        total variation distances from the target with perfect values and with values that have random errors.
+    """
+    sampler = SequentialMonteCarlo(config.tree_particles, ess_threshold=1.0)
+    for number in range(config.trees):
+        oracle, outcomes, error = _random_tree(seed, number, config.tree_length)
+        values = exact_values(oracle, outcomes.__getitem__)
+        noisy = NoisyValues(values, error, "uniform", seed=seed * 1000 + number)
+        target = target_distribution(oracle, outcomes.__getitem__)
+        tree = prefix_tree(oracle)
+        inner = np.arange(len(tree.prefixes))
+        exact, approximate = tree.values(values, inner), tree.values(noisy, inner)
+        chi_squares = []
+        for depth in range(1, config.tree_length):
+            level = tree.depth == depth
+            mass = np.exp(tree.log_probs[level])
+            p, q = (mass * each[level] / (mass * each[level]).sum() for each in (exact, approximate))
+            chi_squares.append(float((p**2 / q).sum() - 1))
+        yield {
+            "kind": "tree",
+            "tree": number,
+            "coverage": float((exact[1:] / exact[tree.parent[1:]]).max()),
+            "chi_square": max(chi_squares),
+            "perfect": total_variation(exact_distribution(sampler, oracle, values).probabilities, target),
+            "noisy": total_variation(exact_distribution(sampler, oracle, noisy).probabilities, target),
+        }
+
+
+def _product_value(base: float, target: float, prefix: Prefix) -> float:
+    """Return the perfect value of a prefix, up to a factor, if the target is a product over positions."""
+    return math.prod((1 - target) / (1 - base) if token else target / base for token in prefix)
+
+
+def _branch_value(base: float, target: float, length: int, error: float, prefix: Prefix) -> float:
+    """Return the approximate value of a prefix if the first token decides the outcome."""
+    if not prefix:
+        return 1.0
+    exact = (1 - target) / (1 - base) if prefix[0] else target / base
+    return exact * math.exp((-error if prefix[0] else error) * (length - len(prefix)))
+
+
+def measure_library(config: Config, seed: int, _: Path) -> MeasuredRows:
+    """Compare the closed forms of this study with enumerations of the library's samplers.
+
+    Args:
+        config: Settings of the run.
+        seed: Seed of the targets.
+
+    Yields:
+        One row of the kind "library". Each column is a largest or total difference of probabilities.
+    """
+    sampler, length, error = SequentialMonteCarlo(2, ess_threshold=1.0), 3, 0.3
+    base, target = random_shares(seed, "library")
+    share = selected_share(2, base, target)
+    coins = Table(lambda _: (base, 1 - base), 2, max_length=length)
+    product = {
+        x: math.prod(1 - share if token else share for token in x)
+        for x in target_distribution(coins, lambda _: 1.0)
+    }
+    found = exact_distribution(sampler, coins, partial(_product_value, base, target)).probabilities
+    branches = Table(lambda prefix: (0.5, 0.5) if prefix else (base, 1 - base), 2, max_length=length)
+    values = partial(_branch_value, base, target, length, error)
+    outputs = exact_distribution(sampler, branches, values).probabilities
+    walk = value_guided.first_leaf(branches, values)
+    leaf, moves = first_leaf(length, target, error)
+    mass, correct = random_curves(seed, 1, config.levels, ANY)
+    scores = Table(lambda _: tuple(mass[0].tolist()), config.levels, max_length=1)
+    best = exact_distribution(BestOfN(3), scores, lambda x: float(config.levels - x[0])).probabilities
+    accuracy = math.fsum(p * correct[0, x[0]] / mass[0, x[0]] for x, p in best.items())
+    yield {
+        "kind": "library",
+        "products": total_variation(found, product),
+        "branches": abs(_first(outputs) - branch_share(2, length, base, target, error)),
+        "first_leaf": abs(_first(walk.distribution) - leaf) + abs(walk.moves - moves),
+        "best_of_n": abs(accuracy - float(best_of_n(mass, correct, 3)[0])),
+    }
+
+
+def _first(distribution: dict[Prefix, float]) -> float:
+    """Return the probability of sequences that begin with token 0."""
+    return math.fsum(p for x, p in distribution.items() if x[0] == 0)
