@@ -11,6 +11,8 @@ DOCUMENTS: Mapping[str, str] = {
     "type-signature": "Theoretical Limitations of Autoregressive Models",
     "memorization": "Memorization in attention-only transformers",
     "thesis": "Mathematical Foundations of Data-Training-Inference Interaction in Language Modeling",
+    "cars": "Constrained adaptive rejection sampling (arXiv 2510.01902)",
+    "asap": "Grammar-aligned decoding (arXiv 2405.21047)",
 }
 """Titles of the publications, by the key with which statement ids begin."""
 
