@@ -8,7 +8,9 @@ from trialogue_lab.studies.exact_rejection import statistics as stats
 _EXACT = "sampler == 'adaptive rejection'"
 _CARS, _ASAP = "CARS (arXiv 2510.01902), abstract", "Grammar-aligned decoding (arXiv 2405.21047)"
 _TREES = "Exact distributions on random trees. The source draws from language models."
-_ours = partial(ours, source="Issue of the sampler AdaptiveRejection; not in the sources")
+_ours = partial(
+    ours, source="Measured for the documentation of the sampler AdaptiveRejection, not in the sources"
+)
 
 CLAIMS = (
     Claim(
@@ -81,10 +83,16 @@ CLAIMS = (
         stats.of_question("stopping_calls") / stats.question_calls("first") > 10,
     ),
     _ours(
-        "most-requests-within-ten-masks",
-        "For more than half of the requests for JSON an exact output takes at most ten times the model calls of masked "
+        "most-requests-within-three-masks",
+        "For more than half of the requests for JSON an exact output takes at most three times the model calls of "
+        "masked decoding, calls of failed outputs included.",
+        stats.share_within(3.0) > 0.5,
+    ),
+    _ours(
+        "nine-of-ten-requests-within-ten-masks",
+        "For more than nine of ten requests for JSON an exact output takes at most ten times the model calls of masked "
         "decoding, calls of failed outputs included.",
-        stats.share_within(10.0) > 0.5,
+        stats.share_within(10.0) > 0.9,
     ),
     _ours(
         "few-outputs-beyond-the-budget",
@@ -117,6 +125,7 @@ NUMBERS = {
     "masked: calls": stats.question_calls("masked").as_ratio(),
     "masked: distinct calls": stats.question_calls("masked", "distinct").as_ratio(),
     "rejection that stops early: calls": stats.of_question("stopping_calls").as_ratio(),
+    "requests within three masks": stats.share_within(3.0),
     "requests within ten masks": stats.share_within(10.0),
     "outputs beyond the budget": stats.beyond_budget(),
 }

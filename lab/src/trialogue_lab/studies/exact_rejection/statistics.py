@@ -7,7 +7,7 @@ outputs that violate the constraint, and excludes prefixes that earlier attempts
 import numpy as np
 from pandas import DataFrame, Series
 
-from trialogue_lab.ledger import Replication, Rows
+from trialogue_lab.ledger import Counts, Replication, Rows
 
 questions = Replication("prompt set", "seeds", objects="the model of the run")
 requests = Replication("prompt set", "request_seeds", objects="the model of the run")
@@ -90,8 +90,14 @@ def _per_request(rows: Rows, free: bool | None) -> DataFrame:
     )
 
 
+def _counts(holds: "Series[bool]", table: DataFrame) -> Counts:
+    """Return the number of requests for which `holds` is true, and of all requests, of each seed."""
+    groups = holds.groupby(table.seed)
+    return Counts(groups.sum(), groups.count())
+
+
 @requests
-def share_within(rows: Rows, factor: float, free: bool | None = None) -> "Series[float]":
+def share_within(rows: Rows, factor: float, free: bool | None = None) -> Counts:
     """Return the share of requests whose exact outputs cost at most `factor` times the calls of masked decoding.
 
     The calls of failed outputs count. A request without any accepted output is not within the factor.
@@ -102,14 +108,14 @@ def share_within(rows: Rows, factor: float, free: bool | None = None) -> "Series
         free: Whether to use schemas with free strings only, or bounded schemas only (default: all).
 
     Returns:
-        One share per seed.
+        The counts of each seed.
     """
     table = _per_request(rows, free)
-    return (table.exact_calls <= factor * table.decoded_calls).groupby(table.seed).mean()
+    return _counts(table.exact_calls <= factor * table.decoded_calls, table)
 
 
 @requests
-def beyond_budget(rows: Rows, free: bool | None = None) -> "Series[float]":
+def beyond_budget(rows: Rows, free: bool | None = None) -> Counts:
     """Return the share of outputs of requests that fail because their budget of attempts is used up.
 
     Args:
@@ -117,14 +123,14 @@ def beyond_budget(rows: Rows, free: bool | None = None) -> "Series[float]":
         free: Whether to use schemas with free strings only, or bounded schemas only (default: all).
 
     Returns:
-        One share per seed.
+        The counts of each seed.
     """
-    table = _per_request(rows, free)
-    return (1 - table.accepted / table.outputs).groupby(table.seed).mean()
+    sums = _per_request(rows, free).groupby("seed")[["accepted", "outputs"]].sum()
+    return Counts(sums.outputs - sums.accepted, sums.outputs)
 
 
 @requests
-def better_than_weights(rows: Rows, free: bool | None = None) -> "Series[float]":
+def better_than_weights(rows: Rows, free: bool | None = None) -> Counts:
     """Return the share of requests in which exact outputs give more effective samples per model call than weights.
 
     An exact output is one effective sample. Weighted outputs of masked decoding are worth their effective sample size,
@@ -135,11 +141,11 @@ def better_than_weights(rows: Rows, free: bool | None = None) -> "Series[float]"
         free: Whether to use schemas with free strings only, or bounded schemas only (default: all).
 
     Returns:
-        One share per seed.
+        The counts of each seed.
     """
     table = _per_request(rows, free)
     more = table.accepted / table.calls > table.masked_effective / table.masked_calls
-    return more.groupby(table.seed).mean()
+    return _counts(more, table)
 
 
 @requests
