@@ -91,19 +91,21 @@ TABLES = (_questions_table, _requests_table, _trees_table)
 
 @figure(
     "calls",
-    "Left: model calls of successive outputs that share a table, as geometric means over the questions of "
+    "Left: model calls of successive outputs that share a table, as means over the questions of "
     "constrained-law. Middle: calls per exact output of requests for JSON against the length of masked outputs; "
     "requests without an output within the budget are at the top. Right: total variation of successive samples of ASAp "
     "to the restricted distribution, on trees with four allowed outputs.",
 )
 def _calls_figure(rows: Rows) -> Drawing:
-    drawing, (left, middle, right) = panels(3, width=4.6, height=3.9)
+    drawing, (left, middle, right) = panels(3, width=5.0, height=3.9)
     shared = rows["shared"]
-    for column, color, label in (("calls", GOOD, "all calls"), ("distinct", COLORS[4], "distinct calls")):
-        means = np.exp(np.log(shared[column].clip(lower=0.1)).groupby(shared.output).mean())
-        left.plot(means.index + 1, means, ".-", color=color, lw=1, label=f"exact, {label}")
-    masked = float(question_calls("masked").as_ratio()(rows).map(np.log).mean())
-    left.axhline(np.exp(masked), color=BAD, ls=":", label="masked decoding, all calls")
+    for column, fmt, color, label in (
+        ("calls", ".-", GOOD, "all calls"),
+        ("distinct", ".", COLORS[4], "distinct calls"),
+    ):
+        means = shared.groupby("output")[column].mean()
+        left.plot(means.index + 1, means, fmt, color=color, lw=1, label=f"exact, {label}")
+    left.axhline(rows["masked"].calls.mean(), color=BAD, ls=":", label="masked decoding, all calls")
     finish(left, "Questions", legend=True, xscale="log", yscale="log", xlabel="output", ylabel="model calls")
     requests = rows["request"]
     top = 2 * float((requests.calls / requests.accepted.replace(0, np.nan)).max())
@@ -118,6 +120,7 @@ def _calls_figure(rows: Rows) -> Drawing:
         middle,
         "Requests",
         legend=True,
+        xscale="log",
         yscale="log",
         xlabel="tokens of masked outputs",
         ylabel="calls per output",
