@@ -78,7 +78,8 @@ def mean_of_question(rows: Rows, column: str) -> "Series[float]":
         One mean per seed.
     """
     table = rows["question"]
-    return table.assign(value=table.eval(column, engine="python")).groupby("seed").value.mean()
+    values = np.asarray(table.eval(column, engine="python"), dtype=np.float64)
+    return table.assign(value=values).groupby("seed").value.mean()
 
 
 def _per_request(rows: Rows, free: bool | None) -> DataFrame:

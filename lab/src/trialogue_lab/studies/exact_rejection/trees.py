@@ -56,6 +56,7 @@ class RareTree(RandomTree):
         )
         return tuple(leaves[index] for index in chosen)
 
+    @cache  # noqa: B019
     def allows(self, prefix: Prefix) -> bool:
         """Return whether a prefix begins an allowed output."""
         return any(output[: len(prefix)] == prefix for output in self.outputs())
