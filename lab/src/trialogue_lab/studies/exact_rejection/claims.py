@@ -114,6 +114,7 @@ CLAIMS = (
 )
 
 NUMBERS = {
+    "trees on which the check rejects ASAp": stats.rejected_trees("ASAp", 1e-3),
     "largest distance of ASAp": largest("rare tree", "tv", where="earlier == 0"),
     "first output: calls": stats.question_calls("first").as_ratio(),
     "first output: distinct calls": stats.first_of_shared("distinct").as_ratio(),

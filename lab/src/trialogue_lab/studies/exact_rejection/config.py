@@ -63,10 +63,5 @@ PRESETS = {
         round_size=2,
     ),
     "default": Config(),
-    "night": Config(
-        seeds=tuple(range(40)),
-        request_seeds=tuple(range(20)),
-        round_size=16,
-        max_attempts=1000,
-    ),
+    "night": Config(seeds=tuple(range(200, 240)), request_seeds=tuple(range(200, 230))),
 }

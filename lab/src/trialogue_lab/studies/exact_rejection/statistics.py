@@ -7,7 +7,7 @@ outputs that violate the constraint, and excludes prefixes that earlier attempts
 import numpy as np
 from pandas import DataFrame, Series
 
-from trialogue_lab.ledger import Counts, Replication, Rows
+from trialogue_lab.ledger import Counts, Replication, Rows, exact
 
 questions = Replication("prompt set", "seeds", objects="the model of the run")
 requests = Replication("prompt set", "request_seeds", objects="the model of the run")
@@ -161,3 +161,16 @@ def request_calls(rows: Rows, number: int) -> "Series[float]":
         One geometric mean per seed.
     """
     return _geometric(rows.where("request output", round=number), "calls", ["seed", "schema"])
+
+
+@exact
+def rejected_trees(rows: Rows, sampler: str, error: float) -> float:
+    """Return the share of random trees on which the check of exactness finds an error in a sampler.
+
+    Args:
+        rows: Measurements of a run.
+        sampler: Name of the sampler, for example "ASAp".
+        error: Smallest error of an output probability that counts.
+    """
+    errors = rows.where("tree", sampler=sampler)[["first_error", "later_error", "second_error"]]
+    return float((errors.max(axis=1) > error).mean())
