@@ -14,7 +14,7 @@ from trialogue_lab.studies.exact_rejection import statistics as stats
 from trialogue_lab.studies.exact_rejection import trees
 from trialogue_lab.studies.exact_rejection.requests import FREE, SCHEMAS, request
 from trialogue_lab.studies.exact_rejection.trees import (
-    ObservedAsap,
+    ObservedGrammarAligned,
     ObservedRejection,
     RareTree,
     TreeMask,
@@ -56,10 +56,10 @@ class PublishedTrie:
     "tree", [viable(RandomTree(3, vocab=3, eos=1)), RareTree(5, vocab=3, horizon=4)], ids=str
 )
 def test_asap_follows_the_published_algorithm(tree: RandomTree) -> None:
-    verifier, trie, sampler = TreeMask(tree.allows), PublishedTrie(tree), ObservedAsap()
+    verifier, trie, sampler = TreeMask(tree.allows), PublishedTrie(tree), ObservedGrammarAligned()
     samples = generate(tree.table(), sampler=sampler, verifier=verifier, num_samples=6, seed=1)
     for table, output in zip([None, *sampler.successive], samples.completions(), strict=True):
-        found = exact_distribution(ObservedAsap(start=table), tree.table(), verifier).probabilities
+        found = exact_distribution(ObservedGrammarAligned(start=table), tree.table(), verifier).probabilities
         expected = trie.distribution()
         assert found == {x: pytest.approx(p, rel=1e-12) for x, p in expected.items()}
         trie.visit(tuple(output))

@@ -2,8 +2,8 @@
 
 `AdaptiveRejection` (CARS, arXiv 2510.01902) rejects outputs that violate a constraint, and never draws a prefix again
 that an earlier attempt found to be rejected. On random trees its output distribution is computed exactly, for the first
-sample and for samples that start from the table of up to 40 earlier ones. The same is done for ASAp (grammar-aligned
-decoding, arXiv 2405.21047), which masks rejected tokens and corrects later samples by what earlier ones have shown.
+sample and for samples that start from the table of up to 40 earlier ones. The same is done for grammar-aligned
+decoding (arXiv 2405.21047), which masks rejected tokens and corrects later samples by what earlier ones have shown.
 
 A chat model then answers two sets of questions. The first are the 16 questions of the study `constrained-law`, whose
 restricted distribution is known. The second are 60 requests for JSON in ten schemas, with bounded fields (enums,

@@ -169,7 +169,7 @@ def rejected_trees(rows: Rows, sampler: str, error: float) -> float:
 
     Args:
         rows: Measurements of a run.
-        sampler: Name of the sampler, for example "ASAp".
+        sampler: Name of the sampler, for example "adaptive rejection".
         error: Smallest error of an output probability that counts.
     """
     errors = rows.where("tree", sampler=sampler)[["first_error", "later_error", "second_error"]]

@@ -19,7 +19,7 @@ from trialogue.samplers.prefix.rejection_table import RejectionTable
 from trialogue.testing.trees import Prefix, RandomTree, viable
 from trialogue.verifiers import FunctionVerifier
 from trialogue_lab.ledger import MeasuredRows
-from trialogue_lab.studies.exact_rejection.asap import Asap
+from trialogue_lab.studies.exact_rejection.grammar_aligned import GrammarAligned
 
 Table = RejectionTable | None
 _RARE_OUTPUTS = 4
@@ -108,11 +108,11 @@ class ObservedRejection(Observed, AdaptiveRejection):
 
 
 @dataclass(frozen=True)
-class ObservedAsap(Observed, Asap):
-    """`Asap` with records of its success rates."""
+class ObservedGrammarAligned(Observed, GrammarAligned):
+    """`GrammarAligned` with records of its success rates."""
 
 
-SAMPLERS: dict[str, type[Any]] = {"adaptive rejection": ObservedRejection, "ASAp": ObservedAsap}
+SAMPLERS: dict[str, type[Any]] = {"adaptive rejection": ObservedRejection, "ASAp": ObservedGrammarAligned}
 """Samplers whose successive samples are checked."""
 
 
@@ -192,7 +192,7 @@ def _acceptance(
 
 
 def rare_rows(seed: int, history: int) -> MeasuredRows:
-    """Measure how far successive samples of ASAp are from the target where few outputs are allowed.
+    """Measure how far successive samples of grammar-aligned decoding are from the target where few outputs are allowed.
 
     Args:
         seed: Seed of the tree and of the simulated history.
@@ -204,10 +204,10 @@ def rare_rows(seed: int, history: int) -> MeasuredRows:
     tree = RareTree(seed, vocab=3 + seed % 2, horizon=6 - seed % 2)
     verifier = TreeMask(tree.allows)
     target = target_distribution(tree.table(), tree.allows)
-    simulated = ObservedAsap()
+    simulated = ObservedGrammarAligned()
     generate(tree.table(), sampler=simulated, verifier=verifier, num_samples=history + 1, seed=seed)
     allowed = sum(tree.distribution()[output] for output in tree.outputs())
     for number, table in enumerate([None, *simulated.successive]):
-        found = exact_distribution(ObservedAsap(start=table), tree.table(), verifier).probabilities
+        found = exact_distribution(ObservedGrammarAligned(start=table), tree.table(), verifier).probabilities
         row = {"measure": "rare tree", "sampler": "ASAp", "earlier": number, "allowed_mass": allowed}
         yield {**row, "tv": total_variation(found, target)}

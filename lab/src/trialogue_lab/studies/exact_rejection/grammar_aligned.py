@@ -1,4 +1,4 @@
-"""ASAp, sampling with masks and estimates of future acceptance (grammar-aligned decoding), as a baseline."""
+"""Grammar-aligned decoding: sampling with masks and estimates of future acceptance, as a baseline."""
 
 import math
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from trialogue.samplers.prefix.rejection_table import ACCEPTED, RejectionTable, 
 
 
 class SuccessRates(NamedTuple):
-    """State of `Asap`.
+    """State of `GrammarAligned`.
 
     Attributes:
         table: Success rates of the visited prefixes of each row, as the open masses of a table. None if no prefix was
@@ -30,7 +30,7 @@ class SuccessRates(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Asap(Sampler[SuccessRates]):
+class GrammarAligned(Sampler[SuccessRates]):
     """Draw allowed tokens only, with the model's probabilities times estimated success rates of their continuations.
 
     The success rate of a prefix estimates the probability that the model continues it to an allowed output. It is 1
@@ -39,7 +39,7 @@ class Asap(Sampler[SuccessRates]):
     masked decoding, and later ones approach the restricted distribution.
 
     References:
-        Park et al., "Grammar-aligned decoding", arXiv 2405.21047; code ebmoon/transformers-GAD.
+        Park et al., "Grammar-aligned decoding", arXiv 2405.21047. Code: ebmoon/transformers-GAD.
     """
 
     uses = "verdicts"
