@@ -72,9 +72,9 @@ def _requests_table(rows: Rows) -> DataFrame:
     "Exact checks on random trees",
     "arXiv 2510.01902 and 2405.21047",
     row_heading="sampler and verifier",
-    note="ASAp is the algorithm of grammar-aligned decoding. Largest error of an output probability over all trees: of the first sample, of a sample after each of the "
-    "successive ones, and of the second sample after any table that the first can leave. Expected model calls of "
-    "the first and of the last sample are means over trees",
+    note="ASAp is the algorithm of grammar-aligned decoding. Largest error of an output probability over all "
+    "trees: of the first sample, of a sample after each of the successive ones, and of the second sample after any "
+    "table that the first can leave. Expected model calls of the first and of the last sample are means over trees",
     digits=2,
 )
 def _trees_table(rows: Rows) -> DataFrame:
