@@ -26,6 +26,7 @@ OUT_OF_RANGE: list[tuple[str, dict[str, tuple[Any, ...]]]] = [
     ("dyck-backtracking", {"p": (0.0,), "q": (1.0,), "ood_p": (1.5,), "threshold": (1.1,), "length": (31,)}),
     ("dyck-backtracking", {"prompt_lengths": ((25, 32), (4, 31)), "draws": (0,), "width": (63,)}),
     ("dyck-backtracking", {"steps": (0,)}),
+    ("exact-rejection", {"tree_seeds": ((), (1, 1)), "history": (1,), "outputs": (1,), "max_attempts": (0,)}),
     ("gradient-flow", {"size": (1, 5), "samples": (10,), "draws": (0,), "decay": (0.0,), "time": (-1.0,)}),
     ("gradient-flow", {"seeds": ((1, 1),)}),
     ("interaction-order", {"sites": (4,), "vocab_size": (1,), "rank": (0,), "scale": (0.0,), "gap": (-1.0,)}),

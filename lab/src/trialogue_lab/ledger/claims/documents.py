@@ -14,6 +14,8 @@ DOCUMENTS: Mapping[str, str] = {
     "reject-resample-repeat": "Reject, Resample, Repeat: Understanding Parallel Reasoning in Language Model Inference",
     "approximate-reward-models": "On the Power of (Approximate) Reward Models for Inference-Time Scaling",
     "roc-n-reroll": "ROC-n-reroll: How verifier imperfection affects test-time scaling",
+    "cars": "Constrained adaptive rejection sampling (arXiv 2510.01902)",
+    "asap": "Grammar-aligned decoding (arXiv 2405.21047)",
 }
 """Titles of the publications, by the key with which statement ids begin."""
 

@@ -46,7 +46,7 @@ def case_of(config: Config, kind: str, seed: int) -> ModelQuestion:
     """
     if not config.model:
         return toy_case(config, kind, seed)
-    oracle, task = _loaded(config.model), TASKS[kind](seed)
+    oracle, task = loaded(config.model), TASKS[kind](seed)
     record_model(oracle.described())
     tokenization = oracle.tokenization
     grammar = GrammarVerifier.regex if kind == "regex" else GrammarVerifier.json_schema
@@ -54,7 +54,7 @@ def case_of(config: Config, kind: str, seed: int) -> ModelQuestion:
     return ModelQuestion(oracle, verifier, prompt, tokenization.text, config.max_new_tokens)
 
 
-_loaded = cache(load_pretrained)
+loaded = cache(load_pretrained)
 """Load a model once per process."""
 
 

@@ -41,6 +41,8 @@ METHODS = {
     "no rule": MeasuredSampler(samplers.Ancestral(), weighted=True),
     "masked": MeasuredSampler(samplers.MaskedDecoding(), weighted=True),
     "weighted rejection": MeasuredSampler(samplers.WeightedRejection(), weighted=True),
+    "adaptive rejection": MeasuredSampler(samplers.AdaptiveRejection()),
+    "adaptive rejection, shared table": MeasuredSampler(samplers.AdaptiveRejection(share=1)),
     "backtracking": MeasuredSampler(samplers.Backtracking(4, 4)),
     "smc": MeasuredSampler(samplers.SequentialMonteCarlo(16, proposal="mask"), timed=8),
     "value-guided": MeasuredSampler(samplers.ValueGuided(), timed=8),

@@ -39,11 +39,13 @@ def _line(measure: str, rule: str, **values: int) -> dict[str, Statistic]:
 )
 def _methods_table(rows: Rows) -> ledger.Cells:
     drawn, particles = rows.distinct("exact", "size"), rows.distinct("simulated", "size")
+    # Results from before a method was added have no rows of it.
+    measured = rows.distinct("run", "rule")
     return {
         **{f"masked, weighted, N = {n}": _line("exact", "masked, weighted", size=n) for n in drawn},
         "value-guided": _line("exact", "value-guided"),
         **{f"smc, N = {n}": _line("simulated", "smc", size=n) for n in particles},
-        **{f"{name}, as run": _line("run", name) for name in METHODS},
+        **{f"{name}, as run": _line("run", name) for name in METHODS if name in measured},
         "rejection (expected)": _REJECTION,
     }
 
