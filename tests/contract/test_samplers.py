@@ -44,6 +44,7 @@ from trialogue.verifiers import as_verifier
 SETTINGS = {
     "block-best-of-n": {"block_tokens": 2},
     "block-value-guided": {"block_tokens": 2},
+    "power-metropolis": {"num_steps": 2},
     "stationary-value-guided": {"steps": 8},
 }
 """Required fields of samplers, and fields that shorten the tests."""
@@ -108,7 +109,7 @@ RUNS = (drawn, exact_distribution, sampler_transitions)
 
 
 def test_a_missing_verifier_is_reported(sampler):
-    if sampler.uses == "nothing":
+    if not sampler.needs_verifier:
         assert len(generate(LONG.table(), sampler=sampler).sequences()) == 1
         return
     for call in RUNS:

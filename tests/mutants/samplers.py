@@ -19,6 +19,7 @@ from trialogue.samplers import (
     BlockValueGuided,
     MaskedDecoding,
     OutcomeRejection,
+    PowerMetropolis,
     Rejection,
     SequentialMonteCarlo,
     StationaryValueGuided,
@@ -288,6 +289,47 @@ class AbsoluteRedoBacktracking(Backtracking):
         if self.erase_prompt:
             return super().step(absolute, state, verifier, choose)
         return super().step(decoding, state, verifier, choose)
+
+
+class UncorrectedCuts(PowerMetropolis):
+    """Leave out the ratio of the numbers of possible cuts."""
+
+    def _log_ratios(self, decoding, rows, state, verifier):
+        new, old = ((decoding.lengths - decoding.start)[which].double() for which in (rows, rows - 1))
+        return super()._log_ratios(decoding, rows, state, verifier) - (old / new).log()
+
+
+class ShortProposals(PowerMetropolis):
+    """End proposals at the length of the current text."""
+
+    def _ends(self, decoding, state):
+        return torch.where(self._lengthens(state), state.end, decoding.lengths.roll(1))
+
+
+class TruncatedComparison(PowerMetropolis):
+    """Compare a shorter proposal with as many tokens of the current text."""
+
+    def _log_ratios(self, decoding, rows, state, verifier):
+        beyond = torch.arange(state.log_p.shape[1]) >= decoding.lengths.roll(-1)[:, None]
+        cut = state._replace(
+            log_p=state.log_p.masked_fill(beyond, 0.0), log_q=state.log_q.masked_fill(beyond, 0.0)
+        )
+        cut.log_p[1::2], cut.log_q[1::2] = state.log_p[1::2], state.log_q[1::2]
+        return super()._log_ratios(decoding, rows, cut, verifier)
+
+
+class UnvaluedMetropolis(_Judged, PowerMetropolis):
+    """Give every output the same value."""
+
+    def judged(self, decoding, verifier):
+        return Altered(verifier, {"values": lambda rows: torch.ones(len(rows), dtype=torch.float64)})
+
+
+class CarefulMetropolis(PowerMetropolis):
+    """Compare the first text of a block with the text that it lengthens."""
+
+    def _lengthens(self, state):
+        return (state.proposals % (self.num_steps + 1) == 0) & (state.proposals == 0)
 
 
 class _Last:
@@ -724,5 +766,10 @@ WRONG_DISTRIBUTIONS = [
     EarlyStationary(steps=6, node="last", tries=2),
     WeightlessActionLevel(),
     FirstCandidateGuided(2, 1),
+    UncorrectedCuts(2.0, 2),
+    ShortProposals(2.0, 2),
+    TruncatedComparison(2.0, 2, 1, 1.0),
+    UnvaluedMetropolis(2.0, 2),
+    CarefulMetropolis(2.0, 1, 2),
 ]
 """Faulty samplers with another exact distribution, other weights or other expected calls."""

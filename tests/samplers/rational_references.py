@@ -15,6 +15,7 @@ from trialogue.samplers import SAMPLERS
 from trialogue.testing.trees import RandomTree
 
 from . import reference_distributions
+from .power_references import PowerReference
 
 Prefix = tuple[int, ...]
 Distribution = dict[Prefix, Fraction]
@@ -551,6 +552,12 @@ def sequential_monte_carlo(sampler: Any, tree: RationalTree) -> Expected:
     return found
 
 
+def power_metropolis(sampler: Any, tree: RationalTree) -> Expected:
+    found, calls = PowerReference(sampler, tree, tree.exact_value).output()
+    failed = sum((p for x, p in found.items() if not tree.complete(x)), Fraction(0))
+    return Expected({x: p for x, p in found.items() if tree.complete(x)}, calls, failed)
+
+
 REFERENCES: dict[str, Callable[[Any, RationalTree], Expected]] = {
     "ancestral": lambda sampler, tree: Expected(tree.distribution(), length(tree)),
     "exact": adaptive_rejection,
@@ -568,6 +575,7 @@ REFERENCES: dict[str, Callable[[Any, RationalTree], Expected]] = {
     "value-guided": value_guided,
     "stationary-value-guided": stationary_value_guided,
     "block-value-guided": block_value_guided,
+    "power-metropolis": power_metropolis,
     "smc": sequential_monte_carlo,
 }
 

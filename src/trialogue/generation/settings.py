@@ -226,7 +226,7 @@ class GenerationSettings:
             raise InputError(
                 name, self.sampling.accepted_per_prompt, f"{_TOO_MANY}; there are {len(self.prompts)} prompts"
             )
-        if self.sampler.uses != "nothing" and not self.has_rules:
+        if self.sampler.needs_verifier and not self.has_rules:
             raise InputError(
                 "verifier", None, f"use one: the sampler {self.sampling.sampler} needs a verifier"
             )

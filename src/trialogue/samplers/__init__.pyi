@@ -35,6 +35,7 @@ from .prefix.masked_decoding import MaskedDecoding as MaskedDecoding
 from .prefix.output.sample import Sample as Sample
 from .prefix.output.samples import Samples as Samples
 from .prefix.output.samples import Trace as Trace
+from .prefix.power_metropolis import PowerMetropolis as PowerMetropolis
 from .prefix.rejection import OutcomeRejection as OutcomeRejection
 from .prefix.rejection import Rejection as Rejection
 from .prefix.rejection import TokenwiseRejection as TokenwiseRejection

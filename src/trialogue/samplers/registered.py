@@ -26,6 +26,7 @@ SAMPLERS: "Registry[type[Sampler[Any]]]" = Registry(
         "tokenwise-rejection": "trialogue.samplers.prefix.rejection:TokenwiseRejection",
         "backtracking": "trialogue.samplers.prefix.backtracking:Backtracking",
         "smc": "trialogue.samplers.prefix.sequential_monte_carlo:SequentialMonteCarlo",
+        "power-metropolis": "trialogue.samplers.prefix.power_metropolis:PowerMetropolis",
         "weighted-rejection": "trialogue.samplers.prefix.weighted_rejection:WeightedRejection",
         "action-level": "trialogue.samplers.prefix.action_level:ActionLevel",
         "value-guided": "trialogue.samplers.prefix.value_guided:ValueGuided",

@@ -156,7 +156,7 @@ def _read_sampler(value: object, has_verifier: bool) -> tuple[str, Sampler[Any]]
         ) from None
     if not sampler.keeps_prompts:
         raise InputError("sampler", value, "use a sampler that keeps the prompt: this one may erase it")
-    if sampler.uses != "nothing" and not has_verifier:
+    if sampler.needs_verifier and not has_verifier:
         raise InputError(
             "sampler", value, "add a rule, a response_format or tools: this sampler needs a verifier"
         )

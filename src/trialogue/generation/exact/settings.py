@@ -99,7 +99,7 @@ class DistributionSettings:
             raise InputError("on_error", self.rule.on_error, hint)
         name = self.sampling.sampler
         if self.sampling.values is None:
-            if self.sampler.uses != "nothing" and not self.rule.specs:
+            if self.sampler.needs_verifier and not self.rule.specs:
                 others = " or --values FILE" if self.sampler.uses == "weights" else ""
                 raise InputError(
                     "verifier", None, f"add --verifier SPEC{others}: the sampler {name} needs it"

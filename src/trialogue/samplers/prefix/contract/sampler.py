@@ -57,7 +57,7 @@ class Sampler(ABC, Generic[StateT]):
     def uses(self) -> Uses:
         """How `step` uses the values of the verifier (default: "nothing").
 
-        "nothing": no verifier is needed. "verdicts": only whether a value is positive. "ranks": only which of several
+        "nothing": values are not used. "verdicts": only whether a value is positive. "ranks": only which of several
         values is the largest. "weights": the values themselves.
         """
         return "nothing"
@@ -66,6 +66,11 @@ class Sampler(ABC, Generic[StateT]):
     def uses_targets(self) -> bool:
         """Whether `step` uses the values of a `Target`. Otherwise the engine adds its log-value to the log-weight."""
         return self.uses in ("ranks", "weights")
+
+    @property
+    def needs_verifier(self) -> bool:
+        """Whether the sampler cannot run without a verifier (default: True, unless `uses` is "nothing")."""
+        return self.uses != "nothing"
 
     @property
     def judges(self) -> Judges:
@@ -159,8 +164,8 @@ class Sampler(ABC, Generic[StateT]):
         Args:
             decoding: The rows of the batch, and the model's next-token distributions.
             state: The state of the rows.
-            verifier: Values of rows and of their one-token continuations. It is None if `uses` is "nothing" and no
-                verifier is given.
+            verifier: Values of rows and of their one-token continuations. It is None if `needs_verifier` is False and
+                no verifier is given.
             choose: The only source of randomness: `choose(log_weights, rows)` draws one index per row in proportion to
                 weights.
 
@@ -232,7 +237,7 @@ def require_verifier(sampler: Sampler[Any], verifier: object | None) -> None:
     if not isinstance(sampler, Sampler):
         raise InputError("sampler", sampler, "give an instance of a subclass of Sampler, such as Ancestral()")
     each = verifier if isinstance(verifier, list | tuple) else [verifier]
-    if sampler.uses != "nothing" and all(one is None for one in each):
+    if sampler.needs_verifier and all(one is None for one in each):
         raise InputError(
             "verifier", None, f"{type(sampler).__name__} needs a verifier; pass one as `verifier`"
         )
