@@ -55,8 +55,8 @@ class PowerMetropolis(Sampler[Proposals]):
     output, and the ratio above is multiplied by V(y) / V(x) in the last block. While V is zero for both texts, the
     factor is left out. A sample fails verification if no proposal has had a positive value.
 
-    A sample takes about `num_blocks * num_steps` times half the length of the text model calls. If this exceeds the
-    default `max_steps` of a run (1000 per token), increase `max_steps`.
+    With one block, a sample needs about 1 + `num_steps` / 2 model calls per token of the text. If this is more than
+    1000, increase the limit `max_steps` of the run.
 
     Args:
         alpha: Power of the probability of an output (default: 4, as in the paper).
@@ -93,8 +93,8 @@ class PowerMetropolis(Sampler[Proposals]):
         current text. If it is shorter, only as many tokens of the current text enter the ratio. The sample ends after
         the first block whose text ends with the end-of-sequence token. The verifier is not used.
 
-        A text can become shorter and then lose its end-of-sequence token. A sample that ends in this way before the
-        maximum length is reported as failed.
+        A text can become shorter and then lose its end-of-sequence token. The published code returns it like this. Here
+        such a sample fails if it is shorter than the maximum length.
 
         Args:
             alpha: Power of the probability of an output (default: 4).
@@ -149,7 +149,7 @@ class PowerMetropolis(Sampler[Proposals]):
             The move of each row, and the new state.
         """
         moves, state = Moves.stay(decoding), Proposals(*(field.clone() for field in state))
-        rows = torch.arange(1, len(decoding.lengths), 2)
+        rows = torch.arange(len(decoding.lengths))[1::2]
         is_drawn = decoding.complete[rows] | (decoding.lengths[rows] >= self._ends(decoding, state)[rows])
         self._draw(decoding, rows[~is_drawn], moves, state, choose)
         is_given = decoding.complete & (decoding.lengths == decoding.start)
