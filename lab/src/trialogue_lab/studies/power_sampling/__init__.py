@@ -1,22 +1,23 @@
-"""What does it cost to draw exact samples under a constraint by rejection that learns from rejected attempts?
+"""Which samplers draw from a power of the model's distribution, and how much do they cost?
 
-`AdaptiveRejection` (CARS, arXiv 2510.01902) rejects outputs that violate a constraint, and never draws a prefix again
-that an earlier attempt found to be rejected. On random trees its output distribution is computed exactly, for the first
-sample and for samples that start from the table of up to 40 earlier ones. The same is done for ASAp (grammar-aligned
-decoding, arXiv 2405.21047), which masks rejected tokens and corrects later samples by what earlier ones have shown.
+The target is p(x)^alpha, where p(x) is the probability of a complete text x under the model ("power sampling"). Random
+models with three tokens are enumerated, so that output distributions, variances of weights and power sums are exact.
+The power sum of a prefix is the sum of p(y)^alpha over its continuations y. The study measures per-token temperature,
+the best possible rule that sees next-token distributions only, lookahead by rollouts, and the Metropolis-Hastings chain
+of the source, both corrected and as released. Longer texts come from Markov models, whose powers are exact at any
+length (transfer matrices). On them, 16 weighted draws, sequential Monte Carlo and the chain are compared at about equal
+numbers of model calls.
 
-A chat model then answers two sets of questions. The first are the 16 questions of the study `constrained-law`, whose
-restricted distribution is known. The second are 60 requests for JSON in ten schemas, with bounded fields (enums,
-integers, booleans, patterns) and free strings. Model calls are counted with and without the calls on prefixes that the
-run has already evaluated, and compared with masked decoding, with weighted outputs of masked decoding, and with
-rejection that stops at the first rejected token. Every output has a budget of attempts, and outputs beyond the budget
-are counted.
+Two sources seem to contradict each other. arXiv 2605.04542 states that local approximations need information about
+suffixes. arXiv 2601.21590 approximates the power by scaled low temperature. Its scaling factor is the power sum, which
+is information about suffixes, so that both can hold.
+
+Deviations: The sources measure accuracy of language models on reasoning tasks. Here the models are random, and samplers
+are judged by their distance to the target. Sources were read as abstracts, except sections 4.1 to 4.3 of arXiv
+2510.14901 and its released code. Distances on Markov models compare one statistic of the texts. They are lower bounds
+of the total variation, and include the error of a finite number of outputs, which is reported for exact draws.
 """
 
 from trialogue_lab.ledger import Study
 
-STUDY = Study.of_package(
-    __name__,
-    source="CARS (arXiv 2510.01902) and grammar-aligned decoding (arXiv 2405.21047), abstracts and public code",
-    kind="measure",
-)
+STUDY = Study.of_package(__name__, source="arXiv 2510.14901, 2602.10273, 2605.04542 and 2601.21590")
