@@ -31,16 +31,16 @@ _SUFFIXES = "arXiv 2605.04542, abstract"
 _SCALED = "arXiv 2601.21590, abstract"
 _CONVERGES = "for large enough n, this process converges to sampling from the target distribution p^alpha"
 _LUMPED = (
-    "The models are random Markov models, the power is 2, and the distance is that of the lengths of the texts, a lower "
-    "bound of the total variation that includes sampling error."
+    "The models are random Markov models, the power is 2, and the distance is that of the lengths of the texts, a "
+    "lower bound of the total variation that includes sampling error."
 )
 _ENDS = (
-    "The statement is about the algorithm for texts of one length. The released code is run on random models whose texts "
-    "have at most four tokens and end with probability 0.15 after each token."
+    "The statement is about the algorithm for texts of one length. The released code is run on random models whose "
+    "texts have at most four tokens and end with probability 0.15 after each token."
 )
 _CALLS = (
-    "Random Markov models and equal numbers of model calls. The source compares accuracy and latency of language models "
-    "on MATH500."
+    "Random Markov models and equal numbers of model calls. The source compares accuracy and latency of language "
+    "models on MATH500."
 )
 _RULES = "The models are random, with three tokens. The source gives no distance."
 
@@ -48,7 +48,8 @@ _converges = partial(cited, f"{_KARAN}, section 4.2", _CONVERGES, grade=True)
 _released = partial(_converges, "power-sampling:M-4.2.released")
 _local = cited(
     _SUFFIXES,
-    "inexpensive local approximations cannot reproduce sequence-level power without information about possible suffixes",
+    "inexpensive local approximations cannot reproduce sequence-level power without information about possible "
+    "suffixes",
     "power-bridge:M-abstract.local",
     grade=True,
     setting=_RULES,
@@ -74,15 +75,16 @@ PUBLISHED = (
         local("entropy_difference") < 0,
         **cited(
             f"{_KARAN}, Observation 1",
-            "upweights tokens with few but high likelihood future paths, while low-temperature sampling upweights tokens "
-            "with several but low likelihood completions",
+            "upweights tokens with few but high likelihood future paths, while low-temperature sampling upweights "
+            "tokens with several but low likelihood completions",
             "power-sampling:M-O1",
         ),
     ),
     Claim(
         "one-over-alpha-minimises-incremental-variance",
-        "Given the prefix, the incremental weight p^alpha / q has a larger relative variance at every other temperature "
-        "tried, for the model and for the uniform distribution than at temperature 1 / alpha (smallest excess).",
+        "Given the prefix, the incremental weight p^alpha / q has a larger relative variance at every other "
+        "temperature tried, for the model and for the uniform distribution than at temperature 1 / alpha (smallest "
+        "excess).",
         least_excess() > RESOLVED,
         **cited(
             _POWER_SMC,
@@ -99,15 +101,15 @@ PUBLISHED = (
     ),
     Claim(
         "no-temperature-reaches-the-power",
-        "The best per-token temperature, chosen for each model with knowledge of the power, has a total variation above "
-        "0.05 from p^4.",
+        "The best per-token temperature, chosen for each model with knowledge of the power, has a total variation "
+        "above 0.05 from p^4.",
         local("best") > 0.05,
         **_local,
     ),
     Claim(
         "rollouts-approximate-the-power",
-        "Low temperature scaled by power sums that are estimated from 8 completions per candidate has a total variation "
-        "below 0.1 from p^4.",
+        "Low temperature scaled by power sums that are estimated from 8 completions per candidate has a total "
+        "variation below 0.1 from p^4.",
         lookahead(8) < 0.1,
         **cited(
             _SCALED,
@@ -136,8 +138,8 @@ PUBLISHED = (
     ),
     Claim(
         "released-code-converges-with-16-blocks",
-        "On Markov models whose texts end at different lengths, up to 32, the released chain with 16 blocks has a total "
-        "variation below 0.1 from p^2 in the lengths of the texts, after 40 steps per block.",
+        "On Markov models whose texts end at different lengths, up to 32, the released chain with 16 blocks has a "
+        "total variation below 0.1 from p^2 in the lengths of the texts, after 40 steps per block.",
         ended(RELEASED) < 0.1,
         **_released(setting=_LUMPED),
     ),
@@ -159,7 +161,8 @@ PUBLISHED = (
 OURS = (
     ours(
         "another-temperature-minimises-the-variance-of-whole-weights",
-        "The temperature whose weights of complete texts have the smallest variance is above 1 / alpha (factor, alpha 4).",
+        "The temperature whose weights of complete texts have the smallest variance is above 1 / alpha (factor, alpha "
+        "4).",
         best_factor().as_ratio() > 1,
         _POWER_SMC,
     ),
@@ -228,8 +231,8 @@ OURS = (
     ),
     ours(
         "particles-are-closer-than-weighted-draws",
-        "At 256 tokens and equal numbers of model calls, sequential Monte Carlo with 16 particles is closer to p^4 than "
-        "16 weighted draws.",
+        "At 256 tokens and equal numbers of model calls, sequential Monte Carlo with 16 particles is closer to p^4 "
+        "than 16 weighted draws.",
         markov(PARTICLES) - markov(WEIGHTED) < 0,
         _POWER_SMC,
     ),
