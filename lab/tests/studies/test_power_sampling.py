@@ -15,9 +15,9 @@ from trialogue_lab.studies.power_sampling.chains import TextTree
 from trialogue_lab.studies.power_sampling.config import CORRECTED, EARLY_ENDS, ONE_LENGTH, PRESETS, RELEASED
 from trialogue_lab.studies.power_sampling.markov import (
     counted,
-    greedy_pairs,
     length_distribution,
     lumped_variation,
+    predictable_token,
     random_ended_model,
     random_model,
 )
@@ -145,7 +145,7 @@ def test_variances_are_smallest_at_the_inverse_power_only_for_incremental_weight
 
 def test_counts_and_lengths_of_markov_models_are_exact():
     model = random_model(4, 5)
-    pairs, target = greedy_pairs(model), model.power(4.0)
+    pairs, target = predictable_token(model, 4.0), model.power(4.0)
     tokens = torch.tensor(list(product(range(4), repeat=5)))
     counts = counted(tokens, pairs)
     exact = np.bincount(counts, weights=target.log_prob(tokens).exp().numpy(), minlength=5)

@@ -32,10 +32,12 @@ class TextTree:
         end: Probability that a text ends after each token. The other tokens share the rest at random. With 0, token 0
             is a token as any other, and all texts have one length.
         alpha: Power. Proposals are drawn at temperature 1 / alpha.
+        peaked: Whether next-token distributions are uniformly random. By default, their unnormalised weights are
+            uniformly random between 0.1 and 1.1, so that no token is very improbable.
     """
 
-    def __init__(self, seed: int, horizon: int, end: float, alpha: float) -> None:
-        self.horizon, self.end, self.alpha, self._seed = horizon, end, alpha, seed
+    def __init__(self, seed: int, horizon: int, end: float, alpha: float, peaked: bool = False) -> None:
+        self.horizon, self.end, self.alpha, self._seed, self._peaked = horizon, end, alpha, seed, peaked
         self.next_probs = cache(self._next_probs)
         self.completions = cache(self._completions)
         self.transitions = cache(self._transitions)
@@ -43,10 +45,10 @@ class TextTree:
     def _next_probs(self, prefix: Text) -> list[float]:
         """Return the probabilities (V,) of the next token after a prefix."""
         stream = numpy_generator(self._seed, "power-sampling", "texts", prefix)
-        if not self.end:
-            return stream.dirichlet(np.ones(VOCAB)).tolist()
-        shares = stream.dirichlet(np.ones(VOCAB - 1))
-        return [self.end, *((1 - self.end) * shares).tolist()]
+        number = VOCAB - 1 if self.end else VOCAB
+        shares = stream.dirichlet(np.ones(number)) if self._peaked else 0.1 + stream.random(number)
+        probs: list[float] = ((1 - self.end) * shares / shares.sum()).tolist()
+        return [self.end, *probs] if self.end else probs
 
     def oracle(self) -> Table:
         """Return the model as an oracle of the library."""

@@ -10,6 +10,7 @@ from trialogue_lab.ledger import Count, Different, Increasing, Positive, Probabi
 
 ONE_LENGTH: Final = "one length"
 EARLY_ENDS: Final = "early ends"
+PEAKED: Final = "early ends, peaked"
 CORRECTED: Final = "corrected"
 RELEASED: Final = "released"
 WEIGHTED: Final = "16 by weight"
@@ -58,18 +59,16 @@ class Config(Settings):
     steps: Increasing[Count] = (1, 3, 10, 30, 100)
     markov_seeds: Seeds = tuple(range(1, 11))
     lengths: Different[Annotated[int, Ge(4)]] = (8, 64, 256)
-    outputs: Annotated[int, Ge(20)] = 128
+    outputs: Annotated[int, Ge(20)] = 100
     ended_power: Positive = 2.0
     ended_length: Annotated[int, Ge(16)] = 32
-    ended_steps: Increasing[Count] = (10, 40)
+    ended_steps: Increasing[Count] = (10,)
     ended_outputs: Annotated[int, Ge(20)] = 128
 
     def check(self) -> None:
         """Raise `InputError` if fields contradict each other."""
         if self.powers[-1] <= 1:
             raise InputError("powers", self.powers, "include a power above 1")
-        if not 0 < self.end < 1:
-            raise InputError("end", self.end, "use a probability between 0 and 1")
 
 
 PRESETS = {
@@ -93,8 +92,7 @@ PRESETS = {
         seeds=tuple(range(1001, 1007)),
         chain_seeds=tuple(range(1001, 1011)),
         markov_seeds=tuple(range(1001, 1004)),
-        outputs=64,
-        ended_outputs=64,
+        outputs=50,
     ),
     "default": Config(),
     "night": Config(

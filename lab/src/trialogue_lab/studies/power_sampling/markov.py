@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -71,14 +72,18 @@ def _table(first: Array, matrix: Array, length: int, eos: int | None = None) -> 
     return Table(next_probs, len(first), eos=eos, max_length=length, memory=1)
 
 
-def greedy_pairs(model: MarkovOracle) -> Tensor:
-    """Return whether the second token (V, V) of a pair is the most probable one after the first token.
+def predictable_token(model: MarkovOracle, alpha: float) -> Tensor:
+    """Return the pairs (V, V) of tokens whose second token is the one with the most predictable next token.
+
+    The most predictable token has the largest sum of p^alpha over the next token. Proposals at temperature 1 / alpha
+    visit it too rarely.
 
     Args:
         model: The model, with equal transition matrices at all positions.
+        alpha: Power.
     """
-    matrix = model.log_transitions[0]
-    return matrix == matrix.amax(1, keepdim=True)
+    sums = (alpha * model.log_transitions[0]).logsumexp(1)
+    return (torch.arange(len(sums)) == sums.argmax()).expand(len(sums), -1)
 
 
 def counted(tokens: Tensor, pairs: Tensor) -> NDArray[np.int64]:
@@ -142,15 +147,15 @@ def measure_markov(config: Config, seed: int, _: Path) -> MeasuredRows:
         seed: Seed of the model and of the outputs.
 
     Yields:
-        One row per length and sampler. `variation` is the total variation of the number of greedy pairs (tokens that
-        are the most probable ones after the token before them), `bias` the difference of its mean as a share of the
+        One row per length and sampler. `variation` is the total variation of the number of visits to the token
+        with the most predictable next token, `bias` the difference of its mean as a share of the
         length, and `calls` the number of model calls per output, divided by the length. `log_moment` is the logarithm
         of the second moment of the weights at temperature 1 / alpha, whose mean is 1.
     """
     alpha = config.powers[-1]
     for length in config.lengths:
         model = random_model(seed, length)
-        target, pairs = model.power(alpha), greedy_pairs(model)
+        target, pairs = model.power(alpha), predictable_token(model, alpha)
         exact = target.pair_counts(pairs).numpy()
         mean = float(exact @ np.arange(len(exact)))
         moment = log_weight_second_moment(target, model.tempered(1 / alpha))

@@ -25,6 +25,7 @@ from trialogue_lab.studies.power_sampling.config import (
     CORRECTED,
     EARLY_ENDS,
     ONE_LENGTH,
+    PEAKED,
     RELEASED,
     Config,
 )
@@ -196,8 +197,8 @@ def measure_chains(config: Config, seed: int, _: Path) -> MeasuredRows:
         One row per model, chain, number of blocks and number of steps. `variation` is the total variation of the output
         from the largest power, and `failed` the probability of incomplete outputs.
     """
-    for ends, end in ((ONE_LENGTH, 0.0), (EARLY_ENDS, config.end)):
-        tree = TextTree(seed, config.chain_horizon, end, config.powers[-1])
+    for ends, end in ((ONE_LENGTH, 0.0), (EARLY_ENDS, config.end), (PEAKED, config.end)):
+        tree = TextTree(seed, config.chain_horizon, end, config.powers[-1], ends == PEAKED)
         target = tree.target()
         for chain in (CORRECTED, RELEASED):
             for blocks in BLOCKS:

@@ -15,6 +15,7 @@ from trialogue_lab.studies.power_sampling.config import (
     METROPOLIS,
     ONE_LENGTH,
     PARTICLES,
+    PEAKED,
     RELEASED,
     WEIGHTED,
 )
@@ -92,7 +93,7 @@ def _weights_table(rows: Rows) -> Cells:
 def _chains_table(rows: Rows) -> Cells:
     cells: dict[str, dict[str, object]] = {}
     steps = rows.distinct("chain", "steps")
-    for ends in (ONE_LENGTH, EARLY_ENDS):
+    for ends in (ONE_LENGTH, EARLY_ENDS, PEAKED):
         for blocks in rows.distinct("chain", "blocks"):
             for name in _CHAINS:
                 label = f"{name}, {ends}, {blocks} block{'s' * (blocks > 1)}"
@@ -111,15 +112,15 @@ def _chains_table(rows: Rows) -> Cells:
     "Long texts at equal numbers of model calls",
     "arXiv 2602.10273",
     row_heading="sampler and length",
-    note="Markov models with four tokens. Total variation of the number of greedy pairs (tokens that are the most "
-    "probable ones after the token before them) in six intervals, a lower bound of the total variation that includes "
+    note="Markov models with four tokens. Total variation of the number of visits to the token with the most "
+    "predictable next token, in at most six intervals, a lower bound of the total variation that includes "
     "sampling error. The row of exact draws shows the size of this error. ± one standard deviation over models.",
 )
 def _markov_table(rows: Rows) -> Cells:
     return {
         f"{name}, {length} tokens": {
             "total variation": markov(name, length),
-            "bias of greedy pairs per token": markov(name, length, "bias"),
+            "bias of visits per token": markov(name, length, "bias"),
             "calls per token": markov(name, length, "calls"),
             "log E[w²] at temperature 1 / alpha": markov(name, length, "log_moment"),
         }
@@ -246,7 +247,7 @@ def _markov_figure(rows: Rows) -> Drawing:
         axes.minorticks_off()
         axes.set_xticks(lengths, [str(length) for length in lengths])
     distance.set(ylim=(0, None))
-    finish(distance, "Total variation of the greedy pairs", legend=True)
+    finish(distance, "Total variation of visits to one token", legend=True)
     effective.set(ylim=(0, 16.5))
     finish(effective, "16 / E[w²]")
     return drawing

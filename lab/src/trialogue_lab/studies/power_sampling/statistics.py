@@ -129,7 +129,8 @@ def chain(
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
         chain: Name of the chain: "corrected" or "released".
-        ends: "one length" if all texts have the same length, or "early ends" if a text can end after each token.
+        ends: "one length" if all texts have the same length, or "early ends" if a text can end after each token,
+            or "early ends, peaked" if next-token distributions are also more concentrated.
         blocks: Number of blocks in which a text grows.
         steps: Number of steps per block. None (default) for the largest.
         column: "variation" (default), or "failed" for the probability of an incomplete output.
@@ -177,8 +178,8 @@ def markov(
         rows: Measurements of a run, with one DataFrame per kind.
         sampler: Name of the sampler, for example "16 by weight", or "exact draws".
         length: Length of the texts. None (default) for the longest.
-        column: "variation" (default) for the total variation of the number of greedy pairs (tokens that are the most
-            probable ones after the token before them), "bias" for the error of its mean as a share of the length,
+        column: "variation" (default) for the total variation of the number of visits to the token with the most
+            predictable next token, "bias" for the error of its mean as a share of the length,
             "calls" for the model calls per output divided by the length, or "log_moment" for the logarithm of the
             second moment of the weights at temperature 1 / alpha.
         beyond_exact: Whether to subtract the value for as many exact draws, which is sampling error.
@@ -199,7 +200,8 @@ def markov(
 def growth(rows: Rows, sampler: str) -> "Series[float]":
     """Return the increase of the distance of a sampler from the shortest to the longest texts of Markov models.
 
-    The distance is the total variation of the number of greedy pairs, minus that of as many exact draws.
+    The distance is the total variation of the number of visits to the token with the most predictable next token, minus
+    that of as many exact draws.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
