@@ -26,18 +26,18 @@ EOS = 0
 class TextTree:
     """Random model of short texts, with its powers and the chains that sample from them.
 
+    Unnormalised probabilities of tokens are uniformly random between 0.1 and 1.1, so that none is very improbable.
+
     Args:
         seed: Seed of the model.
         horizon: Maximum length of the texts.
         end: Probability that a text ends after each token. The other tokens share the rest at random. With 0, token 0
             is a token as any other, and all texts have one length.
         alpha: Power. Proposals are drawn at temperature 1 / alpha.
-        peaked: Whether next-token distributions are uniformly random. By default, their unnormalised weights are
-            uniformly random between 0.1 and 1.1, so that no token is very improbable.
     """
 
-    def __init__(self, seed: int, horizon: int, end: float, alpha: float, peaked: bool = False) -> None:
-        self.horizon, self.end, self.alpha, self._seed, self._peaked = horizon, end, alpha, seed, peaked
+    def __init__(self, seed: int, horizon: int, end: float, alpha: float) -> None:
+        self.horizon, self.end, self.alpha, self._seed = horizon, end, alpha, seed
         self.next_probs = cache(self._next_probs)
         self.completions = cache(self._completions)
         self.transitions = cache(self._transitions)
@@ -46,7 +46,7 @@ class TextTree:
         """Return the probabilities (V,) of the next token after a prefix."""
         stream = numpy_generator(self._seed, "power-sampling", "texts", prefix)
         number = VOCAB - 1 if self.end else VOCAB
-        shares = stream.dirichlet(np.ones(number)) if self._peaked else 0.1 + stream.random(number)
+        shares = 0.1 + stream.random(number)
         probs: list[float] = ((1 - self.end) * shares / shares.sum()).tolist()
         return [self.end, *probs] if self.end else probs
 

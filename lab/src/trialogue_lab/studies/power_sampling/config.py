@@ -10,7 +10,6 @@ from trialogue_lab.ledger import Count, Different, Increasing, Positive, Probabi
 
 ONE_LENGTH: Final = "one length"
 EARLY_ENDS: Final = "early ends"
-PEAKED: Final = "early ends, peaked"
 CORRECTED: Final = "corrected"
 RELEASED: Final = "released"
 WEIGHTED: Final = "16 by weight"
@@ -28,7 +27,8 @@ class Config(Settings):
     Args:
         seeds: Seeds of the random trees, models with three tokens after every prefix.
         horizon: Length of the texts of these models. All prefixes are enumerated.
-        powers: Powers alpha of the probability of a text. Claims are about the largest one.
+        powers: Powers alpha of the probability of a text. Claims are about the largest one. Claims about chains on texts
+            that end at different lengths are about the smallest one.
         futures: Number of models with equal first next-token distributions, for the bound on local rules.
         rollouts: Numbers of completions per candidate token, for lookahead.
         rollout_draws: Number of independent sets of completions from which the output distribution of lookahead is
@@ -56,7 +56,7 @@ class Config(Settings):
     chain_seeds: Seeds = tuple(range(1, 41))
     chain_horizon: Annotated[int, Interval(ge=2, le=5)] = 4
     end: Probability = 0.15
-    steps: Increasing[Count] = (1, 3, 10, 30, 100)
+    steps: Increasing[Count] = (1, 3, 10, 30, 100, 1000)
     markov_seeds: Seeds = tuple(range(1, 11))
     lengths: Different[Annotated[int, Ge(4)]] = (8, 64, 256)
     outputs: Annotated[int, Ge(20)] = 100
@@ -80,7 +80,7 @@ PRESETS = {
         rollout_draws=100,
         chain_seeds=(0, 2001),
         chain_horizon=3,
-        steps=(1, 10),
+        steps=(1, 10, 100),
         markov_seeds=(0, 2001),
         lengths=(4, 8),
         outputs=20,

@@ -1,6 +1,7 @@
 """Tasks of a run: random trees, chains on random trees, and Markov models."""
 
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +26,6 @@ from trialogue_lab.studies.power_sampling.config import (
     CORRECTED,
     EARLY_ENDS,
     ONE_LENGTH,
-    PEAKED,
     RELEASED,
     Config,
 )
@@ -194,11 +194,11 @@ def measure_chains(config: Config, seed: int, _: Path) -> MeasuredRows:
         seed: Seed of the models.
 
     Yields:
-        One row per model, chain, number of blocks and number of steps. `variation` is the total variation of the output
-        from the largest power, and `failed` the probability of incomplete outputs.
+        One row per power, model, chain, number of blocks and number of steps. `variation` is the total variation of the
+        output from the power, and `failed` the probability of incomplete outputs.
     """
-    for ends, end in ((ONE_LENGTH, 0.0), (EARLY_ENDS, config.end), (PEAKED, config.end)):
-        tree = TextTree(seed, config.chain_horizon, end, config.powers[-1], ends == PEAKED)
+    for alpha, (ends, end) in product(config.powers, ((ONE_LENGTH, 0.0), (EARLY_ENDS, config.end))):
+        tree = TextTree(seed, config.chain_horizon, end, alpha)
         target = tree.target()
         for chain in (CORRECTED, RELEASED):
             for blocks in BLOCKS:
@@ -206,6 +206,7 @@ def measure_chains(config: Config, seed: int, _: Path) -> MeasuredRows:
                     output = tree.output(steps, blocks, chain)
                     yield {
                         "kind": "chain",
+                        "alpha": alpha,
                         "ends": ends,
                         "chain": chain,
                         "blocks": blocks,

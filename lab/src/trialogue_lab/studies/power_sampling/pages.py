@@ -1,5 +1,7 @@
 """Tables and figures of the study."""
 
+from itertools import product
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
@@ -15,7 +17,6 @@ from trialogue_lab.studies.power_sampling.config import (
     METROPOLIS,
     ONE_LENGTH,
     PARTICLES,
-    PEAKED,
     RELEASED,
     WEIGHTED,
 )
@@ -93,12 +94,14 @@ def _weights_table(rows: Rows) -> Cells:
 def _chains_table(rows: Rows) -> Cells:
     cells: dict[str, dict[str, object]] = {}
     steps = rows.distinct("chain", "steps")
-    for ends in (ONE_LENGTH, EARLY_ENDS, PEAKED):
+    for alpha, ends in product(rows.distinct("chain", "alpha"), (ONE_LENGTH, EARLY_ENDS)):
         for blocks in rows.distinct("chain", "blocks"):
             for name in _CHAINS:
-                label = f"{name}, {ends}, {blocks} block{'s' * (blocks > 1)}"
-                cells[label] = {f"{count} steps": chain(name, ends, blocks, count) for count in steps}
-                cells[label]["incomplete"] = chain(name, ends, blocks, None, "failed")
+                label = f"{name}, {ends}, {blocks} block{'s' * (blocks > 1)}, alpha {alpha:g}"
+                cells[label] = {
+                    f"{count} steps": chain(name, ends, blocks, count, "variation", alpha) for count in steps
+                }
+                cells[label]["incomplete"] = chain(name, ends, blocks, steps[-1], "failed", alpha)
     for name in (CORRECTED, RELEASED, EXACT):
         for count in rows.where("ended", chain=name).steps.unique().tolist():
             label = f"{name}, Markov model, 16 blocks" if count else f"{name}, Markov model"
@@ -193,45 +196,34 @@ def _weight_curves(axes: Axes, rows: Rows) -> None:
 @figure(
     "chains",
     "Total variation of Metropolis-Hastings chains from the power, by steps per block. Left and middle: short texts, "
-    "exact. Right: lengths of texts of Markov models with 16 blocks, which include sampling error. Error bars: one "
+    "exact. Right: lengths of texts of Markov models, which include the sampling error of exact draws. Error bars: one "
     "standard deviation over models.",
 )
 def _chains_figure(rows: Rows) -> Drawing:
-    drawing, (same, early, blocked) = panels(3, width=3.6, height=3.3)
-    steps = rows.distinct("chain", "steps")
-    for axes, ends, title in (
-        (same, ONE_LENGTH, "All texts have one length"),
-        (early, EARLY_ENDS, "Texts end early, with probability\n0.15 after each token"),
-    ):
+    drawing, (early, larger, blocked) = panels(3, width=3.6, height=3.3)
+    steps, powers = rows.distinct("chain", "steps"), rows.distinct("chain", "alpha")
+    for axes, alpha in ((early, powers[0]), (larger, powers[-1])):
         for name, color in _CHAINS.items():
             for blocks, style in ((1, "o-"), (2, "s--")):
-                cells = [chain(name, ends, blocks, count) for count in steps]
+                cells = [chain(name, EARLY_ENDS, blocks, count, "variation", alpha) for count in steps]
                 label = f"{name}, {blocks} block{'s' * (blocks > 1)}"
                 spread(axes, steps, cells, rows, style, color=color, label=label)
         axes.set(xscale="log", xlabel="steps per block", ylim=(-0.03, 1.05))
-        finish(axes, title, legend=ends == ONE_LENGTH)
-    counts = [count for count in rows.distinct("ended", "steps") if count]
-    for name, color in _CHAINS.items():
-        spread(
-            blocked,
-            counts,
-            [ended(name, count) for count in counts],
-            rows,
-            color=color,
-            label=f"{name}, 16 blocks",
-        )
-    blocked.axhline(ended(EXACT)(rows).mean(), color=QUIET, ls=":", label="exact draws (sampling error)")
-    blocked.set(xscale="log", xlabel="steps per block", ylim=(-0.03, 1.05))
-    finish(blocked, "Markov models, lengths of texts", legend=True)
+        finish(axes, f"Texts that end early, alpha = {alpha:g}", legend=alpha == powers[0])
+    for place, (name, color) in enumerate((*_CHAINS.items(), (EXACT, QUIET))):
+        spread(blocked, [place], [ended(name)], rows, "o", color=color)
+    blocked.set_xticks(range(3), [*_CHAINS, EXACT])
+    blocked.set(xlim=(-0.5, 2.5), ylim=(-0.03, 1.05))
+    finish(blocked, f"Lengths of texts, 16 blocks, alpha = {rows.config['ended_power']:g}")
     return drawing
 
 
 @figure(
     "long-texts",
     "Samplers of the power on Markov models at about equal numbers of model calls. Left: total variation of the "
-    "number of greedy pairs, which includes the error of a finite number of outputs (exact draws). Right: effective "
-    "number of exact draws in 16 weighted draws at temperature 1 / alpha, from exact second moments. Error bars: one "
-    "standard deviation over models.",
+    "number of visits to one token, which includes the error of a finite number of outputs (exact draws). Right: "
+    "effective number of exact draws in 16 weighted draws at temperature 1 / alpha, from exact second moments. Error "
+    "bars: one standard deviation over models.",
 )
 def _markov_figure(rows: Rows) -> Drawing:
     drawing, (distance, effective) = panels(2, width=4.2, height=3.4)

@@ -122,25 +122,31 @@ def lookahead(rows: Rows, rollouts: int, column: str = "variation") -> "Series[f
 
 @chains
 def chain(
-    rows: Rows, chain: str, ends: str, blocks: int, steps: int | None = None, column: str = "variation"
+    rows: Rows,
+    chain: str,
+    ends: str,
+    blocks: int,
+    steps: int = 100,
+    column: str = "variation",
+    alpha: float | None = None,
 ) -> "Series[float]":
     """Return the exact distance of the output of a Metropolis-Hastings chain from the power, on random models.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
         chain: Name of the chain: "corrected" or "released".
-        ends: "one length" if all texts have the same length, or "early ends" if a text can end after each token,
-            or "early ends, peaked" if next-token distributions are also more concentrated.
+        ends: "one length" if all texts have the same length, or "early ends" if a text can end after each token.
         blocks: Number of blocks in which a text grows.
-        steps: Number of steps per block. None (default) for the largest.
+        steps: Number of steps per block (default: 100).
         column: "variation" (default), or "failed" for the probability of an incomplete output.
+        alpha: Power. None (default) for the smallest.
 
     Returns:
         One number per seed of the model.
     """
-    table = rows.where("chain", chain=chain, ends=ends, blocks=blocks)
-    steps = int(table.steps.max()) if steps is None else steps
-    return table[table.steps == steps].set_index("seed")[column]
+    table = rows.where("chain", chain=chain, ends=ends, blocks=blocks, steps=steps)
+    alpha = float(rows["chain"].alpha.min()) if alpha is None else alpha
+    return table[table.alpha == alpha].set_index("seed")[column]
 
 
 @markov_models
