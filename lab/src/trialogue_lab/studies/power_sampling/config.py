@@ -27,8 +27,8 @@ class Config(Settings):
     Args:
         seeds: Seeds of the random trees, models with three tokens after every prefix.
         horizon: Length of the texts of these models. All prefixes are enumerated.
-        powers: Powers alpha of the probability of a text. Claims are about the largest one. Claims about chains on texts
-            that end at different lengths are about the smallest one.
+        powers: Powers alpha of the probability of a text. Claims are about the largest one. Claims about chains on
+            texts that end at different lengths are about the smallest one.
         futures: Number of models with equal first next-token distributions, for the bound on local rules.
         rollouts: Numbers of completions per candidate token, for lookahead.
         rollout_draws: Number of independent sets of completions from which the output distribution of lookahead is
@@ -47,7 +47,7 @@ class Config(Settings):
         ended_outputs: Number of outputs of each chain on these models.
     """
 
-    seeds: Seeds = tuple(range(1, 21))
+    seeds: Seeds = tuple(range(1, 25))
     horizon: Annotated[int, Interval(ge=3, le=8)] = 6
     powers: Increasing[Positive] = (2.0, 4.0)
     futures: Annotated[int, Ge(2)] = 32
@@ -57,13 +57,13 @@ class Config(Settings):
     chain_horizon: Annotated[int, Interval(ge=2, le=5)] = 4
     end: Probability = 0.15
     steps: Increasing[Count] = (1, 3, 10, 30, 100, 1000)
-    markov_seeds: Seeds = tuple(range(1, 11))
+    markov_seeds: Seeds = tuple(range(1, 13))
     lengths: Different[Annotated[int, Ge(4)]] = (8, 64, 256)
-    outputs: Annotated[int, Ge(20)] = 100
+    outputs: Annotated[int, Ge(20)] = 200
     ended_power: Positive = 2.0
     ended_length: Annotated[int, Ge(16)] = 32
     ended_steps: Increasing[Count] = (10,)
-    ended_outputs: Annotated[int, Ge(20)] = 128
+    ended_outputs: Annotated[int, Ge(20)] = 256
 
     def check(self) -> None:
         """Raise `InputError` if fields contradict each other."""
@@ -93,6 +93,7 @@ PRESETS = {
         chain_seeds=tuple(range(1001, 1011)),
         markov_seeds=tuple(range(1001, 1004)),
         outputs=50,
+        ended_outputs=128,
     ),
     "default": Config(),
     "night": Config(
