@@ -110,7 +110,7 @@ class TextTree:
         """
         block = -(-self.horizon // blocks)
         found: dict[Text, float] = {}
-        state = {(): 1.0}
+        state: dict[Text, float] = {(): 1.0}
         for number in range(1, blocks + 1):
             length = min(number * block, self.horizon)
             texts, matrix = self.transitions(length, chain)

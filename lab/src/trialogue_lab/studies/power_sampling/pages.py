@@ -5,7 +5,6 @@ from itertools import product
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
-from pandas import Series
 
 from trialogue.display.figures import BAD, COLORS, GOOD, OURS, QUIET, panels
 from trialogue_lab.ledger import Cells, Rows, figure, finish, result_table, spread
@@ -32,10 +31,6 @@ _SAMPLERS = {WEIGHTED: BAD, PARTICLES: OURS, METROPOLIS: COLORS[3], EXACT: QUIET
 _CHAINS = {CORRECTED: GOOD, RELEASED: BAD}
 
 
-def _whole(table: "Series[float]") -> float:
-    return float(table.median())
-
-
 @result_table(
     "Local rules and lookahead on random models",
     "arXiv 2510.14901, Proposition 1, arXiv 2605.04542 and arXiv 2601.21590",
@@ -54,7 +49,7 @@ def _local_table(rows: Rows) -> Cells:
     for column in ("temperature", "best", "best_by_position"):
         cells[_LOCAL[column]] |= {"calls": float(horizon), "distinct calls": float(horizon)}
     for rollouts in rows.distinct("lookahead", "rollouts"):
-        cells[f"lookahead, {rollouts} completions"] = {
+        cells[f"lookahead, completions: {rollouts}"] = {
             f"alpha {powers[-1]:g}": lookahead(rollouts),
             "calls": lookahead(rollouts, "calls"),
             "distinct calls": lookahead(rollouts, "distinct_calls"),
@@ -67,15 +62,15 @@ def _local_table(rows: Rows) -> Cells:
     "arXiv 2602.10273",
     row_heading="proposal",
     note="Variance divided by the squared mean, for the largest power. Incremental weights are conditional on the "
-    "prefix, and their variances are averaged over all prefixes. Whole weights are those of complete texts, whose "
-    "medians over models are shown.",
+    "prefix, and their variances are averaged over all prefixes. Whole weights are those of complete texts. Medians "
+    "over models.",
 )
 def _weights_table(rows: Rows) -> Cells:
     table = rows["weights"]
     return {
         proposal: {
-            "incremental weight": _whole(weights("incremental", proposal)(rows)),
-            "whole weight": _whole(weights("whole", proposal)(rows)),
+            "incremental weight": float(weights("incremental", proposal)(rows).median()),
+            "whole weight": float(weights("whole", proposal)(rows).median()),
         }
         for proposal in table[table.factor.isin((0.0, 0.5, 1.0, 2.0, 4.0)) | (table.factor.between(1, 2))]
         .proposal.unique()
@@ -102,11 +97,12 @@ def _chains_table(rows: Rows) -> Cells:
                     f"{count} steps": chain(name, ends, blocks, count, "variation", alpha) for count in steps
                 }
                 cells[label]["incomplete"] = chain(name, ends, blocks, steps[-1], "failed", alpha)
+    last = rows.distinct("ended", "steps")[-1]
     for name in (CORRECTED, RELEASED, EXACT):
         for count in rows.where("ended", chain=name).steps.unique().tolist():
             label = f"{name}, Markov model, 16 blocks" if count else f"{name}, Markov model"
             cells.setdefault(label, {})
-            cells[label][f"{count} steps" if count else f"{steps[-1]} steps"] = ended(name, count)
+            cells[label][f"{count or last} steps"] = ended(name, count)
             cells[label]["incomplete"] = ended(name, None, "failed")
     return cells  # type: ignore[return-value]
 
@@ -141,7 +137,8 @@ def _markov_table(rows: Rows) -> Cells:
 )
 def _residuals_table(rows: Rows) -> Cells:
     table = rows["residual"]
-    return {row.comparison: {"total variation": row.residual} for row in table.itertuples()}
+    pairs = zip(table.comparison.tolist(), table.residual.tolist(), strict=True)
+    return {comparison: {"total variation": residual} for comparison, residual in pairs}
 
 
 TABLES = (_local_table, _weights_table, _chains_table, _markov_table, _residuals_table)
@@ -168,6 +165,8 @@ def _local_figure(rows: Rows) -> Drawing:
             local(column)(rows).mean(), color=color, ls=style, label=_LOCAL[column].partition(" (")[0]
         )
     distance.set(xscale="log", xlabel="model calls per output", ylim=(0, None))
+    distance.minorticks_off()
+    distance.set_xticks(calls, [f"{cost:.0f}" for cost in calls])
     finish(distance, "Total variation from p(x)^alpha")
     distance.legend(fontsize=7, loc="upper right")
     _weight_curves(variance, rows)
@@ -232,16 +231,16 @@ def _markov_figure(rows: Rows) -> Drawing:
         cells = [markov(name, length) for length in lengths]
         spread(distance, lengths, cells, rows, color=color, label=name)
     moments = rows.where("markov", sampler=WEIGHTED)
-    worth = (DRAWS * np.exp(-moments.log_moment)).groupby(moments.length)
-    effective.errorbar(worth.mean().index, worth.mean(), worth.std(), fmt="o-", color=BAD)
+    for _, model in moments.groupby("seed"):
+        effective.plot(model.length, DRAWS * np.exp(-model.log_moment), "o-", color=BAD, lw=0.8, ms=3)
     for axes in (distance, effective):
         axes.set(xscale="log", xlabel="length of the texts")
         axes.minorticks_off()
         axes.set_xticks(lengths, [str(length) for length in lengths])
     distance.set(ylim=(0, None))
     finish(distance, "Total variation of visits to one token", legend=True)
-    effective.set(ylim=(0, 16.5))
-    finish(effective, "16 / E[w²]")
+    effective.set(yscale="log", ylim=(1e-6, 30))
+    finish(effective, "16 / E[w²], one line per model")
     return drawing
 
 
