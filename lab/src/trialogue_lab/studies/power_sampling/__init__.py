@@ -14,8 +14,10 @@ is information about suffixes, so that both can hold.
 
 Deviations: The sources measure accuracy of language models on reasoning tasks. Here the models are random, and samplers
 are judged by their distance to the target. Sources were read as abstracts, except sections 4.1 to 4.3 of arXiv
-2510.14901 and its released code. Distances on Markov models compare one statistic of the texts. They are lower bounds
-of the total variation, and include the error of a finite number of outputs, which is reported for exact draws.
+2510.14901. Its released code is followed as `PowerMetropolis.released` states it. Claims about chains on texts that end
+at different lengths are about the power 2, because even the corrected chain is far from the power 4 after 100 steps.
+Distances on Markov models compare one statistic of the texts. They are lower bounds of the total variation, and include
+the error of a finite number of outputs, which is reported for exact draws.
 """
 
 from trialogue_lab.ledger import Study

@@ -31,7 +31,7 @@ _LUMPED = (
 )
 _ENDS = (
     "The statement is about the algorithm for texts of one length. The released code is run on random models whose "
-    "texts have at most four tokens and end with probability 0.15 after each token."
+    "texts have at most four tokens and end with probability 0.15 after each token. The power is 2 instead of 4."
 )
 _CALLS = (
     "Random Markov models and equal numbers of model calls. The source compares accuracy and latency of language "
@@ -171,6 +171,7 @@ NUMBERS = {
         for name in (CORRECTED, RELEASED)
         for blocks in (1, 2)
     },
+    "corrected chain at alpha 4": chain(CORRECTED, EARLY_ENDS, 1, 100, "variation", 4.0),
     **{f"{name} chain, 16 blocks": ended(name) for name in (CORRECTED, RELEASED)},
     "exact draws, lengths": ended(EXACT),
     **{f"{name}, longest": markov(name) for name in (WEIGHTED, PARTICLES, METROPOLIS, EXACT)},
