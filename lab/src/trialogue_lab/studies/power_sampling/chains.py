@@ -26,7 +26,7 @@ EOS = 0
 class TextTree:
     """Random model of short texts, with its powers and the chains that sample from them.
 
-    Unnormalised probabilities of tokens are uniformly random between 0.1 and 1.1, so that none is very improbable.
+    Unnormalised probabilities of tokens are uniformly random between 0.1 and 1.1, so that none is improbable.
 
     Args:
         seed: Seed of the model.
