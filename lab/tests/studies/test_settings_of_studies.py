@@ -66,6 +66,13 @@ OUT_OF_RANGE: list[tuple[str, dict[str, tuple[Any, ...]]]] = [
     ("window-coherence", {"temperatures": ((1.0,), (0.0, 1.0), (0.6, 1.0))}),
     ("window-coherence", {"exact_temperatures": ((0.5, math.inf),), "learning_rate": (math.nan,)}),
     ("window-coherence", {"samples": (0,), "training_steps": (9,), "heads": (0,)}),
+    ("power-sampling", {"horizon": (2, 9), "powers": ((), (0.5, 1.0), (4.0, 2.0), (-1.0,)), "futures": (1,)}),
+    (
+        "power-sampling",
+        {"end": (0.0, 1.0), "steps": ((), (0, 1)), "lengths": ((3,), (8, 8)), "outputs": (19,)},
+    ),
+    ("power-sampling", {"rollouts": ((0,),), "rollout_draws": (1,), "chain_horizon": (1, 6)}),
+    ("power-sampling", {"ended_length": (15,), "ended_power": (0.0,), "ended_outputs": (19,)}),
     ("query-complexity", {"optimum_lengths": ((3,), (0, 1)), "hidden_lengths": ((4, 2),), "caps": ((0,),)}),
     ("query-complexity", {"search_lengths": ((1, 2), (20,)), "searches": (0,), "search_seeds": ((),)}),
     ("query-complexity", {"zero_lengths": ((0,),), "walked_lengths": ((2.0,),), "walks": (0,)}),

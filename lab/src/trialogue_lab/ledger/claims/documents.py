@@ -16,6 +16,10 @@ DOCUMENTS: Mapping[str, str] = {
     "roc-n-reroll": "ROC-n-reroll: How verifier imperfection affects test-time scaling",
     "cars": "Constrained adaptive rejection sampling (arXiv 2510.01902)",
     "asap": "Grammar-aligned decoding (arXiv 2405.21047)",
+    "power-sampling": "Reasoning with sampling: your base model is smarter than you think (arXiv 2510.14901)",
+    "power-smc": "Power-SMC: low-latency sequence-level power sampling (arXiv 2602.10273)",
+    "power-bridge": "Power distribution bridges sampling, self-reward RL and self-distillation (arXiv 2605.04542)",
+    "scalable-power": "Scalable power sampling by distribution sharpening (arXiv 2601.21590)",
 }
 """Titles of the publications, by the key with which statement ids begin."""
 

@@ -1,0 +1,109 @@
+"""Settings of the study: random trees, chains of Metropolis-Hastings steps, and Markov models of long texts."""
+
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+from annotated_types import Ge, Interval
+
+from trialogue.errors import InputError
+from trialogue_lab.ledger import Count, Different, Increasing, Positive, Probability, Seeds, Settings
+
+ONE_LENGTH: Final = "one length"
+EARLY_ENDS: Final = "early ends"
+CORRECTED: Final = "corrected"
+RELEASED: Final = "released"
+WEIGHTED: Final = "16 by weight"
+PARTICLES: Final = "sequential Monte Carlo"
+METROPOLIS: Final = "Metropolis"
+EXACT: Final = "exact draws"
+DRAWS: Final = 16
+"""Number of weighted draws, and of particles."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config(Settings):
+    """Settings of one run.
+
+    Args:
+        seeds: Seeds of the random trees, models with three tokens after every prefix.
+        horizon: Length of the texts of these models. All prefixes are enumerated.
+        powers: Powers alpha of the probability of a text. Claims are about the largest one. Claims about chains on
+            texts that end at different lengths are about the smallest one.
+        futures: Number of models with equal first next-token distributions, for the bound on local rules.
+        rollouts: Numbers of completions per candidate token, for lookahead.
+        rollout_draws: Number of independent sets of completions from which the output distribution of lookahead is
+            averaged.
+        chain_seeds: Seeds of the random trees on which Metropolis-Hastings chains are computed.
+        chain_horizon: Maximum length of the texts of these models.
+        end: Probability that a text ends after each token, in models whose texts end at different lengths.
+        steps: Numbers of Metropolis-Hastings steps per block.
+        markov_seeds: Seeds of the Markov models.
+        lengths: Lengths of their texts.
+        outputs: Number of outputs of each sampler on each Markov model.
+        ended_power: Power on Markov models whose texts end at different lengths. At larger powers nearly all texts of
+            the target have one or two tokens, which the corrected chain rarely proposes.
+        ended_length: Maximum length of the texts of these models.
+        ended_steps: Numbers of Metropolis-Hastings steps per block on these models, in 16 blocks.
+        ended_outputs: Number of outputs of each chain on these models.
+    """
+
+    seeds: Seeds = tuple(range(1, 25))
+    horizon: Annotated[int, Interval(ge=3, le=8)] = 6
+    powers: Increasing[Positive] = (2.0, 4.0)
+    futures: Annotated[int, Ge(2)] = 32
+    rollouts: Increasing[Count] = (1, 4, 8, 16)
+    rollout_draws: Annotated[int, Ge(2)] = 1000
+    chain_seeds: Seeds = tuple(range(1, 41))
+    chain_horizon: Annotated[int, Interval(ge=2, le=5)] = 4
+    end: Probability = 0.15
+    steps: Increasing[Count] = (1, 3, 10, 30, 100, 1000)
+    markov_seeds: Seeds = tuple(range(1, 13))
+    lengths: Different[Annotated[int, Ge(4)]] = (8, 64, 256)
+    outputs: Annotated[int, Ge(20)] = 200
+    ended_power: Positive = 2.0
+    ended_length: Annotated[int, Ge(16)] = 32
+    ended_steps: Increasing[Count] = (10,)
+    ended_outputs: Annotated[int, Ge(20)] = 256
+
+    def check(self) -> None:
+        """Raise `InputError` if fields contradict each other."""
+        if self.powers[-1] <= 1:
+            raise InputError("powers", self.powers, "include a power above 1")
+
+
+PRESETS = {
+    "smoke": Config(
+        seeds=(0, 2001),
+        horizon=4,
+        futures=4,
+        rollouts=(1, 8, 16),
+        rollout_draws=100,
+        chain_seeds=(0, 2001),
+        chain_horizon=3,
+        steps=(1, 10, 100),
+        markov_seeds=(0, 2001),
+        lengths=(4, 8),
+        outputs=20,
+        ended_length=16,
+        ended_steps=(1,),
+        ended_outputs=20,
+    ),
+    "pilot": Config(
+        seeds=tuple(range(1001, 1007)),
+        chain_seeds=tuple(range(1001, 1011)),
+        markov_seeds=tuple(range(1001, 1004)),
+        outputs=50,
+        ended_outputs=128,
+    ),
+    "default": Config(),
+    "night": Config(
+        seeds=tuple(range(1, 201)),
+        chain_seeds=tuple(range(1, 201)),
+        markov_seeds=tuple(range(1, 41)),
+        rollout_draws=4000,
+        lengths=(8, 16, 32, 64, 128, 256),
+        outputs=1000,
+        ended_steps=(10, 40, 100),
+        ended_outputs=1000,
+    ),
+}

@@ -1,0 +1,236 @@
+"""Samplers of powers on Markov models with long texts, whose powers are exact at any length."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from trialogue import power
+from trialogue.data import Table
+from trialogue.randomness import numpy_generator, seed_of
+from trialogue.samplers import Ancestral, PowerMetropolis, Samples, SequentialMonteCarlo, generate
+from trialogue.samplers.prefix.contract.sampler import Sampler
+from trialogue_lab.ledger import MeasuredRows
+from trialogue_lab.studies.power_sampling.config import (
+    CORRECTED,
+    DRAWS,
+    EXACT,
+    METROPOLIS,
+    PARTICLES,
+    RELEASED,
+    WEIGHTED,
+    Config,
+)
+from trialogue_lab.theory.power import MarkovOracle, log_weight_second_moment, markov_oracle
+
+Array = NDArray[np.float64]
+VOCAB = 4
+ENDED_VOCAB = 3
+EOS = 0
+BLOCKS = 16
+_BINS = 6
+_MOVES = 10**7
+_ROWS = 4096
+
+
+def random_model(seed: int, length: int) -> MarkovOracle:
+    """Return a random Markov model with four tokens, whose texts have one length.
+
+    Args:
+        seed: Seed of the uniformly random next-token distributions.
+        length: Length of the texts.
+    """
+    stream = numpy_generator(seed, "power-sampling", "markov")
+    first, matrix = stream.dirichlet(np.ones(VOCAB)), stream.dirichlet(np.ones(VOCAB), VOCAB)
+    return markov_oracle(_table(first, matrix, length), length)
+
+
+def random_ended_model(seed: int, length: int, end: float) -> MarkovOracle:
+    """Return a random Markov model with two tokens and an end-of-sequence token.
+
+    Args:
+        seed: Seed of the uniformly random next-token distributions.
+        length: Maximum length of the texts.
+        end: Probability of the end-of-sequence token after each token.
+    """
+    stream = numpy_generator(seed, "power-sampling", "ended")
+    shares = (1 - end) * stream.dirichlet(np.ones(ENDED_VOCAB - 1), ENDED_VOCAB)
+    rows = np.concatenate((np.full((ENDED_VOCAB, 1), end), shares), 1)
+    return markov_oracle(_table(rows[0], rows, length, EOS), length)
+
+
+def _table(first: Array, matrix: Array, length: int, eos: int | None = None) -> Table:
+    """Return an oracle with the distribution `first` (V,) of the first token and `matrix` (V, V) of the others."""
+
+    def next_probs(last: tuple[int, ...]) -> Any:
+        return (matrix[last[-1]] if last else first).tolist()
+
+    return Table(next_probs, len(first), eos=eos, max_length=length, memory=1)
+
+
+def predictable_token(model: MarkovOracle, alpha: float) -> Tensor:
+    """Return the pairs (V, V) of tokens whose second token is the one with the most predictable next token.
+
+    The most predictable token has the largest sum of p^alpha over the next token. Proposals at temperature 1 / alpha
+    visit it too rarely.
+
+    Args:
+        model: The model, with equal transition matrices at all positions.
+        alpha: Power.
+    """
+    sums = (alpha * model.log_transitions[0]).logsumexp(1)
+    return (torch.arange(len(sums)) == sums.argmax()).expand(len(sums), -1)
+
+
+def counted(tokens: Tensor, pairs: Tensor) -> NDArray[np.int64]:
+    """Return the number (n,) of successive tokens in a set of pairs, for each text.
+
+    Args:
+        tokens: Token ids (n, L).
+        pairs: Whether a pair (V, V) is in the set.
+    """
+    return np.asarray(pairs[tokens[:, :-1], tokens[:, 1:]].sum(1).numpy())
+
+
+def lumped_variation(counts: NDArray[np.int64], exact: Array) -> float:
+    """Return the total variation of a count from its exact distribution, over at most six intervals.
+
+    Args:
+        counts: Count (n,) in each output.
+        exact: Exact probability of each count. The intervals have about equal probabilities under it.
+    """
+    # A count belongs to the interval that contains the middle of its step of the distribution function.
+    interval = (_BINS * (exact.cumsum() - exact / 2)).astype(int).clip(0, _BINS - 1)
+    found = np.bincount(interval[counts], minlength=_BINS)
+    wanted = np.bincount(interval, weights=exact, minlength=_BINS)
+    return float(np.abs(found / found.sum() - wanted).sum() / 2)
+
+
+def samplers(length: int, alpha: float) -> dict[str, tuple[Sampler[Any], bool]]:
+    """Return the samplers that are compared at about equal numbers of model calls, and whether they take a target.
+
+    Args:
+        length: Length of the texts. The chain has as many steps as fit into the calls of 16 texts.
+        alpha: Power.
+    """
+    steps = max(1, round((DRAWS - 1) * length * 2 / (length + 1)))
+    return {
+        WEIGHTED: (SequentialMonteCarlo(DRAWS, ess_threshold=0.0, proposal="mask"), True),
+        PARTICLES: (SequentialMonteCarlo(DRAWS, proposal="mask"), True),
+        METROPOLIS: (PowerMetropolis(alpha, num_steps=steps), False),
+    }
+
+
+def _generate(
+    model: MarkovOracle, sampler: Sampler[Any], alpha: float | None, outputs: int, seed: int
+) -> Samples:
+    return generate(
+        model,
+        sampler=sampler,
+        verifier=None if alpha is None else power(alpha),
+        num_samples=outputs,
+        seed=seed,
+        max_steps=_MOVES,
+        batch_size=_ROWS,
+    )
+
+
+def measure_markov(config: Config, seed: int, _: Path) -> MeasuredRows:
+    """Compare samplers of the power on a Markov model at several lengths, at about equal numbers of model calls.
+
+    Args:
+        config: Settings of the run.
+        seed: Seed of the model and of the outputs.
+
+    Yields:
+        One row per length and sampler. `variation` is the total variation of the number of visits to the token
+        with the most predictable next token, `bias` the difference of its mean as a share of the
+        length, and `calls` the number of model calls per output, divided by the length. `log_moment` is the logarithm
+        of the second moment of the weights at temperature 1 / alpha, whose mean is 1.
+    """
+    alpha = config.powers[-1]
+    for length in config.lengths:
+        model = random_model(seed, length)
+        target, pairs = model.power(alpha), predictable_token(model, alpha)
+        exact = target.pair_counts(pairs).numpy()
+        mean = float(exact @ np.arange(len(exact)))
+        moment = log_weight_second_moment(target, model.tempered(1 / alpha))
+        runs = {
+            name: _generate(
+                model, sampler, alpha if takes else None, config.outputs, seed_of(seed, name, length)
+            )
+            for name, (sampler, takes) in samplers(length, alpha).items()
+        }
+        runs[EXACT] = _generate(target, Ancestral(), None, config.outputs, seed_of(seed, EXACT, length))
+        for name, samples in runs.items():
+            counts = counted(samples.tokens, pairs)
+            yield {
+                "kind": "markov",
+                "length": length,
+                "sampler": name,
+                "variation": lumped_variation(counts, exact),
+                "bias": float(counts.mean() - mean) / length,
+                "calls": float(samples.queries.double().mean()) / length,
+                "log_moment": moment,
+            }
+
+
+def length_distribution(model: MarkovOracle) -> Array:
+    """Return the probability (L,) of each length, from 1 to L, of the texts of a model with an end-of-sequence token.
+
+    Args:
+        model: The model.
+    """
+    ended = model.marginals()[:, EOS].numpy()
+    share = np.diff(ended, prepend=0.0)
+    share[-1] += 1 - ended[-1]
+    return np.asarray(share)
+
+
+def measure_ended(config: Config, seed: int, _: Path) -> MeasuredRows:
+    """Run Metropolis-Hastings chains with 16 blocks on a Markov model whose texts end at different lengths.
+
+    Args:
+        config: Settings of the run.
+        seed: Seed of the model and of the outputs.
+
+    Yields:
+        One row per chain and number of steps per block. `variation` is the total variation of the lengths of the texts,
+        in which outputs that end incomplete count as one further length. `failed` is their share.
+    """
+    alpha, length = config.ended_power, config.ended_length
+    model = random_ended_model(seed, length, config.end)
+    exact = length_distribution(model.power(alpha))
+    for name, steps, samples in _ended_runs(config, model, alpha, seed):
+        accepted = samples.accepted
+        found = np.bincount(samples.lengths[accepted].numpy(), minlength=length + 1)[1:] / len(accepted)
+        failed = 1 - float(accepted.double().mean())
+        yield {
+            "kind": "ended",
+            "chain": name,
+            "steps": steps,
+            "variation": float(np.abs(found - exact).sum() + failed) / 2,
+            "failed": failed,
+            "length": float(samples.lengths.double().mean()),
+            "exact_length": float(exact @ np.arange(1, length + 1)),
+            "calls": float(samples.queries.double().mean()),
+        }
+
+
+def _ended_runs(
+    config: Config, model: MarkovOracle, alpha: float, seed: int
+) -> Iterator[tuple[str, int, Samples]]:
+    """Yield the outputs of each chain and number of steps, and of exact draws."""
+    for steps in config.ended_steps:
+        for name, sampler in (
+            (CORRECTED, PowerMetropolis(alpha, steps, BLOCKS)),
+            (RELEASED, PowerMetropolis.released(alpha, steps, BLOCKS)),
+        ):
+            stream = seed_of(seed, "ended", name, steps)
+            yield name, steps, _generate(model, sampler, None, config.ended_outputs, stream)
+    stream = seed_of(seed, "ended", EXACT)
+    yield EXACT, 0, _generate(model.power(alpha), Ancestral(), None, config.ended_outputs, stream)

@@ -1,0 +1,286 @@
+"""Tasks of a run: random trees, chains on random trees, and Markov models."""
+
+from functools import partial
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+from scipy.special import entr
+
+from trialogue import power
+from trialogue.randomness import numpy_generator
+from trialogue.samplers import (
+    ActionLevel,
+    Ancestral,
+    PowerMetropolis,
+    SequentialMonteCarlo,
+    generate,
+    truncated,
+)
+from trialogue.samplers.exact import exact_distribution, target_distribution, total_variation
+from trialogue.verifiers import RolloutTarget
+from trialogue_lab.ledger import MeasuredRows, Part, parts_by_seed
+from trialogue_lab.studies.power_sampling import trees
+from trialogue_lab.studies.power_sampling.chains import TextTree
+from trialogue_lab.studies.power_sampling.config import (
+    CORRECTED,
+    EARLY_ENDS,
+    ONE_LENGTH,
+    RELEASED,
+    Config,
+)
+from trialogue_lab.studies.power_sampling.markov import measure_ended, measure_markov
+from trialogue_lab.studies.power_sampling.trees import Array, Levels
+
+FACTORS = tuple(2.0 ** (place / 4) for place in range(-8, 9))
+"""Temperatures of the proposals whose weights are measured, as multiples of 1 / alpha."""
+BLOCKS = (1, 2)
+_SMALL = 3
+"""Length of the texts on which samplers of the library are enumerated."""
+
+
+def parts(config: Config) -> list[Part]:
+    """Return the tasks of a run.
+
+    Args:
+        config: Settings of the run.
+
+    Returns:
+        One task for residuals, and one per seed and kind of model.
+    """
+    return [
+        Part("residuals", partial(measure_residuals, config)),
+        *parts_by_seed(config, config.seeds, trees=measure_trees, lookahead=measure_lookahead),
+        *parts_by_seed(config, config.chain_seeds, chains=measure_chains),
+        *parts_by_seed(config, config.markov_seeds, ended=measure_ended, markov=measure_markov),
+    ]
+
+
+def measure_trees(config: Config, seed: int, _: Path) -> MeasuredRows:
+    """Measure distances of local rules from the power of a random model, and variances of importance weights.
+
+    Args:
+        config: Settings of the run.
+        seed: Seed of the model.
+
+    Yields:
+        Per power, a row of the kind "local" with total variations and properties of power sums, and rows of the kind
+        "weights" with the relative variances of weights at several temperatures.
+    """
+    levels = trees.random_levels(config.horizon, seed)
+    log_probs = trees.log_joint(levels)
+    for alpha in config.powers:
+        target, futures = trees.power_of(log_probs, alpha), trees.log_futures(levels, alpha)
+        distance = partial(_distance, levels, target)
+        best, least = trees.best_temperature(distance, alpha)
+        siblings = [np.ptp(rows, axis=-1).ravel() for rows in futures[1:-1]]
+        yield {
+            "kind": "local",
+            "alpha": alpha,
+            "temperature": distance(1 / alpha),
+            "best": least,
+            "best_factor": best * alpha,
+            "best_by_position": trees.best_temperatures(levels, target, alpha, best),
+            "any_rule": _least_of_any_rule(config, levels[0], alpha, seed),
+            "sibling_range": float(np.concatenate(siblings).mean()),
+            "entropy_difference": _entropy_difference(levels, log_probs, target, alpha),
+        }
+        yield from _weight_rows(levels, log_probs, alpha)
+
+
+def _distance(levels: Levels, target: Array, tau: float) -> float:
+    """Return the total variation of per-token temperature `tau` from the target."""
+    return trees.variation(np.exp(trees.log_joint(trees.tempered(levels, [tau] * len(levels)))), target)
+
+
+def _least_of_any_rule(config: Config, first: Array, alpha: float, seed: int) -> float:
+    """Return a lower bound of the mean total variation of any rule that sees next-token distributions only.
+
+    All models have the same distribution `first` (V,) of the first token, and different continuations. A rule that
+    does not see continuations has the same first token on all of them.
+    """
+    marginals = []
+    for number in range(config.futures):
+        levels = [first, *trees.random_levels(config.horizon, seed, "futures", number)[1:]]
+        log_weights = alpha * first + trees.log_futures(levels, alpha)[1]
+        marginals.append(np.exp(log_weights - np.logaddexp.reduce(log_weights)))
+    return trees.least_mean_variation(np.stack(marginals))
+
+
+def _entropy_difference(levels: Levels, log_probs: Array, target: Array, alpha: float) -> float:
+    """Return the mean entropy of completions after the first token, under the power minus under the temperature."""
+    after = np.exp(log_probs).reshape(trees.VOCAB, -1)
+    entropies = entr(after / after.sum(1, keepdims=True)).sum(1)
+    chosen = target.reshape(trees.VOCAB, -1).sum(1)
+    cooled = np.exp(trees.tempered(levels[:1], [1 / alpha])[0])
+    return float((chosen - cooled) @ entropies)
+
+
+def _weight_rows(levels: Levels, log_probs: Array, alpha: float) -> MeasuredRows:
+    """Yield relative variances of weights for proposals at several temperatures, and for two other local rules."""
+
+    def proposals(tau: float) -> Levels:
+        return trees.tempered(levels, [tau] * len(levels))
+
+    def whole(tau: float) -> float:
+        return trees.weight_variance(log_probs, trees.log_joint(proposals(tau)), alpha)
+
+    best, least = trees.best_temperature(whole, alpha)
+    optimal = [
+        trees.incremental_variances(rows, q, alpha) for rows, q in _pairs(levels, proposals(1 / alpha))
+    ]
+    named = {f"temperature {factor:g} / alpha": (factor, proposals(factor / alpha)) for factor in FACTORS}
+    named["model"] = (0.0, levels)
+    named["uniform"] = (0.0, [np.full_like(rows, -np.log(trees.VOCAB)) for rows in levels])
+    for name, (factor, log_q) in named.items():
+        variances = [trees.incremental_variances(rows, q, alpha) for rows, q in _pairs(levels, log_q)]
+        yield {
+            "kind": "weights",
+            "alpha": alpha,
+            "proposal": name,
+            "factor": factor,
+            "incremental": float(np.mean([each.mean() for each in variances])),
+            "least_excess": min(
+                float((each - other).min()) for each, other in zip(variances, optimal, strict=True)
+            ),
+            "whole": trees.weight_variance(log_probs, trees.log_joint(log_q), alpha),
+            "best_whole": least,
+            "best_factor": best * alpha,
+        }
+
+
+def _pairs(levels: Levels, others: Levels) -> list[tuple[Array, Array]]:
+    return list(zip(levels, others, strict=True))
+
+
+def measure_lookahead(config: Config, seed: int, _: Path) -> MeasuredRows:
+    """Measure lookahead by sampled completions on a random model, for the largest power.
+
+    Args:
+        config: Settings of the run.
+        seed: Seed of the model and of the completions.
+
+    Yields:
+        One row per number of completions. `variation` is the total variation of outputs that each have completions of
+        their own. `calls` is the number of model calls per output, one for each token of a text or completion.
+        `distinct_calls` is the number of distinct prefixes that `ActionLevel` with `RolloutTarget` evaluates for an
+        output.
+    """
+    alpha, levels = config.powers[-1], trees.random_levels(config.horizon, seed)
+    target = trees.power_of(trees.log_joint(levels), alpha)
+    for rollouts in config.rollouts:
+        stream = numpy_generator(seed, "power-sampling", "lookahead", rollouts)
+        found = trees.lookahead(levels, alpha, rollouts, config.rollout_draws, stream)
+        samples = generate(
+            trees.table(levels),
+            sampler=ActionLevel(),
+            verifier=RolloutTarget(power(alpha), rollouts, seed=seed),
+            seed=seed,
+        )
+        yield {
+            "kind": "lookahead",
+            "rollouts": rollouts,
+            "variation": trees.variation(np.exp(trees.log_joint(found)), target),
+            "calls": int(samples.queries[0]),
+            "distinct_calls": int(samples.distinct_queries[0]),
+        }
+
+
+def measure_chains(config: Config, seed: int, _: Path) -> MeasuredRows:
+    """Compute the output distributions of Metropolis-Hastings chains on random models with and without early ends.
+
+    Args:
+        config: Settings of the run.
+        seed: Seed of the models.
+
+    Yields:
+        One row per power, model, chain, number of blocks and number of steps. `variation` is the total variation of the
+        output from the power, and `failed` the probability of incomplete outputs.
+    """
+    for alpha, (ends, end) in product(config.powers, ((ONE_LENGTH, 0.0), (EARLY_ENDS, config.end))):
+        tree = TextTree(seed, config.chain_horizon, end, alpha)
+        target = tree.target()
+        for chain in (CORRECTED, RELEASED):
+            for blocks in BLOCKS:
+                for steps in config.steps:
+                    output = tree.output(steps, blocks, chain)
+                    yield {
+                        "kind": "chain",
+                        "alpha": alpha,
+                        "ends": ends,
+                        "chain": chain,
+                        "blocks": blocks,
+                        "steps": steps,
+                        "variation": total_variation(output, target),
+                        "failed": 1 - sum(output.values()),
+                    }
+
+
+def measure_residuals(config: Config, _: Path) -> MeasuredRows:
+    """Compare samplers of the library, enumerated on small models, with the distributions that the study computes.
+
+    Args:
+        config: Settings of the run.
+
+    Yields:
+        One row per comparison, with the total variation distance of two distributions that should be equal.
+    """
+    seed, alpha = config.seeds[0], config.powers[-1]
+    levels = trees.random_levels(_SMALL, seed)
+    oracle, log_probs = trees.table(levels), trees.log_joint(levels)
+    target = _as_dict(trees.power_of(log_probs, alpha))
+    futures = trees.log_futures(levels, alpha)
+    scaled = [
+        alpha * rows + after - total[..., None]
+        for rows, after, total in zip(levels, futures[1:], futures[:-1], strict=True)
+    ]
+    cooled = _as_dict(np.exp(trees.log_joint(trees.tempered(levels, [1 / alpha] * _SMALL))))
+    found = {
+        "power of the study, target_distribution": (target, target_distribution(oracle, power(alpha))),
+        "scaled low temperature with exact power sums, power": (
+            _as_dict(np.exp(trees.log_joint(scaled))),
+            target,
+        ),
+        "temperature of the study, Ancestral": (
+            cooled,
+            exact_distribution(Ancestral(), truncated(oracle, temperature=1 / alpha)).probabilities,
+        ),
+        "one particle with a mask, temperature": (
+            exact_distribution(SequentialMonteCarlo(1, proposal="mask"), oracle, power(alpha)).probabilities,
+            cooled,
+        ),
+        "weights of two particles with a mask, power": (
+            _normalised(
+                exact_distribution(SequentialMonteCarlo(2, proposal="mask"), oracle, power(alpha)).weights
+            ),
+            target,
+        ),
+        "weights of lookahead, power": (
+            _normalised(
+                exact_distribution(ActionLevel(), oracle, RolloutTarget(power(alpha), 4, seed=seed)).weights
+            ),
+            target,
+        ),
+    }
+    tree = TextTree(seed, _SMALL, config.end, alpha)
+    for blocks in BLOCKS:
+        for chain, sampler in (
+            (CORRECTED, PowerMetropolis(alpha, 2, blocks)),
+            (RELEASED, PowerMetropolis.released(alpha, 2, blocks)),
+        ):
+            exact = exact_distribution(sampler, tree.oracle()).probabilities
+            found[f"{chain} chain of the study, PowerMetropolis, blocks: {blocks}"] = (
+                tree.output(2, blocks, chain),
+                exact,
+            )
+    for name, (first, second) in found.items():
+        yield {"kind": "residual", "comparison": name, "residual": total_variation(first, second)}
+
+
+def _as_dict(probabilities: Array) -> dict[tuple[int, ...], float]:
+    return {tuple(map(int, place)): float(p) for place, p in np.ndenumerate(probabilities)}
+
+
+def _normalised(weights: dict[tuple[int, ...], float]) -> dict[tuple[int, ...], float]:
+    total = sum(weights.values())
+    return {x: weight / total for x, weight in weights.items()}
