@@ -24,7 +24,15 @@ from trialogue.samplers import (
     truncated,
 )
 from trialogue.testing.trees import RandomTree
-from trialogue.verifiers import All, Product, RolloutTarget, RolloutValues
+from trialogue.verifiers import (
+    All,
+    FunctionVerifier,
+    NoisyValues,
+    OutcomeReward,
+    Product,
+    RolloutTarget,
+    RolloutValues,
+)
 
 CLOSE = 1e-9
 WEIGHTED = [
@@ -78,8 +86,6 @@ def test_weights_of_every_sampler_have_the_target(sampler):
         target = Product(even, tilted(reward, 0.7, whole=seed % 2 == 0), power(3.0))
         expected = powered(oracle.distribution(), 3.0, lambda x: even(x) * math.exp(0.7 * reward(x)))
         assert residual(sampler, oracle.table(), target, expected) < CLOSE
-        expected = powered(oracle.distribution(), 3.0, lambda x: math.exp(0.7 * reward(x)))
-        target = Product(power(3.0), tilted(reward, 0.7))
         assert residual(Ancestral(), oracle.table(), target, expected) < CLOSE
 
 
@@ -194,6 +200,69 @@ def test_a_reward_must_be_finite(value):
     expect_error("beta", tilted, wrong, math.inf)
 
 
+def test_a_budget_does_not_change_weights_of_accepted_samples():
+    oracle = Table(lambda prefix: [0.5, 0.5], 2, max_length=2)
+    budgets = [{"max_queries": 2}, {"max_steps": 2}, {"max_queries": 3}, {"max_steps": 3}]
+    cases = [
+        (OutcomeRejection(), lambda x: 0.1 if x[:1] == (1,) else 1.0, {0.0}),
+        (SequentialMonteCarlo(1), lambda x: 0.5, {math.log(0.5)}),
+        (SequentialMonteCarlo(1, proposal="mask"), tilted(len), {2.0}),
+        (AdaptiveRejection(max_attempts=5, then="mask"), First(), {0.0, math.log(0.5)}),
+    ]
+    for sampler, verifier, weights in cases:
+        for budget in budgets:
+            samples = generate(oracle, sampler=sampler, verifier=verifier, num_samples=200, seed=3, **budget)
+            found = {round(float(weight), 12) for weight in samples.log_weight[samples.accepted]}
+            assert found <= {round(weight, 12) for weight in weights}, (sampler, budget)
+            assert {x[0] for x in samples.tokens[samples.accepted].tolist()} <= {0, 1}
+    short = generate(oracle, sampler=OutcomeRejection(), verifier=cases[0][1], num_samples=400, max_queries=2)
+    assert not short.accepted.any()
+    assert {*short.stopped} == {"max_queries"}
+
+
+class First(FunctionVerifier):
+    """Reject sequences whose first token is 1, by a mask."""
+
+    has_mask = True
+
+    def __init__(self):
+        super().__init__(lambda x: x[:1] != (1,))
+
+    def children(self, decoding, rows):
+        mask = torch.ones(len(rows), 2, dtype=torch.bool)
+        mask[decoding.lengths[rows] == 0, 1] = False
+        return mask
+
+
+def test_targets_are_not_evaluated_for_rejected_samples():
+    def picky(tokens):
+        assert 1 not in tokens
+        return 1.0
+
+    oracle = Table(lambda prefix: [0.5, 0.5], 2, max_length=2)
+    target = Product(lambda x: 1 not in x, tilted(picky))
+    samples = generate(oracle, sampler=Ancestral(), verifier=target, num_samples=20, seed=1)
+    assert samples.log_weight.tolist() == samples.accepted.double().tolist()
+    assert exact_distribution(Ancestral(), oracle, target).weights[0, 0] == pytest.approx(0.25 * math.e)
+
+
+def test_lookahead_ignores_text_after_a_stop_string():
+    class Stopped(Target):
+        def __init__(self, stop=()):
+            self.stop = stop
+
+        def log_values(self, decoding, rows):
+            return torch.zeros(len(rows), dtype=torch.float64)
+
+        def up_to(self, stop):
+            return Stopped(stop)
+
+    assert RolloutTarget(Stopped()).up_to(("a",))._target.stop == ("a",)
+
+
 def test_targets_are_no_verdicts():
     expect_error("use Product", All, power(2.0))
     expect_error("RolloutTarget", RolloutValues, power(2.0))
+    expect_error("give one target", RolloutTarget, Product(even, power(2.0)))
+    expect_error("outcome='Power'", OutcomeReward, even, power(2.0))
+    expect_error("values='Power'", NoisyValues, power(2.0), 0.1)

@@ -509,10 +509,11 @@ class Target(Verifier):
     """Factor exp(v) of a target distribution, a verifier that returns logarithms v of its values.
 
     The target is the distribution proportional to p(x) exp(v(x)), where p is the model and x a complete sequence. The
-    logarithms have no bound, so long sequences do not underflow. A target is used like a verifier, alone or as a factor
-    of `Product`. It does not accept or reject sequences. Samplers that use values (`Sampler.uses` is "weights" or
-    "ranks") use exp(v) of prefixes and complete sequences as values. The samples of other samplers have a log-weight
-    to which v of the complete sequence is added. A subclass defines `log_values`.
+    logarithms have no bound, so the weights of long sequences do not underflow. A target is used like a verifier, alone
+    or as a factor of `Product`. It has no verdict: sequences of positive probability are never rejected. Samplers that
+    use values (`Sampler.uses` is "weights" or "ranks") use exp(v) of prefixes and complete sequences as values. The
+    samples of other samplers have a log-weight to which v of the complete sequence is added. A subclass defines
+    `log_values`.
     """
 
     @abstractmethod

@@ -169,3 +169,16 @@ def factors(verifier: Verifier) -> list[Verifier]:
     if not verifier.parts:
         return [verifier]
     return [factor for part in verifier.parts for factor in factors(part)]
+
+
+def refuse_targets(field: str, verifier: Verifier, hint: str) -> None:
+    """Raise `InputError` if a factor of a verifier is a `Target`, whose values can be too small for a float.
+
+    Args:
+        field: Name of the argument in the error message.
+        verifier: The verifier.
+        hint: Instruction for the user.
+    """
+    for factor in factors(verifier):
+        if isinstance(factor, Target):
+            raise InputError(field, type(factor).__name__, hint)

@@ -10,6 +10,7 @@ from trialogue.errors import InputError
 from trialogue.oracles import Decoding, Verifier
 from trialogue.randomness import seed_of
 from trialogue.validation import NonNegative, Positive, validated
+from trialogue.verifiers.combination import refuse_targets
 from trialogue.verifiers.functions.function import VerifierLike, as_verifier
 from trialogue.verifiers.random import prefix_uniforms
 
@@ -50,6 +51,7 @@ class NoisyValues(Verifier):
         seed: int = 0,
     ) -> None:
         self._of, self._kind = as_verifier(values), kind
+        refuse_targets("values", self._of, "give a verifier; a target can be a factor of Product")
         self._seed = seed_of(seed, "noisy values")
         self._share, factor = 1.0, 1.0 + error
         if kind == "average":

@@ -10,6 +10,7 @@ from torch import Tensor
 from trialogue.errors import InputError
 from trialogue.oracles import Decoding, Verifier
 from trialogue.validation import validated
+from trialogue.verifiers.combination import refuse_targets
 from trialogue.verifiers.functions.function import VerifierLike, as_verifier
 
 
@@ -29,13 +30,15 @@ class OutcomeReward(Verifier):
             that cannot be completed to a sequence of positive outcome.
 
     Raises:
-        InputError: During sampling with `viability`, if `values` is positive for a prefix to which `outcome` assigns 0.
-            The error names the prefix.
+        InputError: If an argument is a `Target`. During sampling with `viability`, if `values` is positive for a prefix
+            to which `outcome` assigns 0. The error names the prefix.
     """
 
     def __init__(self, values: VerifierLike, outcome: VerifierLike, *, viability: bool = False) -> None:
         self._values, self._outcome = as_verifier(values), as_verifier(outcome)
         self._viability = viability
+        for field, part in (("values", self._values), ("outcome", self._outcome)):
+            refuse_targets(field, part, "give a verifier; a target can be a factor of Product")
         both = (self._values, self._outcome)
         self.scope = "sequence" if any(part.scope == "sequence" for part in both) else "completion"
         self.most = max(part.most for part in both)

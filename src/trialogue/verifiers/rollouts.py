@@ -1,7 +1,9 @@
 """Values estimated by rollouts: the mean outcome of completions that are sampled from the oracle."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from copy import copy
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -10,7 +12,7 @@ from trialogue.errors import InputError
 from trialogue.oracles import Decoding, Target, Verifier
 from trialogue.randomness import Streams, seed_of
 from trialogue.validation import Count, NonNegative, validated
-from trialogue.verifiers.combination import factors
+from trialogue.verifiers.combination import refuse_targets
 from trialogue.verifiers.functions.function import VerifierLike, as_verifier
 from trialogue.verifiers.random import prefix_keys
 
@@ -23,7 +25,8 @@ class RolloutValues(Verifier):
 
     The value of a complete sequence is its outcome. Every token of a rollout counts as a model call of the sample being
     generated, so rollouts use up its query budget. The completions depend only on `seed` and the prefix. A prefix
-    therefore always has the same value, and a sample does not depend on the other samples of the batch.
+    therefore always has the same value. Its calls count for the first sample that visits it, so a sample depends on the
+    other samples of the run only if its model calls are bounded.
 
     Args:
         outcome: Verifier or function of a prefix that evaluates complete sequences.
@@ -40,12 +43,21 @@ class RolloutValues(Verifier):
         self, outcome: VerifierLike, rollouts: Count = 8, *, floor: NonNegative | None = None, seed: int = 0
     ) -> None:
         self._outcome, self._rollouts = as_verifier(outcome), rollouts
-        if any(isinstance(part, Target) for part in factors(self._outcome)):
-            raise InputError("outcome", type(self._outcome).__name__, "use RolloutTarget for a target")
+        refuse_targets("outcome", self._outcome, "use RolloutTarget for a target")
         self._floor = 0.5 / self._rollouts if floor is None else floor
         self._seed = seed_of(seed, "rollouts")
         self.most = max(self._outcome.most, self._floor)
         self.layers, self.notes, self.parser = self._outcome.layers, self._outcome.notes, self._outcome.parser
+
+    def up_to(self, stop: str | Sequence[str]) -> Self:
+        """Return a copy whose outcomes ignore the text from the first stop string onwards.
+
+        Args:
+            stop: Stop string, or several of them.
+        """
+        stopped = copy(self)
+        stopped._outcome = self._outcome.up_to(stop)
+        return stopped
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
         """Return the outcomes of complete sequences, and the mean outcomes of sampled completions of prefixes.
@@ -79,8 +91,22 @@ class RolloutTarget(Target):
     """
 
     def __init__(self, target: Target, rollouts: Count = 8, *, seed: int = 0) -> None:
+        if not isinstance(target, Target):
+            raise InputError("target", type(target).__name__, "give one target, such as power(2.0)")
         self._target, self._rollouts, self._seed = target, rollouts, seed_of(seed, "rollouts")
-        self.layers, self.notes = target.layers, target.notes
+        self.scope, self.layers, self.notes = target.scope, target.layers, target.notes
+
+    def up_to(self, stop: str | Sequence[str]) -> Self:
+        """Return a copy of the target that ignores the text from the first stop string onwards.
+
+        Args:
+            stop: Stop string, or several of them.
+        """
+        stopped = copy(self)
+        target = self._target.up_to(stop)
+        assert isinstance(target, Target)
+        stopped._target = target
+        return stopped
 
     def log_values(self, decoding: Decoding, rows: Tensor) -> Tensor:
         """Return v of complete sequences, and the logarithm of the mean of exp(v) over completions of prefixes.

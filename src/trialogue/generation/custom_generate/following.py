@@ -1,5 +1,6 @@
 """Observers of a running sampler that stream tokens and record the distributions from which they are sampled."""
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 import torch
@@ -54,11 +55,18 @@ class RecordedSampler(Sampler[Any]):
     judges: Judges = "outputs"
     weighted = masks_first = False
     keeps_prompts, goes_back = True, False
+    is_final_when_complete = weights_estimate_mass = True
+    failure_reason = ""
 
     def __init__(self, sampler: Sampler[Any], samples: int, *, greedy: bool) -> None:
         self._sampler, self._greedy = sampler, greedy
         self.uses, self.judges, self.weighted = sampler.uses, sampler.judges, sampler.weighted
         self.masks_first, self.keeps_prompts = sampler.masks_first, sampler.keeps_prompts
+        self.is_final_when_complete = sampler.is_final_when_complete
+        self.weights_estimate_mass, self.failure_reason = (
+            sampler.weights_estimate_mass,
+            sampler.failure_reason,
+        )
         self._step_distributions: list[tuple[Tensor, Tensor]] = []
         self._distributions: list[list[Tensor]] = [[] for _ in range(samples)]
 
@@ -69,6 +77,14 @@ class RecordedSampler(Sampler[Any]):
             decoding: Sequences that the sampler extends.
         """
         return self._sampler.init(decoding)
+
+    def remarks(self, state: Any) -> Sequence[str | None]:
+        """Return the remarks of the wrapped sampler.
+
+        Args:
+            state: State of the wrapped sampler.
+        """
+        return self._sampler.remarks(state)
 
     def step(self, decoding: Decoding, state: Any, verifier: Judge, choose: Choose) -> tuple[Moves, Any]:
         """Run one step of the wrapped sampler and record the distributions of the sampled tokens.

@@ -164,12 +164,15 @@ class Exploration:
         )
 
     def _log_targets(self) -> Array:
-        """Return the log-value of all targets for each output."""
+        """Return the log-value of all targets for each output, -inf for outputs that the verifier rejects."""
         outputs, count = list(self._outputs), self._groups_at_once
         log_values = [torch.zeros(0, dtype=torch.float64)]
         for first in range(0, len(outputs), count):
             self._load([padded([output], self._limit) for output in outputs[first : first + count]])
-            log_values.append(self._judge.log_targets(torch.arange(len(self._batch.lengths))))
+            rows = torch.arange(len(self._batch.lengths))
+            accepted = (self._judge.values(rows) > 0).nonzero()[:, 0]
+            log_values.append(torch.full((len(rows),), -math.inf, dtype=torch.float64))
+            log_values[-1][accepted] = self._judge.log_targets(accepted)
         return torch.cat(log_values).numpy()
 
     def _explore(self, first: int, last: int) -> None:

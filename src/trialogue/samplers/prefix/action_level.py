@@ -30,6 +30,7 @@ class ActionLevel(Sampler[LogWeight]):
     uses = "weights"
     weighted = True
     goes_back = False
+    is_final_when_complete = True
 
     def init(self, decoding: Decoding) -> LogWeight:
         """Return the state of rows at their prompts.

@@ -45,6 +45,7 @@ class MaskedDecoding(Sampler[LogWeight]):
     uses = "verdicts"
     weighted = True
     goes_back = False
+    is_final_when_complete = True
 
     @property
     def masks_first(self) -> bool:

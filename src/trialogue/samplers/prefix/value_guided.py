@@ -181,6 +181,7 @@ class ValueGuided(_Walk[NoState | Heading]):
     """
 
     stop_at_leaf: bool = True
+    is_final_when_complete = True
 
     def init(self, decoding: Decoding) -> NoState | Heading:
         """Return the state of rows at their prompts, from which no row has moved.

@@ -77,6 +77,7 @@ class WeightedRejection(Sampler[Valued]):
     uses = "verdicts"
     weighted = True
     goes_back = False
+    is_final_when_complete = True
 
     def init(self, decoding: Decoding) -> Valued:
         """Return the state of rows at their prompts, with weight one and value one for every row.

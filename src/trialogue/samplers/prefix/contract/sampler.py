@@ -99,6 +99,15 @@ class Sampler(ABC, Generic[StateT]):
         return True
 
     @property
+    def is_final_when_complete(self) -> bool:
+        """Whether a complete row has its final distribution and weight before `step` marks it as done.
+
+        A sample that uses up a budget (`max_queries`, `max_steps`) with such a row is accepted if the verifier accepts
+        it. Otherwise the sample fails (default: True, unless the sampler is weighted or `uses` is "weights").
+        """
+        return not self.weighted and self.uses != "weights"
+
+    @property
     def masks_first(self) -> bool:
         """Whether tokens that the verifier rejects are excluded before top-k and top-p (default: False, after them)."""
         return False

@@ -155,13 +155,17 @@ class Groups:
         columns, complete, ended = order.columns, batch.complete[first], finished[stopped]
         if (log_weight := self.log_weight) is not None:
             columns["log_weight"][samples] = log_weight[first]
-        if judge is not None and judge.has_targets and not self._sampler.uses_targets:
-            columns["log_weight"][samples] += judge.log_targets(first).masked_fill(~complete, 0.0)
         # A group of several rows that exceeds its budget has not selected its output yet.
-        accepted = complete & (ended | (self.members == 1)) & (columns["log_weight"][samples] > -math.inf)
+        final = ended | (self.members == 1 and self._sampler.is_final_when_complete)
+        accepted = complete & final & (columns["log_weight"][samples] > -math.inf)
         judged = accepted.nonzero()[:, 0]
         if judge is not None and order.judged and len(judged):
             accepted[judged] = judge.values(first[judged]) > 0
+        judged = accepted.nonzero()[:, 0]
+        if judge is not None and judge.has_targets and not self._sampler.uses_targets and len(judged):
+            log_targets = judge.log_targets(first[judged])
+            columns["log_weight"][samples[judged]] += log_targets
+            accepted[judged] = log_targets > -math.inf
         last = take(self.state, first)
         order.rounds.end(samples, last)
         remarks = zip(samples.tolist(), self._sampler.remarks(last), strict=False)

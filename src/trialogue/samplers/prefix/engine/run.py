@@ -97,7 +97,7 @@ def generate(
             until the last sample of its prompt is finished. The number of visited prefixes is bounded by 16 times
             `memory`, or by 65,536 if that is larger. Beyond the bound, half of them are removed.
         on_error: What to do if a verifier raises: "raise" ends the run, "reject" rejects the prefix and stores the
-            error in `Samples.errors`.
+            error in `Samples.errors`. Errors of a `Target` end the run in both cases.
         token_log_probs: Return the log-probability of each token.
         trace: Return the moves of the rows.
         progress: Show a progress bar.

@@ -82,7 +82,7 @@ class Samples:
     log_prob: Tensor
     """Log-probability (n,) float64 of the completion under the model, before truncation."""
     log_weight: Tensor
-    """Log of target over proposal (n,) float64 for weighted samplers, otherwise 0."""
+    """Log of target over proposal (n,) float64 for weighted samplers, otherwise the log-value of targets, or 0."""
     queries: Tensor
     """Number (n,) int64 of model calls. One call evaluates one prefix of one row."""
     distinct_queries: Tensor
