@@ -1,8 +1,26 @@
 """Sequence classifiers of Hugging Face as rewards, compared with passes over single texts."""
 
+import copy
+
 import pytest
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM, LlamaForSequenceClassification
+from transformers import (
+    BloomConfig,
+    BloomForSequenceClassification,
+    FNetConfig,
+    FNetForSequenceClassification,
+    GPT2Config,
+    GPT2ForSequenceClassification,
+    LlamaConfig,
+    LlamaForCausalLM,
+    LlamaForSequenceClassification,
+    MptConfig,
+    MptForSequenceClassification,
+    RobertaConfig,
+    RobertaForSequenceClassification,
+    XLNetConfig,
+    XLNetForSequenceClassification,
+)
 
 from models.tiny_pretrained import SMALL, TEXT, random_model, tiny_oracle, tiny_tokenizer
 from refusals import expect_error
@@ -11,6 +29,45 @@ from trialogue.models.hub.text_classifier import TextClassifier, load_classifier
 from trialogue.samplers import Ancestral
 
 TEXTS = [*TEXT, "the cat", "yes or no, " * 40]
+ONE_CLASS = {"vocab_size": 300, "num_labels": 1}
+BUILDERS = {
+    "llama": lambda padding: LlamaForSequenceClassification(
+        LlamaConfig(**SMALL | {"pad_token_id": padding}, num_labels=1)
+    ),
+    "gpt2": lambda padding: GPT2ForSequenceClassification(
+        GPT2Config(**ONE_CLASS, n_positions=64, n_embd=16, n_layer=1, n_head=2, pad_token_id=padding)
+    ),
+    "roberta": lambda padding: RobertaForSequenceClassification(
+        RobertaConfig(
+            **ONE_CLASS,
+            hidden_size=16,
+            num_hidden_layers=1,
+            num_attention_heads=2,
+            intermediate_size=16,
+            max_position_embeddings=66,
+            pad_token_id=padding,
+        )
+    ),
+    "mpt": lambda padding: MptForSequenceClassification(
+        MptConfig(**ONE_CLASS, d_model=16, n_heads=2, n_layers=1, max_seq_len=64, pad_token_id=padding)
+    ),
+    "bloom": lambda padding: BloomForSequenceClassification(
+        BloomConfig(**ONE_CLASS, hidden_size=16, n_head=2, n_layer=1, pad_token_id=padding)
+    ),
+    "xlnet": lambda padding: XLNetForSequenceClassification(
+        XLNetConfig(**ONE_CLASS, d_model=16, n_layer=1, n_head=2, d_inner=16, pad_token_id=padding)
+    ),
+    "fnet": lambda padding: FNetForSequenceClassification(
+        FNetConfig(
+            **ONE_CLASS,
+            hidden_size=16,
+            num_hidden_layers=1,
+            intermediate_size=16,
+            max_position_embeddings=64,
+            pad_token_id=padding,
+        )
+    ),
+}
 
 
 @pytest.fixture(scope="module")
@@ -60,3 +117,50 @@ def test_one_class_needs_no_label():
     reward = TextClassifier(model, tiny_tokenizer())
     assert reward("the cat") != 0
     assert reward("") == reward("</s>")
+
+
+def changed_tokenizer(**settings):
+    """Return a copy of the tiny tokenizer with other settings."""
+    tokenizer = copy.deepcopy(tiny_tokenizer())
+    for name, value in settings.items():
+        setattr(tokenizer, name, value)
+    return tokenizer
+
+
+@pytest.mark.parametrize(
+    ("name", "padding", "longest", "settings"),
+    [
+        ("llama", 0, 64, {"padding_side": "left"}),
+        ("llama", 0, 64, {"pad_token": "</s>"}),
+        ("llama", None, 64, {}),
+        ("gpt2", 0, 64, {"padding_side": "left"}),
+        ("gpt2", 2, 64, {"pad_token": None}),
+        ("gpt2", None, 64, {"pad_token": None}),
+        ("gpt2", -1, 64, {}),
+        ("roberta", 1, 64, {"padding_side": "left"}),
+        ("mpt", 0, 64, {"model_max_length": int(1e30)}),
+        ("bloom", 0, 10**9, {"model_max_length": int(1e30)}),
+        ("xlnet", 0, 10**9, {}),
+        ("fnet", 0, 64, {"model_input_names": ["input_ids", "token_type_ids"]}),
+    ],
+)
+def test_logits_do_not_depend_on_other_texts(name, padding, longest, settings):
+    model = random_model(lambda: BUILDERS[name](padding), 7, 8.0)
+    tokenizer = changed_tokenizer(**settings)
+    texts = [*TEXTS, "", "the cat</s>"]
+    found = TextClassifier(model, tokenizer).call_all(texts)
+    for text, logit in zip(texts, found, strict=True):
+        tokens = torch.tensor([tiny_tokenizer()(text or "</s>")["input_ids"][-longest:]])
+        with torch.inference_mode():
+            assert logit == pytest.approx(float(model(tokens).logits), abs=1e-5)
+    assert len(set(found)) >= len(TEXTS)
+    assert model.config.pad_token_id == padding
+    for setting in ("padding_side", "truncation_side", "pad_token", "model_max_length"):
+        assert getattr(tokenizer, setting) == getattr(changed_tokenizer(**settings), setting)
+
+
+def test_an_empty_text_needs_an_end_of_sequence_token():
+    reward = TextClassifier(random_model(lambda: BUILDERS["llama"](0), 7), changed_tokenizer(eos_token=None))
+    assert reward("None") == pytest.approx(reward.call_all(["the cat", "None"])[1], abs=1e-5)
+    expect_error("no end-of-sequence token", reward, "")
+    expect_error("no end-of-sequence token", reward.call_all, ["the cat", ""])

@@ -1,5 +1,6 @@
 """Sequence classifiers of Hugging Face as functions of a text, for example as rewards."""
 
+import copy
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
@@ -9,6 +10,7 @@ import torch
 
 from trialogue.errors import InputError
 from trialogue.models.hub.checkpoint_loading import load_checkpoint
+from trialogue.models.hub.pretrained_masked import longest_text
 from trialogue.validation import Count, validated
 
 
@@ -55,9 +57,14 @@ class TextClassifier:
     Texts that are longer than the classifier's maximum length lose their beginning. If the tokenizer adds no special
     tokens, an empty text is evaluated as the end-of-sequence token.
 
+    The logit of a text does not depend on the other texts of its batch, except for rounding errors. Texts are padded
+    with the padding token of the model's configuration, because classifiers of decoder models read the last token that
+    differs from it. Texts are evaluated one at a time if the configuration has no padding token or if the model cannot
+    ignore padding.
+
     Args:
         model: Sequence classifier of transformers.
-        tokenizer: Tokenizer of transformers.
+        tokenizer: Tokenizer of transformers. The function changes settings of a copy only.
         label: Name or index of the class (default: the only one).
         batch_size: Number of texts that are evaluated together.
 
@@ -69,12 +76,16 @@ class TextClassifier:
     def __init__(
         self, model: Any, tokenizer: Any, label: str | int | None = None, *, batch_size: Count = 32
     ) -> None:
-        self._model, self._tokenizer, self._batch_size = model.eval(), tokenizer, batch_size
+        self._model = model.eval()
         self._label = _index(model.config, label)
-        longest = getattr(model.config, "max_position_embeddings", None) or tokenizer.model_max_length
-        self._longest = min(longest, tokenizer.model_max_length)
-        tokenizer.truncation_side = "left"
-        self._empty = "" if tokenizer("")["input_ids"] else str(tokenizer.eos_token)
+        self._longest = _longest(model, tokenizer)
+        self._tokenizer = tokenizer = copy.deepcopy(tokenizer)
+        tokenizer.padding_side, tokenizer.truncation_side = "right", "left"
+        padding = _padding(model.config, tokenizer)
+        self._batch_size = 1 if padding is None else batch_size
+        if padding is not None:
+            tokenizer.pad_token = padding
+        self._empty: str | None = "" if tokenizer("")["input_ids"] else tokenizer.eos_token
 
     def __call__(self, text: str) -> float:
         """Return the logit of the class for a text."""
@@ -87,22 +98,49 @@ class TextClassifier:
         Args:
             texts: The texts.
             timeout: Ignored.
+
+        Raises:
+            InputError: If a text is empty and the tokenizer has neither special tokens that it adds nor an
+                end-of-sequence token.
         """
         del timeout
         batches = (texts[i : i + self._batch_size] for i in range(0, len(texts), self._batch_size))
         return list(chain.from_iterable(map(self._logits, batches)))
 
     def _logits(self, texts: Sequence[str]) -> list[float]:
+        if self._empty is None and not all(texts):
+            raise InputError(
+                "texts", "", "the tokenizer has no end-of-sequence token. Give texts that are not empty"
+            )
         encoded = self._tokenizer(
             [text or self._empty for text in texts],
-            padding=True,
-            truncation=True,
+            padding=len(texts) > 1,
+            truncation=self._longest is not None,
             max_length=self._longest,
             return_tensors="pt",
         )
         logits = self._model(**encoded.to(self._model.device)).logits
         answers: list[float] = logits[:, self._label].double().tolist()
         return answers
+
+
+def _longest(model: Any, tokenizer: Any) -> int | None:
+    """Return the maximum number of tokens of a text, or None if unlimited."""
+    # MPT has a table of attention biases for this many positions and no `max_position_embeddings`.
+    limits = (longest_text(model, tokenizer), getattr(model.config, "max_seq_len", None))
+    return min((limit for limit in limits if limit is not None), default=None)
+
+
+def _padding(config: Any, tokenizer: Any) -> str | None:
+    """Return the token with which texts are padded, or None if padding would change the logits."""
+    identifier = getattr(config.get_text_config(), "pad_token_id", None)
+    if identifier is None or not 0 <= identifier < len(tokenizer):
+        return None
+    # XLNet reads the last position even if it is padding, and FNet has no attention mask.
+    if getattr(config, "summary_type", None) == "last" or "attention_mask" not in tokenizer.model_input_names:
+        return None
+    token: str | None = tokenizer.convert_ids_to_tokens(identifier)
+    return token
 
 
 def _index(config: Any, label: str | int | None) -> int:
