@@ -80,8 +80,9 @@ class AdaptiveRejection(Sampler[Attempts | WeightedAttempts]):
     masked token can still be drawn there, and then ends the attempt.
 
     An attempt returns the accepted sequence x with probability p(x) / M, where p is the model and M the open mass of
-    the prompt. The factor 1 / M is the same for all x, whatever the table contains. All samples therefore have the same
-    distribution and are independent; a table changes the number of model calls only.
+    the prompt. The factor 1 / M is the same for all x, whatever the table contains. All accepted samples therefore have
+    the same distribution and are independent. A table changes the number of model calls and, if attempts are bounded,
+    how often a row fails.
 
     Top-k, top-p and min-p truncate the model's distribution before tokens are excluded, and p is the truncated
     distribution. A bound on model calls (`max_queries`) stops long sequences more often than short ones, which biases

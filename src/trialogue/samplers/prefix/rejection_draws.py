@@ -137,7 +137,9 @@ def _draw_unvisited(
         open_, decisive, known = open_[kept], decisive[kept], [known[place] for place in going]
     tokens, each = choose(weights, rows), torch.arange(len(rows))
     excluded = ~allowed[each, tokens]
-    _require_consistent(decoding, rows, tokens, excluded & decisive, tables, verifier)
+    # A mask without any token can come from a verifier that raised an error.
+    wrong = excluded & decisive & allowed.any(1)
+    _require_consistent(decoding, rows, tokens, wrong, tables, verifier)
     open_[each, tokens] = -math.inf
     drawn = zip(
         rows.tolist(),

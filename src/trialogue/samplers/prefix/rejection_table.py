@@ -100,8 +100,9 @@ class RejectionTable:
         return 1 + sum(len(child.table) for child in self.children.values())
 
 
-_ROUNDING = 1e-12
-"""Upper bound of the relative rounding error of a difference of probabilities."""
+_NOISE, _CERTAIN = 1e-4, 1e-2
+"""Bound of the relative error of probabilities that a network computes in different batches, in single precision, and
+smallest share of a probability for which a difference is used."""
 REJECTED = RejectionTable(-math.inf, {})
 """Table of a prefix that the verifier rejects."""
 ACCEPTED = RejectionTable(0.0, {})
@@ -195,7 +196,8 @@ def _unvisited(table: RejectionTable, other: RejectionTable) -> float:
     if not new or table.log_unvisited == -math.inf:
         return table.log_unvisited
     rest = 1 - math.fsum(math.exp(log_prob - table.log_unvisited) for log_prob in new)
-    return table.log_unvisited + math.log(max(rest, 0.0) + _ROUNDING)
+    # A small difference of noisy numbers has no certain digit.
+    return table.log_unvisited + (math.log(min(rest + _NOISE, 1.0)) if rest > _CERTAIN else 0.0)
 
 
 def _table(log_unvisited: float, children: Mapping[int, Child]) -> RejectionTable:

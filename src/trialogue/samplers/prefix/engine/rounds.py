@@ -43,8 +43,8 @@ class SharedState(Protocol):
 class PromptRounds:
     """Rounds of the samples of one prompt, each of which begins with the merged states of the rounds before.
 
-    The rounds continue if several calls of `generate` receive the same object. A file of `tensors` and `finished`
-    restores all finished rounds.
+    The rounds continue if several calls of `generate`, one after the other, receive the same object. A file of
+    `tensors` and `finished` restores all finished rounds.
 
     Args:
         sampler: The sampler, whose `round_size` is the number of samples per round.
@@ -73,6 +73,12 @@ class PromptRounds:
     def limit(self) -> int | None:
         """Number of samples that may have begun by now, None for all."""
         return None if self._size is None else (self.finished + 1) * self._size
+
+    def discard_gaps(self) -> None:
+        """Remove the ends of a round that an aborted run has left with samples missing in between."""
+        first = self._finished * (self._size or 0)
+        if sorted(self._ends) != list(range(first, first + len(self._ends))):
+            self._ends.clear()
 
     def begin(self, initial: Any) -> Any:
         """Return the state in which a sample of the current round begins.
@@ -135,6 +141,9 @@ class Rounds:
             return
         if shared is None:
             shared = [PromptRounds(sampler) for _ in range(int(prompt.max()) + 1)]
+        for state in shared:
+            if isinstance(state, PromptRounds):
+                state.discard_gaps()
         self._shared = [shared[index] for index in prompt.tolist()]
         self._waiting: dict[SharedState, list[int]] = {}
         self._numbers: list[int] = []
