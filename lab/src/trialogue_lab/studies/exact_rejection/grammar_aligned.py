@@ -87,7 +87,8 @@ class GrammarAligned(Sampler[SuccessRates]):
             weights, unvisited = masked.clone(), masked.clone()
             for place, table in enumerate(known):
                 if table is not None:
-                    weights[place, table.tokens] += table.log_open_masses
+                    success_rates = [child.table.log_open for child in table.children.values()]
+                    weights[place, table.tokens] += torch.tensor(success_rates, dtype=torch.float64)
                     unvisited[place, table.tokens] = -math.inf
             tokens = choose(weights.log_softmax(1), rows)
             places = torch.arange(len(rows))
