@@ -53,6 +53,8 @@ release: lint types docs lowest wheel
 pages: $(VENV)/installed
 	$(BIN)/trialogue fill docs/templates/README.md.jinja --measured benchmarks/rows --out README.md
 	$(BIN)/trialogue fill $(filter-out %/README.md.jinja,$(wildcard docs/templates/*.jinja)) --measured benchmarks/rows --out docs
+	$(BIN)/trialogue fill $(wildcard docs/templates/how-to/*.jinja) --measured benchmarks/rows --out docs/how-to
+	$(BIN)/trialogue fill $(wildcard docs/templates/explanation/*.jinja) --measured benchmarks/rows --out docs/explanation
 
 docs: $(VENV)/installed-docs
 	$(BIN)/python -m mkdocs build

@@ -1,10 +1,9 @@
-"""What the site of documentation adds while it is built, from the rows in `results/`: a page a study, and the gallery.
+"""MkDocs hook that adds a page for every study, the gallery and the quickstart notebook to the documentation site.
 
-A study's page ends with what it means, in the words of the pages that speak of it.
-
-A hook of mkdocs (`mkdocs.yml` names it).
+The page of a study ends with an interpretation, quoted from the pages that mention the study.
 """
 
+import json
 import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -18,28 +17,56 @@ from trialogue_lab import studies
 from trialogue.errors import InputError
 from trialogue_lab.gallery.document import render_gallery
 from trialogue_lab.ledger import ledger
-from trialogue_lab.ledger.pages.study_pages import studies_page, study_page, study_pictures
+from trialogue_lab.ledger.pages.study_pages import (
+    cited_documents,
+    studies_page,
+    study_page,
+    study_pictures,
+)
 
 ROOT = Path(__file__).parents[1]
-OUTSIDE = re.compile(r"(?<=\]\()\.\./((?:examples|lab/results)/[^)#]+)")
-"""A link of a page to a file that lies beside the folder of the documentation."""
+OUTSIDE = re.compile(r"(?<=\]\()\.\./((?:\.\./)*(?:examples|lab/results)/[^)#]+)")
+"""A link to a file outside the folder of the documentation."""
 RELATIVE = re.compile(r"(?<=\]\()(?![a-z]+:|[/#])")
-"""Where a link begins that is relative to its page."""
+"""The start of a link that is relative to its page."""
 SPEAKING = ("findings.md", "index.md")
-"""The pages that say what studies found, those first that are asked first."""
+"""Pages with interpretations of studies, in order of precedence."""
 
 
 def on_config(config: Any) -> Any:
-    """List every study of the package in the navigation."""
-    pages = [{"Overview": "studies/index.md"}, *({name: f"studies/{name}.md"} for name in _names())]
+    """List every study of the package in the navigation, grouped by publication."""
+    groups: dict[str, list[dict[str, str]]] = {}
+    for name in _names():
+        groups.setdefault(_group(studies.find(name)), []).append({name: f"studies/{name}.md"})
+    pages = [{group: groups[group]} for group in sorted(groups, key=_GROUPS.index)]
     for section in config.nav:
-        if "Studies" in section:
-            section["Studies"] = pages
+        for entry in section.get("Laboratory", ()):
+            if "Studies" in entry:
+                entry["Studies"] = ["studies/index.md", *pages]
     return config
 
 
+_CHAPTERS = {"2": "Thesis: training", "3": "Thesis: inference", "4": "Thesis: masked models"}
+_TITLES = {
+    "clones": "A distributional simplicity bias",
+    "potts": "Potts chains",
+    "type-signature": "Limitations of autoregressive models",
+    "memorization": "Memorization in transformers",
+}
+_GROUPS = [*_CHAPTERS.values(), *_TITLES.values(), "Papers on sampling", "Our own questions"]
+
+
+def _group(study: Any) -> str:
+    """Return the title of the group of a study: its publication, or the chapter of the thesis."""
+    cited = next(iter(cited_documents(study)), None)
+    if cited == "thesis":
+        chapter = re.search(r"sections? (\d)", study.source, re.IGNORECASE)
+        return _CHAPTERS[chapter[1] if chapter else "3"]
+    return "Our own questions" if cited is None else _TITLES.get(cited, "Papers on sampling")
+
+
 def on_files(files: Files, config: Any) -> Files:
-    """Add the pages of the studies, and their pictures."""
+    """Add the pages of the studies with their figures, the gallery, and the quickstart as a page."""
     names = _names()
     entries = ledger([studies.find(name) for name in names], ROOT / "lab" / "results")
     spoken = {page: files.src_uris[page].content_string for page in SPEAKING}
@@ -52,27 +79,50 @@ def on_files(files: Files, config: Any) -> Files:
                 pages[f"studies/{entry.study.name}/{name}"] = picture
     except InputError as error:
         raise PluginError(f"the site cannot be built: {error}") from error
+    notebook = json.loads((ROOT / "docs" / "tutorials" / "quickstart.ipynb").read_text(encoding="utf-8"))
+    pages["tutorials/quickstart.md"] = notebook_page(notebook)
     for path, content in pages.items():
         files.append(File.generated(config, path, content=content))
-    linked = {path for page in files.documentation_pages() for path in OUTSIDE.findall(page.content_string)}
+    linked = {
+        path.lstrip("./") for page in files.documentation_pages() for path in OUTSIDE.findall(page.content_string)
+    }
     for path in sorted(linked):
-        # Included whatever it is: `exclude_docs` speaks of this folder, whose own Python is no page.
+        # `exclude_docs` excludes Python files of this folder. It must not exclude linked files.
         copy = File.generated(config, path, abs_src_path=str(ROOT / path), inclusion=InclusionLevel.INCLUDED)
         files.append(copy)
     return files
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
-    """Point links to files beside the folder of the documentation to the site's copies of them."""
+    """Redirect links to files outside the folder of the documentation to their copies on the site."""
     del config, files
     return markdown if page.file.src_uri.startswith("studies/") else OUTSIDE.sub(r"\1", markdown)
 
 
-def what_it_means(name: str, spoken: Mapping[str, str], names: Collection[str]) -> str:
-    """The last section of a study's page: what the first of the pages `spoken` that speaks of the study says of it.
+def notebook_page(notebook: Mapping[str, Any]) -> str:
+    """Return a Jupyter notebook as Markdown, with the printed output after each cell."""
+    parts = []
+    for cell in notebook["cells"]:
+        source = "".join(cell["source"])
+        parts.append(source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```")
+        for output in cell.get("outputs", ()):
+            parts.append(f"```text\n{''.join(output['text']).rstrip()}\n```")
+    return "\n\n".join(parts) + "\n"
 
-    It is taken from every section that names the study between backticks: from the paragraph that does to the end, or
-    the items of a list that do and no more. `names` are all studies. Raises `InputError` where no page names the study.
+
+def what_it_means(name: str, spoken: Mapping[str, str], names: Collection[str]) -> str:
+    """Return the last section of a study's page, quoted from the first page that mentions the study.
+
+    Every section that names the study between backticks is quoted: from the paragraph with the name to its end, or only
+    the list items with the name.
+
+    Args:
+        name: Name of the study.
+        spoken: Texts of the pages, by file name.
+        names: Names of all studies.
+
+    Raises:
+        InputError: If no page names the study.
     """
     for page, text in spoken.items():
         said = ["## What it means"]
@@ -89,7 +139,7 @@ def what_it_means(name: str, spoken: Mapping[str, str], names: Collection[str]) 
 
 
 def _excerpt(section: str, name: str) -> str:
-    """What a section says of the study `name`: nothing where it does not name it."""
+    """Return the part of a section about the study `name`, or an empty text if it does not name the study."""
     paragraphs = section.strip().split("\n\n")[1:]
     for at, paragraph in enumerate(paragraphs):
         if paragraph.startswith("- "):

@@ -15,7 +15,8 @@ from trialogue_lab.ledger import ledger
 from trialogue_lab.ledger.pages.documents import fill
 
 ROOT = Path(__file__).parents[1]
-TEMPLATES = {path.name.removesuffix(".jinja"): path for path in (ROOT / "docs" / "templates").iterdir()}
+FOLDER = ROOT / "docs" / "templates"
+TEMPLATES = {str(path.relative_to(FOLDER)).removesuffix(".jinja"): path for path in FOLDER.rglob("*.jinja")}
 
 
 @pytest.fixture(scope="module")

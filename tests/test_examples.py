@@ -33,7 +33,7 @@ def test_a_study_in_a_separate_package_runs(tmp_path, monkeypatch):
 def test_completions_of_the_documented_prompts_satisfy_their_verifiers(tmp_path, monkeypatch, capfd):
     """The command in the documentation runs with a tiny model instead of the documented one."""
     root = EXAMPLES.parent
-    page = (root / "docs" / "engineer.md").read_text(encoding="utf-8")
+    page = (root / "docs" / "how-to" / "prompts.md").read_text(encoding="utf-8")
     [command] = re.findall(
         r"^trialogue (generate [^`]*?examples/questions/questions[^`]*?)^```", page, re.MULTILINE
     )

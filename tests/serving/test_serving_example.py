@@ -18,7 +18,7 @@ from trialogue.generation.settings import MachineSettings
 from trialogue.serving.settings import Address, Serving
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "engineer.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "how-to" / "serve.md").read_text(encoding="utf-8")
 
 
 def test_the_example_client_receives_responses():

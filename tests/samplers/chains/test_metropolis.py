@@ -49,7 +49,7 @@ def test_a_fixed_order_is_not_ergodic_on_a_ring_without_field(sites):
     assert chain_ergodicity(Metropolis("sweep"), ring(sites, 0.5, field=0.1)).ergodic
 
 
-PAGE = Path(__file__).parents[3] / "docs" / "ring.md"
+PAGE = Path(__file__).parents[3] / "docs" / "explanation" / "ring.md"
 
 
 def test_the_code_of_the_page_gives_the_stated_results():

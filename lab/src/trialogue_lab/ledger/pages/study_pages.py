@@ -1,12 +1,15 @@
 """Documentation pages of the studies, in Markdown with SVG figures."""
 
+from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 from jinja2 import Environment
 
 from trialogue.display.html import environment
 from trialogue.display.numbers import format_number
 from trialogue.errors import InputError
+from trialogue_lab.ledger.claims.documents import DOCUMENTS
 from trialogue_lab.ledger.claims.verdicts import by_origin
 from trialogue_lab.ledger.entries import Entry
 from trialogue_lab.ledger.pages.documents import markdown_table
@@ -14,6 +17,7 @@ from trialogue_lab.ledger.pages.figures import svg
 from trialogue_lab.ledger.pages.forest import forest
 from trialogue_lab.ledger.pages.tables import sheet
 from trialogue_lab.ledger.pages.terminal import FILTERS
+from trialogue_lab.ledger.study import Study
 from trialogue_lab.ledger.summary import LEDGER_ANSWERS, families, statements, totals_table
 
 _MARKUP = str.maketrans({character: f"\\{character}" for character in "\\|*_<>`[]#"})
@@ -38,15 +42,29 @@ def study_page(entry: Entry) -> str:
     return template.render(
         entry=entry,
         study=study,
+        documents=cited_documents(study),
         forest=forest(entry),
         origins=by_origin(entry.verdicts),
         tables=[(table, sheet(table, entry.rows)) for table in study.tables],
     )
 
 
+def cited_documents(study: Study[Any]) -> dict[str, str]:
+    """Return titles of the publications whose statements a study tests, by key, the most frequent first."""
+    keys = Counter(claim.statement_id.partition(":")[0] for claim in study.claims if claim.statement_id)
+    return {key: DOCUMENTS[key] for key, _ in keys.most_common()}
+
+
 def study_pictures(entry: Entry) -> dict[str, str]:
-    """Return the figures of a study's page as SVG text, by file name."""
-    pictures = {f"{figure.name}.svg": svg(figure, entry.rows) for figure in entry.study.figures}
+    """Return the figures of a study's page as SVG text, by file name.
+
+    Figures stored with the result are read. Only missing figures and the plot of the claims are drawn.
+    """
+    pictures = {}
+    for figure in entry.study.figures:
+        stored = entry.result.folder / "figures" / f"{figure.name}.svg" if entry.result else None
+        is_stored = stored is not None and stored.is_file()
+        pictures[f"{figure.name}.svg"] = stored.read_text("utf-8") if is_stored else svg(figure, entry.rows)
     if entry.verdicts:
         pictures["claims.svg"] = svg(forest(entry), entry.rows)
     return pictures
