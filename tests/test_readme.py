@@ -1,5 +1,6 @@
 """The Python blocks of README and documentation run as written, and their output equals the numbers on the page."""
 
+import json
 import re
 import shlex
 from pathlib import Path
@@ -86,6 +87,37 @@ def _check_numbers(stated: list[str], printed: list[str]) -> None:
 def test_examples_have_at_most_four_imports_of_the_package(page):
     for block, _ in EXAMPLES[page]:
         assert len(re.findall(r"^(?:from|import) trialogue", block, re.MULTILINE)) <= 4, block
+
+
+def test_the_quickstart_notebook_prints_its_stored_output(capsys):
+    """Run all cells in order. Numbers of a trained network may differ slightly between processors."""
+    notebook = json.loads((ROOT / "docs" / "tutorials" / "quickstart.ipynb").read_text(encoding="utf-8"))
+    names: dict[str, object] = {}
+    cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert len(cells) > 3
+    for cell in cells:
+        exec(compile("".join(cell["source"]), "quickstart.ipynb", "exec"), names)
+        printed = capsys.readouterr().out
+        shown = "".join("".join(output["text"]) for output in cell["outputs"])
+        assert _NUMBER.sub("#", printed) == _NUMBER.sub("#", shown)
+        assert [float(number) for number in _NUMBER.findall(printed)] == pytest.approx(
+            [float(number) for number in _NUMBER.findall(shown)], rel=0.1, abs=0.02
+        )
+
+
+_FILE = re.compile(r"[\w./-]+\.(?:jsonl?|py|txt|tsv|safetensors)")
+
+
+@pytest.mark.parametrize("page", sorted({str(path.relative_to(ROOT)) for path in PAGES[1:]}))
+def test_shell_blocks_use_files_that_exist_or_are_made_on_the_page(page):
+    """A file exists in the repository, is an output of a command, or is written by a Python block of the page."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    blocks = _BLOCK.findall(text)
+    shell = "".join(code for language, code in blocks if language == "sh")
+    python = "".join(code for language, code in blocks if language == "python")
+    made = {*re.findall(r"(?:--out |> ?)([\w./-]+)", shell), *re.findall(r'"([\w./-]+)"', python)}
+    missing = {name for name in _FILE.findall(shell) if name not in made and not (ROOT / name).is_file()}
+    assert not missing
 
 
 def test_every_python_block_is_executed_by_a_test():
