@@ -131,9 +131,12 @@ def test_every_python_block_is_executed_by_a_test():
     assert [page for page, names in fenced.items() for name in names if name == "py"] == ["docs/how-to/serve.md"]
 
 
-@pytest.mark.parametrize("line", COMMANDS)
+@pytest.mark.parametrize("line", [line for line in COMMANDS if "nucleus-depth" not in line])
 def test_every_option_in_the_documentation_is_in_the_help_of_its_command(line, capsys, monkeypatch):
-    """The help text of the command, with the given sampler or study, lists every option that the page uses."""
+    """The help text of the command, with the given sampler or study, lists every option that the page uses.
+
+    `nucleus-depth` is a study of an example package, which need not be installed. `test_examples.py` runs it.
+    """
     monkeypatch.setenv("COLUMNS", "80")  # A wider terminal prints groups of options side by side.
     words = shlex.split(line.replace("\\\n", " "), comments=True)[1:]
     help_words = _words_for_help(words)
@@ -158,10 +161,10 @@ def _words_for_help(words: list[str]) -> list[str]:
 
 
 def test_every_file_in_the_list_of_folders_exists():
-    page = (ROOT / "docs" / "how-to" / "extend.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "how-to" / "extend.md").read_text(encoding="utf-8").partition("## Where things are")[2]
     packages = (ROOT / "src" / "trialogue", ROOT / "lab" / "src" / "trialogue_lab")
     names = [name for cell in re.findall(r"^\| (`[^|]+) \|", page, re.MULTILINE) for name in cell.split(", ")]
-    assert len(names) > 20
+    assert len(names) > 14
     for name in names:
         assert any((package / name.strip("`")).exists() for package in packages), name
 
