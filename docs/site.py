@@ -13,8 +13,8 @@ from markdown.extensions.toc import slugify
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files, InclusionLevel
 
-from trialogue_lab import studies
 from trialogue.errors import InputError
+from trialogue_lab import studies
 from trialogue_lab.gallery.document import render_gallery
 from trialogue_lab.ledger import ledger
 from trialogue_lab.ledger.pages.study_pages import (
@@ -29,6 +29,9 @@ OUTSIDE = re.compile(r"(?<=\]\()\.\./((?:\.\./)*(?:examples|lab/results)/[^)#]+)
 """A link to a file outside the folder of the documentation."""
 RELATIVE = re.compile(r"(?<=\]\()(?![a-z]+:|[/#])")
 """The start of a link that is relative to its page."""
+NOTEBOOK = re.compile(r"(?<=\]\()([\w./]*quickstart)\.ipynb")
+"""A link to the quickstart notebook."""
+NOTEBOOK_PAGE = "tutorials/quickstart.md"
 SPEAKING = ("findings.md", "index.md")
 """Pages with interpretations of studies, in order of precedence."""
 
@@ -71,7 +74,10 @@ def on_files(files: Files, config: Any) -> Files:
     entries = ledger([studies.find(name) for name in names], ROOT / "lab" / "results")
     spoken = {page: files.src_uris[page].content_string for page in SPEAKING}
     try:
-        pages = {"studies/index.md": studies_page(entries), "gallery.html": render_gallery(ROOT / "lab" / "results")}
+        pages = {
+            "studies/index.md": studies_page(entries),
+            "gallery.html": render_gallery(ROOT / "lab" / "results"),
+        }
         for entry in entries:
             meaning = what_it_means(entry.study.name, spoken, names)
             pages[f"studies/{entry.study.name}.md"] = study_page(entry) + meaning
@@ -80,11 +86,13 @@ def on_files(files: Files, config: Any) -> Files:
     except InputError as error:
         raise PluginError(f"the site cannot be built: {error}") from error
     notebook = json.loads((ROOT / "docs" / "tutorials" / "quickstart.ipynb").read_text(encoding="utf-8"))
-    pages["tutorials/quickstart.md"] = notebook_page(notebook)
+    pages[NOTEBOOK_PAGE] = notebook_page(notebook)
     for path, content in pages.items():
         files.append(File.generated(config, path, content=content))
     linked = {
-        path.lstrip("./") for page in files.documentation_pages() for path in OUTSIDE.findall(page.content_string)
+        path.lstrip("./")
+        for page in files.documentation_pages()
+        for path in OUTSIDE.findall(page.content_string)
     }
     for path in sorted(linked):
         # `exclude_docs` excludes Python files of this folder. It must not exclude linked files.
@@ -94,8 +102,10 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
-    """Redirect links to files outside the folder of the documentation to their copies on the site."""
+    """Redirect links to outside files to their copies on the site, and links to the notebook to its page."""
     del config, files
+    if page.file.src_uri != NOTEBOOK_PAGE:
+        markdown = NOTEBOOK.sub(r"\1.md", markdown)
     return markdown if page.file.src_uri.startswith("studies/") else OUTSIDE.sub(r"\1", markdown)
 
 

@@ -12,6 +12,7 @@ import trialogue
 from refusals import expect_error
 from trialogue_lab import studies
 from trialogue_lab.ledger import ledger
+from trialogue_lab.ledger.claims.documents import DOCUMENTS
 from trialogue_lab.ledger.pages.documents import fill
 
 ROOT = Path(__file__).parents[1]
@@ -82,6 +83,11 @@ def test_a_record_is_short_and_has_all_sections(record):
     assert re.fullmatch(r"\d{4}-\d{2}-\d{2}", lines[2])
     sections = [line for line in lines if line.startswith("## ")]
     assert sections == ["## Context", "## Decision", "## Consequences", "## Evidence"]
+
+
+def test_the_bibliography_has_an_entry_for_every_publication():
+    page = (ROOT / "docs" / "bibliography.md").read_text(encoding="utf-8")
+    assert [key for key in DOCUMENTS if f'<a id="{key}"></a>' not in page] == []
 
 
 def test_every_record_is_listed():

@@ -64,7 +64,9 @@ def test_every_block_runs_alone_and_prints_what_the_page_shows(page, capsys, mon
         if _USES_MODEL.search(block):
             assert len(printed) == len(shown), block
         elif shown:
-            assert [_NUMBER.sub("#", line) for line in printed] == [_NUMBER.sub("#", line) for line in shown], block
+            assert [_NUMBER.sub("#", line) for line in printed] == [
+                _NUMBER.sub("#", line) for line in shown
+            ], block
             _check_numbers(shown, printed)
         else:
             _check_numbers(re.findall(r"^# (.*)", block, re.MULTILINE), printed)
@@ -128,7 +130,9 @@ def test_every_python_block_is_executed_by_a_test():
         if (languages := re.findall(r"^```(py\S*)", page.read_text(encoding="utf-8"), re.MULTILINE))
     }
     assert {name for names in fenced.values() for name in names} == {"python", "py"}
-    assert [page for page, names in fenced.items() for name in names if name == "py"] == ["docs/how-to/serve.md"]
+    assert [page for page, names in fenced.items() for name in names if name == "py"] == [
+        "docs/how-to/serve.md"
+    ]
 
 
 @pytest.mark.parametrize("line", [line for line in COMMANDS if "nucleus-depth" not in line])
@@ -161,7 +165,11 @@ def _words_for_help(words: list[str]) -> list[str]:
 
 
 def test_every_file_in_the_list_of_folders_exists():
-    page = (ROOT / "docs" / "how-to" / "extend.md").read_text(encoding="utf-8").partition("## Where things are")[2]
+    page = (
+        (ROOT / "docs" / "how-to" / "extend.md")
+        .read_text(encoding="utf-8")
+        .partition("## Where things are")[2]
+    )
     packages = (ROOT / "src" / "trialogue", ROOT / "lab" / "src" / "trialogue_lab")
     names = [name for cell in re.findall(r"^\| (`[^|]+) \|", page, re.MULTILINE) for name in cell.split(", ")]
     assert len(names) > 14

@@ -7,9 +7,10 @@ import pytest
 from biased_coin import STUDY
 
 from trialogue.errors import InputError
+from trialogue_lab import studies
 from trialogue_lab.ledger import Entry, judged
 from trialogue_lab.ledger.pages.forest import forest
-from trialogue_lab.ledger.pages.study_pages import studies_page, study_page, study_pictures
+from trialogue_lab.ledger.pages.study_pages import cited_documents, studies_page, study_page, study_pictures
 
 
 def test_a_page_shows_all_its_figures(entry: Entry) -> None:
@@ -51,3 +52,9 @@ def test_a_study_without_a_result_has_no_page() -> None:
     hint = f"study='{STUDY.name}': has no finished result: use `trialogue run"
     with pytest.raises(InputError, match=hint):
         study_page(judged(STUDY, None))
+
+
+def test_a_page_links_to_the_publications_of_its_statements() -> None:
+    study = studies.find("exact-rejection")
+    assert list(cited_documents(study)) == ["cars", "asap"]
+    assert cited_documents(STUDY) == {}
