@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from record import Record
+from trialogue.errors import InputError
 from trialogue.models.hub.pretrained import load_pretrained
 from trialogue.samplers import AdaptiveRejection, MaskedDecoding, generate
 from trialogue.verifiers import GrammarVerifier
@@ -68,13 +69,15 @@ def main() -> None:
         }
         verifier = GrammarVerifier.json_schema(text, oracle.tokenization)
         for has_example in (True, False):
-            added = f' Another example: {json.dumps({"genre": example}, separators=(",", ":"))}'
+            added = f" Another example: {json.dumps({'genre': example}, separators=(',', ':'))}"
             questions = [
                 f'Describe the film {film} as JSON with the key "genre".' + (added if has_example else "")
                 for film in FILMS
             ]
-            chat = getattr(oracle.tokenization, "chat", None)
-            prompts = [chat(one) if chat else oracle.tokenization.encode(one + "\n") for one in questions]
+            try:
+                prompts = [oracle.tokenization.chat(question) for question in questions]
+            except InputError:  # a base model has no chat template
+                prompts = [f"{question}\nJSON:" for question in questions]
             values: dict[str, float] = {}
             for contender, sampler in samplers.items():
                 samples = generate(
