@@ -24,7 +24,7 @@ UP_TO_MINIMUM = "falls end at the smallest loss, so that a later increase of the
 """Correction of the late gain, in which a larger increase of one loss had counted as a gain of the other"""
 
 NEAR = 0.05
-"""Fraction of the total decrease of a loss. Within it, the loss counts as having reached its minimum."""
+"""Largest distance of a loss from its minimum at which it counts as minimal, as a fraction of its total decrease"""
 
 
 def clone_names(rows: Rows) -> list[str]:
@@ -372,10 +372,10 @@ def late_share(rows: Rows, sampler: str) -> "Series[float]":
 def between_sweeps(rows: Rows, clone: str, sampler: str) -> "Series[float]":
     """Return how much the loss on sampled sequences depends on the length of the Markov chain.
 
-        difference = max over training steps of |loss after the first sweeps - loss after the last| / (loss after the last)
+        difference = max over training steps of |first - last| / last
 
-    A transformer is trained on a text. The loss is measured on a clone, which a Markov chain samples from another
-    network. The clone is stored after several numbers of sweeps, of which the first and the last are compared. A sweep
+    A transformer is trained on a text. Its loss is measured on a clone, which a Markov chain samples from another
+    network. `first` and `last` are the losses on the clone after the smallest and the largest number of sweeps. A sweep
     consists of N single-token updates of a sequence of N tokens.
 
     Args:
