@@ -131,7 +131,7 @@ def explore(
     judge = Judge(verifier, batch)
     nodes: dict[tuple[int, ...], Node] = {}
     leaves: dict[tuple[int, ...], tuple[float, float]] = {}
-    # Heap of the unexplored allowed prefixes. The key is minus the larger of their probabilities under both distributions.
+    # Heap of the unexplored allowed prefixes. The key is minus the larger of their two probabilities.
     frontier: list[tuple[float, tuple[int, ...], float, float]] = [(-1.0, (), 0.0, 0.0)]
     mass, left_p, left_q = 0.0, 1.0, 1.0
     rows: list[tuple[int, ...]] = [()] * _ROWS
