@@ -20,16 +20,18 @@ class Difficulty(NamedTuple):
 
     The value V*(y) of a prefix y is the probability that the model continues it to a valid string. A next token a is
     allowed after y if V*(ya) > 0. E denotes the mean over valid strings, weighted by the model's distribution given the
-    constraint. Sums are over the tokens a of a string, each with the prefix y before it.
+    constraint.
 
     Attributes:
         mass: Probability that the model's output is valid.
         rarity: -log(mass) in nats.
-        lateness: E[sum of t * log(V*(ya) / V*(y))] / (rarity * maximum length), where t is the position of the token a.
-            It is between 0 and 1. A large number means that the last tokens decide whether a string is valid.
-        swing: E[sum of |log(V*(ya) / V*(y))|].
-        spread: E[sum of std(V*(ya)) / mean(V*(ya))], where a is sampled from the model among the allowed tokens. It is
-            zero exactly if masked decoding samples from the model given the constraint.
+        lateness: E[sum of t * log(V*(ya) / V*(y))] / (rarity * maximum length). The sum is over the tokens a of a
+            string, where t is the position of a and y is the prefix before it. A number near 1 means that the last
+            token decides whether a string is valid.
+        swing: E[sum of |log(V*(ya) / V*(y))|], with the same sum.
+        spread: E[sum of std(V*(ya)) / mean(V*(ya))]. The sum is over the prefixes y of a string, and a is sampled from
+            the model among the allowed tokens. It is zero exactly if masked decoding samples from the model given the
+            constraint.
         unseen: Kullback-Leibler divergence in nats from the model given the constraint to masked decoding. Masked
             decoding sets the probability of forbidden next tokens to zero.
     """
