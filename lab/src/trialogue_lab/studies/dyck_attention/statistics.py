@@ -87,9 +87,10 @@ def setting_closed(rows: Rows, setting: Setting) -> "Series[float]":
 
 @exact
 def learned_share(rows: Rows) -> float:
-    """Return the fraction of networks with an accuracy above 97 %, as the minimum over rows of Table 2.6.
+    """Return the fraction of networks with an accuracy above 97 %.
 
-    The accuracy is the fraction of closing brackets that a network predicts correctly.
+    The accuracy is the fraction of closing brackets that a network predicts correctly. The fraction is computed for
+    each row of Table 2.6, and the smallest one is returned.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
