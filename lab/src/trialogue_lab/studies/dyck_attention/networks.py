@@ -148,7 +148,7 @@ def evaluate_accuracies(
         seed: Seed of the strings.
 
     Returns:
-        Accuracy on strings of the training length, and accuracy on strings of 400 to 500 brackets.
+        Accuracy on strings of the training length, and accuracy at positions 400 to 500 of longer strings.
     """
     shortest, longest = LONG_LENGTHS
     outside = closing_accuracy(network, sample_prefixes(types, depth, seed, longest), shortest)

@@ -213,8 +213,8 @@ def rank_correlation(
 ) -> "Series[float]":
     """Return the Spearman correlation over networks between balance violation and error.
 
-    The error is the fraction of closing brackets that a network predicts incorrectly in strings of 400 to 500 brackets.
-    The balance violation is zero if each opening bracket and its matching closing bracket cancel in the attention sums.
+    The error is the fraction of closing brackets at positions 400 to 500 that a network predicts incorrectly. The
+    balance violation is zero if each opening bracket and its matching closing bracket cancel in the attention sums.
     Theorem 2.2.1 requires this of a network without errors.
 
     Args:
