@@ -55,7 +55,8 @@ def bound_rows(config: Config, targets: list[Any], seed: int) -> MeasuredRows:
         seed: Seed of the set of models.
 
     Yields:
-        One row per mask distribution, with the minimum, mean or maximum of each measured value over all models.
+        One row per mask distribution. It has the minimum, mean or maximum over all models of each value that `bound_of`
+        returns.
     """
     numbers: dict[str, list[dict[str, float]]] = {}
     for place, model in enumerate(targets):
@@ -136,21 +137,22 @@ def bound_of(
 
 
 def classes_of_pairs(model: pseudolikelihood.ExponentialFamily, masks: block_laws.BlockDistribution) -> float:
-    """Return the number of closed classes of a Gibbs chain.
+    """Return the number of closed classes of a Gibbs sampler.
 
-    The states of the chain are pairs of a model state and a set of resampled variables. A closed class is a set of
-    states that the chain cannot leave. The chain (equation 4.26) has a spectral gap only if there is a single one.
+    The Gibbs sampler resamples random blocks of variables (equation 4.26). Its states are pairs of a model state and a
+    block. A closed class is a set of states that it cannot leave. It has a spectral gap only if there is exactly one
+    closed class.
 
     Args:
         model: The model.
-        masks: Distribution of the set given the state.
+        masks: Distribution of the block given the model state.
     """
     probabilities, _ = pseudolikelihood.enumerated(model)
     return float(ergodicity(block_laws.joint_block_dynamics(probabilities, masks)).closed_classes)
 
 
 def summary(values: list[dict[str, float]]) -> dict[str, float]:
-    """Aggregate measured values over models.
+    """Compute minima, means and maxima of measured values over models.
 
     Args:
         values: For each model, the values that `bound_of` returns. "gain", "of_independent", "constant_error" and
@@ -223,7 +225,7 @@ def _gains(model: Any) -> Iterator[dict[str, float]]:
 
 
 def _rank(gain: Tensor, information: Tensor) -> int:
-    """Return the number of directions in which the information grows, relative to the previous information."""
+    """Return the number of directions in which the information matrix increases."""
     factor = torch.linalg.cholesky(information)
     half = torch.linalg.solve_triangular(factor, gain, upper=False)
     relative = torch.linalg.eigvalsh(torch.linalg.solve_triangular(factor, half.T, upper=False))
