@@ -99,16 +99,13 @@ class Config(Settings):
 
     @property
     def networks(self) -> dict[str, int | None]:
-        """Number of previous tokens that each network sees, by name.
-
-        None stands for all.
-        """
+        """Number of previous tokens that each network sees, by name (None for all)."""
         seen: dict[str, int | None] = {cropped(window): window for window in self.windows}
         return seen | {SLIDING: self.receptive_field, UNLIMITED: None}
 
     @property
     def measured_window(self) -> int:
-        """Number of tokens of a prompt, and of text that is compared with patterns."""
+        """Number of tokens of a prompt. Text is compared with patterns in windows of this length."""
         return self.periods * (2**self.pattern_bits - 1)
 
     @property
