@@ -36,10 +36,10 @@ def _repetition(config: Config, seed: int, _: Path) -> MeasuredRows:
 
 
 def exact_rows(config: Config) -> MeasuredRows:
-    """Compute the asymptotic error of estimators of an Ising model's parameters.
+    """Compute the exact asymptotic error of fitted Ising models.
 
-    The estimators predict masked spins from the others. For many samples n, the squared error of the parameters is
-    about Tr Gamma / n, where Gamma is the asymptotic covariance.
+    The models are fitted to n samples by predicting masked spins from the others. For large n, the squared error of the
+    parameters is about Tr Gamma / n, where Gamma is their asymptotic covariance.
 
     Args:
         config: Settings of the run.
@@ -127,7 +127,7 @@ def every_mask(samples: Tensor, size: int) -> tuple[Tensor, Tensor]:
 
 
 def _estimate(samples: Tensor, masks: int | Tensor, seed: int = 0) -> Tensor:
-    """Return the estimated parameters. They are infinite if no finite estimate exists."""
+    """Return the fitted parameters. They are infinite if no finite estimate exists."""
     options: dict[str, Any] = {"masks": masks} if isinstance(masks, Tensor) else {"block_size": masks}
     try:
         return fit_pseudolikelihood(samples, seed=seed, **options).model.parameters
