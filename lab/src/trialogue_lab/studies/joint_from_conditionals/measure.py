@@ -58,9 +58,8 @@ def bound_row(config: Config, sizes: Sizes, seed: int, place: int) -> dict[str, 
     """Compare theoretical bounds with measured errors of fitted Ising models.
 
     A data set consists of samples and random masks. A model is fitted by predicting masked spins from the others. The
-    bound `stated` is Theorem 4.1.4 with the loss as defined, and `proved` is the theorem with the loss of its proof,
-    which is relative to the samples' conditional entropy. `average`, `lemma` and `empirical` are Corollary 4.3.1, Lemma
-    4.3.5 and Lemma 4.3.6.
+    bounds are named "stated" (Theorem 4.1.4), "proved" (the form of the theorem that its proof shows), "average"
+    (Corollary 4.3.1), "lemma" (Lemma 4.3.5) and "empirical" (Lemma 4.3.6).
 
     Args:
         config: Settings of the run.
@@ -117,10 +116,10 @@ def bound_row(config: Config, sizes: Sizes, seed: int, place: int) -> dict[str, 
 
 
 def lemma_distances(config: Config, sizes: Sizes, beta: float) -> list[float]:
-    """Return bounds by Lemma 4.3.5 on how much the loss depends on random masks.
+    """Return bounds of Lemma 4.3.5 on how much the loss depends on random masks.
 
-    The lemma bounds the difference between the loss with the sampled masks and its expectation over masks. Each bound
-    holds with probability 1 - delta. Bounds differ in the share of delta that is assigned to the masks.
+    The lemma bounds |loss with the sampled masks - expected loss over masks|. Each bound holds with probability 1 -
+    delta. Bounds differ in the share of delta that is assigned to the masks.
 
     Args:
         config: Settings with the failure probability delta.
