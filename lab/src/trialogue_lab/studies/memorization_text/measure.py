@@ -37,9 +37,9 @@ def parts(config: Config) -> list[Part]:
 
 
 class TextSample:
-    """Next-token distributions after the most frequent contexts of a text sample, and held-out text.
+    """Sample of a text, with the next-token distributions after its most frequent contexts.
 
-    A context is a sequence of S tokens. These contexts are the ones that networks are built to store.
+    A context is a sequence of S tokens. Networks are built to store these distributions.
 
     Args:
         config: Settings of the run.
@@ -66,8 +66,8 @@ class TextSample:
             predictor: Function from contexts (n, S) to log-probabilities (n, N).
 
         Returns:
-            `kl`, the KL divergence of the predictions from the sample's distributions, and the losses returned by
-            `losses`. All are in nats per token.
+            `kl`, the mean KL divergence of the predictions from the sample's next-token distributions, and the losses
+            that `losses` returns. All are in nats per token.
         """
         kl = divergence(self.targets, predictor(self.contexts), self.prior)
         return {"kl": kl, **self.losses(predictor)}
@@ -168,7 +168,7 @@ def _size_columns(parameters: int) -> dict[str, int]:
 def _built_rows(
     sample: TextSample, encoder: memorization.Encoder, shape: AttentionOnlyConfig, seed: int, *, exact: bool
 ) -> MeasuredRows:
-    """Build networks that store all distributions, or that approximate them by both methods of `Method`."""
+    """Build networks that store all distributions, or that approximate them by each `Method`."""
     target = (sample.targets, sample.contexts, shape.width, shape.heads, shape.head_width, seed)
     if exact:
         built = memorization.memorize(*target, prior=sample.prior, encoder=encoder)
