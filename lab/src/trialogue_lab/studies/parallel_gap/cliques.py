@@ -40,18 +40,18 @@ DELTAS = (0.5, 0.1)
 
 
 def one_step_rows(instances: Sequence[Instance]) -> MeasuredRows:
-    """Compute the exact probabilities in Corollary 4.1.1, for the worst initial state.
+    """Compute the exact probabilities of the two events in Corollary 4.1.1.
 
-    The corollary compares two samplers of an Ising model with a clique of coupled spins. k-Gibbs resamples k random
-    spins jointly, and independent parallel updates resample all spins independently.
+    The Ising model has a clique of coupled spins, and starts in the worst state for each event. In the first event, one
+    step of k-Gibbs turns all spins of the clique up. In the second one, M independent parallel updates of all spins do
+    not. k-Gibbs resamples k random spins jointly.
 
     Args:
         instances: Instances of the corollary.
 
     Yields:
-        One row per instance. `arrives` is the probability that one step of k-Gibbs turns all spins of the clique up,
-        and `promised` is its lower bound. `stuck` is the probability that M independent parallel updates do not. `both`
-        is the product of `arrives` and `stuck`.
+        One row per instance. `arrives` is the probability of the first event, and `promised` is its lower bound.
+        `stuck` is the probability of the second event. `both` is the product of `arrives` and `stuck`.
     """
     for one in instances:
         theory = one.corollary
@@ -78,7 +78,7 @@ def one_step_rows(instances: Sequence[Instance]) -> MeasuredRows:
 def _hitting(
     sites: int, clique: int, size: int, excess: float, field: float
 ) -> tuple[Ising, chains.Array, bounds.CliqueAssumption, dict[float, bounds.HittingBound]]:
-    """Return a model, the log transition matrix of k-Gibbs, clique parameters, and bounds by delta."""
+    """Return a model, the log transition matrix of k-Gibbs, parameters of the clique, and bounds by delta."""
     model, coupling = _clique(sites, clique, excess, field, OUTSIDE)
     assumed = bounds.clique_assumption(model)
     least = assumed.excess, assumed.clique_field
@@ -89,12 +89,13 @@ def _hitting(
 def hitting_rows() -> MeasuredRows:
     """Compute the probability that k-Gibbs turns all spins of a clique up.
 
-    The initial state is the worst one. One step of k-Gibbs resamples k random spins of an Ising model jointly.
+    One step of k-Gibbs resamples k random spins of an Ising model jointly. The clique is a set of coupled spins. The
+    initial state is the one with the smallest probability.
 
     Yields:
         One row per Ising model, number k and failure probability delta. `rate` is the probability for one step, and
-        `bound` is its lower bound in Proposition 4.1.4. `steps` is the number of steps after which the failure
-        probability is at most delta by the proposition. `reached` is the exact success probability after these steps.
+        `bound` is its lower bound in Proposition 4.1.4. By the proposition, the failure probability after `steps` steps
+        is at most delta. `reached` is the exact success probability after these steps.
     """
     sizes = ((6, 4), (8, 5), (10, 6), (12, 8))
     grid = [
@@ -127,13 +128,12 @@ def hitting_rows() -> MeasuredRows:
 def stuck_rows() -> MeasuredRows:
     """Compute the probability that independent parallel updates keep most spins of a clique down.
 
-    All spins of an Ising model are resampled at once, independently of each other. "Most" means that the sum of the
-    spins (+1 or -1) is at most -2 (Proposition 4.1.5).
+    All spins of an Ising model are resampled at once, independently of each other. "Most spins down" means that the sum
+    of the clique's spins (+1 or -1) is at most -2 (Proposition 4.1.5).
 
     Yields:
-        One row per Ising model and failure probability delta. `stuck` is the probability for `steps` steps. The
-        first rows satisfy the corrected assumptions of the proposition, and the last ones only the published
-        assumptions.
+        One row per Ising model and failure probability delta. `stuck` is the probability for `steps` steps. The first
+        rows satisfy the corrected assumptions of the proposition, and the last ones only the published assumptions.
     """
     for clique, excess, delta in product((10, 20, 40), (1.0, 2.0, 4.0), DELTAS):
         bound = bounds.stuck_bound(clique, excess, delta)
@@ -158,8 +158,8 @@ def growth_rows() -> MeasuredRows:
 
     Three samplers of an Ising model are compared. k-Gibbs resamples the whole clique jointly, single-spin Gibbs
     resamples one spin, and independent parallel updates resample all spins independently. k-Gibbs starts with all spins
-    down. The others start with the most up spins for which the sum of the spins (+1 or -1) is at most -2. Couplings and
-    fields are the smallest that the assumptions allow for a failure probability of 0.1.
+    down. The others start with as many up spins as possible while the sum of the spins (+1 or -1) is at most -2.
+    Couplings and fields are the smallest that the assumptions allow for a failure probability of 0.1.
 
     Yields:
         One row per clique size, with the logarithm of the expected number of steps for each sampler.

@@ -69,17 +69,17 @@ class Imitation:
 
 
 def two_mode_rows(sizes: Sequence[int]) -> Iterator[dict[str, Any]]:
-    """Compute how far a distribution with two opposite states is from distributions of independent spins.
+    """Compute how well independent spins can approximate a distribution with two opposite states.
 
-    With probability 1/2 each, all spins point up or all spins point down.
+    The distribution has all spins up with probability 1/2, and all spins down with probability 1/2.
 
     Args:
         sizes: Numbers of spins.
 
     Yields:
-        One row per number of spins, with the smallest KL divergence in nats ("best_divergence"), the total variation of
-        the independent spins that attain it ("likely_variation"), and the smallest total variation that was found
-        ("best_variation").
+        One row per number of spins. "best_divergence" is the smallest KL divergence in nats to any distribution of
+        independent spins. "likely_variation" is the total variation distance to the distribution that attains it.
+        "best_variation" is the smallest total variation distance that was found.
     """
     for sites in sizes:
         distribution = np.zeros(2**sites)
@@ -89,14 +89,16 @@ def two_mode_rows(sizes: Sequence[int]) -> Iterator[dict[str, Any]]:
 
 
 def product_distances(distribution: Array) -> dict[str, float]:
-    """Return the distances from a distribution to product distributions.
+    """Return distances from a distribution to the closest product distributions.
+
+    All sites are independent in a product distribution.
 
     Args:
         distribution: Probabilities with one axis per site.
 
     Returns:
-        The smallest KL divergence in nats ("best_divergence"), the total variation of the product that attains it
-        ("likely_variation"), and the smallest total variation that was found ("best_variation").
+        "best_divergence", the smallest KL divergence in nats, "likely_variation", the total variation distance to the
+        product that attains it, and "best_variation", the smallest total variation distance that was found.
     """
     closest = product_kernels.closest_in_divergence(distribution)
     variation = float(np.abs(distribution - product_kernels.joint_distribution(closest.sites)).sum()) / 2
@@ -108,10 +110,10 @@ def product_distances(distribution: Array) -> dict[str, float]:
 
 @cache
 def best_products(imitation: Imitation) -> dict[str, float]:
-    """Return the mean distances from the steps of a sampler to product distributions.
+    """Return how far the steps of a sampler are from steps with independent spins.
 
-    In a product distribution, all spins are independent. The distances of the next-state distribution are computed for
-    every current state, and averaged over current states.
+    Given the current state, the distribution of the next state is compared with product distributions, in which all
+    spins are independent. Distances are averaged over current states.
 
     Args:
         imitation: Settings with the sampler.
