@@ -132,7 +132,9 @@ def stop_after_first_error(
 
 
 class Examples(NamedTuple):
-    """Training examples of a verifier, in the format of `hidden_states_of_prefixes`.
+    """Training examples of a verifier: prefixes of token sequences, each with a label.
+
+    The format is that of `hidden_states_of_prefixes`.
 
     Attributes:
         sequences: Token ids of each prompt with its completion.
@@ -165,7 +167,7 @@ def make_examples(
     kind: Kind,
     random: np.random.Generator,
 ) -> Examples:
-    """Return the training examples of a verifier: prefixes of completions with a label.
+    """Return prefixes of completions with labels, on which a verifier is trained.
 
     Completions with content after their last test case are skipped. Erroneous completions without a correct prefix
     before their error are also skipped, so that the classes stay balanced.
@@ -271,12 +273,12 @@ def train_verifier(
 
 
 class GroundTruth(Verifier):
-    """Verifier that accepts completions without an error so far (Table 3.12).
+    """Verifier that accepts a completion as long as it contains no error (Table 3.12).
 
-    It evaluates test cases exactly.
+    It parses the test cases and evaluates them exactly, without running code.
 
     Args:
-        names: Name of the target function by the token ids of the prompt.
+        names: Name of the target function for each prompt. The keys are the token ids of the prompt.
         tokenization: Tokenization of the completions.
         cases: Number of requested test cases.
         eos: End-of-sequence token, or None.
