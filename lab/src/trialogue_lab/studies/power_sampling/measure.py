@@ -196,16 +196,16 @@ def measure_lookahead(config: Config, seed: int, _: Path) -> MeasuredRows:
 def measure_chains(config: Config, seed: int, _: Path) -> MeasuredRows:
     """Compute the exact output distributions of Metropolis-Hastings chains on random models.
 
-    The chains sample from p(x)^alpha. All texts have the same length in one half of the models, and different lengths
-    in the other half.
+    The chains sample from p(x)^alpha. In one kind of model, all texts have the same length. In the other kind, a text
+    can end after each token.
 
     Args:
         config: Settings of the run.
         seed: Seed of the models.
 
     Yields:
-        One row per power alpha, model, chain, number of blocks and number of steps. `variation` is the total variation
-        distance of the output from p^alpha, and `failed` is the probability of an incomplete output.
+        One row per power alpha, kind of model, chain, number of blocks and number of steps. `variation` is the total
+        variation distance of the output from p^alpha, and `failed` is the probability of an incomplete output.
     """
     for alpha, (ends, end) in product(config.powers, ((ONE_LENGTH, 0.0), (EARLY_ENDS, config.end))):
         tree = TextTree(seed, config.chain_horizon, end, alpha)
