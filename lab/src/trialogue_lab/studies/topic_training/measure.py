@@ -251,7 +251,7 @@ def _attention(config: Config, seed: int, _: Path) -> MeasuredRows:
 
 
 def _stages(config: Config, seed: int, _: Path) -> MeasuredRows:
-    """Yield the measurements of Figures 2.4 and 2.9, and of the saddle point at zero."""
+    """Yield the measurements of Figures 2.4 and 2.9, and of the saddle point at zero weights."""
     deep = {"width": config.deep_width, "layers": 4, "heads": 4, "residual": True, "biases": "all"}
     one_layer = partial(TopicTraining, "stages", "one layer", "CE", network=ONE_HOT)
     for run in (
