@@ -23,7 +23,7 @@ Distributions = dict[int, Tensor]
 
 
 class Truth:
-    """The true distribution of the translations of a sentence.
+    """True distribution of the translations of a sentence, with which other distributions are compared.
 
     Args:
         translations: Distribution of the translations.
@@ -80,10 +80,10 @@ class Truth:
         return parallel_steps.divergence_and_variation(truth / truth.sum(), joint)
 
     def total_correlation(self, vocab: int) -> float:
-        """Return how strongly the target tokens depend on each other, averaged over lengths.
+        """Return the total correlation of the target tokens in nats, averaged over lengths.
 
-        The total correlation is the KL divergence, in nats, from their joint distribution given the length to the
-        product of its marginals.
+        It measures how strongly the tokens depend on each other: the KL divergence from their joint distribution to the
+        product of its marginals, given the length.
 
         Args:
             vocab: Number of tokens of the vocabulary.
@@ -105,9 +105,9 @@ def sentence_rows(sentence: Sentence, config: Config, _: Path) -> MeasuredRows:
             passes.
 
     Yields:
-        One row per coupling with the total correlation of the target tokens. One row per coupling, model and pass with
-        distances from the true distribution of translations. One row per coupling for a teacher that always uses the
-        first synonym of every word.
+        One row per coupling with the total correlation of the target tokens. One row per coupling, model and pass, with
+        distances of the output from the true distribution of translations. One row per coupling for a teacher that
+        always uses the first synonym of every word.
     """
     columns = {"sentence": sentence.name, "pattern": sentence.pattern, "swapping": sentence.swapping}
     for coupling in config.couplings:
@@ -186,7 +186,7 @@ def chain_rows(sentence: Sentence, config: Config, _: Path) -> MeasuredRows:
 
 
 def _by_chain_rule(translations: HiddenMarkov, length: int) -> Tensor:
-    """Return the distribution (V^N,) of tokens that are sampled in order.
+    """Return the distribution (V^N,) of tokens that are sampled from left to right.
 
     Later tokens are masked.
     """

@@ -22,9 +22,9 @@ _ENTRIES_AT_ONCE = 2**22
 class ParallelSteps:
     """Map from the distribution of a token sequence to its distribution after one refinement pass.
 
-    A pass samples all N tokens independently given the current sequence. Sequences are in the order of
-    `itertools.product`. The token distributions may sum to less than one. The missing mass leaves the V^N sequences and
-    does not return.
+    A pass samples all N tokens independently, given the current sequence. Sequences are in the order of
+    `itertools.product`. The token distributions may sum to less than one, in which case some probability is lost in
+    every pass.
 
     Args:
         sites: Distributions (V^N, N, V) of the N tokens given every sequence.
@@ -50,8 +50,8 @@ class ParallelSteps:
 def refinement_distributions(model: Masked, sites: int, steps: int, start: str | Tensor = "mask") -> Tensor:
     """Compute the exact distributions of a token sequence after each pass of refinement.
 
-    A pass samples all tokens independently, given the current sequence. Their distributions are returned by the model's
-    method `refined_log_probs`. By default, this method predicts each token from all others.
+    A pass samples all tokens independently, given the current sequence. The model's method `refined_log_probs` returns
+    the distribution of each token. By default, it predicts each token from all others.
 
     Args:
         model: The model that predicts the tokens, with a vocabulary of V tokens.
