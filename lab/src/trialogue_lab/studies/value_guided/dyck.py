@@ -52,7 +52,9 @@ def _strings(config: Config, seed: int, step: int) -> Tensor:
 
 
 def prompts_of(config: Config, number: int, seed: int, role: str) -> tuple[Tensor, Tensor]:
-    """Sample prompts from another distribution of Dyck strings than the training distribution.
+    """Sample prompts for completing Dyck strings (balanced brackets).
+
+    Their distribution differs from the training distribution of the models.
 
     Args:
         config: Settings with the distribution and the lengths.
@@ -61,7 +63,7 @@ def prompts_of(config: Config, number: int, seed: int, role: str) -> tuple[Tenso
         role: Name of the random stream.
 
     Returns:
-        Token ids (number, width) and lengths (number,).
+        Token ids (number, width) and lengths (number,) of the prompts.
     """
     lengths = (config.length - config.remaining[1], config.length - config.remaining[0])
     return config.prompt_distribution().sample_prompts(number, lengths, seed_of(seed, "prompts", role))

@@ -13,7 +13,7 @@ _SAMPLERS = {"action level": BAD, "first leaf": OURS}
 
 
 def _by_horizon(axes: Axes, horizons: list[int], title: str) -> None:
-    """Set up logarithmic axes against the horizon."""
+    """Set logarithmic axes, with the sequence length on the x-axis."""
     axes.set(xscale="log", yscale="log", xlabel="horizon H", xticks=horizons)
     axes.set_xticklabels([str(horizon) for horizon in horizons])
     axes.minorticks_off()
