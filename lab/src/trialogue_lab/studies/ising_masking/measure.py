@@ -77,11 +77,14 @@ def measured_rows(config: Config, coupling: float, seed: int) -> MeasuredRows:
         seed: Seed of the training sets and masks.
 
     Yields:
-        One row per number of masked spins, size n of the training set, and number of masks per sample. `squared_error`
-        and `deviation` are the mean and the standard deviation over training sets of the squared error, summed over
-        parameters. `squared_error_couplings` is the mean for couplings alone. `within_trace` is the share of training
-        sets with an error of at most Tr Gamma / n, where Gamma is the asymptotic covariance. `unbounded` is the share
-        without a finite estimate, whose error counts as infinite.
+        One row per number of masked spins, size n of the training set, and number of masks per sample.
+
+        - `squared_error`, `deviation`: mean and standard deviation over training sets of the squared error, summed over
+          parameters.
+        - `squared_error_couplings`: mean for the couplings alone.
+        - `within_trace`: share of training sets with an error of at most Tr Gamma / n, where Gamma is the asymptotic
+          covariance.
+        - `unbounded`: share of training sets without a finite estimate. Their error counts as infinite.
     """
     model = config.model(coupling)
     for size in range(1, config.sites + 1):

@@ -220,7 +220,7 @@ def gain_of_all_masks(rows: Rows, coupling: float) -> "Series[float]":
 
 @draws
 def within_trace(rows: Rows, coupling: float) -> "Series[float]":
-    """Return the share of training sets with a squared error of at most Tr Gamma / n.
+    """Return the share of training sets with squared error at most Tr Gamma / n.
 
     Ising models are fitted to n >= 1,000 samples by predicting masked spins from the others. Gamma is the asymptotic
     covariance of the fitted parameters, so the expected squared error is about Tr Gamma / n.
