@@ -23,8 +23,12 @@ def within(rows: Rows, bound: str) -> Counts:
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        bound: "stated" for Theorem 4.1.4 as stated, "proved" for the form that its proof shows, "average" for Corollary
-            4.3.1, "lemma" for Lemma 4.3.5, or "empirical" for Lemma 4.3.6.
+        bound: Name of the bound.
+            - "stated": Theorem 4.1.4 as stated.
+            - "proved": the form of this theorem that its proof shows.
+            - "average": Corollary 4.3.1.
+            - "lemma": Lemma 4.3.5.
+            - "empirical": Lemma 4.3.6.
 
     Returns:
         Number of data sets that satisfy the bound and number of all data sets, per seed.
