@@ -169,7 +169,7 @@ def _slack(rows: Rows, bound: str) -> "Series[float]":
 
 @draws
 def ridge_gain(rows: Rows) -> "Series[float]":
-    """Return log10 of the KL divergence of Theorem 1's network over that of ridge regression.
+    """Return log10(KL divergence of Theorem 1's network / KL divergence of ridge regression).
 
     Both methods compute the output weights of a network that is too small to store all contexts. Theorem 1 stores the
     most likely contexts exactly. Ridge regression fits all contexts approximately.
