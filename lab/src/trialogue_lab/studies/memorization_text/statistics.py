@@ -45,9 +45,9 @@ def text(rows: Rows, column: str, context: int) -> "Series[float]":
 
 @samples
 def encoder(rows: Rows, column: str, context: int, wide: bool) -> "Series[float]":
-    """Return the KL divergence of a low-rank table of logits from a text's distributions.
+    """Return the KL divergence of a low-rank table of logits from a text's next-token distributions.
 
-    The distributions are those of the next token after each frequent context.
+    Every frequent context of the text has such a distribution.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -70,12 +70,18 @@ def network(
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
-        column: Name of the column: "kl" for the KL divergence from the distributions in nats, "held_out" for the loss
-            on held-out text in nats per token, "bytes" for the size of the parameters, or another column.
-        method: "exact" (constructed network that stores all contexts), "likeliest" (constructed, stores the most
-            frequent contexts), "ridge" (constructed by ridge regression on all contexts), "trained" (trained network of
-            the same shape), "transformer" (trained, with about as many parameters), or "table" (table of counts of the
-            same size).
+        column: Name of the column.
+            - "kl": KL divergence from the distributions, in nats.
+            - "held_out": loss on held-out text, in nats per token.
+            - "bytes": size of the parameters.
+            - Any other measured column.
+        method: Name of the method.
+            - "exact": network with computed weights that stores all contexts.
+            - "likeliest": network with computed weights that stores the most frequent contexts.
+            - "ridge": network with output weights from ridge regression on all contexts.
+            - "trained": trained network of the same shape.
+            - "transformer": trained transformer with about as many parameters.
+            - "table": table of counts of the same size.
         context: Number of tokens of a context.
         wide: Whether to select the largest embedding width instead of the smallest.
         share: Number of features of a network, as a share of the number of contexts. 1 (default) for networks that can
@@ -168,7 +174,7 @@ def digits_over_alone(rows: Rows, method: str, share: float) -> "Series[float]":
 
 @samples
 def bytes_over_table(rows: Rows, context: int, wide: bool) -> "Series[float]":
-    """Return the size of a network in bytes, divided by the size of a table of counts.
+    """Return size of a network / size of a table of counts, both in bytes.
 
     Both store the next-token distributions of all contexts of a text sample. The weights of the network are computed,
     not trained.
