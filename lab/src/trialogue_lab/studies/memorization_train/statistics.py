@@ -91,7 +91,7 @@ def least_beyond(rows: Rows) -> "Series[float]":
 
 
 def line(table: DataFrame) -> tuple[float, float]:
-    """Fit a line to the accuracy as a function of the number of heads, by least squares.
+    """Fit a line to accuracy against the number of heads, by least squares.
 
     Args:
         table: Rows of trained networks, with the columns `heads` and `accuracy`. Networks with an accuracy above 0.95
@@ -312,7 +312,7 @@ def ahead(rows: Rows, experiment: str) -> "Series[float]":
 
 @trainings
 def heads_against_depth(rows: Rows) -> "Series[float]":
-    """Return the accuracy of networks with one layer minus that of networks with several layers.
+    """Return the accuracy with one layer minus the accuracy with several layers.
 
     The networks are trained to predict one random token after every pair of tokens. They have the same total number of
     heads.
