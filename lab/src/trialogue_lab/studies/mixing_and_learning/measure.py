@@ -114,11 +114,16 @@ def bound_of(
         masks: Distribution of the set of masked variables.
 
     Returns:
-        `constant` is C, and `best` is the smallest constant for which the bound holds. `tightness` is `best` divided by
-        C. `slack` is the smallest eigenvalue of C I^{-1} - Gamma, relative to the largest eigenvalue of C I^{-1}.
-        `efficiency` is the smallest eigenvalue of Gamma - I^{-1}, relative to the largest eigenvalue of Gamma.
-        `information_slack` is the smallest eigenvalue of Gamma^{-1} - I / C. `trace` is Tr Gamma, and `trace_share` is
-        Tr Gamma / (C Tr I^{-1}).
+        Measured values by name.
+
+        - `constant`: C.
+        - `best`: smallest constant for which the bound holds.
+        - `tightness`: `best` / C.
+        - `slack`: smallest eigenvalue of C I^{-1} - Gamma, relative to the largest eigenvalue of C I^{-1}.
+        - `efficiency`: smallest eigenvalue of Gamma - I^{-1}, relative to the largest eigenvalue of Gamma.
+        - `information_slack`: smallest eigenvalue of Gamma^{-1} - I / C.
+        - `trace`: Tr Gamma.
+        - `trace_share`: Tr Gamma / (C Tr I^{-1}).
     """
     probabilities, features = pseudolikelihood.enumerated(model)
     bound = bound_covariance(probabilities, features, masks)
@@ -159,9 +164,12 @@ def summary(values: list[dict[str, float]]) -> dict[str, float]:
             "classes" are optional.
 
     Returns:
-        Minima of "slack", "information_slack" and "efficiency" under their own names. Minimum, mean and maximum of
-        "tightness" and "trace_share", with the suffixes `_least`, none and `_most`. Mean logarithms of "constant" and
-        "trace", with the prefix `log_`. Maxima of the optional values, with the suffix `_most`.
+        Aggregated values by name.
+
+        - Minima of "slack", "information_slack" and "efficiency", under their own names.
+        - Minimum, mean and maximum of "tightness" and "trace_share", with the suffixes `_least`, none and `_most`.
+        - Mean logarithms of "constant" and "trace", with the prefix `log_`.
+        - Maxima of the optional values, with the suffix `_most`.
     """
     table = DataFrame(values)
     found = {name: table[name].min() for name in ("slack", "information_slack", "efficiency")}
@@ -184,10 +192,13 @@ def more_rows(targets: list[Any]) -> MeasuredRows:
         targets: The models whose parameters are estimated.
 
     Yields:
-        One row per step from k to k + 1 masked variables. `smallest` and `smallest_most` are the minimum and the
-        maximum over models of the smallest eigenvalue of Gamma^k - Gamma^{k+1}, divided by the trace of Gamma^k.
-        `trace_drop` is the minimum over models of 1 - Tr Gamma^{k+1} / Tr Gamma^k. `rank_most` is the maximum rank of
-        I^{k+1} - I^k. `identity` is the largest error of the theorem's formula for I^{k+1} - I^k.
+        One row per step from k to k + 1 masked variables. The improvement on one model is the smallest eigenvalue of
+        Gamma^k - Gamma^{k+1}, divided by Tr Gamma^k.
+
+        - `smallest`, `smallest_most`: minimum and maximum improvement over models.
+        - `trace_drop`: minimum over models of 1 - Tr Gamma^{k+1} / Tr Gamma^k.
+        - `rank_most`: maximum rank of I^{k+1} - I^k.
+        - `identity`: largest error of the theorem's formula for I^{k+1} - I^k.
     """
     gains = DataFrame([gain for model in targets for gain in _gains(model)])
     for masked in gains.masked.unique().tolist():
