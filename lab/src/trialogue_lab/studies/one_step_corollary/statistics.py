@@ -28,9 +28,10 @@ def share(rows: Rows, instance: str, chain: str) -> "Series[float]":
 
 @draws
 def largest_error(rows: Rows) -> "Series[float]":
-    """Return the largest |simulated - exact| probability that one step turns all spins of a clique up.
+    """Return the largest absolute error of simulated probabilities.
 
-    The step resamples k random spins of an Ising model jointly. A clique is a set of coupled spins.
+    The probability is that one step of a sampler turns all spins of a clique up. A clique is a set of coupled spins of
+    an Ising model. The step resamples k random spins jointly. Simulated probabilities are compared with exact ones.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
