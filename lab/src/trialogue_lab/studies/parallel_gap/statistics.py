@@ -32,11 +32,11 @@ def networks(rows: Rows, chain: str) -> DataFrame:
 
 @draws
 def both_events(rows: Rows) -> "Series[float]":
-    """Return the smallest difference of a simulated probability and its bound in Corollary 4.1.1.
+    """Return how far a simulated probability exceeds its lower bound 1 - delta in Corollary 4.1.1.
 
     The probability is that two independent events both occur. In the first event, one step of k-Gibbs turns all coupled
-    spins of an Ising model up. In the second one, M independent parallel updates do not. k-Gibbs resamples k random
-    spins jointly. The lower bound is 1 - delta.
+    spins of an Ising model up. In the second one, M independent parallel updates do not. A step of k-Gibbs resamples k
+    random spins jointly.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -69,10 +69,10 @@ def leaves(rows: Rows) -> Counts:
 
 @draws
 def hits(rows: Rows) -> "Series[float]":
-    """Return the smallest difference of a simulated probability and its bound in Proposition 4.1.4.
+    """Return how far a simulated probability exceeds its bound 1 - delta in Proposition 4.1.4.
 
     The probability is that k-Gibbs turns all coupled spins of an Ising model up within the proposition's number of
-    steps. k-Gibbs resamples k random spins jointly. The lower bound is 1 - delta.
+    steps. A step of k-Gibbs resamples k random spins jointly.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.

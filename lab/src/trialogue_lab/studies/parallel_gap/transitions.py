@@ -77,9 +77,11 @@ def two_mode_rows(sizes: Sequence[int]) -> Iterator[dict[str, Any]]:
         sizes: Numbers of spins.
 
     Yields:
-        One row per number of spins. "best_divergence" is the smallest KL divergence in nats to any distribution of
-        independent spins. "likely_variation" is the total variation distance to the distribution that attains it.
-        "best_variation" is the smallest total variation distance that was found.
+        One row per number of spins.
+
+        - "best_divergence": smallest KL divergence in nats to any distribution of independent spins.
+        - "likely_variation": total variation distance to the distribution that attains it.
+        - "best_variation": smallest total variation distance that was found.
     """
     for sites in sizes:
         distribution = np.zeros(2**sites)
@@ -97,8 +99,11 @@ def product_distances(distribution: Array) -> dict[str, float]:
         distribution: Probabilities with one axis per site.
 
     Returns:
-        "best_divergence", the smallest KL divergence in nats, "likely_variation", the total variation distance to the
-        product that attains it, and "best_variation", the smallest total variation distance that was found.
+        Distances by name.
+
+        - "best_divergence": smallest KL divergence in nats.
+        - "likely_variation": total variation distance to the product that attains it.
+        - "best_variation": smallest total variation distance that was found.
     """
     closest = product_kernels.closest_in_divergence(distribution)
     variation = float(np.abs(distribution - product_kernels.joint_distribution(closest.sites)).sum()) / 2
@@ -119,8 +124,11 @@ def best_products(imitation: Imitation) -> dict[str, float]:
         imitation: Settings with the sampler.
 
     Returns:
-        "best_divergence", the smallest KL divergence in nats, "likely_variation", the total variation of the product
-        that attains it, and "best_variation", the smallest total variation that was found.
+        Distances by name.
+
+        - "best_divergence": smallest KL divergence in nats.
+        - "likely_variation": total variation distance to the product that attains it.
+        - "best_variation": smallest total variation distance that was found.
     """
     # Steps of the whole clique are the same from every state up to rounding, so equal rows are computed once.
     rows, counts = np.unique(imitation.transitions().round(14), axis=0, return_counts=True)
@@ -166,10 +174,14 @@ def network_row(imitation: Imitation, seed: int) -> dict[str, Any]:
         seed: Seed of the training.
 
     Returns:
-        "divergence" and "variation" are the KL divergence in nats and the total variation between the next states of
-        the sampler and of the network. "best_divergence", "likely_variation" and "best_variation" are the distances
-        between the sampler and its best approximations by independent spins. All are averaged over current states.
-        "limit_variation" is the total variation between the Ising model and the stationary distribution of the network.
+        Distances by name. All except the last one are averaged over current states.
+
+        - "divergence", "variation": KL divergence in nats and total variation distance between the next states of the
+          sampler and of the network.
+        - "best_divergence", "likely_variation", "best_variation": distances between the sampler and its best
+          approximations by independent spins (see `product_distances`).
+        - "limit_variation": total variation distance between the Ising model and the stationary distribution of the
+          network.
     """
     truth = imitation.transitions()
     network = product_kernels.product_transitions(predictions(imitation, seed))
