@@ -139,14 +139,18 @@ def chain_rows(family: NamedChain, temperatures: Sequence[float], lengths: Seque
         lengths: Sequence lengths in tokens.
 
     Yields:
-        Two kinds of rows. The first has one row per temperature. `wall_decay` is the rate at which the probability of
-        no wall falls with the length. `ground_decay` is this rate for sequences that follow one pattern exactly.
-        `crossing_length` is the length from which walls are likely.
+        One row per temperature.
 
-        The second has one row per temperature and length. `walls` is the expected number of walls, and `wall` is the
-        probability of at least one. `run` is the mean number of windows before the first wall or the end of the
-        sequence. With several patterns, `free_energy` and `free_energy_bound` are the free energy of a wall and its
-        upper bound.
+        - `wall_decay`: rate at which the probability of no wall falls with the length.
+        - `ground_decay`: this rate for sequences that follow one pattern exactly.
+        - `crossing_length`: length from which walls are likely.
+
+        Also one row per temperature and length.
+
+        - `walls`: expected number of walls.
+        - `wall`: probability of at least one wall.
+        - `run`: mean number of windows before the first wall or the end of the sequence.
+        - `free_energy`, `free_energy_bound`: free energy of a wall and its upper bound, with several patterns.
     """
     chain, energies = family.chain, family.chain.energies
     common = {**family.columns, "max_energy": chain.max_energy}
