@@ -81,10 +81,10 @@ def _table(first: Array, matrix: Array, length: int, eos: int | None = None) -> 
 
 
 def predictable_token(model: MarkovOracle, alpha: float) -> Tensor:
-    """Return a boolean mask (V, V) of token pairs whose second token is the most predictable one.
+    """Return a boolean mask (V, V) of token pairs that end with the most predictable token.
 
-    The most predictable token is the one after which sum_a p(a)^alpha over next tokens a is largest. Proposals at
-    temperature 1 / alpha generate it too rarely.
+    After this token, sum_a p(a)^alpha over next tokens a is largest. Proposals at temperature 1 / alpha generate it too
+    rarely.
 
     Args:
         model: Markov model with the same transition matrix at all positions.
@@ -162,10 +162,12 @@ def measure_markov(config: Config, seed: int, _: Path) -> MeasuredRows:
         seed: Seed of the model and of the outputs.
 
     Yields:
-        One row per text length and sampler. `variation` is the total variation distance of the number of visits from
-        its exact distribution. `bias` is the error of the mean number of visits, divided by the length. `calls` is the
-        number of model calls per output, divided by the length. `log_moment` is the logarithm of the second moment of
-        the importance weights (with mean 1) at temperature 1 / alpha.
+        One row per text length and sampler.
+
+        - `variation`: total variation distance of the number of visits from its exact distribution.
+        - `bias`: error of the mean number of visits, divided by the length.
+        - `calls`: model calls per output, divided by the length.
+        - `log_moment`: logarithm of the second moment of the importance weights (with mean 1) at temperature 1 / alpha.
     """
     alpha = config.powers[-1]
     for length in config.lengths:

@@ -110,7 +110,7 @@ def _least_of_any_rule(config: Config, first: Array, alpha: float, seed: int) ->
 
 
 def _entropy_difference(levels: Levels, log_probs: Array, target: Array, alpha: float) -> float:
-    """Return the mean entropy of completions under p^alpha minus that under the temperature 1 / alpha.
+    """Return mean entropy of completions under p^alpha - mean entropy at temperature 1 / alpha.
 
     A completion follows the first token.
     """

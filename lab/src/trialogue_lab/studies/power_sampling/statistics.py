@@ -22,12 +22,16 @@ def local(rows: Rows, column: str, alpha: float | None = None) -> "Series[float]
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
-        column: "temperature": distance of sampling at temperature 1 / alpha. "best": distance of the best temperature.
-            "best_by_position": distance if every position has its own best temperature. "any_rule": lower bound on the
-            mean distance of any local rule, over models with equal first next-token distributions. "sibling_range":
-            mean range of log sum_y p(y)^alpha over the next tokens of a prefix, where y runs over continuations.
-            "entropy_difference": mean entropy of completions of the first token under p^alpha, minus that under
-            temperature 1 / alpha.
+        column: Name of the column.
+            - "temperature": distance of sampling at temperature 1 / alpha.
+            - "best": distance of sampling at the best temperature.
+            - "best_by_position": distance if every position has its own best temperature.
+            - "any_rule": lower bound on the mean distance of any local rule, over models with equal first next-token
+              distributions.
+            - "sibling_range": mean range of log sum_y p(y)^alpha over the next tokens of a prefix, where y runs over
+              continuations.
+            - "entropy_difference": mean entropy of completions of the first token under p^alpha, minus that under
+              temperature 1 / alpha.
         alpha: Power. None (default) for the largest one.
 
     Returns:
@@ -43,8 +47,8 @@ def least_excess(rows: Rows) -> float:
     """Return how much variance a proposal other than temperature 1 / alpha adds to the weights.
 
     The incremental importance weight of a token is p^alpha / q, for the next-token distribution p and a proposal q. Its
-    relative variance is variance / mean^2, given the prefix. The relative variance at temperature 1 / alpha is
-    subtracted from that of another proposal.
+    relative variance is variance / mean^2, given the prefix. The result is (relative variance of another proposal) -
+    (relative variance at temperature 1 / alpha).
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -123,8 +127,10 @@ def lookahead(rows: Rows, rollouts: int, column: str = "variation") -> "Series[f
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
         rollouts: Number of completions per candidate token.
-        column: "variation" (default) for the total variation distance from p^alpha, "calls" for the model calls per
-            output, or "distinct_calls" for the distinct prefixes evaluated for an output.
+        column: Name of the column.
+            - "variation" (default): total variation distance of the output from p^alpha.
+            - "calls": model calls per output.
+            - "distinct_calls": distinct prefixes that are evaluated for an output.
 
     Returns:
         One number per seed of the model.
@@ -177,8 +183,11 @@ def ended(
         rows: Measurements of a run, with one DataFrame per kind.
         chain: Name of the chain: "corrected" or "released". "exact draws" for exact sampling.
         steps: Number of steps per block. None (default) for the largest one.
-        column: "variation" (default) for the error, "failed" for the share of incomplete outputs, "length" for the mean
-            length, or "calls" for the model calls per output.
+        column: Name of the column.
+            - "variation" (default): the error.
+            - "failed": share of incomplete outputs.
+            - "length": mean length of the outputs.
+            - "calls": model calls per output.
         beyond_exact: Whether to subtract the value for as many exact samples, which is due to sampling error only.
 
     Returns:
@@ -206,10 +215,11 @@ def markov(
         sampler: Name of the sampler, for example "16 by weight" for importance sampling from 16 texts. "exact draws"
             for exact sampling.
         length: Number of tokens of a text. None (default) for the longest texts.
-        column: "variation" (default) for the total variation distance of the number of visits from its exact
-            distribution, "bias" for the error of the mean number of visits divided by the length, "calls" for the model
-            calls per output divided by the length, or "log_moment" for the logarithm of the second moment of the
-            importance weights at temperature 1 / alpha.
+        column: Name of the column.
+            - "variation" (default): total variation distance of the number of visits from its exact distribution.
+            - "bias": error of the mean number of visits, divided by the length.
+            - "calls": model calls per output, divided by the length.
+            - "log_moment": logarithm of the second moment of the importance weights at temperature 1 / alpha.
         beyond_exact: Whether to subtract the value for as many exact samples, which is due to sampling error only.
 
     Returns:

@@ -45,7 +45,7 @@ def table(levels: Levels) -> Table:
 
 
 def log_joint(levels: Levels) -> Array:
-    """Return the log-probability of every text, as an array (V, ..., V) with one axis per token.
+    """Return the log-probability of every text as an array (V, ..., V), one axis per token.
 
     Args:
         levels: Log-probabilities of the next token for each prefix.
@@ -232,9 +232,9 @@ def lookahead(levels: Levels, alpha: float, rollouts: int, draws: int, stream: n
 def _log_estimates(
     levels: Levels, depth: int, alpha: float, rollouts: int, draws: int, stream: np.random.Generator
 ) -> Array:
-    """Return estimates (V^depth, draws) of the log power sums of all prefixes.
+    """Estimate the log power sum of every prefix from sampled completions.
 
-    Each is estimated from sampled completions.
+    The result (V^depth, draws) has independent estimates in each column.
     """
     log_probs = np.zeros((VOCAB,) * depth)
     for rows in levels[depth:]:
