@@ -119,9 +119,11 @@ def zero_rows(lengths: Iterable[int]) -> MeasuredRows:
         lengths: String lengths.
 
     Yields:
-        One row per length. `rejection` is the expected number of calls if complete strings are sampled until one is
-        valid. `tokenwise` is the expected number if each token is sampled until the verifier accepts it.
-        `rejection_printed` and `tokenwise_printed` are the published numbers.
+        One row per length.
+
+        - `rejection`: expected number of calls if complete strings are sampled until one is valid.
+        - `tokenwise`: expected number of calls if each token is sampled until the verifier accepts it.
+        - `rejection_printed`, `tokenwise_printed`: published numbers.
     """
     for length in lengths:
         oracle, verifier, _ = hidden_string.all_zeros_task(length)
@@ -145,10 +147,13 @@ def distribution_rows(lengths: Iterable[int]) -> MeasuredRows:
         lengths: String lengths D.
 
     Yields:
-        One row per length D. `variation` is the total variation distance from uniformly distributed valid strings,
-        computed from a formula. `walked` is the same distance computed from the implemented sampler. The following
-        columns are in units of 2^-D. `last` is the probability of the string 1...10. `least` and `most` are the
-        smallest and largest probability of the other strings, and `least_of_a` is the smallest positive one.
+        One row per length D.
+
+        - `variation`: total variation distance from uniformly distributed valid strings, computed from a formula.
+        - `walked`: the same distance, computed from the implemented sampler.
+        - `last`: probability of the string 1...10, in units of 2^-D.
+        - `least`, `most`: smallest and largest probability of the other strings, in the same units.
+        - `least_of_a`: smallest positive probability of the other strings, in the same units.
     """
     for length in lengths:
         last = (*(1,) * (length - 1), 0)

@@ -16,7 +16,7 @@ lattices = Replication("draw", "lattice_seeds")
 
 @exact
 def growth(rows: Rows, /, kind: str, column: str, **values: object) -> float:
-    """Return how fast the cost of a sampler grows with the string length n, as log2 per token.
+    """Return how fast a cost grows with the string length, in powers of two per token.
 
     For the two largest lengths n < m, the result is log2(cost(m) / cost(n)) / (m - n).
 
@@ -33,7 +33,7 @@ def growth(rows: Rows, /, kind: str, column: str, **values: object) -> float:
 
 @exact
 def power(rows: Rows, kind: str, column: str) -> float:
-    """Return the exponent b in the power law: cost ~ (string length)^b.
+    """Return the exponent b of a power law, cost ~ (string length)^b.
 
     The exponent is the slope of log(cost) against log(length) between the two largest lengths.
 
@@ -179,7 +179,7 @@ def searched(rows: Rows, length: int, inferred: bool) -> "Series[float]":
 
 @searches
 def searched_over(rows: Rows, column: str, inferred: bool) -> "Series[float]":
-    """Return the model calls of a random search divided by those of the optimal search.
+    """Return model calls of a random search / expected model calls of the optimal search.
 
     Both search for a hidden string, the only valid string with positive probability under the model. The random search
     tries all candidates in random order.
