@@ -137,10 +137,12 @@ def measure_branches(config: Config, seed: int, _: Path) -> MeasuredRows:
         seed: Seed of the target.
 
     Yields:
-        One row of the kind "branch" per length and kind of errors. `needed` is the number of particles. `first_leaf` is
-        the total variation distance between the first leaf of the value-guided walk and the target, and `moves` is the
-        number of its model calls. `particles` is the total variation distance of sequential Monte Carlo with equally
-        many model calls.
+        One row of the kind "branch" per length and kind of errors.
+
+        - `needed`: number of particles.
+        - `first_leaf`: total variation distance between the first leaf of the value-guided walk and the target.
+        - `moves`: number of model calls of this walk.
+        - `particles`: total variation distance of sequential Monte Carlo with equally many model calls.
     """
     base, target = sorted(random_shares(seed, "branch", low=0.3, high=0.7), reverse=True)
     settings = [(NONE, length, 0.0) for length in config.branch_lengths]

@@ -89,9 +89,12 @@ def measure_curves(config: Config, seed: int, _: Path) -> MeasuredRows:
         seed: Seed of the curves.
 
     Yields:
-        One row per kind of curve and number of outputs. The gain of a curve is the accuracy of rejection minus that of
-        best-of-n. `gain` is its mean over curves, `least_gain` its minimum, `worse` the share of curves with a negative
-        gain, and `distance` the mean absolute gain.
+        One row per kind of curve and number of outputs. The gain of a curve is (accuracy of rejection) - (accuracy of
+        best-of-n).
+
+        - `gain`, `least_gain`: mean and minimum gain over curves.
+        - `worse`: share of curves with a negative gain.
+        - `distance`: mean absolute gain.
     """
     for kind in (CONCAVE, ANY):
         mass, correct = random_curves(seed, config.curves, config.levels, kind)

@@ -25,7 +25,7 @@ def _slope(table: DataFrame, column: str = "needed") -> float:
 
 @targets
 def exponent(rows: Rows, values: str = POSITIVE) -> "Series[float]":
-    """Return the exponent b in the power law: particles needed ~ length^b.
+    """Return the exponent b of a power law, particles needed ~ length^b.
 
     Sequential Monte Carlo (SMC) with perfect values needs this number of particles to approximate its target. The value
     of a prefix is the expected outcome of its completions.
@@ -91,10 +91,12 @@ def branch(
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
-        column: "needed" (default) for the number of particles that sequential Monte Carlo (SMC) needs. "first_leaf" for
-            the total variation distance of the first complete sequence of the value-guided walk from the target, and
-            "moves" for its model calls. "particles" for the total variation distance of SMC with equally many model
-            calls.
+        column: Name of the column.
+            - "needed" (default): number of particles that sequential Monte Carlo (SMC) needs.
+            - "first_leaf": total variation distance of the first complete sequence of the value-guided walk from the
+              target.
+            - "moves": model calls of this walk.
+            - "particles": total variation distance of SMC with equally many model calls.
         error: Kind of Bellman errors: "proportional to 1 / H" (default) for sequences of H tokens, "constant" or
             "none".
         length: Number of tokens H of a sequence. None (default) for the longest sequences.

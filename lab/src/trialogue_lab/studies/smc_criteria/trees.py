@@ -30,7 +30,7 @@ Prefix = tuple[int, ...]
 
 
 def _random_tree(seed: int, tree: int, length: int) -> tuple[Table, dict[Prefix, float], float]:
-    """Return a random model of two tokens, the outcome of each sequence, and the size of value errors."""
+    """Return a random model, the outcome of each sequence, and the size of value errors."""
     generator = numpy_generator(seed, "smc-criteria", "tree", tree)
     spread, contrast, error = generator.uniform(0, (0.45, 3.0, 1.0)).tolist()
     shares: dict[Prefix, float] = {}
@@ -51,10 +51,12 @@ def measure_trees(config: Config, seed: int, _: Path) -> MeasuredRows:
         seed: Seed of the trees.
 
     Yields:
-        One row per tree. `coverage` is the largest ratio target probability / model probability of a next token.
-        `chi_square` is the largest chi-square divergence between prefix distributions under approximate and exact
-        values. `perfect` and `noisy` are total variation distances of outputs from the target, with perfect values and
-        with values that have random errors.
+        One row per tree.
+
+        - `coverage`: largest ratio target probability / model probability of a next token.
+        - `chi_square`: largest chi-square divergence between prefix distributions under approximate and exact values.
+        - `perfect`, `noisy`: total variation distances of outputs from the target, with perfect values and with values
+          that have random errors.
     """
     sampler = SequentialMonteCarlo(config.tree_particles, ess_threshold=1.0)
     for number in range(config.trees):
