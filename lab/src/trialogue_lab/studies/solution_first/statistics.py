@@ -27,10 +27,11 @@ def variations(rows: Rows) -> DataFrame:
 
 @exact
 def leading_fall(rows: Rows) -> float:
-    """Return the largest log(error for n + 1 digits / error for n digits) of sampled primes.
+    """Return the largest log ratio of errors, for primes with one more digit.
 
-    The first k digits of a prime are sampled by the approximate density of primes. The error is their total variation
-    distance from the first k digits of a uniformly random prime.
+    The first k of n digits of a prime are sampled by the approximate density of primes. The error is their total
+    variation distance from the first k digits of a uniformly random prime. The result is the maximum of log(error for n
+    + 1 digits / error for n digits).
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -44,10 +45,11 @@ def leading_fall(rows: Rows) -> float:
 
 @exact
 def counted_fall(rows: Rows, counted: int) -> float:
-    """Return the largest log(error for n + 1 digits / error for n digits) of sampled primes.
+    """Return the largest log ratio of errors, for primes with one more digit.
 
-    The last digits of a prime are sampled by exact counts, and the digits before by the approximate density of primes.
-    The error is the total variation distance from a uniformly random prime.
+    The last digits of a prime of n digits are sampled by exact counts, and the digits before by the approximate density
+    of primes. The error is the total variation distance from a uniformly random prime. The result is the maximum of
+    log(error for n + 1 digits / error for n digits).
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -71,7 +73,7 @@ def _largest_log_ratio(table: DataFrame) -> float:
 def growth(rows: Rows, column: str) -> "Series[float]":
     """Return how fast the cost of writing a product before its factors grows with the digits.
 
-    The factors are two primes of n digits. The cost is that of the most expensive digit of the product. The result is
+    The factors are two primes of n digits. The most expensive digit of the product determines the cost. The result is
     the slope of a line that is fitted to log10(cost) as a function of n.
 
     Args:
