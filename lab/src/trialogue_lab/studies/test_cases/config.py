@@ -33,7 +33,7 @@ class MeasuredModel(Settings):
     """A language model, and the sizes of all measurements with it.
 
     A prompt requests test cases of one function, called the target function. A verifier is a classifier of prefixes
-    that is trained on hidden states of the model. Defaults are those of SmolLM2 in the preset `night`.
+    that is trained on hidden states of the model. The default sizes are for SmolLM2 in the preset `night`.
 
     Args:
         model: Hub id, folder or short name of a causal language model. "surrogate" for a model that is trained from

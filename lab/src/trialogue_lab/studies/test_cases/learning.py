@@ -134,7 +134,7 @@ def stop_after_first_error(
 class Examples(NamedTuple):
     """Training examples of a verifier: prefixes of token sequences, each with a label.
 
-    The format is that of `hidden_states_of_prefixes`.
+    `hidden_states_of_prefixes` accepts sequences and lengths in this format.
 
     Attributes:
         sequences: Token ids of each prompt with its completion.

@@ -114,7 +114,7 @@ def gain(
     role: Role = "pretrained",
     column: str = "accuracy_distinct",
 ) -> Statistic:
-    """Create a statistic: a measured column of one decoding method minus that of another.
+    """Create a statistic: the difference of a measured column between two decoding methods.
 
     Args:
         first: Method in the minuend.
@@ -124,16 +124,16 @@ def gain(
             divided by the number of requested cases.
 
     Returns:
-        A statistic with one number per repetition.
+        A statistic with one number per repetition: first - second.
     """
     extent = _common_extent(first, second)
     return measured(first, column, role, extent) - measured(second, column, role, extent)
 
 
 def gain_per_query(first: DecodingRule, second: DecodingRule, role: Role = "pretrained") -> Statistic:
-    """Create a statistic: correct test cases per 100 model calls, one method minus another.
+    """Create a statistic: the difference in correct test cases per 100 model calls.
 
-    Only different correct test cases are counted.
+    Two decoding methods are compared. Only different correct test cases are counted.
 
     Args:
         first: Decoding method in the minuend.
@@ -141,14 +141,14 @@ def gain_per_query(first: DecodingRule, second: DecodingRule, role: Role = "pret
         role: "pretrained" (default) for the pretrained model, or "scratch" for models trained from scratch.
 
     Returns:
-        A statistic with one number per repetition.
+        A statistic with one number per repetition: first - second.
     """
     extent = _common_extent(first, second)
     return per_query(first, role, extent) - per_query(second, role, extent)
 
 
 def ratio(first: DecodingRule, second: DecodingRule, column: str, role: Role = "pretrained") -> Statistic:
-    """Create a statistic: a measured column of one decoding method divided by that of another.
+    """Create a statistic: the ratio of a measured column between two decoding methods.
 
     Args:
         first: Method in the numerator.
@@ -157,7 +157,7 @@ def ratio(first: DecodingRule, second: DecodingRule, column: str, role: Role = "
         role: "pretrained" (default) for the pretrained model, or "scratch" for models trained from scratch.
 
     Returns:
-        A statistic with one number per repetition.
+        A statistic with one number per repetition: first / second.
     """
     extent = _common_extent(first, second)
     return measured(first, column, role, extent) / measured(second, column, role, extent)
@@ -229,7 +229,7 @@ def distinct_share(decoding: DecodingRule, role: Role = "pretrained") -> Statist
 
 
 def lead_of_best(role: Role = "pretrained") -> Statistic:
-    """Create a statistic: accuracy of the default sampling minus that of the best other setting.
+    """Create a statistic: accuracy of the default sampling minus accuracy of the best other setting.
 
     The default is top-p 0.95 and temperature 1, and no setting uses a verifier. The accuracy is the number of different
     correct test cases divided by the number of requested cases. To avoid a selection bias, the best other setting of
@@ -281,9 +281,11 @@ def timed(decoding: str, column: str, role: Role = "pretrained") -> Statistic:
 
     Args:
         decoding: Name of the decoding method, or "one at a time" for all methods.
-        column: "queries" for model calls per completion, "cpu_seconds" for processor time per completion,
-            "milliseconds" for processor time per model call, or "rank_correlation" between model calls and processor
-            time.
+        column: Name of the cost.
+            - "queries": model calls per completion.
+            - "cpu_seconds": processor time per completion.
+            - "milliseconds": processor time per model call.
+            - "rank_correlation": rank correlation between model calls and processor time.
         role: "pretrained" (default) for the pretrained model, or "scratch" for models trained from scratch.
 
     Returns:
