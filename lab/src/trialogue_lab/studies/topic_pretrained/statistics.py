@@ -55,7 +55,7 @@ def _log_ratio(table: DataFrame) -> "Series[float]":
 
 @draws
 def gain(rows: Rows, model: str, measure: str) -> "Series[float]":
-    """Return the mean similarity of words of the same topic minus that of different topics.
+    """Return mean similarity of words of the same topic - mean similarity across topics.
 
     The similarity of two words is measured in a pretrained model. Every word has a single topic.
 
@@ -80,7 +80,7 @@ def ratio(
     single: bool = True,
     weights: str = PRETRAINED,
 ) -> "Series[float]":
-    """Return the mean similarity of words of the same topic divided by that of different topics.
+    """Return mean similarity of words of the same topic / mean similarity across topics.
 
     The similarity of two words is measured in a model.
 
@@ -136,8 +136,8 @@ def mostly(rows: Rows, model: str, measures: tuple[str, ...]) -> Counts:
 def together_gain(rows: Rows, model: str, measure: str) -> "Series[float]":
     """Return how much more similar words of one topic are than words that often co-occur.
 
-    The mean similarity of the word pairs that occur together in the most passages is subtracted from that of pairs of
-    the same topic. Both kinds have the same number of pairs. Every word has a single topic.
+    The result is mean(a) - mean(b) of the similarity of two words. Kind a are the word pairs of the same topic. Kind b
+    are equally many word pairs that occur together in the most passages. Every word has a single topic.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.

@@ -39,7 +39,7 @@ def synthetic_words() -> list[str]:
 def synthetic_tokenizer() -> Any:
     """Return a fast tokenizer with one token per word of the synthetic documents.
 
-    One more token stands for all other words.
+    All other words become the unknown token.
     """
     import transformers
 
