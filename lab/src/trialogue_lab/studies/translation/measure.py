@@ -286,6 +286,9 @@ def _latency(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
 
 
 def _evenly_spaced(places: list[int], most: int) -> list[int]:
-    """Return at most `most` of the places, evenly spaced, because a text may be sorted by length."""
+    """Return at most `most` of the places, evenly spaced.
+
+    A text may be sorted by length.
+    """
     count = min(most, len(places))
     return [places[index * len(places) // count] for index in range(count)]

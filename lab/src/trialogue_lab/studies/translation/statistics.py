@@ -137,8 +137,10 @@ def length(rows: Rows, column: str) -> float:
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
-        column: "first" if the most probable length must be correct, "within_one" if it may differ by one token, or
-            "among_three" or "among_five" if the correct length must be among the three or five most probable ones.
+        column: What counts as correct.
+            - "first": the most probable length is correct.
+            - "within_one": the most probable length differs by at most one token.
+            - "among_three", "among_five": the correct length is among the three or five most probable lengths.
 
     Returns:
         The share of test sentences, averaged over training seeds.
