@@ -54,8 +54,12 @@ class Truth:
             distributions: Distributions (V^N,) of the sequences of N tokens, by N.
 
         Returns:
-            Means over lengths of the KL divergence in nats ("divergence"), the total variation ("variation"), the share
-            of correct translations ("valid") and the share of equal adjacent tokens ("stutter").
+            Means over lengths, by name.
+
+            - "divergence": KL divergence in nats.
+            - "variation": total variation distance.
+            - "valid": share of correct translations.
+            - "stutter": share of equal adjacent tokens.
         """
         means = dict.fromkeys(("divergence", "variation", "valid", "stutter"), 0.0)
         for length, weight in self.lengths.items():

@@ -126,7 +126,7 @@ def most_undone(rows: Rows, sampler: str) -> float:
 
 @exact
 def chains_lead(rows: Rows, chain: str, sampler: str, passes: int) -> float:
-    """Return the KL divergence of refinement minus that of Gibbs sampling.
+    """Return KL divergence of refinement - KL divergence of Gibbs sampling.
 
     Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
     Gibbs sampling resamples single tokens or pairs of tokens. Both make the same number of model calls. The divergence
