@@ -134,10 +134,10 @@ def density_error(rows: Rows, counted: int) -> float:
 
 @exact
 def largest_fall(rows: Rows, least: int) -> float:
-    """Return the largest ratio: share of semiprimes factored with n + 1 digits / with n digits.
+    """Return the largest ratio of shares of factored semiprimes, for one more digit.
 
-    Trial division with at most n^k divisions factors semiprimes, whose factors have n digits. A small ratio means that
-    the share falls quickly.
+    Trial division with at most n^k divisions factors semiprimes, whose factors have n digits. The ratio is (share with
+    n + 1 digits) / (share with n digits). A small ratio means that the share falls quickly.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
