@@ -63,7 +63,7 @@ def action_level_shares(horizon: int, tilt: float, error: float) -> Array:
     """Return the exact probability of token 0 at each position, for action-level sampling.
 
     Action-level sampling weights each next token by an approximate value. The model generates fair coin tosses. The
-    exact value of a sequence is a product over tokens, with 1 + tilt for token 0 and 1 - tilt for token 1.
+    exact value of a sequence is a product of one factor per token: 1 + tilt for token 0, and 1 - tilt for token 1.
 
     Args:
         horizon: Length of the sequence.
@@ -84,8 +84,8 @@ def first_leaf_shares(horizon: int, tilt: float, error: float) -> Array:
     """Return the exact probability of token 0 at each position, for the walk's first leaf.
 
     The first leaf is the first complete sequence that a random walk on the tree of prefixes reaches. The model
-    generates fair coin tosses. The exact value of a sequence is a product over tokens, with 1 + tilt for token 0 and 1
-    - tilt for token 1.
+    generates fair coin tosses. The exact value of a sequence is a product of one factor per token: 1 + tilt for token
+    0, and 1 - tilt for token 1.
 
     Args:
         horizon: Length of the sequence.

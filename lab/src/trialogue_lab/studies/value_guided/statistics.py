@@ -37,10 +37,11 @@ def tree(
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
-        column: "action_level", "first_leaf" and "stationary" are total variation distances from the target, for
-            action-level sampling, for the first leaf, and for the walk's stationary distribution over complete
-            sequences. "leaf_mass" is the stationary probability of all complete sequences. "moves" and "nodes" are
-            costs of the walk until the first leaf.
+        column: Name of the column.
+            - "action_level", "first_leaf", "stationary": total variation distance from the target, for action-level
+              sampling, for the first leaf, and for the walk's stationary distribution over complete sequences.
+            - "leaf_mass": stationary probability of all complete sequences.
+            - "moves", "nodes": costs of the walk until the first leaf.
         horizon: Length of the sequences. None (default) for the longest ones.
         values: Errors in the values: "exact" for none, "last token" (default) if they depend on the last token, or
             "uniform" for random signs.
@@ -60,7 +61,7 @@ def tree(
 def growth(rows: Rows, column: str, first: int, values: str = LAST_TOKEN) -> "Series[float]":
     """Return a column at the longest sequence length minus its value at a short length.
 
-    The columns describe samplers that are guided by approximate values of prefixes. They are those of `tree`.
+    The columns, which `tree` also returns, describe samplers that are guided by approximate values of prefixes.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -86,8 +87,10 @@ def long(rows: Rows, walk: str, column: str = "sampled", horizon: int | None = N
         rows: Measurements of a run, with one DataFrame per kind.
         walk: Name of the sampler. "action level" weights each next token by its value, and "first leaf" walks randomly
             on the tree of prefixes until it reaches a complete sequence.
-        column: "sampled" (default) for the total variation distance from the target, estimated from outputs, "computed"
-            for the computed distance, or "queries" for the model calls per output.
+        column: Name of the column.
+            - "sampled" (default): total variation distance from the target, estimated from outputs.
+            - "computed": the same distance, computed exactly.
+            - "queries": model calls per output.
         horizon: Length of the sequences. None (default) for the longest ones.
 
     Returns:
@@ -127,8 +130,8 @@ def cost_exponent(rows: Rows, column: str) -> float:
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
-        column: Name of the cost: "steps" for the expected number of steps to the first complete sequence, or "mixing"
-            or "leaf_mixing" for the mixing time of prefixes or of complete sequences.
+        column: Name of the cost: "steps" for the expected number of steps to the first complete sequence, "mixing" for
+            the mixing time of the walk on prefixes, or "leaf_mixing" for its mixing time on complete sequences.
     """
     return _exponent(rows.where("chain", values=EXACT), column)
 
@@ -142,8 +145,8 @@ def largest_cost_exponent(rows: Rows, column: str) -> float:
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
-        column: Name of the cost: "steps" for the expected number of steps to the first complete sequence, or "mixing"
-            or "leaf_mixing" for the mixing time of prefixes or of complete sequences.
+        column: Name of the cost: "steps" for the expected number of steps to the first complete sequence, "mixing" for
+            the mixing time of the walk on prefixes, or "leaf_mixing" for its mixing time on complete sequences.
     """
     table = rows["chain"]
     approximate = table[table["values"] != EXACT]
@@ -178,9 +181,12 @@ def least_leaf_mass(rows: Rows) -> float:
 def golden_residual(rows: Rows) -> float:
     """Return the largest error of closed forms for the value-guided walk with exact values.
 
-    The walk moves randomly on the tree of prefixes of sequences of length H. The closed forms are 1 / (2 H) for the
-    stationary probability of complete sequences, 2 H^2 for the expected number of steps to the first complete sequence,
-    and a formula for the spectral gap.
+    The walk moves randomly on the tree of prefixes of sequences of length H. There are closed forms for three
+    quantities:
+
+    - stationary probability of complete sequences: 1 / (2 H)
+    - expected number of steps to the first complete sequence: 2 H^2
+    - spectral gap
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
