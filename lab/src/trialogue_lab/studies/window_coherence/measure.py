@@ -277,10 +277,14 @@ def text_rows(
             they are unknown.
 
     Yields:
-        One row of the kind "network". "survival" is the share of texts that follow their pattern to the end, "mean_run"
-        is the mean number of tokens before the first departure, and "walls" is the number of changes between patterns
-        per token. At temperature 1, also one row of the kind "curve" for every third token, with the share of texts
-        that still follow their pattern.
+        One row of the kind "network".
+
+        - "survival": share of texts that follow their pattern to the end.
+        - "mean_run": mean number of tokens before a text leaves its pattern.
+        - "walls": number of changes between patterns per token.
+
+        At temperature 1, also one row of the kind "curve" for every third token, with the share of texts that still
+        follow their pattern.
     """
     measured = measure_coherence(
         oracle,
