@@ -178,7 +178,6 @@ def arrivals_above_exact(rows: Rows) -> "Series[float]":
 
 
 def _simulated_and_exact(rows: Rows, column: str, names: Sequence[str]) -> tuple[DataFrame, DataFrame]:
-    """Return tables of simulated values and of exact values, in the same shape."""
     measured = simulated(rows, column, names)
     truth = expected(rows, column)[measured.columns]
     return measured, truth.loc[measured.index.get_level_values("coupling")].set_axis(measured.index)
