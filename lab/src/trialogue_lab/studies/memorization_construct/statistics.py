@@ -162,7 +162,7 @@ def tightness(rows: Rows, bound: str) -> "Series[float]":
 
 
 def _slack(rows: Rows, bound: str) -> "Series[float]":
-    """Return the ratio of a bound to the error that it bounds."""
+    """Return bound / error of Theorem 1, for networks that are too small to store all contexts."""
     table = rows["approximate"].query("left > 0").set_index("seed")
     return table[bound] / (table.kl - table.encoder_kl).abs()
 
