@@ -233,7 +233,7 @@ def tightness(rows: Rows, bound: str) -> "Series[float]":
 
 
 def _slack(rows: Rows, bound: str) -> "Series[float]":
-    """Return the ratio of a bound to the bounded error, for networks with finite bounds."""
+    """Return bound / error of Theorem 1, for networks with finite bounds."""
     table = rows.where("network", method=LIKELIEST).set_index("seed")
     table = table[(table.left > 0) & table.loose.notna()]
     return table[bound] / (table.kl - table.encoder_kl).abs()
@@ -257,7 +257,7 @@ def digits_of_optimum(rows: Rows) -> "Series[float]":
 
 
 def _compared(rows: Rows, column: str, first: str, second: str) -> DataFrame:
-    """Return a column for two methods, restricted to settings that both methods have."""
+    """Return a column for two methods, for the settings in which both were measured."""
     table = rows["network"].pivot(index=_SETTING, columns="method", values=column)
     if not {first, second} <= set(table):
         raise NoRows(f"{first} and {second} were not both measured")
