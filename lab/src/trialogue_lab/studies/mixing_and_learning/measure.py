@@ -215,7 +215,7 @@ def more_rows(targets: list[Any]) -> MeasuredRows:
 
 
 def _gains(model: Any) -> Iterator[dict[str, float]]:
-    """Measure the gain from one more masked variable on one model, for every number."""
+    """Yield, for each k, how much estimation improves from k to k + 1 masked variables."""
     probabilities, features = pseudolikelihood.enumerated(model)
     theorem = pseudolikelihood.masking_more(model)
     information = [
