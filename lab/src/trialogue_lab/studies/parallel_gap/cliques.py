@@ -78,7 +78,11 @@ def one_step_rows(instances: Sequence[Instance]) -> MeasuredRows:
 def _hitting(
     sites: int, clique: int, size: int, excess: float, field: float
 ) -> tuple[Ising, chains.Array, bounds.CliqueAssumption, dict[float, bounds.HittingBound]]:
-    """Return a model, the log transition matrix of k-Gibbs, parameters of the clique, and bounds by delta."""
+    """Return an Ising model, its k-Gibbs chain, and the bounds of Proposition 4.1.4.
+
+    The items are the model, the log transition matrix of k-Gibbs, the parameters of the clique, and one bound per
+    delta.
+    """
     model, coupling = _clique(sites, clique, excess, field, OUTSIDE)
     assumed = bounds.clique_assumption(model)
     least = assumed.excess, assumed.clique_field
@@ -183,8 +187,8 @@ def growth_rows() -> MeasuredRows:
 def simulated_corollary_rows(instances: Sequence[Instance], runs: int, seeds: Sequence[int]) -> MeasuredRows:
     """Simulate one step of k-Gibbs and M independent parallel updates (Corollary 4.1.1).
 
-    k-Gibbs resamples k random spins of an Ising model jointly, and independent parallel updates resample all spins
-    independently.
+    k-Gibbs resamples k random spins of an Ising model jointly. Independent parallel updates resample all spins
+    independently. The clique is a set of coupled spins.
 
     Args:
         instances: Instances of the corollary. Instances with more than 1,000 spins or steps are skipped.
@@ -211,9 +215,10 @@ def simulated_corollary_rows(instances: Sequence[Instance], runs: int, seeds: Se
 
 
 def simulated_hitting_rows(runs: int, seeds: Sequence[int]) -> MeasuredRows:
-    """Simulate k-Gibbs, which resamples k random spins jointly, on four small Ising models.
+    """Simulate k-Gibbs on four small Ising models with a clique of coupled spins.
 
-    The number T of steps is the number in Proposition 4.1.4.
+    A step of k-Gibbs resamples k random spins jointly. By Proposition 4.1.4, T steps turn all spins of the clique up
+    with probability at least 1 - delta.
 
     Args:
         runs: Number of runs per seed.
@@ -234,9 +239,9 @@ def simulated_hitting_rows(runs: int, seeds: Sequence[int]) -> MeasuredRows:
 
 
 def _clique(sites: int, clique: int, excess: float, field: float, outside: float) -> tuple[Ising, float]:
-    """Return a model with the given fields, and the coupling of its clique.
+    """Return an Ising model with a clique of coupled spins, and the coupling of the clique.
 
-    The coupling is J_0 plus the sum of all fields, where J_0 is `excess`.
+    The coupling is `excess` (J_0 in the thesis) plus the sum of all fields.
     """
     fields = torch.full((sites,), outside, dtype=torch.float64)
     fields[:clique] = field
@@ -247,7 +252,7 @@ def _clique(sites: int, clique: int, excess: float, field: float, outside: float
 def _shares(
     chain: Chain[Any], model: Ising, clique: int, budget: int, label: str, **runs: Any
 ) -> MeasuredRows:
-    """Yield the share of runs that turn all spins of the clique up, by seed."""
+    """Simulate a sampler, and yield the share of runs that turn all spins of the clique up, by seed."""
     stream = seed_of(0, "parallel-gap", label, type(chain).__name__)
     reached = clique_hits(chain, model, clique, budget=budget, stream=stream, **runs).reached
     for seed, share in zip(runs["seeds"], reached.double().mean(1).tolist(), strict=True):
