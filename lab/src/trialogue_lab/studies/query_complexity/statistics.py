@@ -148,7 +148,7 @@ def calls_beyond(rows: Rows, /, kind: str, **values: object) -> float:
 
 @exact
 def at_length(rows: Rows, kind: str, column: str, length: int) -> float:
-    """Return one computed column for one string length.
+    """Return one computed column of samplers or searches at one string length.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
