@@ -75,7 +75,8 @@ def particles_needed(length: int, base: float, target: float, error: float, tole
         length: Number of tokens of a sequence.
         base: Probability of the first branch under the model.
         target: Probability of the first branch in the target.
-        error: Bellman error, as for `branch_share`.
+        error: Bellman error log(value / expected value one token later) of every incomplete prefix on the first branch.
+            It has the opposite sign on the second branch.
         tolerance: Largest total variation distance from the target.
 
     Raises:
@@ -109,7 +110,8 @@ def first_leaf(length: int, target: float, error: float) -> tuple[float, float]:
     Args:
         length: Number of tokens of a sequence.
         target: Probability of the first branch in the target.
-        error: Bellman error, as for `branch_share`.
+        error: Bellman error log(value / expected value one token later) of every incomplete prefix on the first branch.
+            It has the opposite sign on the second branch.
 
     Returns:
         The probability that the first leaf is on the first branch, and the expected number of moves until it is

@@ -84,15 +84,15 @@ def measure_trees(config: Config, seed: int, _: Path) -> MeasuredRows:
 
 
 def _product_value(base: float, target: float, prefix: Prefix) -> float:
-    """Return the perfect value of a prefix, up to a constant factor, for a product target.
+    """Return the perfect value of a prefix, up to a constant factor.
 
-    Tokens are independent in a product target.
+    The target consists of independent tokens.
     """
     return math.prod((1 - target) / (1 - base) if token else target / base for token in prefix)
 
 
 def _branch_value(base: float, target: float, length: int, error: float, prefix: Prefix) -> float:
-    """Return the approximate value of a prefix if the first token decides the outcome."""
+    """Return the approximate value of a prefix if the outcome depends on the first token only."""
     if not prefix:
         return 1.0
     exact = (1 - target) / (1 - base) if prefix[0] else target / base
