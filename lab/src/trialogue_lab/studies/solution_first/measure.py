@@ -161,7 +161,7 @@ def question_rows(config: Config) -> MeasuredRows:
 
 
 def _looks(player: TwentyQuestions | SudokuPuzzles, prefix: Prefix) -> tuple[int, Sequence[float]]:
-    """Return the number of look-ups for the next token, and the weights of the tokens."""
+    """Return the number of look-ups for the next token, and the weights of all next tokens."""
     before = player.looked_up
     weights = player.weights(prefix)
     return player.looked_up - before, weights

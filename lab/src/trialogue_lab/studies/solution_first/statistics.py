@@ -30,8 +30,8 @@ def leading_fall(rows: Rows) -> float:
     """Return the largest log ratio of errors, for primes with one more digit.
 
     The first k of n digits of a prime are sampled by the approximate density of primes. The error is their total
-    variation distance from the first k digits of a uniformly random prime. The result is the maximum of log(error for n
-    + 1 digits / error for n digits).
+    variation distance from the first k digits of a uniformly random prime. The log ratio is log(error for n + 1 digits
+    / error for n digits).
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -48,8 +48,8 @@ def counted_fall(rows: Rows, counted: int) -> float:
     """Return the largest log ratio of errors, for primes with one more digit.
 
     The last digits of a prime of n digits are sampled by exact counts, and the digits before by the approximate density
-    of primes. The error is the total variation distance from a uniformly random prime. The result is the maximum of
-    log(error for n + 1 digits / error for n digits).
+    of primes. The error is the total variation distance from a uniformly random prime. The log ratio is log(error for n
+    + 1 digits / error for n digits).
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -62,7 +62,7 @@ def counted_fall(rows: Rows, counted: int) -> float:
 
 
 def _largest_log_ratio(table: DataFrame) -> float:
-    """Return the largest log ratio of a value to the value one row above."""
+    """Return the maximum of log(entry / entry one row above)."""
     ratios = table.apply(np.log).diff().to_numpy()
     if np.isnan(ratios).all():
         raise NoRows("a trend needs at least two sizes")
