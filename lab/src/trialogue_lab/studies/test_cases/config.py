@@ -19,7 +19,7 @@ ROLES: tuple[Role, ...] = get_args(Role)
 
 
 def headed(head: str, role: Role) -> str:
-    """Return `head` as the heading of a table column for one of the two models.
+    """Return a column heading that is marked if it belongs to models trained from scratch.
 
     Args:
         head: Heading for the pretrained model.

@@ -199,7 +199,10 @@ def make_examples(
 
 
 def _tokenwise(position: int, stops: Sequence[int], random: np.random.Generator) -> list[tuple[int, int]]:
-    """Return the last token of each example and its label, in ascending order."""
+    """Return (index of last token, label) of the tokenwise training examples in a completion.
+
+    `position` is the index of the first wrong character, or negative if there is none. Label 1 means correct.
+    """
     wrong = len(stops) if position < 0 else token_at(position, stops)
     if wrong == 0:
         return []
@@ -210,7 +213,10 @@ def _tokenwise(position: int, stops: Sequence[int], random: np.random.Generator)
 def _blockwise(
     text: str, position: int, stops: Sequence[int], random: np.random.Generator
 ) -> list[tuple[int, int]]:
-    """Return the last token of each example and its label, in ascending order."""
+    """Return (index of last token, label) of the training examples that end with a line.
+
+    `position` is the index of the first wrong character, or negative if there is none. Label 1 means correct.
+    """
     newlines = [place for place, character in enumerate(text) if character == "\n"]
     if position < 0:
         return [(token_at(newlines[random.integers(len(newlines))], stops), 1)] if newlines else []

@@ -35,12 +35,12 @@ def _statistic(
 
 
 def _common_extent(first: DecodingRule, second: DecodingRule) -> Extent:
-    """Return the group of repetitions that measure both decoding methods."""
+    """Return the group of repetitions that measures both decoding methods."""
     return max(extent_of(first), extent_of(second), key=decodings.EXTENTS.index)
 
 
 def _rows_of(rows: Rows, table: str, role: Role, extent: Extent) -> DataFrame:
-    """Return the rows of the repetitions that measure a group of decoding methods."""
+    """Select the rows of the repetitions that measure a group of decoding methods."""
     found = rows.where(table, model=role)
     if role == "scratch" or extent == "all":
         return found
