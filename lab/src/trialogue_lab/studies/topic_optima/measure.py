@@ -61,9 +61,10 @@ def masking_of(config: Config) -> BertMasking:
 
 
 def population(model: TopicModel, masking: BertMasking) -> tuple[Tensor, Tensor]:
-    """Compute the input and target distributions of masked prediction, for every set of topics.
+    """Compute the exact input and target distributions of masked-word prediction.
 
-    Attention is uniform over a document with infinitely many words.
+    There is one pair of distributions per set of topics. Attention is uniform over a document with infinitely many
+    words.
 
     Args:
         model: Topic model with T topics of v words and a fixed number of topics per document.
@@ -237,7 +238,7 @@ def heights(table: NDArray[np.float64]) -> NDArray[np.float64]:
 def _edge(loss: Callable[..., float], axis: str, level: float, best: float) -> float:
     """Return the first point below `best` on one axis at which the loss equals `level`.
 
-    The coordinate on the other axis is zero.
+    The axes are the attention weights alpha and beta. The other weight is zero.
     """
     other = {"alpha": "beta", "beta": "alpha"}[axis]
     ends = (math.log(10.0) * LOW, math.log(best))
@@ -271,7 +272,10 @@ def _lengths(config: Config, _: Path) -> MeasuredRows:
 
 
 def _entry_classes(values: Tensor, model: TopicModel) -> dict[str, float]:
-    """Return mean entries for the same word, the same topic and different topics, and mean row sums within topics."""
+    """Return mean matrix entries by relation of the two words, and mean row sums within topics.
+
+    Two words are equal, of the same topic, or of different topics.
+    """
     found = entry_means(values, model)
     means = {name: found[name] for name in ("diagonal", "block", "other")}
     return means | {"row": float((values[1:, 1:] * model.same_topic().bool()).sum(1).mean())}
