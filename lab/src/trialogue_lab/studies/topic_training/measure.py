@@ -132,7 +132,7 @@ def trained(
         deviation: Standard deviation of initial weights (default: `config.deviation`).
 
     Returns:
-        The network, and its row of measurements with the training and test losses. They are None if the training
+        The network, and its row of measurements with the training and test losses. The losses are None if the training
         diverged.
     """
     shape: dict[str, Any] = {"vocab_size": config.topics * config.words_per_topic, **run.network}
@@ -271,7 +271,7 @@ def _stages(config: Config, seed: int, _: Path) -> MeasuredRows:
 
 
 def _moved_from_zero(config: Config, seed: int) -> float:
-    """Return the largest entry of W^K and W^Q after ten training steps from zero.
+    """Return the largest entry of the key and query matrices after ten training steps from zero.
 
     Keys and queries have no biases.
     """
