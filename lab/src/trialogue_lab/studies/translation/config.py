@@ -112,8 +112,8 @@ class Config(Settings):
         """Return the training settings of one network.
 
         Args:
-            arm: Name of the network, for example "twin" (autoregressive) or "refiner" (predicts all tokens in
-                parallel).
+            arm: Name of the network, for example "twin" for the autoregressive one, or "refiner" for one that predicts
+                all tokens in parallel.
             seed: Seed of the training.
         """
         settings = self.shared(TranslationTraining) | {"steps": self.refiner_steps, "bf16": self.bf16 or None}
