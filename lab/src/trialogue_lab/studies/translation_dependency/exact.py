@@ -139,7 +139,10 @@ def sentence_rows(sentence: Sentence, config: Config, _: Path) -> MeasuredRows:
 
 
 def _refinement_rows(translations: HiddenMarkov, truth: Truth, config: Config, passes: int) -> MeasuredRows:
-    """Yield the distance from the truth after each pass of the two perfect models."""
+    """Yield distances from the true distribution after each pass of two perfect models.
+
+    The models are exact conditionals and the perfect denoiser.
+    """
     noise_tokens = max(config.noise_tokens, translations.vocab_size)
     models = {CONDITIONALS: translations, DENOISER: Denoiser(translations, config.correct, noise_tokens)}
     for sampler, model in models.items():
@@ -148,7 +151,7 @@ def _refinement_rows(translations: HiddenMarkov, truth: Truth, config: Config, p
 
 
 def _compared_passes(model: Masked, truth: Truth, passes: int) -> Iterator[tuple[int, dict[str, float]]]:
-    """Yield the distances from the truth after 1, 2, ... passes that start from masks."""
+    """Yield distances from the true distribution after 1, 2, ... passes, starting from masks."""
     refined = {
         length: parallel_steps.refinement_distributions(model, length, passes - 1) for length in truth.lengths
     }

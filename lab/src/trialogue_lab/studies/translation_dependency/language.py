@@ -112,7 +112,7 @@ def _states(phrases: Phrases) -> list[_State]:
 
 
 def _next_words(word: int, words: int, swapping: float) -> list[tuple[str, int, float]]:
-    """Return the possible next words as (order, word, probability).
+    """Return the words that can be translated next, as (order, word, probability).
 
     All words before `word` are translated.
     """

@@ -71,8 +71,8 @@ def network_rows(config: Config, arm: str, seed: int, artifacts: Path) -> Measur
         artifacts: Folder of the trained networks.
 
     Yields:
-        One row per number of passes with the scores of translations, rows about enumerated output distributions, and
-        rows about attention. The attention of the twin is not measured.
+        Three kinds of rows: scores of translations (one row per number of passes), exact output distributions of short
+        sentences, and attention. The attention of the twin is not measured.
     """
     network = trained(recipe(config, arm, seed), artifacts).network
     sources, *_ = _test_set(config, seed)

@@ -113,7 +113,10 @@ def _first(model: Masked, sites: int, start: str | Tensor) -> Tensor:
 
 
 def _site_distributions(model: Masked, tokens: Tensor, masked: bool) -> Tensor:
-    """Return the distributions (rows, N, V) of all tokens, given `tokens` or masks."""
+    """Return the predicted distributions (rows, N, V) of all tokens.
+
+    Predictions use the current `tokens`, or only masks if `masked` is true.
+    """
     distributions = model.refined_log_probs(tokens, torch.full_like(tokens, masked, dtype=torch.bool))
     return answered("refined_log_probs", distributions, (*tokens.shape, int(model.vocab_size))).double().exp()
 
