@@ -81,9 +81,11 @@ def measure_dyck(config: Config, seed: int, artifacts: Path) -> Iterator[dict[st
         artifacts: Folder of the trained models.
 
     Yields:
-        One row per sampler and kind of guiding values, with means over prompts. "variation" is the total variation
-        distance from the target, "accuracy" the probability of valid outputs, and "queries" the number of model calls
-        per output.
+        One row per sampler and kind of values, with means over prompts.
+
+        - "variation": total variation distance from the target.
+        - "accuracy": probability of valid outputs.
+        - "queries": number of model calls per output.
     """
     model = trained_model(config, seed, artifacts)
     value_training = train_values(
@@ -120,8 +122,11 @@ def measure_prompt(
         seed: Seed of the noise and of the samples.
 
     Yields:
-        One row per sampler and kind of values. "variation" is the total variation distance from the target, "accuracy"
-        the probability of valid outputs, and "queries" the number of model calls per output.
+        One row per sampler and kind of values.
+
+        - "variation": total variation distance from the target.
+        - "accuracy": probability of valid outputs.
+        - "queries": number of model calls per output.
     """
     constraint, horizon = config.training_distribution(), config.length - len(prompt)
     tree = prefix_tree(model, prompt=prompt, max_new_tokens=horizon)

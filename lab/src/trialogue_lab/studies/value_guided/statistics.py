@@ -59,9 +59,9 @@ def tree(
 
 @trees
 def growth(rows: Rows, column: str, first: int, values: str = LAST_TOKEN) -> "Series[float]":
-    """Return a column at the longest sequence length minus its value at a short length.
+    """Return how much an error or a cost increases from a short to the longest sequence length.
 
-    The columns, which `tree` also returns, describe samplers that are guided by approximate values of prefixes.
+    It is a column of `tree`, for samplers that are guided by approximate values of prefixes.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.

@@ -37,7 +37,7 @@ def random_oracle(seed: int, horizon: int) -> Table:
 def outcome_of(seed: int, sequence: Prefix) -> float:
     """Return the outcome of a complete sequence, a random number in [0, 1].
 
-    The target of samplers is proportional to outcome * model probability.
+    A sampler should generate the sequence with a probability proportional to outcome * model probability.
 
     Args:
         seed: Seed of the outcomes.
