@@ -172,7 +172,10 @@ class PatternCorpus(PrefixOracle):
         return self._mixture_log_probs(torch.zeros(length, 1, dtype=torch.float64), predicted)
 
     def _mixture_log_probs(self, log_weights: Tensor, predicted: Tensor) -> Tensor:
-        """Return log-probabilities (n, V) from log-weights and predicted tokens of labels (both (n, labels))."""
+        """Return next-token log-probabilities (n, V) of a mixture of labels.
+
+        `log_weights` (n, labels) are log-weights of the labels, and `predicted` (n, labels) their predicted tokens.
+        """
         posterior = log_weights.log_softmax(1)
         one_of_others = math.log(self.noise) - math.log(self.vocab_size - 1)
         log_probs = []

@@ -34,8 +34,8 @@ def names(rows: Rows) -> list[str]:
         rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
-        First the networks whose input is cropped to the last tokens, in ascending order of this number. Then the
-        network with sliding-window attention, and the network with unlimited attention.
+        First the networks with a cropped context, in ascending order of its length. Then the network with
+        sliding-window attention, and the network with unlimited attention.
     """
     return [*map(cropped, windows(rows)), SLIDING, UNLIMITED]
 
