@@ -182,9 +182,10 @@ class OneWall(NamedTuple):
 
     @property
     def free_energy(self) -> float:
-        """Free energy -T `log_weight`. If it is negative, one switch is more likely than none.
+        """Free energy -T log(W) of sequences that change once from one pattern to another.
 
-        `free_energy_bound` is an upper bound on it if all sequences with one switch are distinct.
+        T is the temperature, and log(W) is `log_weight`. A negative value means that one change is more likely than
+        none. If all sequences with one change are distinct, `free_energy_bound` is an upper bound.
         """
         return -self.temperature * self.log_weight
 
