@@ -48,7 +48,7 @@ class SingleSite(Chain[Sequences]):
 
         Args:
             tokens: Tokens (rows, N) int64.
-            choose: Source of randomness.
+            choose: Function that draws one index per row in proportion to given weights.
             update: Function from tokens (rows, N) and one site (rows,) per row to the new tokens (rows,) at these
                 sites.
 
@@ -87,7 +87,7 @@ class Gibbs(SingleSite):
         Args:
             model: The model, which provides conditional distributions of sites.
             state: Tokens (rows, N) of the independent copies of the chain.
-            choose: Source of randomness.
+            choose: Function that draws one index per row in proportion to given weights.
 
         Returns:
             The new tokens, and empty statistics.
@@ -140,7 +140,7 @@ class BlockGibbs(Chain[Sequences]):
         Args:
             model: The model, which provides distributions of blocks.
             state: Tokens (rows, N) of the independent copies of the chain.
-            choose: Source of randomness.
+            choose: Function that draws one index per row in proportion to given weights.
 
         Returns:
             The new tokens, and the number (rows,) of resampled sites.
@@ -234,7 +234,7 @@ class BlockDynamics(_Blocks):
         Args:
             model: The model, which provides distributions of blocks.
             state: Tokens (rows, N) of the independent copies of the chain.
-            choose: Source of randomness.
+            choose: Function that draws one index per row in proportion to given weights.
 
         Returns:
             The new tokens, and the number (rows,) of resampled sites.
@@ -278,7 +278,7 @@ class AdaptiveBlockDynamics(_Blocks):
         Args:
             model: The model, which provides distributions of blocks.
             state: Tokens (rows, N) of the independent copies of the chain.
-            choose: Source of randomness.
+            choose: Function that draws one index per row in proportion to given weights.
 
         Returns:
             The new tokens, and the number (rows,) of resampled sites.
@@ -304,7 +304,7 @@ def resample_block(
         model: The model, which provides distributions of blocks.
         tokens: Tokens (rows, N) int64.
         block: Sites (rows, N) bool of the block.
-        choose: Source of randomness.
+        choose: Function that draws one index per row in proportion to given weights.
 
     Returns:
         The new tokens, and the number (rows,) of resampled sites.

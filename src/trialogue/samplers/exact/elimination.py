@@ -191,7 +191,10 @@ class _Factors:
             self._leaving[state], self._staying[state], rank[state] = leaving, staying, place
 
     def visits(self, between: bool = False) -> Array:
-        """Return the expected visits (n,) from the first state, or with `between`, between two of its visits."""
+        """Return the expected number of visits (n,) of each state from the first one.
+
+        With `between`, only visits before the chain returns to the first state count.
+        """
         visits = [0.0] * self._size
         start = self._order[-1]
         if not between:
@@ -214,7 +217,10 @@ class _Factors:
         rank = {state: place for place, state in enumerate(self._order)}
 
         def visits(first: int, second: int) -> float:
-            """Return the expected visits of `second` from `first`, by recursion over states eliminated later."""
+            """Return the expected number of visits of state `second` if the chain starts in `first`.
+
+            The recursion runs over states that are eliminated later.
+            """
             if (first, second) in known:
                 return known[first, second]
             if rank[first] < rank[second]:

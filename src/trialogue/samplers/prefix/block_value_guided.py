@@ -60,10 +60,10 @@ class BlockValueGuided(Sampler[BlockNode]):
         return self.candidates
 
     def init(self, decoding: Decoding) -> BlockNode:
-        """Return the state of rows at their prompts.
+        """Return the initial sampler state of rows that contain only their prompts.
 
         Args:
-            decoding: The rows of the batch.
+            decoding: The batch of sequences (rows), each a prompt and the completion so far.
 
         Returns:
             A state whose node is the prompt, with log-value -inf.
@@ -82,13 +82,13 @@ class BlockValueGuided(Sampler[BlockNode]):
         A group that has moved to a complete sequence is marked as done in the next step.
 
         Args:
-            decoding: The rows of the batch and the model's next-token distributions.
+            decoding: The batch of sequences (rows), with the model's next-token distributions.
             state: The current node of each row.
             verifier: Values of the nodes and of the candidates.
-            choose: Source of randomness.
+            choose: Function that draws one index per row in proportion to given weights.
 
         Returns:
-            The move of each row, and the new state.
+            How each row changes (`Moves`), and the new state.
         """
         n, moves, (length, log_value) = self.candidates, Moves.stay(decoding), state
         arrived = decoding.lengths == length

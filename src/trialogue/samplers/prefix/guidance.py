@@ -17,8 +17,8 @@ def weighed_children(decoding: Decoding, rows: Tensor, verifier: Judge, cut: Cut
     Here p is the model, and V(ya) is the verifier's value of y followed by a.
 
     Args:
-        decoding: The rows of the batch.
-        rows: Rows (n,) int64 that are not complete.
+        decoding: The batch of sequences (rows), each a prompt and the completion so far.
+        rows: Indices (n,) int64 of rows that are not complete.
         verifier: Values V of the one-token continuations.
         cut: Truncation of p restricted to tokens of positive value. Tokens that it removes get weight zero.
 

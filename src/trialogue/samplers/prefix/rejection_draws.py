@@ -34,13 +34,13 @@ def draw(
     case needs the mask and the whole distribution.
 
     Args:
-        decoding: The rows of the batch.
+        decoding: The batch of sequences (rows), each a prompt and the completion so far.
         rows: Incomplete rows (n,) int64.
         moves: The moves of all rows, which are written.
         tables: Tables of the prompts of all rows.
         visits: Last visits of all rows, which are written.
         verifier: The verifier.
-        choose: Source of randomness.
+        choose: Function that draws one index per row in proportion to given weights.
 
     Returns:
         A dict from each row whose attempt has ended to what was learned at its end: the table of the current prefix, or
@@ -96,14 +96,14 @@ def _draw_unvisited(
     corrects the difference.
 
     Args:
-        decoding: The rows of the batch.
-        rows: Rows (n,) int64.
+        decoding: The batch of sequences (rows), each a prompt and the completion so far.
+        rows: Row indices (n,) int64.
         log_probs: Log-probabilities (n, vocab) of their next tokens.
         moves: The moves of all rows, which are written.
         tables: Tables of the prompts of all rows.
         visits: Last visits of all rows, which are written.
         verifier: The verifier.
-        choose: Source of randomness.
+        choose: Function that draws one index per row in proportion to given weights.
 
     Returns:
         A dict as that of `draw`.
@@ -178,8 +178,8 @@ def _require_consistent(
     """Raise `InputError` if a mask excludes the first rejected token of a sample, but its value is positive.
 
     Args:
-        decoding: The rows of the batch.
-        rows: Rows (n,) int64.
+        decoding: The batch of sequences (rows), each a prompt and the completion so far.
+        rows: Row indices (n,) int64.
         tokens: The token (n,) drawn for each row.
         excluded: Whether the verifier has only masks and they exclude the token, (n,) bool.
         tables: Tables of the prompts of all rows, None in the first attempt of a sample.

@@ -107,10 +107,10 @@ class SequentialMonteCarlo(Sampler[Particles]):
         return self.particles
 
     def init(self, decoding: Decoding) -> Particles:
-        """Return the state of rows at their prompts.
+        """Return the initial sampler state of rows that contain only their prompts.
 
         Args:
-            decoding: The rows of the batch.
+            decoding: The batch of sequences (rows), each a prompt and the completion so far.
 
         Returns:
             Log-weights (rows,) float64 and terms of the last tokens, all zero.
@@ -130,13 +130,13 @@ class SequentialMonteCarlo(Sampler[Particles]):
         receive no token.
 
         Args:
-            decoding: The rows of the batch and the model's next-token distributions.
+            decoding: The batch of sequences (rows), with the model's next-token distributions.
             state: Log-weights of the particles, and the terms of their last tokens.
             verifier: Values of the rows and of their one-token continuations.
-            choose: Source of randomness.
+            choose: Function that draws one index per row in proportion to given weights.
 
         Returns:
-            The move of each row, and the new state.
+            How each row changes (`Moves`), and the new state.
         """
         n, moves = self.particles, Moves.stay(decoding)
         member = torch.arange(len(decoding.lengths)) % n

@@ -93,7 +93,7 @@ class _Walk(Sampler[StateT]):
         Args:
             decoding: The batch.
             moves: The moves of all rows.
-            rows: Rows (n,) int64 that move.
+            rows: Indices (n,) int64 of rows that move.
             up: Whether each row (rows,) of the batch moves up.
             verifier: The values.
             choose: The source of randomness.
@@ -187,7 +187,7 @@ class ValueGuided(_Walk[NoState | Heading]):
         """Return the state of rows at their prompts, from which no row has moved.
 
         Args:
-            decoding: The rows of the batch.
+            decoding: The batch of sequences (rows), each a prompt and the completion so far.
 
         Returns:
             A `Heading` with `up` False for all rows, or an empty state without momentum, which alone depends on
@@ -205,10 +205,10 @@ class ValueGuided(_Walk[NoState | Heading]):
         weight is marked as done, which makes its sample fail if it is incomplete.
 
         Args:
-            decoding: The rows of the batch and the model's next-token distributions.
+            decoding: The batch of sequences (rows), with the model's next-token distributions.
             state: Directions of the last moves with momentum, otherwise an empty state.
             verifier: Values V of the rows and of their children.
-            choose: Source of randomness.
+            choose: Function that draws one index per row in proportion to given weights.
 
         Returns:
             The move of each row, and the state with the new directions.
@@ -260,7 +260,7 @@ class StationaryValueGuided(_Walk[Course]):
         """Return the state of rows at their prompts before their first try.
 
         Args:
-            decoding: The rows of the batch.
+            decoding: The batch of sequences (rows), each a prompt and the completion so far.
 
         Returns:
             A `Course` with `up` False, `steps` -1, and `tries` equal to the largest number of tries (0 if not bounded).
@@ -278,13 +278,13 @@ class StationaryValueGuided(_Walk[Course]):
         done. An incomplete row is cut to its prompt for the next try, or is done and fails if it was the last try.
 
         Args:
-            decoding: The rows of the batch and the model's next-token distributions.
+            decoding: The batch of sequences (rows), with the model's next-token distributions.
             state: Directions, steps left and tries left of the rows.
             verifier: Values V of the rows and of their children.
-            choose: Source of randomness.
+            choose: Function that draws one index per row in proportion to given weights.
 
         Returns:
-            The move of each row, and the new state.
+            How each row changes (`Moves`), and the new state.
         """
         moves, (up, steps, tries) = Moves.stay(decoding), state
         given = decoding.complete & (decoding.lengths == decoding.start)

@@ -74,13 +74,14 @@ def draw_words(states: Words, block: np.uint64, work: Words) -> None:
 def compare(
     work: Words, column: np.uint64, t: np.uint64, u: np.uint64, v: np.uint64, x: np.uint64, fresh: bool
 ) -> np.uint64:
-    """Compare four more bits of the random numbers of all chains of a block with a threshold.
+    """Compare four more bits of the random number of each chain with a threshold.
 
-    Each bit of a word belongs to one chain. A chain is `below` if, after equal bits, its number has a zero where the
-    threshold has a one.
+    Each bit of a word belongs to one chain. A number is below the threshold if, at the first different bit, it has a
+    zero and the threshold a one.
 
     Args:
-        work: The four random words of each word, followed by the results for each column (threshold). It is modified.
+        work: The four random words of each word, followed by the results for each column (threshold). Modified in
+            place.
         column: First entry of the column in `work`, relative to the first column.
         t: First bit of the threshold, as a word of ones or zeros.
         u: Second bit.

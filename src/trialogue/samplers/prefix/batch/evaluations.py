@@ -17,10 +17,11 @@ from trialogue.samplers.prefix.batch.tree import renumbered
 
 
 class Evaluations:
-    """Evaluations of the rows of a batch by the model, stored in a context such as a key-value cache.
+    """Tracks which prefixes the model has evaluated, so that no position is evaluated twice.
 
-    A slot is a storage row of the context. A position is evaluated again only if the slot of a row holds the evaluation
-    of a different prefix at this position. Prefixes are identified by their nodes (integer ids).
+    Evaluations are stored in a context such as a key-value cache. A slot is a storage row of the context. A position is
+    evaluated again only if the slot of a row holds a different prefix there. Prefixes are identified by nodes (integer
+    ids).
 
     Args:
         opened: Function that returns the context. It is called when the context is first needed.
@@ -49,12 +50,14 @@ class Evaluations:
         return self._opened()
 
     def children(self, rows: Tensor, children: BatchRows, account: CostAccount) -> "Evaluations":
-        """Return the evaluations of a temporary batch of children. The context is copied when first needed.
+        """Return the evaluations of a temporary batch, whose rows continue given rows by one token.
+
+        The context (key-value cache) is copied when it is first needed.
 
         Args:
-            rows: Rows (n,) that the children continue by one token.
-            children: The n children.
-            account: Counters of the children.
+            rows: Row indices (n,) that are continued.
+            children: The n continued sequences.
+            account: Counters to which their costs are added.
         """
         slots = self.slot[rows]
 
@@ -74,7 +77,7 @@ class Evaluations:
         self.slot = torch.cat((self.slot, free.nonzero()[:count, 0]))
 
     def select(self, rows: Tensor) -> None:
-        """Remove all rows except `rows` (n,), which are put in this order, and free their slots (storage rows)."""
+        """Keep only the rows with indices `rows` (n,), in this order, and free their slots (storage rows)."""
         self.slot = self.slot[rows]
         if len(rows) and int(self.slot.max()) >= 2 * len(rows):
             # Keys of scattered slots must be gathered for every evaluation; packed slots are a slice.
@@ -94,7 +97,7 @@ class Evaluations:
         self._copy(self.slot[source], self.slot[rows], int(lengths.max()))
 
     def renumber(self, new: Tensor) -> None:
-        """Replace node ids after nodes have been removed from the tree.
+        """Renumber the stored nodes (prefixes) after nodes have been removed from the tree.
 
         Args:
             new: New id (nodes,) of each node, -1 for removed nodes.
@@ -113,7 +116,7 @@ class Evaluations:
         """Return the model's features of some rows, evaluating the rows that are not cached.
 
         Args:
-            rows: Rows (n,) int64.
+            rows: Row indices (n,) int64.
             lengths: Lengths (n,) to which the rows are shortened.
             counting: Count one query per row (default: False).
 

@@ -49,9 +49,9 @@ class Moves(NamedTuple):
         """Draw a token from the model for each given row, after the tokens that the row keeps, and write it to `token`.
 
         Args:
-            decoding: The rows of the batch and the model's next-token distributions.
-            rows: Rows (n,) int64 that continue from themselves.
-            choose: Source of randomness.
+            decoding: The batch of sequences (rows), with the model's next-token distributions.
+            rows: Indices (n,) int64 of rows that continue from themselves.
+            choose: Function that draws one index per row in proportion to given weights.
         """
         if rows.numel():
             self.token.index_copy_(0, rows, choose(decoding.log_probs(rows, self.length[rows]), rows))

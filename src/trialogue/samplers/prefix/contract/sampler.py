@@ -114,7 +114,7 @@ class Sampler(ABC, Generic[StateT]):
 
     @property
     def goes_back(self) -> bool:
-        """Whether a row may lose tokens or continue from another row before it is done (default: True)."""
+        """Whether a sequence may lose tokens, or be replaced by another one, before it is done (default: True)."""
         return True
 
     @property
@@ -150,7 +150,7 @@ class Sampler(ABC, Generic[StateT]):
         """Return the state of rows that consist of their prompts (default: a state without fields).
 
         Args:
-            decoding: The rows of the batch.
+            decoding: The batch of sequences (rows), each a prompt and the completion so far.
 
         Returns:
             A NamedTuple of tensors (rows, ...) or columns `Objects`. After each step, every row receives the state of
@@ -201,8 +201,8 @@ class Sampler(ABC, Generic[StateT]):
                 weights.
 
         Returns:
-            The move of each row, and the new state. Entry i of the state belongs to row i before the moves. The engine
-            afterwards gives every row the state of its `Moves.source`.
+            How each row changes (`Moves`), and the new state. Entry i of the state belongs to row i before the moves.
+            The engine afterwards gives every row the state of its `Moves.source`.
         """
 
     def arranged(self, tokens: Tensor, lengths: Tensor, state: StateT) -> tuple[Tensor, Tensor, StateT]:
@@ -369,13 +369,15 @@ def joined(states: Sequence[StateT]) -> StateT:
 
 
 def log_values_as_given(decoding: Decoding, log_values: Callable[[Tensor], Tensor]) -> Tensor:
-    """Return the log-values of prompts that are complete without any completion, and zero for all other rows.
+    """Return the log-values of prompts that are complete without any completion, and 0 for all other rows.
 
-    Weighted samplers treat the value of a prompt as one, unless the prompt itself is the output.
+    Weighted samplers start from these log-values: the value of a prompt counts as 1, unless the prompt itself is the
+    output.
 
     Args:
-        decoding: The rows of the batch.
-        log_values: Function from rows (n,) int64 to the logarithms (n,) of their values, such as `Judge.log_values`.
+        decoding: The batch of sequences (rows), each a prompt and the completion so far.
+        log_values: Function from row indices (n,) int64 to the logarithms (n,) of their values, such as
+            `Judge.log_values`.
 
     Returns:
         Logarithms (rows,) float64.

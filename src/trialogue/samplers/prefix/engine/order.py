@@ -138,10 +138,13 @@ class Order:
         return len(self.rounds.ready) - self.begun
 
     def admitted(self, number: int) -> Tensor:
-        """Mark the next samples as admitted to the batch, and return their indices.
+        """Take the next samples from the queue of this request, and return their indices.
 
         Args:
             number: Number of samples, at most `ready`.
+
+        Returns:
+            Indices (number,) int64.
         """
         samples = self.rounds.ready[self.begun : self.begun + number]
         self.begun += number
