@@ -24,7 +24,7 @@ _SYMMETRIC = 1e-10
 
 
 class Weights(NamedTuple):
-    """Weights of the two layers of the model, or their time derivatives.
+    """Weights of the model sum_j a_j (x_j + lambda_j^2) with lambda = B x, or their time derivatives.
 
     Attributes:
         last: Weights a (L,) of the last layer.
@@ -140,7 +140,10 @@ class GaussianFlow:
         )
 
     def two_body_solution(self, start: Tensor, time: float) -> Tensor:
-        """Return the last layer's weights at a given time if the first layer is zero (equation 12).
+        """Return the last layer's weights a(t) at time t if the first layer is zero (equation 12).
+
+        Without the first layer the model is linear. With the covariance C of the inputs and their covariance h with the
+        target, a(t) solves da/dt = h - C a.
 
         Args:
             start: Initial weights a(0), shape (L,).
@@ -263,10 +266,10 @@ def growth_rate(last: Tensor, stability: Tensor) -> float:
 
 
 def printed_stability(last: Tensor, stability: Tensor) -> Tensor:
-    """Return the stability matrix of equation 13 as printed, G_lk = a_k M_lk.
+    """Return the stability matrix of equation 13 as printed in the document, G_lk = a_k M_lk.
 
-    The document states that a zero first layer is stable only if G is negative definite. The correct criterion is in
-    `growth_rate`.
+    The document states that a first layer of zero is stable only if G is negative definite. This is not correct; see
+    `growth_rate` for the correct criterion.
 
     Args:
         last: Weights a of the last layer, shape (L,).

@@ -85,7 +85,9 @@ class PrunedLinear(NamedTuple):
 
 
 class PrunedScores(NamedTuple):
-    """Key and query weights, pruned to approximate attention scores x^T W y.
+    """Random key and query weights, pruned so that key.T @ query approximates a matrix W.
+
+    The attention scores are then approximately x^T W y.
 
     Attributes:
         key: Key weights (r, m), zero where pruned.

@@ -245,7 +245,7 @@ class Exploration:
         return places
 
     def _numbered(self, field: Tensor | Objects) -> Tensor:
-        """Replace the objects in a field of a state by integers, equal for equal objects. Tensors are returned unchanged."""
+        """Return a field of a state as a tensor. Objects are replaced by integers, equal for equal objects."""
         if isinstance(field, Tensor):
             return field
         return torch.tensor([self._objects.setdefault(item, len(self._objects)) for item in field.items])

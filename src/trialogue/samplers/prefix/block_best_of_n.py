@@ -143,7 +143,7 @@ class BlockBestOfN(Sampler[BlockState]):
         return moves, BlockState(begun)
 
     def _ended(self, decoding: Decoding, tokens: Tensor) -> Tensor:
-        """Return whether each row (rows,) is at the end of a block, where `tokens` (rows,) are the block lengths so far."""
+        """Return whether each row (rows,) is at the end of a block. `tokens` (rows,) are the block lengths so far."""
         if self.block_tokens is not None:
             return tokens >= self.block_tokens
         last = decoding.tokens.gather(1, (decoding.lengths - 1).clamp_min(0)[:, None])[:, 0]

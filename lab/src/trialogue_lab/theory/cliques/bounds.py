@@ -29,7 +29,10 @@ AtLeastTwo = Annotated[int, Ge(2)]
 
 
 class CliqueAssumption(NamedTuple):
-    """Constants of Assumption 4.1.5 for an Ising model with one clique (a set of equally coupled spins).
+    """Constants for which the published bounds on a clique hold (Assumption 4.1.5 of the thesis).
+
+    A clique is a set of equally coupled ±1 spins. The field h_i of a spin is its coefficient in log p, and the coupling
+    J that of the product of two spins of the clique.
 
     Attributes:
         sites: Number of spins of the model.
@@ -73,10 +76,10 @@ def clique_assumption(model: Ising) -> CliqueAssumption:
 
 
 class ModeOrdering(NamedTuple):
-    """Smallest differences of log-probabilities between the modes and all other states (Proposition 4.3.3).
+    """Smallest differences of log-probabilities that show which states are likely (Proposition 4.3.3).
 
-    In a state x, all spins of the clique are up. In a state y, all are down. In a state z, both values occur. J_0 and
-    h_G are defined in `CliqueAssumption`.
+    The states are grouped by the spins of a clique (a set of coupled spins): x if all of them are up, y if all are
+    down, z otherwise. J_0 is the coupling minus the sum of all |fields|, and h_G the sum of the fields in the clique.
 
     Attributes:
         up_over_down: Smallest log p(x) - log p(y) over all x and y. The proposition states that it is positive.
@@ -117,12 +120,15 @@ def mode_ordering(model: Ising) -> ModeOrdering:
 
 
 class HittingBound(NamedTuple):
-    """Bound on the time until k-Gibbs has all spins of the clique up (Proposition 4.1.4).
+    """Upper bound on the number of steps until k-Gibbs has all spins of the clique up (Proposition 4.1.4).
+
+    k-Gibbs resamples k random spins jointly in each step. A clique is a set of coupled spins.
 
     Attributes:
-        rate: Lower bound, called 1 - c_{R1}, on the probability that one step ends with all spins up, from any state.
-        steps: Number of steps ceil(log delta / log c_{R1}), within which this happens with a probability of at least
-            1 - delta.
+        rate: Lower bound on the probability that one step ends with all spins up, from any state. The thesis calls it 1
+            - c_{R1}.
+        steps: Number of steps ceil(log delta / log c_{R1}), within which this happens with a probability of at least 1
+            - delta.
     """
 
     rate: float
@@ -215,9 +221,9 @@ def stuck_bound(clique: AtLeastTwo, excess: Positive, delta: Probability = 0.5) 
 
 
 class OneStep(NamedTuple):
-    """Bounds for one step of k-Gibbs and M steps of independent parallel sampling (Corollary 4.1.1).
+    """Bounds by which one step of k-Gibbs achieves more than M steps of parallel sampling (Corollary 4.1.1).
 
-    With a probability of at least 1 - delta, one step of k-Gibbs turns all spins of the clique up, and M steps of
+    With a probability of at least 1 - delta, one step of k-Gibbs turns all spins of a clique up, while M steps of
     independent parallel sampling do not.
 
     Attributes:

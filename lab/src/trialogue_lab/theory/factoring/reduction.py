@@ -100,7 +100,7 @@ class PrimeByTrials:
     most: Count = 100_000
 
     def next_token(self, prefix: Prefix, coins: np.random.Generator) -> int:
-        """Return a random next digit of a prime that starts with `prefix`.
+        """Complete `prefix` to a random prime, and return its next digit.
 
         Args:
             prefix: Digits so far.
@@ -172,7 +172,7 @@ class TupleByTrials:
         return self._digit(chosen, 2 * n, prefix)
 
     def _digit(self, field: Prefix, start: int, prefix: Prefix) -> int:
-        """Return the next digit of one number of the tuple, whose digits `field` start at position `start`."""
+        """Return the next digit of the number that begins at position `start` of the tuple and has the digits `field`."""
         written = prefix[start:]
         if len(field) <= len(written) or field[: len(written)] != written:
             raise InputError("tokens", prefix, "no tuple starts with this prefix")

@@ -56,10 +56,10 @@ def stationary_probabilities(transitions: Transitions) -> Tensor:
 def dirichlet_form(
     transitions: Transitions, f: Tensor, g: Tensor, distribution: Tensor | None = None
 ) -> float:
-    """Return the Dirichlet form E_P(f, g) = <f, (I - P) g>_mu of a Markov chain (Definition 4.1.4).
+    """Return the Dirichlet form of a Markov chain, which measures how much functions change in one step.
 
-    Here <f, g>_mu = sum_x mu(x) f(x) g(x). For a reversible chain with stationary distribution mu, the form
-    equals 1/2 sum_{x,y} mu(x) P(x, y) (f(x) - f(y)) (g(x) - g(y)).
+    It is E_P(f, g) = <f, (I - P) g>_mu with <f, g>_mu = sum_x mu(x) f(x) g(x) (Definition 4.1.4). For a reversible
+    chain with stationary distribution mu, it equals 1/2 sum_{x,y} mu(x) P(x, y) (f(x) - f(y)) (g(x) - g(y)).
 
     Args:
         transitions: Transition matrix P (states, states).

@@ -223,7 +223,7 @@ def asymptotic_covariance(
 
 
 class MaskingMore(NamedTuple):
-    """Numerical check that masking more positions does not increase the covariance (Theorem 4.1.1).
+    """Numerical check of Theorem 4.1.1: masking more positions makes the estimate at least as accurate.
 
     Gamma^k is the asymptotic covariance of the estimate with k uniformly chosen masked positions, and I^k is its
     inverse. Both arrays have one entry for each k from 1 to N - 1, where N is the number of positions.
@@ -295,7 +295,10 @@ def enumerated(model: ExponentialFamily) -> tuple[Tensor, Tensor]:
 def _score_moments(
     data: Tensor, probabilities: Tensor, features: Tensor, distribution: BlockDistribution
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return the Hessian, the gradient's covariance for one mask and for averaged masks, and the mean gradient."""
+    """Compute the moments of the gradient of the pseudolikelihood loss.
+
+    Returns the Hessian, the gradient's covariance for one mask and for the average over masks, and the mean gradient.
+    """
     _affordable(distribution, features)
     given = distribution.each_state()
     hessian = features.new_zeros(features.shape[1], features.shape[1])
@@ -317,7 +320,10 @@ def _score_moments(
 def _conditional_means(
     probabilities: Tensor, features: Tensor, distributions: list[BlockDistribution]
 ) -> dict[frozenset[int], Tensor]:
-    """Return E[F | x_{-K}] (states, parameters), the mean features given the unmasked tokens, for each block K."""
+    """Return, for each set K of masked positions, the mean features E[F | x_{-K}] given the unmasked tokens.
+
+    Each entry has the shape (states, parameters).
+    """
     means = {}
     for distribution in distributions:
         for mask, (states, _, conditionals) in zip(

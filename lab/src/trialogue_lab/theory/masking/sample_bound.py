@@ -19,15 +19,15 @@ AtLeastOne = Annotated[float, Ge(1 - 1e-12), AllowInfNan(False)]
 
 
 class SampleBound(NamedTuple):
-    """Upper bound on the total variation distance between the fitted and the true distribution (Theorem 4.1.4).
+    """Upper bound on the total variation distance between a fitted and the true distribution (Theorem 4.1.4).
 
-    The bound is sqrt(C_AT / 2 (loss + masks_term ln(1/beta) + eps)) + samples_term, with the arguments of
-    `sample_bound`.
+    The bound is sqrt(C_AT / 2 (loss + B ln(1/beta) + eps)) + C. C_AT, loss, beta and eps are the arguments
+    `tensorization`, `loss`, `beta` and `eps` of `sample_bound`.
 
     Attributes:
         bound: Value of the bound.
-        masks_term: Error from the finite number of masks and sequences, called B in the thesis.
-        samples_term: Error of the empirical distribution of the sequences, called C in the thesis.
+        masks_term: B, the error from the finite number of masks and sequences.
+        samples_term: C, the error of the empirical distribution of the sequences.
     """
 
     bound: float
@@ -121,10 +121,10 @@ def mask_average_bound(
 
 
 class Deviation(NamedTuple):
-    """Bound on a deviation and the probability with which it holds.
+    """Upper bound on a deviation, with the probability that it holds.
 
     Attributes:
-        distance: Bound on the deviation.
+        distance: Upper bound on the deviation.
         probability: Lower bound on the probability that the deviation is smaller. A negative value gives no
             information.
     """

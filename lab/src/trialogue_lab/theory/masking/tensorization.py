@@ -22,10 +22,10 @@ from trialogue_lab.theory.masking.block_laws import (
 
 
 def smallest_conditional(probabilities: Tensor, distribution: BlockDistribution) -> float:
-    """Return the smallest positive conditional probability of masked tokens given the other tokens.
+    """Return the smallest positive probability of masked tokens given the other tokens.
 
-    The conditional is p(x_K | x_{-K}, K) for a sequence x and a set K of masked positions. The result is the constant
-    beta of Assumption 4.1.3 for a single distribution p.
+    The conditional probability is p(x_K | x_{-K}, K). Here x is a sequence, K a set of masked positions, x_K the masked
+    tokens, and x_{-K} all others. The result is the constant beta of Assumption 4.1.3 for a single distribution p.
 
     Args:
         probabilities: Probabilities p (states,) of the sequences.

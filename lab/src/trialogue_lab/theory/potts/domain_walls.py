@@ -162,10 +162,10 @@ def splice_energies(energies: Energies, patterns: Patterns) -> Tensor:
 
 
 class OneWall(NamedTuple):
-    """Statistics of the distinct sequences that switch once from one stored pattern to another.
+    """Number and total weight of the sequences that switch once from one stored pattern to another.
 
-    All sequences start with the same stored pattern (a sequence of energy zero). Sequences that are stored patterns
-    themselves do not count.
+    A stored pattern is a sequence of energy zero. All sequences start with the same pattern. Sequences that are stored
+    patterns themselves do not count.
 
     Attributes:
         states: Number of these sequences, at most (N - 1)(L - 1) for N patterns of L tokens.
@@ -317,9 +317,10 @@ def _require_stored(table: NDArray[np.float64], sequences: NDArray[np.int64]) ->
 
 
 def _different_splices(sequences: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return pattern and position of every distinct switch from pattern 0 whose result is not itself stored.
+    """List the distinct sequences that switch from pattern 0 to another pattern, and are not stored themselves.
 
-    A result is identified by its first token that differs from pattern 0, and by the tokens from there on.
+    Returns pattern and position of each switch. Two sequences are equal if they agree from the first token on that
+    differs from pattern 0.
     """
     count, length = sequences.shape
     same_end = np.zeros((length + 1, count), dtype=np.int64)

@@ -84,7 +84,7 @@ def leading_eigenvalue(matrix: csr_array, temperature: float) -> float:
 
 
 def _recurrent_windows(log_weights: NDArray[np.float64]) -> Mask:
-    """Return which windows, as a mask (V,) * W, can occur again in a sequence."""
+    """Return, as a mask (V,) * W, which windows can occur infinitely often in a sequence."""
     allowed = log_weights > -math.inf
     _, component = connected_components(transfer_matrix(allowed.astype(float)), connection="strong")
     source, target = steps(log_weights)
@@ -93,7 +93,7 @@ def _recurrent_windows(log_weights: NDArray[np.float64]) -> Mask:
 
 
 def _product(weights: NDArray[np.float64], masks: Sequence[Mask]) -> csr_array:
-    """Return the transfer matrix of one period, restricted to the windows in `masks`."""
+    """Multiply the transfer matrices of one period. Each contains only the windows in its mask."""
     matrix = transfer_matrix(weights * masks[0])
     for mask in masks[1:]:
         matrix = matrix @ transfer_matrix(weights * mask)
@@ -101,7 +101,7 @@ def _product(weights: NDArray[np.float64], masks: Sequence[Mask]) -> csr_array:
 
 
 def _cycles(log_weights: NDArray[np.float64], masks: Sequence[Mask]) -> bool:
-    """Return whether an infinite sequence of windows in `masks` exists."""
+    """Return whether an infinite sequence exists whose windows are all allowed by `masks`."""
     return _within_components(_product((log_weights > -math.inf).astype(float), masks)).nnz > 0
 
 

@@ -160,14 +160,17 @@ def _expected_draws(chance: Tensor, most: float) -> Tensor:
 
 
 class _Level(NamedTuple):
-    """Distinct prefixes of one length: one representative `tokens` (n, length) int64 and `weights` (n,) each."""
+    """Distinct prefixes of one length.
+
+    The n prefixes are stored as token ids `tokens` (n, length) int64, with `weights` (n,).
+    """
 
     tokens: Tensor
     weights: Tensor
 
 
 class _Step(NamedTuple):
-    """For each prefix and next token: probability, and whether the sequence ends and is accepted (n, vocab)."""
+    """For each of n prefixes and each next token: its probability, and whether it ends an accepted sequence."""
 
     distributions: Tensor
     ends: Tensor

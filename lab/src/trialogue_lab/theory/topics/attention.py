@@ -27,7 +27,10 @@ _GRID = 241
 
 
 class _Values(NamedTuple):
-    """Layer output as affine function: `slope` times attention, `base`, and `mask` times attention to [MASK]."""
+    """Output of the attention layer as an affine function of attention.
+
+    The output is `slope` times attention, plus `base`, plus `mask` times the attention to [MASK].
+    """
 
     slope: float
     base: float

@@ -106,8 +106,8 @@ def _values(model: TopicModel, masking: BertMasking) -> Tensor:
 def diagonal_values(model: InstanceOf[TopicModel], masking: InstanceOf[BertMasking]) -> Tensor:
     """Return the diagonal value matrix D^V of Definition 2.1.2.
 
-    It has c_3 on the diagonal and -c_1 in column 0, except for row 0 ([MASK]), which is zero. The constants
-    are defined in `Constants`.
+    Its diagonal is c_3 and its column 0 is -c_1. Row 0, which belongs to [MASK], is zero. See `Constants` for c_1 and
+    c_3.
 
     Args:
         model: Topic model with T topics of v words.
@@ -126,7 +126,7 @@ def diagonal_values(model: InstanceOf[TopicModel], masking: InstanceOf[BertMaski
 def optimal_member(
     model: InstanceOf[TopicModel], masking: InstanceOf[BertMasking], seed: Natural = 0
 ) -> Tensor:
-    """Return a random value matrix from the set of optima of Lemma 2.1.1.
+    """Return a random example of an optimal value matrix (Lemma 2.1.1). The optimum is not unique.
 
     Args:
         model: Topic model with T topics of v words.
@@ -154,10 +154,10 @@ def optimal_member(
 def values_violation(
     values: Square, model: InstanceOf[TopicModel], masking: InstanceOf[BertMasking]
 ) -> float:
-    """Measure how far a value matrix is from the set of optima of Lemma 2.1.1.
+    """Measure how far a value matrix is from the optimal ones (Lemma 2.1.1).
 
-    The lemma fixes, for each row, the sum of the entries over the words of each topic as a function of the
-    entry in column 0 ([MASK]).
+    For each row, the lemma fixes the sum of the entries over the words of each topic, given the entry in column 0
+    ([MASK]). The result is the largest deviation from these sums.
 
     Args:
         values: Value matrix (T v + 1, T v + 1).
@@ -228,7 +228,7 @@ def embedding_bias(
 
 
 def _framed(words: Tensor, column: Tensor) -> Tensor:
-    """Prepend a zero row and `column` (V,) to the matrix `words` (V, V)."""
+    """Add a first row of zeros and the first column `column` (V,) to the matrix `words` (V, V)."""
     return torch.cat(
         (torch.zeros(1, len(words) + 1, dtype=torch.float64), torch.cat((column[:, None], words), 1))
     )

@@ -169,7 +169,7 @@ class ValueGuidedChain:
 
     @cached_property
     def _before_leaves(self) -> tuple[NDArray[np.int64], AbsorbingChain]:
-        """Indices of incomplete prefixes, and the chain on them, which ends at the first complete sequence."""
+        """Indices of incomplete prefixes, and the walk on them as a chain that ends at the first complete sequence."""
         inner = np.flatnonzero(~self.leaf)
         rows = self.transitions[inner]
         return inner, AbsorbingChain(rows[:, inner], rows @ self.leaf.astype(np.float64))
