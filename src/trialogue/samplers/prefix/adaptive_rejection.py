@@ -217,9 +217,9 @@ class AdaptiveRejection(Sampler[Attempts | WeightedAttempts]):
     ) -> tuple[Moves, Attempts | WeightedAttempts]:
         """Verify the last token of each row, and draw a token for the rows that are accepted so far.
 
-        A rejected row returns to its prompt without a new token and updates its table. A row is done if it is complete
-        and accepted, or if no sequence satisfies the constraint. If its attempts are used up, it is done or takes steps
-        of masked decoding.
+        A row is one attempt to complete a prompt. If its last token is rejected, the row returns to its prompt and
+        updates what is known about the prompt (its table). A row is done if it is complete and accepted, or if no
+        sequence satisfies the constraint. If its attempts are used up, it is done or continues with masked decoding.
 
         Args:
             decoding: The batch of sequences (rows), with the model's next-token distributions.

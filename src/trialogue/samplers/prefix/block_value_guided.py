@@ -74,9 +74,9 @@ class BlockValueGuided(Sampler[BlockNode]):
     def step(
         self, decoding: Decoding, state: BlockNode, verifier: Judge, choose: Choose
     ) -> tuple[Moves, BlockNode]:
-        """Append one token to each row whose block has not ended, and move the groups whose blocks have all ended.
+        """Append one token to each row whose block has not ended, and move samples whose candidate blocks have ended.
 
-        A group is the `candidates` neighbouring rows of one sample, each of which draws one candidate block. To move a
+        Each sample has `candidates` neighbouring rows, its group, and each row draws one candidate block. To move a
         group, one candidate or the parent is drawn in proportion to the weights (see the class). All rows of the group
         then continue from this node. If all weights are zero, they return to the current node and draw new candidates.
         A group that has moved to a complete sequence is marked as done in the next step.

@@ -211,7 +211,7 @@ class PowerMetropolis(Sampler[Proposals]):
             moves.length[cut] = start + choose(log_weights, cut)
 
     def _log_ratios(self, decoding: Decoding, rows: Tensor, state: Proposals, verifier: Judge) -> Tensor:
-        """Return the log-ratios (n,) of Metropolis-Hastings for the complete proposals in `rows` (n,)."""
+        """Return the logarithm (n,) of the Metropolis-Hastings ratio for the complete proposals in `rows` (n,)."""
         current, length = rows - 1, decoding.lengths[rows, None]
         if self.follows_released_code:
             compared = torch.arange(state.log_p.shape[1]) < length
@@ -239,7 +239,7 @@ class PowerMetropolis(Sampler[Proposals]):
         return torch.where(self._lengthens(state), state.end, decoding.lengths.roll(1))
 
     def _lengthens(self, state: Proposals) -> Tensor:
-        """Return whether the current proposal of each row (rows,) bool lengthens the text by a block."""
+        """Return whether the current proposal of each row (rows,) lengthens the text, as the first of each block does."""
         return state.proposals % (self.num_steps + 1) == 0
 
     def _block_lengths(self, decoding: Decoding) -> Tensor:

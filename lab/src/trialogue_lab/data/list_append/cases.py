@@ -212,7 +212,7 @@ def _compare(line: str, position: int, items: Sequence[Lexeme], item: Sequence[L
 
 
 def _expect(line: str, position: int, wanted: str, error: CaseError) -> int:
-    """Return the position after `wanted`, which must be at `position`."""
+    """Raise `_Wrong` with `error` unless the line contains `wanted` at `position`. Return the position after it."""
     for offset, character in enumerate(wanted, position):
         if offset >= len(line):
             raise _Cut
@@ -222,7 +222,7 @@ def _expect(line: str, position: int, wanted: str, error: CaseError) -> int:
 
 
 def _first(line: str, position: int) -> int:
-    """Return the first non-blank position."""
+    """Return the first position from `position` on that is not blank."""
     position = skip_blanks(line, position)
     if position == len(line):
         raise _Cut

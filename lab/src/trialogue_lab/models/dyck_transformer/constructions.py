@@ -181,7 +181,10 @@ def smallest_projection(scores: Tensor, types: int, depth: int) -> float:
 
 
 def _separating(vectors: Tensor, within: Tensor, seed: int) -> Tensor:
-    """Return the random unit vector (m,) in the row span of `within` that best separates `vectors` (n, m)."""
+    """Return a unit vector (m,) on which the projections of `vectors` (n, m) are far apart.
+
+    Of several random vectors in the row span of `within`, it is the one with the largest minimum distance.
+    """
     drawn = generator(seed, "dyck transformer", "directions")
     tried = torch.empty(_DIRECTIONS, len(within), dtype=torch.float64).normal_(generator=drawn) @ within
     tried /= tried.norm(dim=1, keepdim=True)
@@ -190,7 +193,10 @@ def _separating(vectors: Tensor, within: Tensor, seed: int) -> Tensor:
 
 
 def _marks(stage: Rectifiers, form: AffineForm, values: Tensor) -> tuple[list[AffineForm], list[int]]:
-    """Return a 0/1 indicator for each value, in increasing order of `values`, and that order."""
+    """Return an indicator for each possible value of `form`, 1 if it has this value and 0 otherwise.
+
+    The indicators are in increasing order of `values`. This order is returned, too.
+    """
     ordered, order = values.sort()
     return stage.steps(form, ordered.tolist()), order.tolist()
 
@@ -275,10 +281,11 @@ def _set_gain(layer: DyckLayer, gain: float) -> None:
 
 
 def _facts(size: _Size, state: int) -> tuple[int, int, int]:
-    """Return what the last bracket and its depth imply for the prediction.
+    """Return what the network must know to predict the next bracket, given the last bracket and its depth (a state).
 
-    The numbers are the index of a distribution in `_answers`, whether to add the innermost open type to it, and the
-    depth. The index is 0 at depth 0, 1 to k for an innermost open bracket of that type, and k + 1 to 2k at full depth.
+    The three numbers are the index of a distribution in `_answers`, whether to add the type of the innermost open
+    bracket to this index, and the depth. The index is 0 at depth 0, 1 to k for an innermost open bracket of that type,
+    and k + 1 to 2k at full depth.
     """
     if state == state_count(*size) - 1:
         return 0, 0, 1
@@ -289,7 +296,11 @@ def _facts(size: _Size, state: int) -> tuple[int, int, int]:
 
 
 def _answers(types: int, open_prob: float) -> Tensor:
-    """Return the next-bracket distributions (2 k + 1, 2 k) in the order of `_facts`."""
+    """Return all possible distributions of the next bracket, shape (2 k + 1, 2 k) for k types.
+
+    Row 0 holds if no bracket is open. Row t + 1 holds if the innermost open bracket has type t, and row k + t + 1 if it
+    also has the largest depth.
+    """
     distributions = torch.zeros(2 * types + 1, 2 * types, dtype=torch.float64)
     distributions[0, ::2] = 1 / types
     distributions[1 : types + 1, ::2] = open_prob / types

@@ -185,7 +185,7 @@ class DyckTransformer(nn.Module, PrefixOracle):
         return scores.log_softmax(-1).to(tokens.device)
 
     def _parts(self, lengths: Tensor) -> Iterator[Tensor]:
-        """Yield row indices of batches that fit the processor cache."""
+        """Split a batch of sequences into smaller batches that fit the processor cache, and yield their row indices."""
         widest = max(self.table.shape[1], *(max((*mlp, 1)) for mlp in self.config.mlps[:-1]), 1)
         step = max(1, _NUMBERS_AT_ONCE // (widest * (int(lengths.max()) + 1))) if len(lengths) else 1
         yield from torch.arange(len(lengths)).split(step)

@@ -172,7 +172,7 @@ class TupleByTrials:
         return self._digit(chosen, 2 * n, prefix)
 
     def _digit(self, field: Prefix, start: int, prefix: Prefix) -> int:
-        """Return the next digit of the number that starts at position `start` of the tuple and has the digits `field`."""
+        """Return the next digit of a number that starts at position `start` of the tuple and has the digits `field`."""
         written = prefix[start:]
         if len(field) <= len(written) or field[: len(written)] != written:
             raise InputError("tokens", prefix, "no tuple starts with this prefix")

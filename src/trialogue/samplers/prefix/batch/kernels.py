@@ -234,7 +234,7 @@ def locate_rows(
     found: Flags,
     start: Ints,
 ) -> tuple[int, int, int]:
-    """Look up the node of each row cut to `lengths`, and the first position that must be evaluated.
+    """Find, for each row cut to a length, its node (prefix id) and the first position to evaluate.
 
     Args:
         path: Node of every prefix of each row (rows, capacity + 1).

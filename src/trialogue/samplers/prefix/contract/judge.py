@@ -120,15 +120,15 @@ class Judge:
         return values
 
     def masks(self, rows: Tensor, support: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the tokens that the verifier's masks allow after rows. No verifier without a mask is called.
+        """Return which next tokens the verifier's masks allow, without calling verifiers that have no mask.
 
         Args:
             rows: Row indices (n,) int64.
             support: Tokens (n, vocab) bool of positive probability. Others are not allowed.
 
         Returns:
-            Whether each token (n, vocab) bool is allowed, and whether each row (n,) bool has a decisive mask. A token
-            that a mask excludes is rejected. A token that a decisive mask allows is accepted.
+            Whether each token (n, vocab) bool is allowed, and whether the masks alone decide for each row (n,) bool.
+            Tokens that a mask excludes are rejected. Allowed tokens are accepted only if the masks alone decide.
         """
         values, remaining = self._mask_values(rows, support)
         return values.bool(), torch.full((len(rows),), not remaining)
@@ -211,13 +211,13 @@ class Judge:
     def _missing(
         self, known: Tensor, hoped: Tensor, judged: Tensor, cut: Callable[[Tensor], Tensor]
     ) -> Tensor:
-        """Return a lower bound (n,) of the number of values that are still needed to decide which entries `cut` keeps.
+        """Return a lower bound (n,) of the number of values still needed to determine which tokens a truncation keeps.
 
         Args:
             known: Log-weights (n, vocab), defined where `judged`.
             hoped: Upper bounds (n, vocab) of all log-weights.
             judged: Whether a value is known, (n, vocab) bool.
-            cut: The truncation.
+            cut: The truncation, a function from log-weights to truncated ones.
         """
         best = torch.where(judged, known, hoped)
         possible = (best.amax(1) > -math.inf).nonzero()[:, 0]

@@ -46,7 +46,7 @@ class Moves(NamedTuple):
         )
 
     def append(self, decoding: Decoding, rows: Tensor, choose: Choose) -> None:
-        """Draw a token from the model for each given row, after the tokens that the row keeps, and write it to `token`.
+        """Draw a token from the model for each given row, and write it to the field `token` of these moves.
 
         Args:
             decoding: The batch of sequences (rows), with the model's next-token distributions.

@@ -100,16 +100,17 @@ class Sampler(ABC, Generic[StateT]):
 
     @property
     def is_final_when_complete(self) -> bool:
-        """Whether a complete row has its final distribution and weight before `step` marks it as done.
+        """Whether complete sequences have their final distribution and weight before `step` marks them as done.
 
-        A sample that uses up a budget (`max_queries`, `max_steps`) with such a row is accepted if the verifier accepts
-        it. Otherwise the sample fails (default: True, unless the sampler is weighted or `uses` is "weights").
+        This matters for a sample that uses up a budget (`max_queries`, `max_steps`) when its sequence is complete. If
+        True, it is accepted if the verifier accepts it. If False, it fails. The default is True, unless the sampler is
+        weighted or `uses` is "weights".
         """
         return not self.weighted and self.uses != "weights"
 
     @property
     def masks_first(self) -> bool:
-        """Whether tokens that the verifier rejects are excluded before top-k and top-p (default: False, after them)."""
+        """Whether tokens that the verifier rejects are removed before top-k and top-p are applied (default: False)."""
         return False
 
     @property
@@ -160,10 +161,12 @@ class Sampler(ABC, Generic[StateT]):
         return cast(StateT, NoState())
 
     def merged(self, start: StateT, ends: StateT) -> StateT:
-        """Return the state from which the samples of the next round start. Called only if `round_size` is a number.
+        """Combine the last states of a round of samples into the state from which the next round starts.
+
+        Called only if `round_size` is a number. Override it for samplers that learn from earlier samples.
 
         Args:
-            start: State of one row from which the samples of the finished round started.
+            start: State of one row from which all samples of the finished round started.
             ends: Last states of these samples, in their order.
 
         Returns:
@@ -251,7 +254,7 @@ class Sampler(ABC, Generic[StateT]):
         return cast(dict[str, Tensor], cast(Any, state)._asdict())
 
     def state_from_tensors(self, tensors: dict[str, Tensor], initial: StateT) -> StateT:
-        """Return the state from which `state_tensors` has made `tensors`.
+        """Convert the result of `state_tensors`, for example from a file, back to a state of one row.
 
         Args:
             tensors: Result of `state_tensors`.

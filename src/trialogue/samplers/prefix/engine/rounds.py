@@ -120,7 +120,7 @@ class PromptRounds:
 
 
 class Rounds:
-    """Decides which samples of an order may begin, and passes states between the samples that share one.
+    """Decides which samples of a request may begin, and passes states from finished samples to later ones.
 
     Args:
         sampler: The sampler.
