@@ -239,7 +239,7 @@ class PowerMetropolis(Sampler[Proposals]):
         return torch.where(self._lengthens(state), state.end, decoding.lengths.roll(1))
 
     def _lengthens(self, state: Proposals) -> Tensor:
-        """Return whether the current proposal of each row (rows,) lengthens the text, as the first of each block does."""
+        """Return whether the current proposal of each row (rows,) lengthens the text. The first of each block does."""
         return state.proposals % (self.num_steps + 1) == 0
 
     def _block_lengths(self, decoding: Decoding) -> Tensor:
