@@ -86,7 +86,7 @@ def _require_shape(field: str, found: tuple[int, ...], shape: tuple[int | None, 
 
 
 def require_array(field: str, array: object, dtype: type[np.generic], shape: tuple[int | None, ...]) -> None:
-    """Raise `InputError` unless `array` is a NumPy array of `dtype` whose shape matches `shape`. None accepts any size."""
+    """Raise `InputError` unless `array` is a NumPy array of `dtype` whose shape matches. None accepts any size."""
     wanted = ", ".join("n" if size is None else str(size) for size in shape)
     hint = f"give a numpy array of {np.dtype(dtype)}, of the shape ({wanted})"
     if not isinstance(array, np.ndarray) or array.dtype != dtype:

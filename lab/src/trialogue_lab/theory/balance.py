@@ -77,7 +77,7 @@ def state_vectors(network: InstanceOf[DyckTransformer]) -> Tensor:
     )
     difference = float((first - second).abs().max())
     if difference > _MINIMAL:
-        hint = f"its first layer is not minimal: inputs of one type and depth differ by {difference:.2g}"
+        hint = f"the input of its last layer depends on more than bracket and depth (difference {difference:.2g})"
         raise InputError("network", f"{len(network.stack)} layers", hint)
     return first
 

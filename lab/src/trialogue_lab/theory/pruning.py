@@ -42,7 +42,9 @@ def closest_subset(numbers: Numbers, target: Finite) -> tuple[Tensor, float]:
     """
     count = len(numbers)
     if count > MOST_NUMBERS:
-        raise InputError("numbers", count, f"give at most {MOST_NUMBERS}. All subsets are compared")
+        raise InputError(
+            "numbers", count, f"give at most {MOST_NUMBERS} numbers, because all subsets are compared"
+        )
     numbers = numbers.double()
     halves = numbers[: count // 2], numbers[count // 2 :]
     left, right = (_subset_sums(half) for half in halves)

@@ -73,7 +73,8 @@ def balanced_transformer(
     ratios = torch.empty(size.types, size.depth, dtype=torch.float64).normal_(generator=drawn) * logits_std
     for token, kind, d in size.brackets:
         if token % 2:
-            # Equation 2.47: a closing bracket's score is its opening one's, less what no query changes.
+            # Equation 2.47: the scores of a closing and of its opening bracket differ by a number that does not
+            # depend on the query.
             scores[state_of(token, d, depth)] = scores[state_of(token - 1, d, depth)] - ratios[kind, d - 1]
     smallest = smallest_projection(scores, size.types, size.depth)
     if smallest < SMALLEST_PROJECTION:
@@ -136,7 +137,7 @@ def uniform_attention_transformer(
         value = first.attention.value.weight
         value.zero_()
         value[0, 0:-1:2], value[0, 1:-1:2], value[1, -1] = 1.0, -1.0, 1.0
-        # The first layer sums the depth after the token, and one starting token.
+        # The first layer computes the depth after each token, and detects the start token.
     counts = torch.zeros(count, width, dtype=torch.float64)
     counts[:, 1] = 1
     for token, _, d in size.brackets:
@@ -145,7 +146,7 @@ def uniform_attention_transformer(
     direction = _separating(codes, torch.eye(width, dtype=torch.float64), seed)
     stage = Rectifiers()
     marks, order = _marks(stage, coordinates(direction[None])[0], codes @ direction)
-    # The output is unit vector s if the code represents state s (equation 2.55).
+    # If the input encodes state s, the output is the unit vector s (equation 2.55).
     outputs = [AffineForm()] * count
     for mark, state in zip(marks, order, strict=True):
         outputs[state] = mark
@@ -239,7 +240,7 @@ def _write_decoder(
     smallest *= scale
 
     hidden = [Rectifiers() for _ in range(5)]
-    # Layers 1 and 2: the state of the last bracket, and which brackets are unmatched, 0 or 1 of each.
+    # Layers 1 and 2: the state of the last bracket, and a 0/1 indicator for each bracket that may be unmatched.
     at, order = _marks(hidden[0], coordinates(separating[None])[0], separating)
     projected = [hidden[0].signed(form) for form in coordinates(directions)]
     facts = [_facts(size, state) for state in order]
@@ -264,10 +265,10 @@ def _write_decoder(
     ]
     base, reads, behind = (hidden[2].relu(form) for form in (base, reads, behind))
     innermost = total([first - second for first, second in units]) - (behind - 1.0) * most
-    # Layer 4: nothing is read behind an opening bracket, nor at depth 0, where the sum is rounding alone.
+    # Layer 4: the type is ignored after an opening bracket and at depth 0, where the sum has only rounding errors.
     innermost = hidden[3].relu(innermost - (reads * -1.0 + 1.0) * most)
     base = hidden[3].relu(base)
-    # Layers 5 and 6: the answer is looked up.
+    # Layers 5 and 6: look up the distribution of the next bracket.
     answers = hidden[4].steps(base + innermost, [float(i) for i in range(2 * types + 1)])
     write(network.stack[-1].mlp, hidden, answers)
     network.head.weight.copy_(_answers(types, open_prob).log().clamp_min(_LOG_ZERO).T)

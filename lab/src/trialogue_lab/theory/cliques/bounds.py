@@ -71,7 +71,9 @@ def clique_assumption(model: Ising) -> CliqueAssumption:
         raise InputError("field", clique_field, f"the clique's fields must sum to more than {others:g}")
     excess = float(model.coupling[first, second]) - float(inside.abs().sum()) - others
     if not excess > 0:
-        raise InputError("coupling", excess, "J - ||h||_1 must be positive: use a larger coupling")
+        raise InputError(
+            "coupling", excess, "the coupling must exceed the sum of all |fields|: use a larger coupling"
+        )
     return CliqueAssumption(model.sites, int(members.sum()), excess, clique_field)
 
 
@@ -212,7 +214,7 @@ def stuck_bound(clique: AtLeastTwo, excess: Positive, delta: Probability = 0.5) 
     if clique == 2:
         raise InputError("clique", clique, "clique * tanh(excess) must exceed 2: use at least 3")
     if not margin > 0:
-        hint = f"clique * tanh(excess) must exceed 2: use a larger one for clique={clique}"
+        hint = f"clique * tanh(excess) must exceed 2: use a larger excess, or more than clique={clique} spins"
         raise InputError("excess", excess, hint)
     exponent = 2 * margin**2 / clique
     # The cap avoids overflow; no chain is run for that many steps.

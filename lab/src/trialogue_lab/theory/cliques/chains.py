@@ -162,7 +162,7 @@ def _checked(log_matrix: ArrayLike) -> Array:
     totals = logsumexp(matrix, axis=1)
     wrong = totals[~(abs(totals) <= SINGLE)]
     if len(wrong):
-        hint = "give the logarithms of a transition matrix: this is the logarithm of a row's sum"
+        hint = "give the logarithms of a transition matrix: the log of the sum of a row has this value instead of 0"
         raise InputError("log_matrix", float(wrong[0]), hint)
     return matrix
 

@@ -57,7 +57,7 @@ def factor_by_generating(
     """
     sizes = {digits_of_factors(product) for product in products}
     if len(sizes) != 1:
-        hint = "give one or more products of factors with one number of digits"
+        hint = "give one or more products whose factors all have the same number of digits"
         raise InputError("products", sorted(sizes), hint)
     (digits,) = sizes
     length = oracle.max_length

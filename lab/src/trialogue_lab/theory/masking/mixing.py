@@ -95,7 +95,11 @@ def poincare_constant(transitions: Transitions) -> float:
     matrix = _stochastic(transitions)
     members = _closed_class(matrix)
     if len(members) == 1:
-        raise InputError("transitions", 1, "one recurrent state leaves no variance: use a larger chain")
+        raise InputError(
+            "transitions",
+            1,
+            "the chain has only one recurrent state, so all variances are zero: use a larger chain",
+        )
     log_distribution = _log_stationary(matrix, members)[members]
     off = matrix[np.ix_(members, members)].copy()
     np.fill_diagonal(off, 0.0)
@@ -270,7 +274,9 @@ def _closed_class(matrix: NDArray[np.float64]) -> NDArray[np.intp]:
     leaves = [bool((matrix[label == one][:, label != one] > 0).any()) for one in range(count)]
     closed = [one for one in range(count) if not leaves[one]]
     if len(closed) > 1:
-        hint = "the chain is reducible, with this many closed classes: use one that is ergodic"
+        hint = (
+            "the chain has this many closed classes, so its limit depends on the start: use an ergodic chain"
+        )
         raise InputError("transitions", len(closed), hint)
     return np.flatnonzero(label == closed[0])
 

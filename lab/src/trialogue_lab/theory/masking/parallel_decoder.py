@@ -148,7 +148,7 @@ def map_decoder(
     Raises:
         InputError: If `following` does not contain one valid sequence for each sequence.
     """
-    hint = f"give the state after each of vocab_size ** sites states, of tokens below {vocab_size}"
+    hint = f"give the next sequence for each of the vocab_size ** sites sequences, with tokens below {vocab_size}"
     if len(following) != vocab_size ** following.shape[1]:
         raise InputError("following", tuple(following.shape), hint)
     if int(following.max()) >= vocab_size:

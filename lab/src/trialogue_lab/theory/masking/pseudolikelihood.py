@@ -181,7 +181,7 @@ def sandwich_covariance(
     probabilities = checked_state_distribution(probabilities, distribution.states)
     hessian, once, averaged, gradient = _score_moments(data, probabilities, features, distribution)
     if float(gradient.abs().max()) > 1e-6:
-        hint = "the loss has this gradient: give the distribution that minimizes the loss"
+        hint = "the loss has a gradient of this size here: give the distribution that minimizes the loss"
         raise InputError("probabilities", float(gradient.abs().max()), hint)
     inverse = _inverse(hessian)
     return inverse @ (averaged + (once - averaged) / masks_per_sample) @ inverse
@@ -255,7 +255,9 @@ def masking_more(model: InstanceOf[ExponentialFamily]) -> MaskingMore:
         InputError: If `asymptotic_covariance` rejects the model, or it has one position.
     """
     if model.sites < 2:
-        raise InputError("model", model.sites, "one site can only be masked: use two or more")
+        raise InputError(
+            "model", model.sites, "with a single site, no site remains unmasked: use two or more"
+        )
     probabilities, features = enumerated(model)
     distributions = [
         block_distribution(model.sites, model.vocab_size, block_size=size + 1) for size in range(model.sites)

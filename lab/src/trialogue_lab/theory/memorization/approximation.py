@@ -210,6 +210,8 @@ def _ridge(problem: _Problem) -> Approximated:
     kept = torch.zeros(len(problem.contexts), dtype=torch.bool)
     found, due = problem.build(solution(best), kept, math.inf), problem.divergence_by(solution(best))
     if not abs(found.kl - due) <= _LOST * max(1.0, due):
-        hint = f"rounding changes {due:.3g} to {found.kl:.3g} nats: remove the least likely contexts"
+        hint = (
+            f"rounding changes the divergence from {due:.3g} to {found.kl:.3g} nats: remove unlikely contexts"
+        )
         raise InputError("prior", float(problem.prior.min()), hint)
     return found

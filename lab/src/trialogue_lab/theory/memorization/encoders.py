@@ -76,7 +76,7 @@ def checked_encoder(encoder: InstanceOf[Encoder], distributions: Tensor, width: 
     (total, vocab), rank = distributions.shape, min(encoder.states.shape[1], width)
     wanted = (total, rank), (vocab, rank)
     if (tuple(encoder.states.shape), tuple(encoder.unembedding.shape)) != wanted:
-        hint = f"give one of {total} contexts and {vocab} tokens, of width {width} at most"
+        hint = f"give an encoder for {total} contexts and {vocab} tokens with a width of at most {width}"
         raise InputError("encoder", tuple(encoder.states.shape), hint)
     return encoder
 

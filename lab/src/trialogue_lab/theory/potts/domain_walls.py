@@ -119,7 +119,7 @@ def stored_sequences(chain: InstanceOf[PottsChain], length: Count) -> Tensor:
         InputError: If the chain has no patterns.
     """
     if chain.patterns is None:
-        hint = "nothing is stored: use PottsChain(energies, patterns) or from_patterns"
+        hint = "the chain stores no patterns: use PottsChain(energies, patterns) or from_patterns"
         raise InputError("patterns", None, hint)
     sites = torch.arange(length)
     followed = [
@@ -212,7 +212,7 @@ def one_wall(energies: Energies, patterns: Patterns, temperature: Positive) -> O
     """
     cost = splice_energies(energies, patterns).numpy()
     if len(patterns) < 2:
-        raise InputError("patterns", len(patterns), "a wall needs two or more stored patterns")
+        raise InputError("patterns", len(patterns), "a domain wall requires at least two stored patterns")
     other, bond = _different_splices(patterns.numpy())
     chosen = cost[other - 1, bond - 1]
     if not len(chosen):
@@ -312,7 +312,7 @@ def _require_stored(table: NDArray[np.float64], sequences: NDArray[np.int64]) ->
     windows = np.lib.stride_tricks.sliding_window_view(sequences, table.ndim, axis=1)
     cost = table[tuple(np.moveaxis(windows, 2, 0))].sum(1)
     if cost.any():
-        hint = f"pattern {int(cost.argmax())} has this energy: stored ones have none"
+        hint = f"pattern {int(cost.argmax())} has this energy, but stored patterns must have energy 0"
         raise InputError("patterns", float(cost.max()), hint)
 
 

@@ -120,7 +120,7 @@ class PatternSurvival:
         start = int((self._predicted[self._label][: self.window] * places).sum())
         mass = (self._alive[0] == start).astype(np.float64)
         if not mass.any():
-            hint = "the label's own window follows another label: use a longer window"
+            hint = "a window of this pattern is nearest to another pattern or phase: use a longer window"
             raise InputError("patterns", start, hint)
         log_survival = np.zeros(steps + 1)
         for step in range(steps):
@@ -177,7 +177,7 @@ class PatternSurvival:
                 # keeps the leading eigenvector.
                 mass = start + mass * math.exp(-total)
                 mass /= mass.sum()
-        hint = f"the rate still changes by {change:.1e} of itself: use a larger tolerance"
+        hint = f"the relative change of the rate is still {change:.1e}: use a larger tolerance"
         raise InputError("log_probs", rate, hint)
 
     def _step(self, position: int, mass: Array, table: Array) -> tuple[Array, float]:

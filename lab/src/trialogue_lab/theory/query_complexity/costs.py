@@ -142,7 +142,7 @@ def _tokenwise(tree: "_Tree", max_rejections: int | None) -> tuple[float, float]
 
 
 def _too_rare(chance: float) -> InputError:
-    hint = f"the acceptance probability is below {SMALLEST:g}: beyond double precision"
+    hint = f"the acceptance probability is below {SMALLEST:g}, the limit of double precision"
     return InputError("verifier", chance, hint)
 
 
@@ -214,7 +214,7 @@ class _Tree:
             rows = torch.arange(len(batch.tokens))
             distributions = batch.log_probs(rows).double().exp()
             if not bool((distributions.sum(1) > 0).all()):
-                hint = "return log-probabilities without NaN, and some probability in every row"
+                hint = "return log-probabilities without NaN, with a positive probability in every row"
                 raise InputError("oracle", float(distributions.sum(1).min()), hint)
             ends = torch.full_like(distributions, level.tokens.shape[1] + 1 == self.limit, dtype=torch.bool)
             if self.oracle.eos is not None:

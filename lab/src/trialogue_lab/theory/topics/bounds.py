@@ -67,7 +67,7 @@ def attention_bounds(
     assert tau is not None
     random = masking.p_mask * masking.p_random
     if random == 0:
-        hint = "without random words no upper end is finite: use more"
+        hint = "without random words, the interval has no finite upper end: use a probability above 0"
         raise InputError("p_random", masking.p_random, hint)
     kept = 1 / c4
     hidden = masking.p_mask * masking.p_hidden if variant == "mask" else 0.0

@@ -61,11 +61,13 @@ def constants(model: InstanceOf[TopicModel], masking: InstanceOf[BertMasking]) -
     if masking.p_mask == 0:
         raise InputError("p_mask", masking.p_mask, "nothing is predicted: use a probability above 0")
     if masking.p_hidden <= 1e-12:
-        hint = f"with p_correct={masking.p_correct} no [MASK] is read: use less"
+        hint = (
+            f"with p_correct={masking.p_correct}, no masked word is replaced by [MASK]: use a smaller value"
+        )
         raise InputError("p_random", masking.p_random, hint)
     kept = 1 - (1 - masking.p_correct) * masking.p_mask
     if kept <= 0:
-        raise InputError("p_mask", masking.p_mask, "no word is read as it is: use a probability below 1")
+        raise InputError("p_mask", masking.p_mask, "every word is masked: use a probability below 1")
     return Constants(
         masking.p_random / (masking.p_hidden * kept * model.vocab_size),
         1 / (masking.p_hidden * masking.p_mask) - 1,

@@ -48,7 +48,7 @@ class ValueGuidedChain:
     def __post_init__(self) -> None:
         totals = np.asarray(self.transitions.sum(1))
         if not bool((abs(totals - 1) < 1e-9).all()):
-            hint = "a row has this sum: give a chain that never stops"
+            hint = "a row has this sum instead of 1: give a walk that never stops"
             raise InputError("transitions", float(totals.min()), hint)
 
     @cached_property
@@ -101,7 +101,7 @@ class ValueGuidedChain:
             InputError: If the walk is not reversible.
         """
         if self.reversibility_residual > 1e-9:
-            hint = "the walk is not reversible: its spectrum is not real"
+            hint = "the walk is not reversible, so its eigenvalues may be complex"
             raise InputError("transitions", self.reversibility_residual, hint)
         root = np.sqrt(self.stationary)
         symmetric = diags_array(root) @ self.transitions @ diags_array(1 / root)

@@ -107,7 +107,7 @@ def _stationary(tree: PrefixTree, values: VerifierLike) -> NDArray[np.float64]:
     weight = walk_conductances(tree, values).weight
     total = math.fsum(weight)
     if not total >= SMALLEST:
-        hint = f"the conductances sum to less than {SMALLEST:g}: beyond double precision"
+        hint = f"the conductances sum to less than {SMALLEST:g}, the limit of double precision"
         raise InputError("values", total, hint)
     mass: NDArray[np.float64] = weight / total
     require_distribution("values", mass.tolist())

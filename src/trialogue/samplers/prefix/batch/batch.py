@@ -133,8 +133,9 @@ class Batch(View):
             self._renumber(self.shared.tree.shrink(self._max_nodes, path[held]))
 
     def _renumber(self, new: Tensor | None) -> None:
-        """Renumber all stored nodes (prefixes): node i becomes `new[i]`, or is removed if that is -1. None changes
-        nothing.
+        """Renumber all stored nodes (prefixes) after a change of the tree.
+
+        Node i becomes `new[i]`, or is removed if that is -1. None means that nothing has changed.
         """
         if new is not None:
             for cache in self.shared.distributions.values():
