@@ -222,11 +222,12 @@ def balance_violation(network: InstanceOf[DyckTransformer], statistic: Statistic
 
 
 class InequalityChain(NamedTuple):
-    """Both sides of the three inequalities in the proof of Theorem 2.2.2.
+    """Both sides of three inequalities on errors of a network and the effect of matched brackets (Theorem 2.2.2).
 
-    The proof compares two strings with different open brackets (see `Balance.shortest`), after the same repeated pairs
-    of matched brackets. A case of the first two inequalities is a length N, a query and a choice of the repeated pairs.
-    A case of the third is a length and a query.
+    Two strings with different open brackets follow the same repeated pairs of matched brackets (see
+    `inequality_chain`). If the pairs have a large effect on attention, the strings become hard to distinguish. Each
+    entry ("case") belongs to a string length N, a query (closing bracket), and a choice of the repeated pairs. The
+    entries of `pair` and `pair_bound` belong to a length and a query only.
 
     Attributes:
         distance: Distance (cases,) between the normalized attention sums of the two strings.
@@ -250,7 +251,7 @@ class InequalityChain(NamedTuple):
 
 
 def _lipschitz_bound(network: InstanceOf[DyckTransformer]) -> float:
-    """Return an upper bound on the Lipschitz constant from attention output to next-token distribution."""
+    """Return an upper bound on how fast the next-token distribution can change with the attention output."""
     with torch.no_grad():
         layer = network.stack[-1]
         norms = [
@@ -347,11 +348,11 @@ def pumped_distances(network: InstanceOf[DyckTransformer], pairs: Natural) -> Te
 def log_weight_decay(
     network: InstanceOf[DyckTransformer], length: Count, eps: Positive, open_prob: Probability = 0.5
 ) -> float:
-    """Return the log of a weight decay small enough for Corollary 2.2.2.
+    """Return the log of a weight decay that is small enough to force small errors (Corollary 2.2.2).
 
-    With at most this weight decay lambda, every optimum of the penalized loss has small errors, as Theorem 2.2.2
-    requires. The excess loss of an optimum is at most lambda |theta|^2 / 2, where theta are the parameters of
-    `network`. The result makes this bound equal to (q (1 - q) / k^2)^N eps for k bracket types.
+    The excess loss of an optimum with weight decay lambda is at most lambda |theta|^2 / 2, where theta are the
+    parameters of `network`. The result is the log of the lambda for which this bound equals (q (1 - q) / k^2)^N eps,
+    for k bracket types. The errors are then as small as Theorem 2.2.2 requires.
 
     Args:
         network: Network whose loss is the smallest possible.

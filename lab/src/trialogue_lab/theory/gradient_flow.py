@@ -36,10 +36,11 @@ class Weights(NamedTuple):
 
 
 class SampleFlow:
-    """Time derivatives of the weights for the mean squared error over samples (equations 8 and 9).
+    """Gradient flow (infinitely small gradient steps) of a two-layer model on given samples.
 
-    The model predicts x_0 by sum_j a_j (x_j + lambda_j^2) with lambda = B x of the other tokens x. The weights are a
-    (L,) of the last and B (L, L) of the first layer.
+    The model predicts the number x_0 from L other numbers x by sum_j a_j (x_j + lambda_j^2) with lambda = B x. The
+    weights are a (L,) of the last and B (L, L) of the first layer. The loss is half the mean squared error. An instance
+    is called with weights and returns their time derivatives (equations 8 and 9).
 
     Args:
         target: Samples of x_0, shape (n,).
@@ -94,10 +95,12 @@ class SampleFlow:
 
 
 class GaussianFlow:
-    """Time derivatives of the weights for centered Gaussian tokens and infinitely many samples (equations 10 and 11).
+    """Gradient flow (infinitely small gradient steps) of a two-layer model on Gaussian data.
 
-    The model predicts x_0 by sum_j a_j (x_j + lambda_j^2) with lambda = B x of the other tokens x. The weights are a
-    (L,) of the last and B (L, L) of the first layer.
+    The model predicts the number x_0 from L other numbers x by sum_j a_j (x_j + lambda_j^2) with lambda = B x. The
+    weights are a (L,) of the last and B (L, L) of the first layer. All numbers are centered Gaussians, and there are
+    infinitely many samples. An instance is called with weights and returns their time derivatives (equations 10 and
+    11).
 
     Args:
         covariance: Covariance of x_0, ..., x_L, shape (L + 1, L + 1), symmetric and positive definite.
@@ -179,11 +182,12 @@ class GaussianFlow:
         return float(linear + self.excess(weights)) / 2
 
     def excess(self, weights: Weights) -> Tensor:
-        """Return the part of the expected squared error that the first layer adds.
+        """Return the part of the expected squared error that comes from the first layer.
 
-        It is E[(sum_j a_j lambda_j^2)^2] = sum_jk a_j a_k (G_jj G_kk + 2 G_jk^2) >= 0 with G = B C B^T and the
-        covariance C of the tokens x_1, ..., x_L. It has degree 4 in B, so B = 0 is the only stable point with any
-        weight decay. Appendix B prints C where B C B^T is meant, and its entrywise argument is not valid.
+        The model predicts x_0 by sum_j a_j (x_j + lambda_j^2) with lambda = B x. The result is E[(sum_j a_j
+        lambda_j^2)^2] = sum_jk a_j a_k (G_jj G_kk + 2 G_jk^2) >= 0. Here G = B C B^T, and C is the covariance of the
+        tokens x_1, ..., x_L. It has degree 4 in B, so B = 0 is the only stable point with any weight decay. Appendix B
+        prints C where B C B^T is meant, and its entrywise argument is not valid.
 
         Args:
             weights: Weights a and B of the two layers.
@@ -253,9 +257,10 @@ def integrate(
 
 
 def growth_rate(last: Tensor, stability: Tensor) -> float:
-    """Return the exponential rate at which a first layer close to zero grows.
+    """Return the rate at which a first layer close to zero grows, exp(rate t) at time t.
 
-    The rate is 2 max_k of the largest eigenvalue of a_k M. If it is positive, the zero first layer is unstable.
+    The rate is 2 times the largest eigenvalue of a_k M over all k. If it is positive, a first layer of zero is
+    unstable.
 
     Args:
         last: Weights a of the last layer, shape (L,).

@@ -119,14 +119,14 @@ class BlockGibbs(Chain[Sequences]):
     block_size: Count
 
     def init(self, model: SequenceModel, tokens: Tensor) -> Sequences:
-        """Return the initial state, after checking the size of the blocks.
+        """Return the initial state of the chain: the start sequences. Checks the size of the blocks.
 
         Args:
             model: The model.
-            tokens: Start (rows, N) of each copy of the chain.
+            tokens: Start sequences (rows, N), one for each copy of the chain.
 
         Returns:
-            The tokens as a state.
+            The sequences as a state.
 
         Raises:
             InputError: If `block_size` is larger than N.

@@ -20,12 +20,14 @@ Verified = Literal["sampled", "every"]
 
 
 class BacktrackingState(NamedTuple):
-    """State of `Backtracking`.
+    """State of `Backtracking`, a sampler that erases tokens after a rejection and appends as many greedily.
+
+    Greedy tokens are the most probable ones.
 
     Attributes:
         quota: Number (rows,) int64 of times that each row may still erase tokens.
-        redo: Number (rows,) int64 of tokens that are still to be appended greedily (most probable token). With
-            redo="accumulated", the number of tokens erased so far.
+        redo: Number (rows,) int64 of tokens that are still to be appended greedily. With redo="accumulated", the number
+            of tokens erased so far.
         sampled: Whether the last token of each row (rows,) bool was sampled, and not chosen greedily. By default only
             such tokens are verified.
         rejected: With `once_per_prefix`, the prefixes (rows, quota, capacity) int64 at which each row has erased

@@ -16,10 +16,12 @@ from trialogue.validation import validated
 
 
 class BlockNode(NamedTuple):
-    """State of `BlockValueGuided`, equal in all rows of a group (the rows of one sample).
+    """State of `BlockValueGuided`: the prefix from which each sample draws its next candidate blocks.
+
+    All rows of a group (the rows of one sample) have the same state.
 
     Attributes:
-        length: Length (rows,) int64 of the prefix from which the group draws candidates, its current node.
+        length: Length (rows,) int64 of this prefix, the current node of the walk.
         log_value: Logarithm (rows,) float64 of the verifier's value of this node. It is -inf if the node is the prompt,
             which has no parent, and before the value is computed.
     """

@@ -12,7 +12,7 @@ from trialogue.samplers.prefix.contract.sampler import require_support
 
 
 def weighed_children(decoding: Decoding, rows: Tensor, verifier: Judge, cut: Cut) -> Children:
-    """Return the next tokens a of incomplete prefixes y with weights p(a|y) V(ya). Counts one model call per row.
+    """Compute the weights p(a|y) V(ya) of all next tokens a of incomplete prefixes y. Counts one model call per row.
 
     Here p is the model, and V(ya) is the verifier's value of y followed by a.
 

@@ -105,9 +105,9 @@ class MaskedDecoding(Sampler[LogWeight]):
 
         Args:
             decoding: The batch of sequences (rows), with the model's next-token distributions.
-            rows: Incomplete rows (n,) int64.
-            moves: The moves of all rows. The entries of `rows` are written.
-            log_weight: Log-weights (rows,) float64 of all rows. The entries of `rows` are written.
+            rows: Indices (n,) int64 of incomplete rows.
+            moves: The moves of all rows. The entries of `rows` are modified in place.
+            log_weight: Log-weights (rows,) float64 of all rows. The entries of `rows` are modified in place.
             verifier: Values of the one-token continuations.
             choose: Function that draws one index per row in proportion to given weights.
         """

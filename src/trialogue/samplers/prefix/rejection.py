@@ -51,7 +51,7 @@ class _SequenceRejection(Sampler[NoState]):
 
     @abstractmethod
     def _accepted(self, rows: Tensor, verifier: Judge, choose: Choose) -> Tensor:
-        """Return which (n,) of the complete `rows` (n,) are accepted."""
+        """Return whether each of the complete sequences with indices `rows` (n,) is accepted, as (n,) bool."""
 
 
 @dataclass(frozen=True)
@@ -95,10 +95,10 @@ class OutcomeRejection(_SequenceRejection):
 
 
 class Rejected(NamedTuple):
-    """State of `TokenwiseRejection` if `max_rejections` is set.
+    """State of `TokenwiseRejection` if its option `max_rejections` is set.
 
     Attributes:
-        rejections: Number (rows,) int64 of tokens that were rejected in succession at the current position of each row.
+        rejections: Number (rows,) int64 of consecutive rejected tokens at the current position of each row.
     """
 
     rejections: Tensor

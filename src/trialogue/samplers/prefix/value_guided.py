@@ -211,7 +211,7 @@ class ValueGuided(_Walk[NoState | Heading]):
             choose: Function that draws one index per row in proportion to given weights.
 
         Returns:
-            The move of each row, and the state with the new directions.
+            How each row changes (`Moves`), and the state with the new directions.
         """
         moves = Moves.stay(decoding)
         if self.stop_at_leaf:

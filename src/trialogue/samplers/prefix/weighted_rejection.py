@@ -33,7 +33,7 @@ _BLOCK = 256
 
 
 class Valued(NamedTuple):
-    """State of `WeightedRejection`.
+    """State of `WeightedRejection`: an importance weight and a verifier value for each row.
 
     Attributes:
         log_weight: Logarithm (rows,) float64 of the weight of each row. The weight is the product of two factors, the

@@ -48,13 +48,14 @@ class CliqueAssumption(NamedTuple):
 
 
 def clique_assumption(model: Ising) -> CliqueAssumption:
-    """Check Assumption 4.1.5 and return its constants.
+    """Check whether the bounds of this module apply to an Ising model, and return their constants.
 
-    The sum of the fields in the clique must exceed the sum of absolute fields outside it. The coupling must exceed the
-    sum of all absolute fields.
+    The model needs a clique, a set of equally coupled spins, and all other spins must be independent. The sum of the
+    fields in the clique must exceed the sum of absolute fields outside it. The coupling must exceed the sum of all
+    absolute fields. This is Assumption 4.1.5.
 
     Args:
-        model: Ising model with one clique (set of equally coupled spins) and otherwise independent spins.
+        model: Ising model with one clique and otherwise independent spins.
 
     Raises:
         InputError: If the model has no such clique or violates the assumption.
@@ -96,9 +97,10 @@ class ModeOrdering(NamedTuple):
 
 
 def mode_ordering(model: Ising) -> ModeOrdering:
-    """Return the differences of log-probabilities of Proposition 4.3.3, by enumeration of all states.
+    """Compute how much more likely the all-up states of a clique are than all others, by enumeration of all states.
 
-    `down_over_rest` is infinite if no state has both up and down spins in the clique.
+    Tests Proposition 4.3.3. In the result, `down_over_rest` is infinite if no state has both up and down spins in the
+    clique.
 
     Args:
         model: Ising model that satisfies Assumption 4.1.5 (see `clique_assumption`).
@@ -178,11 +180,11 @@ def hitting_bound(
 
 
 class StuckBound(NamedTuple):
-    """Bound on how long independent parallel sampling keeps a clique mostly down (Proposition 4.1.5).
+    """Lower bound on how long a parallel sampler stays in the less likely mode of a clique (Proposition 4.1.5).
 
-    This sampler resamples every spin given the previous values of all others. It starts in a state in which the spins
-    (±1) of the clique sum to at most -2. With a probability of at least 1 - delta, the sum stays at or below -2 for
-    `steps` steps.
+    Independent parallel sampling resamples every spin given the previous values of all others. A clique is a set of
+    coupled spins ±1. If the spins of the clique sum to at most -2 at the start, then with a probability of at least 1 -
+    delta the sum stays at or below -2 for `steps` steps.
 
     Attributes:
         exponent: Constant c_stuck of the proposition.
@@ -195,17 +197,18 @@ class StuckBound(NamedTuple):
 
 @validated
 def stuck_bound(clique: AtLeastTwo, excess: Positive, delta: Probability = 0.5) -> StuckBound:
-    """Return a bound on how long independent parallel sampling keeps a clique mostly down.
+    """Return a lower bound on how long a parallel sampler stays in the less likely mode of a clique.
 
-    Here all spins down is the less likely of the clique's two modes. The bound is Proposition 4.1.5, with the exponent
-    c_stuck = 2 (-1 + tanh(J_0) |C| / 2)^2 / |C|. The bound requires Assumption 4.1.5 (see `clique_assumption`) and |C|
-    tanh J_0 > 2. The thesis omits the second condition, without which the statement is false (|C| = 2, J_0 = 1e-4,
-    delta = 0.74). For most moderate parameters the number of steps is zero, so the bound gives no information.
+    A clique is a set of coupled spins ±1. Here all spins down is the less likely of its two modes. The bound is
+    Proposition 4.1.5, with the exponent c_stuck = 2 (-1 + tanh(J_0) |C| / 2)^2 / |C|. It requires Assumption 4.1.5 (see
+    `clique_assumption`) and |C| tanh J_0 > 2. The thesis omits the second condition, without which the statement is
+    false (|C| = 2, J_0 = 1e-4, delta = 0.74). For most moderate parameters the number of steps is zero, so the bound
+    gives no information.
 
     Args:
         clique: Number |C| of spins in the clique.
         excess: J_0, the coupling minus the sum of all absolute fields.
-        delta: Allowed probability that the sum of the clique's spins (±1) exceeds -2 earlier.
+        delta: Allowed probability that the sum of the clique's spins exceeds -2 earlier.
 
     Raises:
         InputError: If |C| tanh J_0 <= 2.
@@ -287,7 +290,7 @@ def one_step_corollary(
 
 
 class LeastParameters(NamedTuple):
-    """Smallest parameters to which `one_step_corollary` applies (Assumption 4.1.6).
+    """Smallest parameters of a clique (set of coupled spins) for which `one_step_corollary` holds (Assumption 4.1.6).
 
     Attributes:
         clique: Number |C| of spins in the clique.

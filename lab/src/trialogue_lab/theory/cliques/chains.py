@@ -127,10 +127,10 @@ def log_hitting_times(log_matrix: LogMatrix) -> Array:
 
 @validated
 def hitting_probability(log_matrix: LogMatrix, steps: Natural) -> Array:
-    """Return the probability that a chain visits its last state within a number of steps.
+    """Return the probability that a Markov chain visits its last state within a number of steps.
 
     Args:
-        log_matrix: Log transition matrix (states, states).
+        log_matrix: Log transition matrix (states, states). Row i belongs to the current state i.
         steps: Number of steps.
 
     Returns:

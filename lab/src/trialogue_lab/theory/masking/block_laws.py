@@ -223,10 +223,10 @@ def block_dynamics(probabilities: Tensor, distribution: InstanceOf[BlockDistribu
 
 @validated
 def joint_block_dynamics(probabilities: Tensor, distribution: InstanceOf[BlockDistribution]) -> Tensor:
-    """Return the transition matrix on pairs of a sequence and a set of masked positions (equation 4.26).
+    """Return the transition matrix of a chain on pairs of a sequence and a fixed set of masked positions.
 
-    Each step resamples the masked tokens from p(x_K | x_{-K}, K) and keeps the set K, so not all pairs are reachable
-    from each other. Pairs of probability zero do not change.
+    Each step resamples the masked tokens x_K from p(x_K | x_{-K}, K) and keeps the set K, so not all pairs are
+    reachable from each other (equation 4.26). Pairs of probability zero do not change.
 
     Args:
         probabilities: Probabilities p (states,) of the sequences.

@@ -157,12 +157,12 @@ def sandwich_covariance(
     distribution: InstanceOf[BlockDistribution],
     masks_per_sample: Masks = 1,
 ) -> Tensor:
-    """Return the asymptotic covariance of the pseudolikelihood estimate, even if the model does not contain the truth.
+    """Return the asymptotic covariance of an estimate from masked tokens, even for a misspecified model.
 
-    The estimate maximizes the mean log-probability of masked tokens given the others. Its covariance is H^{-1} V H^{-1}
-    (Lemmas 4.1.1 and 4.3.9). H is the Hessian of the expected loss, and V is the covariance of the gradient of one
-    sample. For n samples, the estimation error times sqrt(n) tends to a centered normal distribution with this
-    covariance.
+    The pseudolikelihood estimate maximizes the mean log-probability of masked tokens given the others. Its covariance
+    is H^{-1} V H^{-1} (Lemmas 4.1.1 and 4.3.9). H is the Hessian of the expected loss, and V is the covariance of the
+    gradient of one sample. For n samples, the estimation error times sqrt(n) tends to a centered normal distribution
+    with this covariance.
 
     Args:
         data: Distribution of the data (states,).

@@ -64,11 +64,12 @@ def feature_rank(
     query_width: int | None = None,
     contexts: Tensor | None = None,
 ) -> int:
-    """Return the numerical rank of the features of attention heads with random weights.
+    """Compute how many linearly independent features a network with random weights has (numerical rank).
 
-    The features of a context are the outputs of the heads and the embedding of the last token. Full rank for
-    one draw of the weights implies full rank for almost every draw, because minors are analytic in the
-    weights. Singular values below the largest one times max(shape) times the machine precision count as zero.
+    This is the number of contexts whose next-token distributions the network can store. The features of a context are
+    the outputs of the attention heads and the embedding of the last token. Full rank for one draw of the weights
+    implies full rank for almost every draw, because minors are analytic in the weights. Singular values below the
+    largest one times max(shape) times the machine precision count as zero.
 
     Args:
         vocab_size: Number of tokens N.

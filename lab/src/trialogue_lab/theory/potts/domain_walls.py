@@ -242,12 +242,11 @@ def stored_pattern_count(energies: Energies, length: Count) -> int:
 
 @validated
 def stored_pattern_decay_rate(energies: Energies, temperature: Positive) -> float:
-    """Return the rate at which the probability of energy zero decreases with the sequence length L.
+    """Return the rate c at which P(energy zero) decreases with the sequence length L, as exp(-c L).
 
-    The probability is asymptotically proportional to exp(-c L). The rate is c = log(lambda_all / lambda_zero), where
-    lambda_all is the leading eigenvalue of the transfer matrix (with entries exp(-energy / T) for windows) and
-    lambda_zero the leading eigenvalue with zero-energy windows only. The rate is positive for finite energies at every
-    T > 0. It is zero if all other windows are forbidden.
+    The rate is c = log(lambda_all / lambda_zero). Here lambda_all is the leading eigenvalue of the transfer matrix
+    (with entries exp(-energy / T) for windows), and lambda_zero the one with zero-energy windows only. The rate is
+    positive for finite energies at every T > 0. It is zero if all other windows are forbidden.
 
     Args:
         energies: Energies (V,) * W of a window; infinite for forbidden windows.
@@ -269,13 +268,12 @@ def stored_pattern_decay_rate(energies: Energies, temperature: Positive) -> floa
 
 @validated
 def no_wall_decay_rate(chain: InstanceOf[PottsChain], temperature: Positive) -> float:
-    """Return the rate at which the probability of no domain wall decreases with the sequence length L.
+    """Return the rate c at which P(no domain wall) decreases with the sequence length L, as exp(-c L).
 
     Each window of W tokens is labeled by the stored pattern, and its shift, with the smallest Hamming distance (see
-    `PottsChain.window_labels`). There is no domain wall if all windows have the same label. The probability of no wall
-    is asymptotically proportional to exp(-c L). The rate is c = log(lambda / lambda_0), where lambda is the leading
-    eigenvalue of the transfer matrix, and lambda_0 the largest one if only windows of a single label are allowed. Both
-    eigenvalues are per token.
+    `PottsChain.window_labels`). There is no domain wall if all windows have the same label. The rate is c = log(lambda
+    / lambda_0). Here lambda is the leading eigenvalue of the transfer matrix, and lambda_0 the largest one if only
+    windows of a single label are allowed. Both eigenvalues are per token.
 
     Args:
         chain: Chain created with patterns.

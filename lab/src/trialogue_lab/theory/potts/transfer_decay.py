@@ -34,11 +34,11 @@ Mask = NDArray[np.bool_]
 def kept_decay_rate(
     log_weights: NDArray[np.float64], kept: Sequence[Sequence[Mask]], temperature: float
 ) -> float:
-    """Return the rate at which the probability that all windows are allowed decreases with the length L.
+    """Return the rate c at which P(all windows are in one of some given sets) decreases with the length, as exp(-c L).
 
-    A window consists of W neighboring tokens. The probability that all windows of a sequence belong to one of the given
-    sets is asymptotically proportional to exp(-c L). The rate is c = log(lambda / lambda_kept), where lambda is the
-    leading eigenvalue of the transfer matrix, and lambda_kept the largest one with windows of one set only.
+    A window consists of W neighboring tokens of a sequence of L tokens. The rate is c = log(lambda / lambda_kept). Here
+    lambda is the leading eigenvalue of the transfer matrix, and lambda_kept the largest one with windows of one set
+    only.
 
     Args:
         log_weights: Log-weights -E / T of the windows, shape (V,) * W; -inf for forbidden windows.

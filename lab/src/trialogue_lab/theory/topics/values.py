@@ -22,10 +22,10 @@ Square = Annotated[Tensor, Reals("words words")]
 
 
 class Constants(NamedTuple):
-    """Constants c_1, c_2 and c_3 of Lemma 2.1.1 for a topic model and masking probabilities.
+    """Constants c_1, c_2 and c_3 in the formulas for optimal matrices (Lemma 2.1.1 of the thesis).
 
-    A word is masked with probability p_m. A masked word is kept with probability p_c, replaced by a random
-    word with probability p_r, and replaced by [MASK] otherwise.
+    They depend on the topic model and on the masking. A word is masked with probability p_m. A masked word is kept with
+    probability p_c, replaced by a random word with probability p_r, and replaced by [MASK] otherwise.
 
     Attributes:
         c1: p_r / ((1 - p_c - p_r) (1 - (1 - p_c) p_m) T v) for T topics of v words.
@@ -79,11 +79,12 @@ def constants(model: InstanceOf[TopicModel], masking: InstanceOf[BertMasking]) -
 def optimal_values(
     model: InstanceOf[TopicModel], p_mask: float = 0.15, p_correct: float = 0.1, p_random: float = 0.1
 ) -> Tensor:
-    """Return the optimal value matrix W^V of Theorem 2.1.2, for an L2 penalty that tends to zero.
+    """Return the value matrix W^V with which one attention layer predicts masked words best (Theorem 2.1.2).
 
-    It is the matrix of minimum norm among the optima of Lemma 2.1.1. Row 0 ([MASK]) is zero, and the rest of
-    column 0 is constant. Entries for two words of different topics are constant. Entries for two words of the
-    same topic are larger by c_3 / v, where v is the number of words per topic.
+    Attention is uniform, and documents of the topic model are infinitely long. Of all optimal matrices (Lemma 2.1.1),
+    it is the one of minimum norm, the limit for an L2 penalty that tends to zero. Row 0 ([MASK]) is zero, and the rest
+    of column 0 is constant. Entries for two words of different topics are constant. Entries for two words of the same
+    topic are larger by c_3 / v, where v is the number of words per topic.
 
     Args:
         model: Topic model with T topics of v words.

@@ -28,8 +28,9 @@ _DENSE = 1500
 
 @dataclass(frozen=True, eq=False)
 class ValueGuidedChain:
-    """Markov chain of a value-guided random walk that never stops.
+    """A value-guided random walk on prefixes as a Markov chain. The walk never stops.
 
+    It moves along the tree of prefixes of a next-token model, one token up or down, and prefers prefixes of high value.
     The states are n prefixes. The root is the prompt, and a leaf is a complete sequence.
 
     Attributes:
@@ -134,9 +135,9 @@ class ValueGuidedChain:
     def leaf_mixing_time(
         self, target: Mapping[Sequence_, float], distance: float = 0.05, max_steps: int = 100_000
     ) -> int:
-        """Return the number of steps after which the distribution over complete sequences is close to a target.
+        """Return the number of steps after which the complete sequences have almost a given distribution.
 
-        The walk starts at the prompt. Its distribution is conditioned on complete sequences.
+        The walk starts at the prompt. Its distribution after each step is conditioned on complete sequences.
 
         Args:
             target: Probability of each complete sequence.

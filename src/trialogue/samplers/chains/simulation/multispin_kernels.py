@@ -55,7 +55,7 @@ def draw_words(states: Words, block: np.uint64, work: Words) -> None:
     """Draw four random words for each word of a block, and write them to the start of `work`.
 
     Args:
-        states: States of the random generators. They are modified.
+        states: States of the random generators. Modified in place.
         block: First entry of the block in `states`.
         work: Output.
     """
@@ -126,7 +126,7 @@ def draw_columns(
     """Compare one random number u per chain with several thresholds t, and store u < t for every chain of a block.
 
     Args:
-        states: States of the random generators. They are modified.
+        states: States of the random generators. Modified in place.
         block: First entry of the block in `states`.
         thresholds: Bits (thresholds, BITS) of the thresholds, as words of ones or zeros.
         lengths: Number (thresholds,) of bits up to the last nonzero bit of each threshold.
@@ -171,7 +171,7 @@ def select_of_two(
     """Set the spins at a site with two neighbours. This is twice as fast as `select`, for rings.
 
     Args:
-        spins: Spins of all chains. They are modified.
+        spins: Spins of all chains. Modified in place.
         left: First entry of the left neighbour in `spins`.
         right: First entry of the right neighbour in `spins`.
         site: First entry of the site in `spins`.
@@ -203,7 +203,7 @@ def select(
     """Set the spins at a site with any number of neighbours.
 
     Args:
-        spins: Spins of all chains. They are modified.
+        spins: Spins of all chains. Modified in place.
         origin: First entry of the block in `spins`.
         neighbours: Neighbours (sites, degree) of each site.
         degree: Number of neighbours of the site.
@@ -258,8 +258,8 @@ def sweep_words(
     Args:
         first: First block.
         last: End of the blocks.
-        spins: Spins (blocks * sites * WORDS,). They are modified.
-        states: Generator states (blocks * 4 * WORDS,). They are modified.
+        spins: Spins (blocks * sites * WORDS,). Modified in place.
+        states: Generator states (blocks * 4 * WORDS,). Modified in place.
         neighbours: Neighbours (sites, degree) of each site.
         degrees: Number (sites,) of neighbours.
         classes: Class (sites,) of each site. Sites of one class have the same couplings and field.

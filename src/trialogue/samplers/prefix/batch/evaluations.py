@@ -87,11 +87,11 @@ class Evaluations:
             self.slot = packed
 
     def continue_from(self, source: Tensor, rows: Tensor, lengths: Tensor) -> None:
-        """Copy stored evaluations between rows.
+        """Copy stored evaluations between rows, so that a row can continue from the tokens of another one.
 
         Args:
-            source: Rows (n,) that are copied.
-            rows: Rows (n,) that are overwritten.
+            source: Indices (n,) of the rows that are copied.
+            rows: Indices (n,) of the rows that are overwritten.
             lengths: Numbers (n,) of tokens whose evaluations are needed. All rows are copied up to the largest.
         """
         self._copy(self.slot[source], self.slot[rows], int(lengths.max()))
@@ -105,7 +105,7 @@ class Evaluations:
         self.evaluated = renumbered(self.evaluated, new)
 
     def _copy(self, source: Tensor, slots: Tensor, last: int) -> None:
-        """Copy evaluations up to position `last` from slots `source` to `slots`."""
+        """Copy cached positions 0 to `last` from the storage rows `source` (n,) to the storage rows `slots` (n,)."""
         differ = (self.evaluated[slots] != self.evaluated[source]).any(0)[: last + 1].nonzero()
         if len(differ):
             first, last = int(differ[0]), int(differ[-1])
@@ -170,9 +170,15 @@ class Evaluations:
     def _evaluate(
         self, rows: Tensor, start: Tensor, stop: Tensor, nodes: Tensor, several: int, repeated: int = 0
     ) -> Tensor:
-        """Evaluate positions `start..stop` of each row.
+        """Evaluate the missing positions `start..stop` of each row, and return features (n, features).
 
-        `several` rows have more than one position, and `repeated` rows stand at the node of an earlier row.
+        Args:
+            rows: Row indices (n,).
+            start: First position (n,) of each row to evaluate.
+            stop: Last position (n,), included.
+            nodes: Node (n,), the id of each row's prefix.
+            several: Number of rows with more than one position to evaluate.
+            repeated: Number of rows whose prefix equals the prefix of an earlier row.
         """
         if repeated:
             return self._evaluate_once(rows, start, stop, nodes)
@@ -186,7 +192,11 @@ class Evaluations:
         return features
 
     def _evaluate_once(self, rows: Tensor, start: Tensor, stop: Tensor, nodes: Tensor) -> Tensor:
-        """Evaluate one row per node, the one with the fewest positions, and copy its keys to the others."""
+        """Evaluate each distinct prefix once: rows with equal prefixes share the evaluation of one of them.
+
+        For each distinct node (prefix), the row with the fewest missing positions is evaluated. Its keys are copied to
+        the other rows.
+        """
         _, group = torch.unique(nodes, return_inverse=True)
         order = start.argsort(descending=True, stable=True)
         place = torch.empty_like(order)
@@ -202,7 +212,7 @@ class Evaluations:
         return of_leaders[group]
 
     def _pass(self, rows: Tensor, start: Tensor, stop: Tensor) -> Tensor:
-        """Evaluate positions `start..stop` of each row in the context, and update caches and counters."""
+        """Run the model on positions `start..stop` of each row. Updates caches and counters, and returns features."""
         slots, memory, context = self._rows.of(self.slot, rows), self._shared.memory, self.context
         meter, before = self._account.meter, context.passes
         features = context.features(self._rows.of(self._rows.tokens, rows), start, stop, slots)

@@ -79,14 +79,14 @@ class Judge:
         return log_values
 
     def leading_log_children(self, rows: Tensor, log_probs: Tensor) -> Tensor:
-        """Return the logarithms of the values of the one-token continuations that survive truncation.
+        """Return the log-values of the one-token continuations that survive truncation (top-k and top-p), with targets.
 
         Args:
             rows: Row indices (n,) int64.
             log_probs: Log-probabilities (n, vocab) of the next token.
 
         Returns:
-            Logarithms (n, vocab) float32 or float64, with targets. They are -inf where `leading_children` returns zero.
+            Logarithms (n, vocab) float32 or float64. They are -inf where `leading_children` returns zero.
         """
         if self._targets:
             return self.log_children(rows, log_probs > -math.inf)
@@ -134,12 +134,12 @@ class Judge:
         return values.bool(), torch.full((len(rows),), not remaining)
 
     def weighed_children(self, rows: Tensor, weigh: Callable[[Tensor], Tensor]) -> Children:
-        """Return the one-token continuations of rows with weights. For large vocabularies they are cached by prefix.
+        """Return the possible next tokens of rows with given weights. For large vocabularies they are cached by prefix.
 
         Args:
             rows: Row indices (n,) int64.
-            weigh: Function from indices (m,) into `rows` to the log-weights (m, vocab) float64 of all tokens. It must
-                depend on the prefix only.
+            weigh: Function that computes the log-weights (m, vocab) float64 of all next tokens of `rows[i]`, given
+                indices i (m,). It must depend on the prefix only.
 
         Returns:
             Tokens and log-weights (n, k), with padding of log-weight -inf.
@@ -267,7 +267,10 @@ class Judge:
     def _evaluate_children(
         self, values: Tensor, rows: Tensor, which: Tensor, parts: Sequence[Verifier]
     ) -> None:
-        """Multiply `values` (n, vocab) of children of `rows` (n,) by the values of `parts` where `which` (n, vocab)."""
+        """Multiply the entries `which` (n, vocab) of `values` by the values of the verifiers `parts`, in place.
+
+        Entry (i, t) of `values` (n, vocab) belongs to row `rows[i]` followed by token t.
+        """
         batch = self._batch
         index, tokens = which.nonzero(as_tuple=True)
         most = batch.scratch_rows
@@ -343,7 +346,7 @@ class JudgeOfRules(Judge):
         return self._each(rows, (), lambda judge, places: judge.log_values(rows[places]))
 
     def log_targets(self, rows: Tensor) -> Tensor:
-        """Return the log-values (n,) float64 of the targets of each of `rows` (n,)."""
+        """Return the sum (n,) float64 of the log-values of all targets, with the verifier of each of `rows` (n,)."""
         return self._each(rows, (), lambda judge, places: judge.log_targets(rows[places]))
 
     def log_children(self, rows: Tensor, support: Tensor) -> Tensor:

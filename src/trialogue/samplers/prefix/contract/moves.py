@@ -13,11 +13,12 @@ NO_TOKEN = -1
 
 
 class Moves(NamedTuple):
-    """Changes of all rows in one step. A row becomes the first tokens of a source row, followed by at most one token.
+    """How all rows of a batch change in one step of a sampler.
 
-    A row that keeps its tokens without a new token waits, which costs nothing. It can still be the source of other
-    rows. A group (the rows of one sample) ends when all of its rows are done. Its output is its first row, and the
-    sample fails if the first row is incomplete.
+    A row is one sequence. It becomes a copy of the first tokens of a source row, followed by at most one new token. A
+    row that keeps its tokens without a new token waits, which costs nothing. It can still be the source of other rows.
+    A group (the rows of one sample) ends when all of its rows are done. Its output is its first row, and the sample
+    fails if this row is incomplete.
 
     Attributes:
         source: Index (rows,) int64 of the row, of the same group, whose tokens are copied. By default the row itself.

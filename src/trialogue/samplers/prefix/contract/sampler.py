@@ -74,7 +74,7 @@ class Sampler(ABC, Generic[StateT]):
 
     @property
     def judges(self) -> Judges:
-        """Which sequences of an accepted sample must have a positive value.
+        """Which sequences must have a positive verifier value for a sample to be accepted.
 
         "prefixes" (default): every prefix, including the complete sequence. "outputs": only the complete sequence.
         """
@@ -134,7 +134,7 @@ class Sampler(ABC, Generic[StateT]):
 
     @property
     def few_children(self) -> bool:
-        """Whether the sampler needs the verifier's values of the most probable next tokens only (default: False)."""
+        """Whether the sampler evaluates the verifier for the most probable next tokens only (default: False)."""
         return False
 
     @property
@@ -301,7 +301,7 @@ def require_verifier(sampler: Sampler[Any], verifier: object | None) -> None:
 
 
 class LogWeight(NamedTuple):
-    """State of a sampler with importance weights only.
+    """State of a sampler that stores only an importance weight for each row.
 
     Attributes:
         log_weight: Logarithm (rows,) float64 of the target weight of each row divided by its proposal probability.
@@ -316,7 +316,7 @@ class LogWeight(NamedTuple):
 
 
 class Weighted(Protocol):
-    """Protocol of the states of samplers with importance weights."""
+    """Protocol of sampler states with the field `log_weight`, the importance weights of the rows."""
 
     @property
     def log_weight(self) -> Tensor:
@@ -433,8 +433,8 @@ def truncated_distribution(decoding: Decoding, log_probs: Tensor, rows: Tensor) 
 def log_mass(log_probs: Tensor, distribution: Tensor) -> Tensor:
     """Return the logarithm of the total probability of the tokens that a truncation keeps.
 
-    It is the difference of the log-probabilities at the most probable token, which every truncation keeps. This is much
-    faster than a sum.
+    Truncation divides the kept probabilities by this total. It is therefore the difference of the two log-probabilities
+    of any kept token. The most probable token is used, which every truncation keeps.
 
     Args:
         log_probs: Log-probabilities (n, vocab) before the truncation.
