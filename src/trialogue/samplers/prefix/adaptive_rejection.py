@@ -238,6 +238,7 @@ class AdaptiveRejection(Sampler[Attempts | WeightedAttempts]):
         failed = (~accepted).nonzero()[:, 0].tolist()
         ends: dict[int, RejectionTable | None] = dict.fromkeys(failed, REJECTED)
         drawing = (accepted & ~decoding.complete & ~fallen).nonzero()[:, 0]
+        drawing = drawing[decoding.ready(drawing)]
         if drawing.numel():
             ends |= draw(decoding, drawing, moves, tables, visits, verifier, choose)
         complete = (accepted & decoding.complete).nonzero()[:, 0]

@@ -106,6 +106,8 @@ class Batch(View):
         if self._scores is not None:
             self._scores.add(len(tokens))
         self.meter.extend(len(tokens))
+        if self.waited is not None:
+            self.waited = torch.cat((self.waited, torch.zeros_like(lengths)))
         self._account.owner = self._rows.all_rows
 
     def select(self, rows: Tensor) -> None:
@@ -115,6 +117,8 @@ class Batch(View):
         if self._scores is not None:
             self._scores.select(rows)
         self.meter.select(rows)
+        if self.waited is not None:
+            self.waited = self.waited[rows]
         self._account.owner = self._rows.all_rows
 
     def forget(self, roots: Iterable[Root]) -> None:

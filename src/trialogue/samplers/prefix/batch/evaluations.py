@@ -132,7 +132,7 @@ class Evaluations:
             raise InputError("rows", 0, "give at least one row in the first call")
         nodes, start = torch.empty_like(rows), torch.empty_like(rows)
         remembered = torch.empty(count, dtype=torch.bool)
-        known, several, repeated = kernels.locate_rows(
+        known, repeated = kernels.locate_rows(
             self._rows.path.numpy(),
             self.evaluated.numpy(),
             self.slot.numpy(),
@@ -154,42 +154,22 @@ class Evaluations:
             return memory.features(nodes)
         if self.context.recomputes:
             start.zero_()
-            several = count - known
         if known == 0:
-            return self._evaluate(rows, start, lengths, nodes, several, repeated)
+            return self._evaluate(rows, start, lengths, nodes, repeated)
         # Cached features are read first, because evaluating the others may overwrite them.
         recalled, missing = remembered.nonzero()[:, 0], (~remembered).nonzero()[:, 0]
         known_features = memory.features(nodes[recalled])
-        computed = self._evaluate(
-            rows[missing], start[missing], lengths[missing], nodes[missing], several, repeated
-        )
+        computed = self._evaluate(rows[missing], start[missing], lengths[missing], nodes[missing], repeated)
         features = computed.new_empty(count, computed.shape[1])
         features[recalled], features[missing] = known_features, computed
         return features
 
-    def _evaluate(
-        self, rows: Tensor, start: Tensor, stop: Tensor, nodes: Tensor, several: int, repeated: int = 0
-    ) -> Tensor:
+    def _evaluate(self, rows: Tensor, start: Tensor, stop: Tensor, nodes: Tensor, repeated: int) -> Tensor:
         """Evaluate the missing positions `start..stop` of each row, and return features (n, features).
 
-        Args:
-            rows: Row indices (n,).
-            start: First position (n,) of each row to evaluate.
-            stop: Last position (n,), included.
-            nodes: Node (n,), the id of each row's prefix.
-            several: Number of rows with more than one position to evaluate.
-            repeated: Number of rows whose prefix equals the prefix of an earlier row.
+        The last argument is the number of rows whose prefix (node) equals the prefix of an earlier row.
         """
-        if repeated:
-            return self._evaluate_once(rows, start, stop, nodes)
-        if several in (0, rows.shape[0]):
-            return self._pass(rows, start, stop)
-        alone, others = (start == stop).nonzero()[:, 0], (start < stop).nonzero()[:, 0]
-        first = self._pass(rows[alone], stop[alone], stop[alone])
-        features = first.new_empty(rows.shape[0], first.shape[1])
-        features[alone] = first
-        features[others] = self._pass(rows[others], start[others], stop[others])
-        return features
+        return self._evaluate_once(rows, start, stop, nodes) if repeated else self._pass(rows, start, stop)
 
     def _evaluate_once(self, rows: Tensor, start: Tensor, stop: Tensor, nodes: Tensor) -> Tensor:
         """Evaluate each distinct prefix once: rows with equal prefixes share the evaluation of one of them.
@@ -203,8 +183,7 @@ class Evaluations:
         place[order] = torch.arange(len(rows))
         first = torch.full((int(group.max()) + 1,), len(rows)).scatter_reduce(0, group, place, "amin")
         leaders = order[first]
-        several = int((start[leaders] < stop[leaders]).sum())
-        of_leaders = self._evaluate(rows[leaders], start[leaders], stop[leaders], nodes[leaders], several)
+        of_leaders = self._pass(rows[leaders], start[leaders], stop[leaders])
         leader = leaders[group]
         led = (rows != rows[leader]).nonzero()[:, 0]
         if len(led):

@@ -233,7 +233,7 @@ def locate_rows(
     nodes: Ints,
     found: Flags,
     start: Ints,
-) -> tuple[int, int, int]:
+) -> tuple[int, int]:
     """Find, for each row cut to a length, its node (prefix id) and the first position to evaluate.
 
     Args:
@@ -255,10 +255,9 @@ def locate_rows(
         start: Output: first position (n,) whose stored keys are not those of the row's prefix, at most its length.
 
     Returns:
-        The number of cached rows; the number of other rows with more than one position to evaluate; the number of rows
-        at the node of an earlier row.
+        The number of cached rows, and the number of other rows at the node of an earlier row.
     """
-    known, several, repeated = 0, 0, 0
+    known, repeated = 0, 0
     for index in range(len(rows)):
         row, length, position = rows[index], lengths[index], 0
         node = path[row, length]
@@ -282,8 +281,7 @@ def locate_rows(
         while position < length and evaluated[slots[row], position] == path[row, position]:
             position += 1
         start[index] = position
-        several += position < length
-    return known, several, repeated
+    return known, repeated
 
 
 @compiled

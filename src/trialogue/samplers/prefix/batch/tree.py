@@ -279,6 +279,13 @@ class FeatureCache:
         """Whether no features have been stored yet, so that their number per node is unknown."""
         return self._features is None
 
+    def contains(self, nodes: Tensor) -> Tensor:
+        """Return whether the features of `nodes` (n,) are stored, (n,) bool."""
+        places = self.place_of.values[nodes]
+        if self.is_empty:
+            return places >= 0
+        return (places >= 0) & (torch.from_numpy(self.nodes)[places] == nodes)
+
     def features(self, nodes: Tensor) -> Tensor:
         """Return the stored features (n, features) of `nodes` (n,), all of which must be in the cache."""
         assert self._features is not None

@@ -17,6 +17,9 @@ from trialogue.samplers.prefix.batch.scores import Scores
 from trialogue.samplers.prefix.batch.shared_results import CostAccount, Meter, SharedResults
 from trialogue.samplers.truncation import Truncated
 
+_MAX_WAIT = 64
+"""Number of consecutive steps that a row may wait for others before its prefix is evaluated."""
+
 
 class View(Decoding):
     """Read-only batch of sequences (rows) that samplers and verifiers receive. Also computes next-token distributions.
@@ -30,6 +33,10 @@ class View(Decoding):
         scratch_rows: Recommended number of children (rows followed by one token) to evaluate at once.
         scores: Accumulated log-probabilities, which receive each computed distribution (default: none).
         truncations: Truncation of the next-token distributions by the `rule` of a row, if it differs between rows.
+
+    Attributes:
+        waited: Number (rows,) int64 of consecutive steps in which each row has waited (see `ready`), or None if the
+            batch does not belong to a run.
     """
 
     def __init__(
@@ -47,6 +54,7 @@ class View(Decoding):
         self.vocab_size, self.eos, self.scratch_rows = vocab_size, rows.ends.eos, scratch_rows
         self._rows, self._evaluations, self._scores = rows, evaluations, scores
         self.shared, self._account = shared, account
+        self.waited: Tensor | None = None
 
     @property
     def tokens(self) -> Tensor:
@@ -127,6 +135,21 @@ class View(Decoding):
             )
         # A small output head, or none, is computed as fast as its cached outputs are copied.
         return self._distributions(features, cut, rows)
+
+    def ready(self, rows: Tensor) -> Tensor:
+        """Return which of `rows` (n,) should request their distribution in this step, as (n,) bool.
+
+        If some rows stand at cached prefixes, only these are ready. They move until they reach new prefixes, which are
+        then evaluated together.
+        """
+        ready = torch.ones(len(rows), dtype=torch.bool)
+        if self.waited is None:
+            return ready
+        is_cached = self.shared.memory.contains(self.nodes(rows))
+        if bool(is_cached.any()) and bool((self.waited[rows] < _MAX_WAIT)[~is_cached].all()):
+            ready = is_cached
+        self.waited[rows] = torch.where(ready, 0, self.waited[rows] + 1)
+        return ready
 
     def completion_log_probs(self, rows: Tensor) -> Tensor:
         """Return the log-probability (n,) float64 of each completion so far, with temperature and truncation.

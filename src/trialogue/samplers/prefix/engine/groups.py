@@ -1,7 +1,7 @@
 """Rows of the samples in progress: one group per sample, with its state, random stream and budgets."""
 
 import math
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -41,6 +41,7 @@ class Groups:
         self.sample = self.deadline = self.most_queries = torch.zeros(0, dtype=torch.int64)
         self.admitted_at = torch.zeros(0, dtype=torch.float64)
         self.first_deadline, self.any_bounded = 0, False
+        batch.waited = torch.zeros(0, dtype=torch.int64)
 
     def __len__(self) -> int:
         return self.sample.numel()
@@ -132,6 +133,8 @@ class Groups:
             moves: The moves.
             state: The states that the sampler returned with the moves.
         """
+        waiting = self.every(cast(Tensor, self.batch.waited) > 0) & (self.deadline < _UNBOUNDED)
+        self.deadline += waiting
         self.batch.apply(moves)
         self.state = take(state, moves.source) if self.members > 1 else state
 
