@@ -326,7 +326,7 @@ class RecomputedContext(PretrainedContext):
         return self._uncached_inputs(tokens, stop)
 
     def copy(self, source: Tensor, rows: Tensor, start: int, stop: int) -> None:
-        """Do nothing, because this context has no cache."""
+        """Do nothing, because this context caches nothing."""
 
     def fork(self, rows: Tensor, stop: int) -> Context:
         """Return a new context for up to `stop` tokens."""

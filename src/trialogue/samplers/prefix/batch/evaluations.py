@@ -17,10 +17,11 @@ from trialogue.samplers.prefix.batch.tree import renumbered
 
 
 class Evaluations:
-    """Evaluations of the rows of a batch by the model, stored in a context such as a key-value cache.
+    """Tracks which prefixes the model has evaluated, so that no position is evaluated twice.
 
-    A slot is a storage row of the context. A position is evaluated again only if the slot of a row holds the evaluation
-    of a different prefix at this position. Prefixes are identified by their nodes (integer ids).
+    Evaluations are stored in a context such as a key-value cache. A slot is a storage row of the context. A position is
+    evaluated again only if the slot of a row holds a different prefix there. Prefixes are identified by nodes (integer
+    ids).
 
     Args:
         opened: Function that returns the context. It is called when the context is first needed.
@@ -49,12 +50,14 @@ class Evaluations:
         return self._opened()
 
     def children(self, rows: Tensor, children: BatchRows, account: CostAccount) -> "Evaluations":
-        """Return the evaluations of a temporary batch of children. The context is copied when first needed.
+        """Return the evaluations of a temporary batch, whose rows continue given rows by one token.
+
+        The context (key-value cache) is copied when it is first needed.
 
         Args:
-            rows: Rows (n,) that the children continue by one token.
-            children: The n children.
-            account: Counters of the children.
+            rows: Row indices (n,) that are continued.
+            children: The n continued sequences.
+            account: Counters to which their costs are added.
         """
         slots = self.slot[rows]
 
@@ -74,7 +77,7 @@ class Evaluations:
         self.slot = torch.cat((self.slot, free.nonzero()[:count, 0]))
 
     def select(self, rows: Tensor) -> None:
-        """Remove all rows except `rows` (n,), which are put in this order, and free their slots (storage rows)."""
+        """Keep only the rows with indices `rows` (n,), in this order, and free their slots (storage rows)."""
         self.slot = self.slot[rows]
         if len(rows) and int(self.slot.max()) >= 2 * len(rows):
             # Keys of scattered slots must be gathered for every evaluation; packed slots are a slice.
@@ -84,17 +87,17 @@ class Evaluations:
             self.slot = packed
 
     def continue_from(self, source: Tensor, rows: Tensor, lengths: Tensor) -> None:
-        """Copy stored evaluations between rows.
+        """Copy stored evaluations between rows, so that a row can continue from the tokens of another one.
 
         Args:
-            source: Rows (n,) that are copied.
-            rows: Rows (n,) that are overwritten.
+            source: Indices (n,) of the rows that are copied.
+            rows: Indices (n,) of the rows that are overwritten.
             lengths: Numbers (n,) of tokens whose evaluations are needed. All rows are copied up to the largest.
         """
         self._copy(self.slot[source], self.slot[rows], int(lengths.max()))
 
     def renumber(self, new: Tensor) -> None:
-        """Replace node ids after nodes have been removed from the tree.
+        """Renumber the stored nodes (prefixes) after nodes have been removed from the tree.
 
         Args:
             new: New id (nodes,) of each node, -1 for removed nodes.
@@ -102,7 +105,7 @@ class Evaluations:
         self.evaluated = renumbered(self.evaluated, new)
 
     def _copy(self, source: Tensor, slots: Tensor, last: int) -> None:
-        """Copy evaluations up to position `last` from slots `source` to `slots`."""
+        """Copy cached positions 0 to `last` from the storage rows `source` (n,) to the storage rows `slots` (n,)."""
         differ = (self.evaluated[slots] != self.evaluated[source]).any(0)[: last + 1].nonzero()
         if len(differ):
             first, last = int(differ[0]), int(differ[-1])
@@ -113,7 +116,7 @@ class Evaluations:
         """Return the model's features of some rows, evaluating the rows that are not cached.
 
         Args:
-            rows: Rows (n,) int64.
+            rows: Row indices (n,) int64.
             lengths: Lengths (n,) to which the rows are shortened.
             counting: Count one query per row (default: False).
 
@@ -162,11 +165,18 @@ class Evaluations:
         return features
 
     def _evaluate(self, rows: Tensor, start: Tensor, stop: Tensor, nodes: Tensor, repeated: int) -> Tensor:
-        """Evaluate positions `start..stop` of each row. `repeated` rows stand at the node of an earlier row."""
+        """Evaluate the missing positions `start..stop` of each row, and return features (n, features).
+
+        The last argument is the number of rows whose prefix (node) equals the prefix of an earlier row.
+        """
         return self._evaluate_once(rows, start, stop, nodes) if repeated else self._pass(rows, start, stop)
 
     def _evaluate_once(self, rows: Tensor, start: Tensor, stop: Tensor, nodes: Tensor) -> Tensor:
-        """Evaluate one row per node, the one with the fewest positions, and copy its keys to the others."""
+        """Evaluate each distinct prefix once: rows with equal prefixes share the evaluation of one of them.
+
+        For each distinct node (prefix), the row with the fewest missing positions is evaluated. Its keys are copied to
+        the other rows.
+        """
         _, group = torch.unique(nodes, return_inverse=True)
         order = start.argsort(descending=True, stable=True)
         place = torch.empty_like(order)
@@ -181,7 +191,7 @@ class Evaluations:
         return of_leaders[group]
 
     def _pass(self, rows: Tensor, start: Tensor, stop: Tensor) -> Tensor:
-        """Evaluate positions `start..stop` of each row in the context, and update caches and counters."""
+        """Run the model on positions `start..stop` of each row. Updates caches and counters, and returns features."""
         slots, memory, context = self._rows.of(self.slot, rows), self._shared.memory, self.context
         meter, before = self._account.meter, context.passes
         features = context.features(self._rows.of(self._rows.tokens, rows), start, stop, slots)

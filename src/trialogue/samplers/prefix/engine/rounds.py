@@ -10,16 +10,16 @@ from trialogue.samplers.prefix.contract.sampler import Sampler, joined, take
 
 
 class SharedState(Protocol):
-    """Protocol of objects that pass states from finished samples of a prompt to later ones."""
+    """Protocol of objects that pass what finished samples of a prompt have learned to later samples."""
 
     @property
     def ended(self) -> int:
-        """Number of samples that have ended."""
+        """Number of samples that have ended so far."""
         ...
 
     @property
     def limit(self) -> int | None:
-        """Number of samples that may have begun by now, None for all."""
+        """Total number of samples that are allowed to have begun by now. None if all may begin."""
         ...
 
     def begin(self, initial: Any) -> Any:
@@ -41,10 +41,10 @@ class SharedState(Protocol):
 
 
 class PromptRounds:
-    """Rounds of the samples of one prompt, each of which begins with the merged states of the rounds before.
+    """Runs the samples of one prompt in rounds. Each round starts from what all earlier rounds have learned.
 
-    The rounds continue if several calls of `generate`, one after the other, receive the same object. A file of
-    `tensors` and `finished` restores all finished rounds.
+    Pass the same object to several successive calls of `generate` to continue the rounds. Store `tensors` and
+    `finished` in a file to restore all finished rounds later.
 
     Args:
         sampler: The sampler, whose `round_size` is the number of samples per round.
@@ -71,11 +71,11 @@ class PromptRounds:
 
     @property
     def limit(self) -> int | None:
-        """Number of samples that may have begun by now, None for all."""
+        """Total number of samples that are allowed to have begun by now. None if all may begin."""
         return None if self._size is None else (self.finished + 1) * self._size
 
     def discard_gaps(self) -> None:
-        """Remove the ends of a round that an aborted run has left with samples missing in between."""
+        """Discard the results of an aborted round, unless they form an unbroken sequence from its first sample."""
         first = self._finished * (self._size or 0)
         if sorted(self._ends) != list(range(first, first + len(self._ends))):
             self._ends.clear()
@@ -120,7 +120,7 @@ class PromptRounds:
 
 
 class Rounds:
-    """Decides which samples of an order may begin, and passes states between the samples that share one.
+    """Decides which samples of a request may begin, and passes states from finished samples to later ones.
 
     Args:
         sampler: The sampler.
@@ -156,7 +156,7 @@ class Rounds:
         )
 
     def _released(self, state: SharedState) -> list[int]:
-        """Remove the samples that may begin now from the waiting samples of `state`, and return them."""
+        """Return the waiting samples of `state` that may begin now, and remove them from the waiting list."""
         waiting, limit = self._waiting[state], state.limit
         released = [one for one in waiting if limit is None or self._numbers[one] < limit]
         del waiting[: len(released)]
