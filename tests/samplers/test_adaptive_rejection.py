@@ -406,3 +406,22 @@ def test_a_union_contains_the_prefixes_of_both_tables():
         RejectionTable(-1.0, {0: Child(-1.0, below)}), RejectionTable(-1.0, {0: Child(-1.0, first)})
     )
     assert list(deep.children[0].table.children) == [0, 2]
+
+
+def test_tables_of_long_outputs_are_compared_and_counted():
+    def deep(log_prob):
+        table = ACCEPTED
+        for _ in range(20_000):
+            table = RejectionTable(-1.0, {0: Child(log_prob, table), 1: Child(-2.0, REJECTED)})
+        return table
+
+    first, second, other = deep(-1.0), deep(-1.0), deep(-1.5)
+    assert len(first) == 40_001
+    assert first == second and hash(first) == hash(second) and first is not second
+    assert first != other
+    assert list(dict.fromkeys([first, second, other])) == [first, other]
+    with patch.object(RejectionTable, "__hash__", lambda table: 0):
+        assert first == second
+        assert first != other
+        assert RejectionTable(-1.0, {0: Child(-1.0, second)}) != RejectionTable(-1.0, {1: Child(-1.0, first)})
+    assert first != ACCEPTED and ACCEPTED != 1

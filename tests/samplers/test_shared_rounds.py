@@ -94,7 +94,7 @@ def opened(rounds, tree=TREES[0]):
 
 def test_two_open_orders_cannot_share_rounds():
     tree, rounds = TREES[0], PromptRounds(SAMPLER)
-    run, submission = opened(rounds)
+    run, _submission = opened(rounds)
     expect_error(IN_USE, run.submit, (), shared=rounds, terms=Terms(tree.allows))
     expect_error(IN_USE, drawn, tree, range(4), [rounds])
     while run.busy:

@@ -52,26 +52,32 @@ class RejectionTable:
             *(log_prob + table.log_open for log_prob, table in self.children.values()),
         ]
         self.log_open: float = _log_sum(self._masses)
+        tables = [child.table for child in self.children.values()]
+        self._size: int = 1 + sum([table._size for table in tables])
+        self._hash = hash((self.log_open, *self.children, *[table._hash for table in tables]))
 
-    @cached_property
-    def _content(self) -> tuple[float, tuple[tuple[int, Child], ...]]:
-        return self.log_unvisited, tuple(self.children.items())
-
-    @cached_property
-    def _hash(self) -> int:
-        return hash(self._content)
+    @property
+    def _own(self) -> tuple[float, list[tuple[int, float]]]:
+        """Return the content of this table without the tables of the continuations."""
+        return self.log_unvisited, [(token, log_prob) for token, (log_prob, _) in self.children.items()]
 
     def __hash__(self) -> int:
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        if self is other:
-            return True
-        return (
-            isinstance(other, RejectionTable)
-            and self._hash == other._hash
-            and self._content == other._content
-        )
+        if not isinstance(other, RejectionTable):
+            return NotImplemented
+        # A stack instead of recursion, because outputs can be longer than Python's limit of nested calls.
+        stack = [(self, other)]
+        while stack:
+            one, another = stack.pop()
+            if one is another:
+                continue
+            if hash(one) != hash(another) or one._own != another._own:
+                return False
+            pairs = zip(one.children.values(), another.children.values(), strict=True)
+            stack += [(child.table, other_child.table) for child, other_child in pairs]
+        return True
 
     def child(self, token: int) -> Optional["RejectionTable"]:
         """Return the table of the prefix followed by `token`, or None if it has not been visited."""
@@ -97,7 +103,7 @@ class RejectionTable:
 
     def __len__(self) -> int:
         """Number of prefixes in this table, including the prefix itself."""
-        return 1 + sum(len(child.table) for child in self.children.values())
+        return self._size
 
 
 _NOISE, _CERTAIN = 1e-4, 1e-2
