@@ -417,11 +417,12 @@ def test_tables_of_long_outputs_are_compared_and_counted():
 
     first, second, other = deep(-1.0), deep(-1.0), deep(-1.5)
     assert len(first) == 40_001
-    assert first == second and hash(first) == hash(second) and first is not second
+    assert first is not second
+    assert (first, hash(first)) == (second, hash(second))
     assert first != other
     assert list(dict.fromkeys([first, second, other])) == [first, other]
     with patch.object(RejectionTable, "__hash__", lambda table: 0):
         assert first == second
         assert first != other
         assert RejectionTable(-1.0, {0: Child(-1.0, second)}) != RejectionTable(-1.0, {1: Child(-1.0, first)})
-    assert first != ACCEPTED and ACCEPTED != 1
+    assert ACCEPTED not in (first, 1)

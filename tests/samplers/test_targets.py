@@ -266,3 +266,62 @@ def test_targets_are_no_verdicts():
     expect_error("give one target", RolloutTarget, Product(even, power(2.0)))
     expect_error("outcome='Power'", OutcomeReward, even, power(2.0))
     expect_error("values='Power'", NoisyValues, power(2.0), 0.1)
+
+
+@pytest.mark.parametrize("value", [None, math.nan, math.inf, -math.inf, "raise"])
+@pytest.mark.parametrize(
+    "sampler",
+    [Ancestral(), AdaptiveRejection(max_attempts=1, then="mask"), SequentialMonteCarlo(2, proposal="mask")],
+    ids=["ancestral", "exact", "smc"],
+)
+def test_an_error_of_a_reward_rejects_the_sample_like_an_error_of_a_verifier(sampler, value):
+    def broken(tokens):
+        if tokens[0] == 1:
+            assert value != "raise"
+            return value
+        return 0.5
+
+    oracle = Table(lambda prefix: [0.5, 0.5], 2, max_length=2)
+    settings = {"sampler": sampler, "num_samples": 30, "seed": 1}
+    hint = r"it raised AssertionError" if value == "raise" else f"it returned {value}; return a finite number"
+    expect_error(rf"reward broken=\(1, [01]\): {hint}", generate, oracle, verifier=tilted(broken), **settings)
+    for target in (tilted(broken), Product(even, tilted(broken))):
+        samples = generate(oracle, verifier=target, on_error="reject", **settings)
+        assert samples.accepted.tolist() == [x[0] == 0 for x in samples.tokens.tolist()]
+        assert samples.accepted.any()
+        assert torch.isfinite(samples.log_weight[samples.accepted]).all()
+        for sample in samples:
+            if not sample.accepted:
+                assert "reward broken=(1, " in sample.error
+            else:
+                assert sample.error is None
+    if sampler == Ancestral():
+        assert not samples.accepted.all()
+
+
+def test_errors_of_targets_with_children_reject_single_sequences():
+    class Broken(Target):
+        def log_values(self, decoding, rows):
+            assert (decoding.tokens[rows, 0] == 0).all()
+            return torch.zeros(len(rows), dtype=torch.float64)
+
+        def log_children(self, decoding, rows):
+            inner = decoding.lengths[rows] > 0
+            assert (decoding.tokens[rows[inner], 0] == 0).all()
+            return torch.zeros(len(rows), 2, dtype=torch.float64)
+
+    oracle = Table(lambda prefix: [0.5, 0.5], 2, max_length=2)
+    for sampler in (WeightedRejection(), SequentialMonteCarlo(2, proposal="mask")):
+        settings = {"sampler": sampler, "verifier": Broken(), "num_samples": 20, "seed": 1}
+        samples = generate(oracle, on_error="reject", **settings)
+        assert samples.accepted.any()
+        assert not samples.tokens[samples.accepted][:, 0].any()
+
+
+def test_a_target_that_returns_an_invalid_number_ends_the_run():
+    class Invalid(Target):
+        def log_values(self, decoding, rows):
+            return torch.full((len(rows),), math.nan)
+
+    hint = "target=nan: return finite log-values"
+    expect_error(hint, generate, tree(1).table(), verifier=Invalid(), on_error="reject")

@@ -57,6 +57,8 @@ class FunctionVerifier(Verifier):
         >>> verifier = FunctionVerifier(lambda tokens: sum(tokens) % 2 == 0, whole=True)
     """
 
+    _kind = "verifier"
+
     def __init__(
         self,
         function: Callable[[Any], float | bool],
@@ -101,7 +103,7 @@ class FunctionVerifier(Verifier):
         if isinstance(function, BatchedFunction):
             results = function.call_all(arguments, self._timeout)
         else:
-            results = (call_function(function, argument, self._timeout) for argument in arguments)
+            results = (call_function(function, argument, self._timeout, self._kind) for argument in arguments)
         pairs = zip(arguments, results, strict=True)
         return [self._checked(argument, result) for argument, result in pairs]
 
@@ -173,13 +175,16 @@ class TextVerifier(FunctionVerifier):
         return text[: len(text) - removed]
 
 
-def call_function(function: Callable[[Argument], Any], argument: Argument, timeout: float | None) -> Any:
+def call_function(
+    function: Callable[[Argument], Any], argument: Argument, timeout: float | None, kind: str = "verifier"
+) -> Any:
     """Call a function of the user, and return its result.
 
     Args:
         function: Function to call.
         argument: Argument of the call.
         timeout: Maximum duration in seconds, or None for no limit.
+        kind: What the function computes, for error messages (default: "verifier").
 
     Raises:
         InputError: If the function raises an exception or exceeds the timeout. The error names the function.
@@ -188,12 +193,12 @@ def call_function(function: Callable[[Argument], Any], argument: Argument, timeo
         with output_to_stderr():
             return function(argument) if timeout is None else call_within(timeout, function, argument)
     except Overdue:
-        raise timeout_error(function, argument, timeout or 0.0) from None
+        raise timeout_error(function, argument, timeout or 0.0, kind) from None
     except CRASHES as error:
         # The location is searched for in the file of the function inside of its decorators.
         code = getattr(inspect.unwrap(function), "__code__", None)
         where = raised_at(error, None if code is None else code.co_filename)
-        raise call_error(function, argument, f"it raised {reason(error)}{where}") from error
+        raise call_error(function, argument, f"it raised {reason(error)}{where}", kind) from error
 
 
 @validated
