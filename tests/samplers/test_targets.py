@@ -32,6 +32,7 @@ from trialogue.verifiers import (
     Product,
     RolloutTarget,
     RolloutValues,
+    Threshold,
 )
 
 CLOSE = 1e-9
@@ -325,3 +326,35 @@ def test_a_target_that_returns_an_invalid_number_ends_the_run():
 
     hint = "target=nan: return finite log-values"
     expect_error(hint, generate, tree(1).table(), verifier=Invalid(), on_error="reject")
+
+
+def test_a_threshold_of_a_target_compares_logarithms():
+    oracle = Table(lambda prefix: [0.75, 0.25], 2, max_length=400)
+    bound = 400 * math.log(0.75)
+
+    def accepted(verifier):
+        return generate(
+            oracle, verifier=verifier, sampler=BestOfN(8), num_samples=5, seed=1
+        ).accepted.tolist()
+
+    assert accepted(Threshold(tilted(lambda x: bound), 0.0)) == [True] * 5
+    assert accepted(Threshold(tilted(lambda x: -720.0), 1e-320)) == [True] * 5
+    assert accepted(Threshold(tilted(lambda x: -740.0), 1e-320)) == [False] * 5
+    big = tilted(lambda x: 800.0)
+    assert accepted(Threshold(big, 1.0)) == [True] * 5
+    assert accepted(Threshold(Product(big, lambda x: 1e-300, power(1.0)), 1e30)) == [True] * 5
+    assert accepted(Threshold(Product(big, lambda x: 1e-300, power(1.0)), 1e60)) == [False] * 5
+    assert accepted(Threshold(Product(lambda x: 0.0, tilted(lambda x: 1 / 0)), 1e-9)) == [False] * 5
+    assert accepted(Threshold(Product(lambda x: 0.0, power(2.0)), 0.0)) == [True] * 5
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_a_threshold_of_an_invalid_target_is_an_error(value):
+    class Invalid(Target):
+        def log_values(self, decoding, rows):
+            return torch.full((len(rows),), value)
+
+    for target in (Invalid(), Product(even, Invalid())):
+        expect_error(
+            f"verifier={value}: return finite", generate, tree(1).table(), verifier=Threshold(target, 0.5)
+        )

@@ -1,6 +1,7 @@
 """Verifiers from plain Python functions, and a threshold that converts values to verdicts."""
 
 import inspect
+import math
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from typing import Any, Literal, Protocol, Self, TypeVar, runtime_checkable
@@ -10,7 +11,7 @@ from torch import Tensor
 
 from trialogue.errors import InputError, reason
 from trialogue.models.tokenization import Tokenization
-from trialogue.oracles import Decoding, Verifier
+from trialogue.oracles import Decoding, Target, Verifier
 from trialogue.validation import NonNegative, Positive, validated
 from trialogue.verifiers.functions.answers import annotated_bound, call_error, checked_value, timeout_error
 from trialogue.verifiers.functions.timeout import Overdue, call_within
@@ -205,6 +206,9 @@ def call_function(
 class Threshold(WrappingVerifier):
     """Verifier that returns 1 if the value of another verifier is at least a threshold, else 0.
 
+    The values exp(v) of a `Target`, or of a product with one, are compared by their logarithms, so they do not
+    underflow.
+
     Args:
         verifier: Verifier or function of a prefix.
         threshold: Smallest accepted value, at least 0.
@@ -213,10 +217,48 @@ class Threshold(WrappingVerifier):
     def __init__(self, verifier: Any, threshold: NonNegative) -> None:
         super().__init__(as_verifier(verifier))
         self.most, self._threshold = 1.0, threshold
+        self._has_target = _has_target(self._verifier)
+
+    def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
+        """Return whether the values of some sequences of a batch are at least the threshold.
+
+        Args:
+            decoding: Batch of sequences.
+            rows: Indices (n,) int64 of the rows of the batch to evaluate.
+
+        Returns:
+            Verdicts (n,) of value 1 or 0, one for each index in `rows`.
+        """
+        if not self._has_target:
+            return super().values(decoding, rows)
+        log_values = _log_values(self._verifier, decoding, rows)
+        accepted = log_values >= (math.log(self._threshold) if self._threshold else -math.inf)
+        # NaN and infinity are returned unchanged, because the caller reports them as errors.
+        return torch.where(log_values < math.inf, accepted.double(), log_values)
 
     def _converted(self, values: Tensor) -> Tensor:
         # NaN is returned unchanged, because the caller reports it as an error.
         return torch.where(values.isnan(), values, (values >= self._threshold).to(values.dtype))
+
+
+def _has_target(verifier: Verifier) -> bool:
+    """Return whether a verifier is a `Target` or a product with one."""
+    return isinstance(verifier, Target) or any(map(_has_target, verifier.parts))
+
+
+def _log_values(verifier: Verifier, decoding: Decoding, rows: Tensor) -> Tensor:
+    """Return the logarithms (n,) float64 of the values of a verifier, a target, or a product of them."""
+    if isinstance(verifier, Target):
+        return verifier.log_values(decoding, rows).double()
+    if not verifier.parts:
+        return verifier.values(decoding, rows).double().log()
+    log_values = torch.zeros(len(rows), dtype=torch.float64)
+    for part in verifier.parts:
+        # Later factors are evaluated only for sequences to which the factors before give a positive value.
+        open_ = (log_values != -math.inf).nonzero()[:, 0]
+        if len(open_):
+            log_values[open_] += _log_values(part, decoding, rows[open_])
+    return log_values
 
 
 def is_verifier(thing: Any) -> bool:
