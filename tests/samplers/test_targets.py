@@ -20,6 +20,7 @@ from trialogue.samplers import (
     Rejection,
     SequentialMonteCarlo,
     StationaryValueGuided,
+    ValueGuided,
     WeightedRejection,
     truncated,
 )
@@ -358,3 +359,33 @@ def test_a_threshold_of_an_invalid_target_is_an_error(value):
         expect_error(
             f"verifier={value}: return finite", generate, tree(1).table(), verifier=Threshold(target, 0.5)
         )
+
+
+class Excluding(Target):
+    """Target that is zero for sequences in which one of the tokens 0 and 1 is at a position."""
+
+    def __init__(self, position):
+        self._position = position
+
+    def log_values(self, decoding, rows):
+        reached = decoding.lengths[rows] > self._position
+        wrong = reached & (decoding.tokens[rows, self._position] < 2)
+        return torch.zeros(len(rows), dtype=torch.float64).masked_fill(wrong, -math.inf)
+
+
+@pytest.mark.parametrize("fields", [{"candidates": 2}, {"nucleus": 0.8}, {"candidates": 2, "momentum": 1.0}])
+def test_a_walk_whose_candidates_all_have_target_zero_fails_or_turns_back(fields):
+    oracle = Table(lambda prefix: [0.6, 0.3, 0.1], 3, max_length=2)
+    for sampler in (ValueGuided(**fields), StationaryValueGuided(tries=2, **fields)):
+        samples = generate(oracle, sampler=sampler, verifier=Excluding(0), num_samples=5, seed=1)
+        assert samples.stopped == ["failed"] * 5
+        assert not samples.lengths.any()
+        assert sampler.failure_reason.startswith("no first token among the candidates has a value above 0")
+        exact = exact_distribution(sampler, oracle, Excluding(0))
+        assert (exact.probabilities, exact.failed) == ({}, pytest.approx(1))
+        walk = generate(oracle, sampler=sampler, verifier=Excluding(1), num_samples=5, seed=1, max_steps=50)
+        assert not walk.accepted.any()
+        assert int(walk.lengths.max()) == 1
+    every = exact_distribution(ValueGuided(), oracle, Excluding(0)).probabilities
+    assert {x[0] for x in every} == {2}
+    assert ValueGuided().failure_reason == "no first token has a value above 0"
