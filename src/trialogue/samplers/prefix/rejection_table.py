@@ -1,6 +1,7 @@
 """Tables of the probability that is not yet known to be rejected, for each prefix that attempts have visited."""
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple, Optional
@@ -53,26 +54,32 @@ class RejectionTable:
             *(log_prob + table.log_open for log_prob, table in self.children.values()),
         ]
         self.log_open: float = _log_sum(self._masses)
+        tables = [child.table for child in self.children.values()]
+        self._size: int = 1 + sum([table._size for table in tables])
+        self._hash = hash((self.log_open, *self.children, *[table._hash for table in tables]))
 
-    @cached_property
-    def _content(self) -> tuple[float, tuple[tuple[int, Child], ...]]:
-        return self.log_unvisited, tuple(self.children.items())
-
-    @cached_property
-    def _hash(self) -> int:
-        return hash(self._content)
+    @property
+    def _own(self) -> tuple[float, list[tuple[int, float]]]:
+        """Return the content of this table without the tables of the continuations."""
+        return self.log_unvisited, [(token, log_prob) for token, (log_prob, _) in self.children.items()]
 
     def __hash__(self) -> int:
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        if self is other:
-            return True
-        return (
-            isinstance(other, RejectionTable)
-            and self._hash == other._hash
-            and self._content == other._content
-        )
+        if not isinstance(other, RejectionTable):
+            return NotImplemented
+        # A stack instead of recursion, because outputs can be longer than Python's limit of nested calls.
+        stack = [(self, other)]
+        while stack:
+            one, another = stack.pop()
+            if one is another:
+                continue
+            if hash(one) != hash(another) or one._own != another._own:
+                return False
+            pairs = zip(one.children.values(), another.children.values(), strict=True)
+            stack += [(child.table, other_child.table) for child, other_child in pairs]
+        return True
 
     def child(self, token: int) -> Optional["RejectionTable"]:
         """Return the table of the prefix followed by `token`, or None if it has not been visited."""
@@ -99,12 +106,16 @@ class RejectionTable:
 
     def __len__(self) -> int:
         """Number of prefixes in this table, including the prefix itself."""
-        return 1 + sum(len(child.table) for child in self.children.values())
+        return self._size
 
 
 _NOISE, _CERTAIN = 1e-4, 1e-2
 """Bound of the relative error of probabilities that a network computes in different batches, in single precision, and
 smallest share of a probability for which a difference is used."""
+_IMPRECISE = (
+    f"the model's probabilities differ by more than {_NOISE:.2%} between batches, so samples that share rejection "
+    "tables are only approximately exact; load the model in float32, or do not share tables"
+)
 REJECTED = RejectionTable(-math.inf, {})
 """Table of a prefix that the verifier rejects."""
 ACCEPTED = RejectionTable(0.0, {})
@@ -163,8 +174,12 @@ def merged(first: RejectionTable | None, second: RejectionTable | None) -> Rejec
 
     Returns:
         The union. Its `log_unvisited` is an upper bound: a difference that is rounded up. The next draw of an unvisited
-        token at the prefix computes the value again as a sum.
+        token at the prefix computes the value again as a sum. Differences are used only if the probabilities of tokens
+        that both tables contain agree within the rounding of single precision. Otherwise, a warning is issued.
     """
+    is_precise = _agree(first, second)
+    if not is_precise:
+        warnings.warn(_IMPRECISE, RuntimeWarning, stacklevel=2)
     # A stack instead of recursion, because outputs can be longer than Python's limit of nested calls.
     finished = list[RejectionTable | None]()
     stack = [(first, second, False)]
@@ -187,9 +202,28 @@ def merged(first: RejectionTable | None, second: RejectionTable | None) -> Rejec
                 assert table is not None
                 children[token] = Child(child.log_prob, table)
             # Both differences are upper bounds of the same probability.
-            log_unvisited = min(_unvisited(one, other), _unvisited(other, one))
+            log_unvisited = min(
+                (_unvisited(one, other), _unvisited(other, one))
+                if is_precise
+                else (one.log_unvisited, other.log_unvisited)
+            )
             finished.append(_table(log_unvisited, children))
     return finished[0]
+
+
+def _agree(first: RejectionTable | None, second: RejectionTable | None) -> bool:
+    """Return whether the probabilities of all tokens that two tables contain differ by at most `_NOISE`."""
+    stack = [(first, second)]
+    while stack:
+        one, other = stack.pop()
+        if one is None or other is None or one is other:
+            continue
+        for token in one.children.keys() & other.children.keys():
+            child, another = one.children[token], other.children[token]
+            if abs(child.log_prob - another.log_prob) > _NOISE:
+                return False
+            stack.append((child.table, another.table))
+    return True
 
 
 def _unvisited(table: RejectionTable, other: RejectionTable) -> float:

@@ -63,7 +63,8 @@ class _Walk(Sampler[StateT]):
     Args:
         lazy: Wait with probability 1/2 before each move, which makes the walk aperiodic (default: True).
         momentum: Reduce the weight of turning back by this share, from 0 to 1 (default: 0).
-        candidates: Restrict children to this many most probable tokens of positive value (default: all).
+        candidates: Restrict children to this many most probable tokens of positive value (default: all). A
+            `Target` does not count, because it is evaluated for the candidates only.
         nucleus: Restrict children to the most probable tokens of positive value that reach this share of their
             probability (default: 1, all).
     """
@@ -82,7 +83,8 @@ class _Walk(Sampler[StateT]):
     @property
     def failure_reason(self) -> str:
         """Why a sample fails: no token after the prompt has a positive value, so the walk cannot leave the prompt."""
-        return "no first token has a value above 0"
+        among = "among the candidates " if self.few_children else ""
+        return f"no first token {among}has a value above 0"
 
     def _walk(
         self, decoding: Decoding, moves: Moves, rows: Tensor, up: Tensor, verifier: Judge, choose: Choose
@@ -169,12 +171,15 @@ class ValueGuided(_Walk[NoState | Heading]):
     target for any positive inner values. `StationaryValueGuided` returns such a leaf. A row fails if neither its parent
     nor any child has positive weight.
 
-    With `candidates` or `nucleus`, leaves with other tokens are excluded from the target. With `momentum` m, the walk
-    tends to keep its direction (lifting, Hayes and Sinclair). The weight of reversing the direction is reduced by m
-    min(V(y), S(y)), where S(y) is the total weight of the children. The stationary distribution of nodes does not
-    change. With exact values and momentum 1 the walk never reverses, so it needs one move per token. If V(y) >= S(y)
-    everywhere, as for 0/1 values without errors, the first leaf then has exactly the target distribution for leaves of
-    any depth.
+    With `candidates` or `nucleus`, leaves with other tokens are excluded from the target. Candidates are chosen before
+    a `Target` is evaluated. If its log-value is -inf for all of them, the walk returns to the parent. A row at its
+    prompt fails.
+
+    With `momentum` m, the walk tends to keep its direction (lifting, Hayes and Sinclair). The weight of reversing the
+    direction is reduced by m min(V(y), S(y)), where S(y) is the total weight of the children. The stationary
+    distribution of nodes does not change. With exact values and momentum 1 the walk never reverses, so it needs one
+    move per token. If V(y) >= S(y) everywhere, as for 0/1 values without errors, the first leaf then has exactly the
+    target distribution for leaves of any depth.
 
     Args:
         stop_at_leaf: Stop at the first leaf (default: True).

@@ -138,7 +138,8 @@ class OpenRun:
         layers: Blocks of the model whose hidden states verifiers may read (default: none).
         memory: Number of prefixes whose features (vectors from which distributions are computed) are cached, as in
             `generate`.
-        on_error: What to do if a verifier raises, as in `generate`: "raise" ends the run, "reject" rejects the prefix.
+        on_error: What to do if a verifier or target raises, as in `generate`: "raise" ends the run, "reject" rejects
+            the prefix.
 
     Raises:
         InputError: If the oracle is truncated, or neither `capacity` nor the oracle's `max_length` is given.

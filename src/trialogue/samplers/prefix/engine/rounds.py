@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 from typing import Any, Protocol
+from weakref import ref
 
 import torch
 from torch import Tensor
 
+from trialogue.errors import InputError
 from trialogue.samplers.prefix.contract.sampler import Sampler, joined, take
 
 
@@ -43,8 +45,9 @@ class SharedState(Protocol):
 class PromptRounds:
     """Runs the samples of one prompt in rounds. Each round starts from what all earlier rounds have learned.
 
-    Pass the same object to several successive calls of `generate` to continue the rounds. Store `tensors` and
-    `finished` in a file to restore all finished rounds later.
+    Pass the same object to several successive calls of `generate` to continue the rounds. Another order (a call of
+    `generate`, or a submission to an `OpenRun`) can use the object only if no sample of an earlier order is unfinished.
+    Store `tensors` and `finished` in a file to restore all finished rounds later.
 
     Args:
         sampler: The sampler, whose `round_size` is the number of samples per round.
@@ -58,6 +61,7 @@ class PromptRounds:
         self._sampler, self._size = sampler, sampler.round_size
         self._finished, self._tensors, self._start = finished, tensors, None
         self._ends: dict[int, Any] = {}
+        self._user: ref[Rounds] | None = None
 
     @property
     def finished(self) -> int:
@@ -74,8 +78,25 @@ class PromptRounds:
         """Total number of samples that are allowed to have begun by now. None if all may begin."""
         return None if self._size is None else (self.finished + 1) * self._size
 
-    def discard_gaps(self) -> None:
-        """Discard the results of an aborted round, unless they form an unbroken sequence from its first sample."""
+    def reserve(self, user: "Rounds") -> None:
+        """Reserve this object for the samples of an order until all of them are finished or the order is closed.
+
+        The ends of the current round are removed if an aborted order has left samples missing in between.
+
+        Args:
+            user: The rounds of the order.
+
+        Raises:
+            InputError: If samples of another order are unfinished.
+        """
+        other = None if self._user is None else self._user()
+        if other is not None and other.num_unfinished:
+            hint = (
+                f"{other.num_unfinished} unfinished samples of another order use this object. Finish or withdraw them "
+                "first, or give each order its own object"
+            )
+            raise InputError("shared", "PromptRounds", hint)
+        self._user = ref(user)
         first = self._finished * (self._size or 0)
         if sorted(self._ends) != list(range(first, first + len(self._ends))):
             self._ends.clear()
@@ -130,20 +151,24 @@ class Rounds:
 
     Attributes:
         ready: Indices (k,) of the samples that may begin or have begun, in the order in which they begin.
+        num_unfinished: Number of samples that have not ended, 0 after `close`.
+
+    Raises:
+        InputError: If another order is using one of the shared states and allows no second one.
     """
 
     def __init__(
         self, sampler: Sampler[Any], prompt: Tensor, shared: Sequence[SharedState] | None = None
     ) -> None:
-        self.ready = torch.arange(len(prompt))
+        self.ready, self.num_unfinished = torch.arange(len(prompt)), len(prompt)
         self._shared: list[SharedState] = []
         if shared is None and sampler.round_size is None:
             return
         if shared is None:
             shared = [PromptRounds(sampler) for _ in range(int(prompt.max()) + 1)]
-        for state in shared:
+        for state in set(shared):
             if isinstance(state, PromptRounds):
-                state.discard_gaps()
+                state.reserve(self)
         self._shared = [shared[index] for index in prompt.tolist()]
         self._waiting: dict[SharedState, list[int]] = {}
         self._numbers: list[int] = []
@@ -184,6 +209,7 @@ class Rounds:
             samples: Indices (n,) of the samples.
             state: Their last states, n rows.
         """
+        self.num_unfinished -= len(samples)
         if not self._shared:
             return
         for sample, row in zip(samples.tolist(), torch.arange(len(samples)).split(1), strict=True):
@@ -191,3 +217,7 @@ class Rounds:
             shared.end(self._numbers[sample], take(state, row))
             if self._waiting[shared]:
                 self.ready = torch.cat((self.ready, torch.tensor(self._released(shared), dtype=torch.int64)))
+
+    def close(self) -> None:
+        """Abandon all unfinished samples, so that other orders can use the shared states."""
+        self.num_unfinished = 0

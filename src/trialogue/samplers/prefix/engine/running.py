@@ -95,6 +95,7 @@ class Running(Generic[OrderT]):
         if order in self._waiting:
             self._waiting.remove(order)
         self.orders.remove(order)
+        order.rounds.close()
         self._groups.batch.forget(self._over(order.roots))
 
     @property
@@ -112,8 +113,14 @@ class Running(Generic[OrderT]):
         Returns:
             Pairs of an order and the indices (n,) in this order of its samples that finished in this step.
         """
-        with torch.inference_mode():
-            return self._moved()
+        try:
+            with torch.inference_mode():
+                return self._moved()
+        except BaseException:
+            # A traceback may keep this run in memory after the error.
+            for order in self.orders:
+                order.rounds.close()
+            raise
 
     def _moved(self) -> list[tuple[OrderT, Tensor]]:
         groups, batch = self._groups, self._groups.batch
