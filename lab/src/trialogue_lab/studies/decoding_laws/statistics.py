@@ -128,6 +128,9 @@ def relative_model_calls(rule: str) -> Statistic:
 
     Args:
         rule: Name of the decoding method, for example "rejection" or "mask" (masked decoding).
+
+    Returns:
+        Function from the measurements of a run to one ratio per seed of the random language models.
     """
     return queries(rule).as_ratio()
 
