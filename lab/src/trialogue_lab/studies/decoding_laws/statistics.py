@@ -20,7 +20,7 @@ from trialogue_lab.studies.decoding_laws.tasks import HIDDEN, VARYING
 oracles = Replication("draw", "seeds")
 TASK = ["family", "length"]
 _DIGITS = 9
-"""Decimals before ranking, so that numbers which differ by rounding errors are ties."""
+"""Number of decimals to which numbers are rounded before ranking, so that rounding errors cause no order."""
 
 
 def _random_models(rows: Rows, kind: str, **values: object) -> DataFrame:
