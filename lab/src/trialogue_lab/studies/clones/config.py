@@ -15,7 +15,7 @@ from trialogue_lab.models.published import bert
 from trialogue_lab.training.published import bert_training
 
 ENCODER = "encoder"
-"""Name of the clone of all orders, which is sampled from a trained encoder"""
+"""Name of the BERT, and of the sequences (clone) sampled from it"""
 TEXT = "text"
 PUBLISHED, GIBBS = "metropolis", "gibbs"
 MASKS = IndividualMasks(MASKED_SHARE)

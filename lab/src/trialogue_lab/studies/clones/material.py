@@ -27,7 +27,7 @@ from trialogue_lab.ledger import record_model
 from trialogue_lab.studies.clones.config import ENCODER, MASKS, TEXT, Material
 
 INITIAL = 0
-"""Seed of the initial weights of all followed networks"""
+"""Seed of the initial weights of all networks whose losses on clones are recorded"""
 
 
 def corpus_of(config: Material, artifacts: Path) -> Corpus:

@@ -44,7 +44,7 @@ def as_run(rule: str, column: str = "tv") -> Statistic:
             distribution given the constraint.
 
     Returns:
-        Statistic with one mean over questions per seed.
+        Function from the measurements of a run to one mean over questions per seed.
     """
     return decoded("run", rule, column)
 
@@ -62,7 +62,7 @@ def weighted(size: int, column: str = "tv", **values: object) -> Statistic:
         **values: Values of other columns that select the rows.
 
     Returns:
-        Statistic with one mean over questions per seed.
+        Function from the measurements of a run to one mean over questions per seed.
     """
     return decoded("exact", "masked, weighted", column, size=size, **values)
 

@@ -77,4 +77,4 @@ def review(seed: int) -> Question:
 
 
 TASKS = {"regex": capital, "json-schema": review}
-"""Functions from a seed to a task, by the kind of the constraint."""
+"""Functions from a seed to a question, by the kind of the constraint."""

@@ -14,7 +14,7 @@ from trialogue_lab.studies.decoding_laws.tasks import HIDDEN
 _WEIGHTED, _BEST, _PARTICLES = "drawn by weight, ", "best of ", "particles, "
 _MARKERS = "osv^DPX<>*"
 _EXACT = 3e-3
-"""Height at which exact methods are drawn on the logarithmic axis."""
+"""Position on the logarithmic axis of exact methods, whose distance is zero."""
 _ON_THE_RIGHT = ("block best of 2", "tokenwise rejection", "first leaf, verdicts", "rejection")
 _ON_THE_LEFT = (
     "no rule",

@@ -20,7 +20,7 @@ from trialogue_lab.studies.decoding_laws.tasks import HIDDEN, VARYING
 oracles = Replication("draw", "seeds")
 TASK = ["family", "length"]
 _DIGITS = 9
-"""Decimals before ranking, so that numbers which differ by rounding errors are ties."""
+"""Number of decimals to which numbers are rounded before ranking, so that rounding errors cause no order."""
 
 
 def _random_models(rows: Rows, kind: str, **values: object) -> DataFrame:
@@ -128,6 +128,9 @@ def relative_model_calls(rule: str) -> Statistic:
 
     Args:
         rule: Name of the decoding method, for example "rejection" or "mask" (masked decoding).
+
+    Returns:
+        Function from the measurements of a run to one ratio per seed of the random language models.
     """
     return queries(rule).as_ratio()
 

@@ -37,7 +37,7 @@ def _closed(rows: Rows, arm: str) -> Counts:
 
 @trainings
 def minimal(rows: Rows, arm: str, column: str) -> "Series[float]":
-    """Return a measured column of networks whose first layer is a fixed embedding of brackets.
+    """Return one measured column, for networks with a fixed embedding as their first layer.
 
     The networks are trained to predict closing brackets.
 
@@ -55,7 +55,7 @@ def minimal(rows: Rows, arm: str, column: str) -> "Series[float]":
 
 @standard_trainings
 def standard(rows: Rows, arm: str, column: str) -> "Series[float]":
-    """Return a measured column of networks with two transformer layers.
+    """Return one measured column, for networks with two transformer layers.
 
     The networks are trained to predict closing brackets.
 
@@ -170,7 +170,7 @@ def standard_variation(rows: Rows, arm: str, layer: int) -> "Series[float]":
 
 @grid_trainings
 def setting_variation(rows: Rows, setting: Setting, layer: int) -> "Series[float]":
-    """Return how much the attention weights of networks with different seeds differ, for one row of Table 2.6.
+    """Return how much attention weights differ between seeds, for one row of Table 2.6.
 
         variation = mean over pairs of networks of |A - B|^2 / (expected |A - B|^2 of random causal attention)
 

@@ -19,7 +19,7 @@ trainings = Replication("training", "seeds")
 
 @trainings
 def learned(rows: Rows, column: str, data: str) -> "Series[float]":
-    """Return a measured column of trained language models, evaluated on new bracket strings.
+    """Return one measured column, for trained language models on new bracket strings.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -138,7 +138,7 @@ def errors_ratio(first: str, second: str, top_p: float) -> Statistic:
         top_p: Top-p truncation of the language model.
 
     Returns:
-        Statistic with one ratio per training seed.
+        Function from the measurements of a run to one ratio per training seed.
     """
     top_p_of_first = 0.0 if first == "greedy" else top_p
     return (unseen(first, top_p_of_first) + 0.5) / (unseen(second, top_p) + 0.5)
@@ -155,7 +155,7 @@ def queries_ratio(top_p: float, column: str = "queries") -> Statistic:
             accuracy, which is the expected number of calls until a completion is correct.
 
     Returns:
-        Statistic with one ratio per training seed.
+        Function from the measurements of a run to one ratio per training seed.
     """
     return unseen("trained", top_p, column) / unseen("none", top_p, column)
 
@@ -170,7 +170,7 @@ def gain(top_p: float) -> Statistic:
         top_p: Top-p truncation of the language model.
 
     Returns:
-        Statistic with one difference per training seed.
+        Function from the measurements of a run to one difference per training seed.
     """
     return unseen("trained", top_p, "accuracy") - unseen("none", top_p, "accuracy")
 

@@ -10,7 +10,7 @@ from trialogue_lab.studies.dyck_balance.config import Config
 from trialogue_lab.theory.balance import balance_violation
 
 ARM = "words"
-"""Networks with a minimal first layer that are trained on complete words without a regulariser."""
+"""Networks with a fixed embedding as first layer, trained on complete strings without a regularizer."""
 
 
 def parts(config: Config) -> list[Part]:

@@ -21,7 +21,7 @@ from trialogue_lab.theory.gradient_flow import GaussianFlow, SampleFlow, Weights
 MAX_NORM = 1e-3
 """Largest norm of the first layer while its growth rate is fitted."""
 FOLDS, ROUNDS = 14.0, 3
-"""Powers of e by which the first layer grows or shrinks in one round, and the number of rounds.
+"""Natural logarithm of the factor by which the first layer grows or shrinks in one round, and the number of rounds.
 
 Each round starts from the direction in which the previous one ended.
 """

@@ -145,7 +145,7 @@ def middle_before_first(rows: Rows) -> Counts:
 
 @trainings
 def pairs(rows: Rows, column: str) -> "Series[float]":
-    """Return a measured column of single attention layers.
+    """Return one measured column, for single attention layers.
 
     They are trained to predict masked tokens of distributions in which only pairs of tokens interact. One layer has
     factored attention, whose weights do not depend on the tokens. The other layer has standard attention.
