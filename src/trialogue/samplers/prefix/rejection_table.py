@@ -55,7 +55,7 @@ class RejectionTable:
         self.log_open: float = _log_sum(self._masses)
         tables = [child.table for child in self.children.values()]
         self._size: int = 1 + sum([table._size for table in tables])
-        self._hash = hash((self.log_open, *self.children, *[table._hash for table in tables]))
+        self._hash: int = hash((self.log_open, *self.children, *[table._hash for table in tables]))
 
     @property
     def _own(self) -> tuple[float, list[tuple[int, float]]]:
