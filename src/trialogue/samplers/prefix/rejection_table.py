@@ -31,14 +31,15 @@ def _log_sum(terms: Sequence[float]) -> float:
 
 
 class RejectionTable:
-    """What is known about the continuations of one prefix. A tree of these immutable objects covers all prefixes.
+    """What adaptive rejection sampling has learned about the continuations of one prefix.
 
-    A token is open at a prefix unless the verifier is known to reject it there. The open mass of a prefix is the
-    probability, given the prefix, of all completions that are not known to be rejected. It is a sum of positive terms
-    and never one minus the rejected mass, because a constraint may leave a mass far below the precision of floats.
+    The tables of all visited prefixes form a tree of immutable objects. A token is open after a prefix unless the
+    verifier is known to reject it there. The open mass of a prefix is the probability, given the prefix, of all
+    completions that are not known to be rejected. It is stored as a sum of positive terms. One minus the rejected mass
+    would lose precision, because a constraint may leave a very small mass.
 
     Args:
-        log_unvisited: Log-probability of the open tokens that are not among `children`, or an upper bound of it.
+        log_unvisited: Log-probability of all open tokens that are not among `children`, or an upper bound of it.
         children: The visited continuations by token.
 
     Attributes:
@@ -92,14 +93,15 @@ class RejectionTable:
 
     @cached_property
     def log_masses(self) -> Tensor:
-        """Log-masses (1 + k,) float64: `log_unvisited`, and the open mass of each visited continuation.
+        """Log-probabilities (1 + k,) float64, given this prefix, of completions that are not known to be rejected.
 
-        The latter are given this prefix and in the order of `tokens`. The sum of all is the open mass of the prefix.
+        The first entry is `log_unvisited`, for completions that begin with an unvisited token. The others belong to the
+        k visited tokens, in the order of `tokens`. Together they make up the open mass of the prefix.
         """
         return torch.tensor(self._masses, dtype=torch.float64)
 
     def with_unvisited(self, log_unvisited: float) -> "RejectionTable":
-        """Return the table with another `log_unvisited`, which is `REJECTED` if nothing is open."""
+        """Return a copy with another `log_unvisited`, or `REJECTED` if no completion is open."""
         return _table(log_unvisited, self.children)
 
     def __len__(self) -> int:
@@ -121,7 +123,7 @@ ACCEPTED = RejectionTable(0.0, {})
 
 
 class Visit(NamedTuple):
-    """A draw of an attempt: at a prefix, a token was drawn. Visits of one attempt form a linked list.
+    """One token drawn in an attempt of adaptive rejection sampling. The visits of an attempt form a linked list.
 
     Attributes:
         before: Previous visit of the attempt, None at the prompt.
@@ -141,16 +143,16 @@ class Visit(NamedTuple):
 
 
 def learned(last: Visit | None, end: RejectionTable | None) -> RejectionTable:
-    """Return the table of the prompt, updated with what an attempt has learned.
+    """Update the table of the prompt at the end of an attempt.
 
     Only the tables of prefixes that the attempt visited are new objects. All others are shared with the previous table.
 
     Args:
-        last: Last visit of the attempt, or None if no token was drawn.
-        end: Table of the sequence after the last draw, or None if a mask excludes the token.
+        last: Last drawn token of the attempt, or None if no token was drawn.
+        end: Table of the sequence after the last token, or None if a mask excludes the token.
 
     Returns:
-        The new table, which equals `end` if there was no visit.
+        The new table of the prompt. It is `end` if no token was drawn.
     """
     table = end
     while last is not None:
@@ -164,7 +166,7 @@ def learned(last: Visit | None, end: RejectionTable | None) -> RejectionTable:
 
 
 def merged(first: RejectionTable | None, second: RejectionTable | None) -> RejectionTable | None:
-    """Return the union of two tables of the same prefix: every prefix that at least one of them contains.
+    """Combine two tables of the same prefix: the result contains every prefix that at least one of them contains.
 
     Args:
         first: A table, or None if the prefix was not visited.
@@ -235,6 +237,6 @@ def _unvisited(table: RejectionTable, other: RejectionTable) -> float:
 
 
 def _table(log_unvisited: float, children: Mapping[int, Child]) -> RejectionTable:
-    """Return the table with these entries, which is `REJECTED` if nothing is open."""
+    """Create a table from its two fields. Return `REJECTED` if no completion is open."""
     table = RejectionTable(log_unvisited, children)
     return REJECTED if table.log_open == -math.inf else table

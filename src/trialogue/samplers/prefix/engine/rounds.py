@@ -12,16 +12,16 @@ from trialogue.samplers.prefix.contract.sampler import Sampler, joined, take
 
 
 class SharedState(Protocol):
-    """Protocol of objects that pass states from finished samples of a prompt to later ones."""
+    """Protocol of objects that pass what finished samples of a prompt have learned to later samples."""
 
     @property
     def ended(self) -> int:
-        """Number of samples that have ended."""
+        """Number of samples that have ended so far."""
         ...
 
     @property
     def limit(self) -> int | None:
-        """Number of samples that may have begun by now, None for all."""
+        """Total number of samples that are allowed to have begun by now. None if all may begin."""
         ...
 
     def begin(self, initial: Any) -> Any:
@@ -43,11 +43,11 @@ class SharedState(Protocol):
 
 
 class PromptRounds:
-    """Rounds of the samples of one prompt, each of which begins with the merged states of the rounds before.
+    """Runs the samples of one prompt in rounds. Each round starts from what all earlier rounds have learned.
 
-    The rounds continue if several calls of `generate`, one after the other, receive the same object. An order (a call
-    of `generate`, or a submission to an `OpenRun`) can use the object only if no sample of another order is unfinished.
-    A file of `tensors` and `finished` restores all finished rounds.
+    Pass the same object to several successive calls of `generate` to continue the rounds. Another order (a call of
+    `generate`, or a submission to an `OpenRun`) can use the object only if no sample of an earlier order is unfinished.
+    Store `tensors` and `finished` in a file to restore all finished rounds later.
 
     Args:
         sampler: The sampler, whose `round_size` is the number of samples per round.
@@ -75,7 +75,7 @@ class PromptRounds:
 
     @property
     def limit(self) -> int | None:
-        """Number of samples that may have begun by now, None for all."""
+        """Total number of samples that are allowed to have begun by now. None if all may begin."""
         return None if self._size is None else (self.finished + 1) * self._size
 
     def reserve(self, user: "Rounds") -> None:
@@ -141,7 +141,7 @@ class PromptRounds:
 
 
 class Rounds:
-    """Decides which samples of an order may begin, and passes states between the samples that share one.
+    """Decides which samples of a request may begin, and passes states from finished samples to later ones.
 
     Args:
         sampler: The sampler.
@@ -181,7 +181,7 @@ class Rounds:
         )
 
     def _released(self, state: SharedState) -> list[int]:
-        """Remove the samples that may begin now from the waiting samples of `state`, and return them."""
+        """Return the waiting samples of `state` that may begin now, and remove them from the waiting list."""
         waiting, limit = self._waiting[state], state.limit
         released = [one for one in waiting if limit is None or self._numbers[one] < limit]
         del waiting[: len(released)]

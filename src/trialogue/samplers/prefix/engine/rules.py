@@ -98,7 +98,7 @@ def judging(one: VerifierLike | None, strings: Sequence[str], raised: Raised | N
 
 
 def _named(one: VerifierLike, given: object) -> Verifier:
-    """Convert `one` to a verifier. If `given` is a list, errors contain its index."""
+    """Convert `one` to a verifier. If `given` is a list of verifiers, error messages name the index of `one` in it."""
     try:
         return as_verifier(one)
     except InputError as error:

@@ -256,7 +256,7 @@ class Samples:
 
 
 def _places(index: Any, count: int) -> int | Tensor:
-    """Return the place, or the places (k,) int64, that `index` selects among `count` samples."""
+    """Convert `index` (an int, slice, list or tensor) to one index, or to indices (k,) int64, of `count` samples."""
     given = index.cpu().numpy() if isinstance(index, Tensor) else index
     try:
         places = np.arange(count)[list(given) if isinstance(given, tuple) else given]
