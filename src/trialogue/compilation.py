@@ -26,12 +26,13 @@ def compiled_sums(function: Function) -> Function:
 
 
 def over_rows(kernel: Callable[..., None], rows: int, width: int, *arguments: object) -> None:
-    """Call `kernel(first, last, *arguments)` on blocks of rows, on `torch.get_num_threads()` threads.
+    """Run a compiled function on blocks of rows in parallel, on `torch.get_num_threads()` threads.
 
     Args:
-        kernel: The function. Its result for a row must not depend on other rows.
+        kernel: Function that is called as `kernel(first, last, *arguments)` for rows `first` to `last` - 1. Its result
+            for a row must not depend on other rows.
         rows: Number of rows.
-        width: Number of entries of work per row.
+        width: Approximate number of operations per row, from which the number of threads is chosen.
         *arguments: Other arguments of the function.
     """
     # Parallel loops of numba abort the process after a fork, or if two threads call them.

@@ -15,11 +15,12 @@ _NONE = -1
 
 
 class Enumeration:
-    """A `choose` that visits every branch of positive probability, for all groups of rows in one batch of runs.
+    """Replacement for a random `choose` function that visits all possible sequences of random choices.
 
-    Each group of `members` rows is one state. It has a tape with one digit per call of `choose` and member, the option
-    that is chosen. The weight of a branch is the product of the probabilities of its digits. The choices of a group
-    must not depend on other groups.
+    The code that calls `choose` is run once for every branch, that is, every sequence of outcomes of positive
+    probability. The weight of a branch is the product of the probabilities of its outcomes. Several states are
+    enumerated in one batch: each has a group of `members` rows, and its choices must not depend on other groups. A tape
+    stores, for each group, one digit per call of `choose` and member: the index of the chosen option.
 
     Args:
         groups: Number of states.
@@ -36,7 +37,10 @@ class Enumeration:
         self._log_weight = torch.zeros(groups, dtype=torch.float64)
 
     def choose(self, log_weights: Tensor, rows: Tensor) -> Tensor:
-        """Choose the digits of the tapes (see `Choose`), and multiply their probabilities into the weights."""
+        """Return the next option of the current branch for each row, and multiply its probability into the weight.
+
+        Has the same arguments as a random `choose`: log-weights (n, k) of k options, and row indices (n,).
+        """
         device, rows = rows.device, rows.cpu()
         group, member = rows // self._members, rows % self._members
         distribution = log_weights.double().log_softmax(-1).cpu()
@@ -77,7 +81,10 @@ class Enumeration:
             self._taken, self._next = torch.cat((self._taken, room), 1), torch.cat((self._next, room), 1)
 
     def _advance(self) -> Tensor:
-        """Increment the last digit of each tape that can be incremented, and return which tapes (groups,) have one."""
+        """Go to the next branch: increment the last digit of each tape that can be incremented.
+
+        Returns whether each group (groups,) has a further branch.
+        """
         taken, following = self._taken.flatten(1), self._next.flatten(1)
         turns = following != _NONE
         found = turns.any(1)

@@ -48,12 +48,12 @@ def index_tensor(
     """Validate indices and return them as an int64 tensor.
 
     Args:
-        field: Name that an error reports.
-        values: Whole numbers, as a tensor or anything that converts to one.
+        field: Name of the argument in errors.
+        values: Whole numbers, as a tensor or an object that can be converted to one.
         shape: Required shape; None accepts any size of that dimension.
-        size: Number of things that are indexed: each value must be in 0..size - 1.
-        shape_hint: What to do about values of another shape or type.
-        range_hint: What to do about a value that is out of range.
+        size: Number of items that are indexed. Each value must be in 0..size - 1.
+        shape_hint: Hint of the error if values have another shape or type.
+        range_hint: Hint of the error if a value is out of range.
 
     Raises:
         InputError: If the values are not whole numbers, have another shape, or one of them is out of range.
@@ -68,13 +68,13 @@ def index_tensor(
 
 
 def site_indices(sites: object, rows: int, count: int) -> Tensor:
-    """Return `sites` (rows,) as int64; raises `InputError` unless there is one in 0..count - 1 for each row."""
+    """Return `sites` (rows,) as int64. Raises `InputError` unless each is in 0..count - 1."""
     hint = f"give one site from 0 to {count - 1} for each of the {rows} rows"
     return index_tensor("sites", sites, (rows,), count, shape_hint=hint, range_hint=hint)
 
 
 def _require_shape(field: str, found: tuple[int, ...], shape: tuple[int | None, ...], hint: str) -> None:
-    """Raise `InputError` unless the shape `found` is `shape`, of which None accepts any size."""
+    """Raise `InputError` unless the shape `found` matches `shape`, in which None accepts any size."""
     # Without `all`, whose generator takes longer than the comparisons.
     matches = len(found) == len(shape)
     if matches:
@@ -86,7 +86,7 @@ def _require_shape(field: str, found: tuple[int, ...], shape: tuple[int | None, 
 
 
 def require_array(field: str, array: object, dtype: type[np.generic], shape: tuple[int | None, ...]) -> None:
-    """Raise `InputError` unless `array` is a numpy array of `dtype` and `shape`, of which None accepts any size."""
+    """Raise `InputError` unless `array` is a NumPy array of `dtype` whose shape matches. None accepts any size."""
     wanted = ", ".join("n" if size is None else str(size) for size in shape)
     hint = f"give a numpy array of {np.dtype(dtype)}, of the shape ({wanted})"
     if not isinstance(array, np.ndarray) or array.dtype != dtype:
@@ -95,14 +95,14 @@ def require_array(field: str, array: object, dtype: type[np.generic], shape: tup
 
 
 def require_floats(field: str, values: object, shape: tuple[int | None, ...], hint: str) -> None:
-    """Raise `InputError` unless `values` is a float32 or float64 tensor of `shape`, of which None accepts any size."""
+    """Raise `InputError` unless `values` is a float32 or float64 tensor whose shape matches. None accepts any size."""
     if not isinstance(values, Tensor) or values.dtype not in _FLOATS:
         raise InputError(field, getattr(values, "dtype", type(values).__name__), hint)
     _require_shape(field, values.shape, shape, hint)
 
 
 def require_int64(field: str, values: object, shape: tuple[int | None, ...], hint: str) -> None:
-    """Raise `InputError` unless `values` is an int64 tensor of `shape`, of which None accepts any size."""
+    """Raise `InputError` unless `values` is an int64 tensor whose shape matches `shape`. None accepts any size."""
     if not isinstance(values, Tensor) or values.dtype != torch.int64:
         raise InputError(field, getattr(values, "dtype", type(values).__name__), hint)
     _require_shape(field, values.shape, shape, hint)

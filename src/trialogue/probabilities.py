@@ -47,6 +47,6 @@ def checked_probabilities(
 def checked_distribution(
     field: str, values: Any, shape: tuple[int, ...], *, tolerance: float = SINGLE
 ) -> Tensor:
-    """Validate distributions as `checked_probabilities` does, and return them normalised."""
+    """Validate distributions over the last dimension, and return them normalised. See `checked_probabilities`."""
     numbers = checked_probabilities(field, values, shape, tolerance=tolerance)
     return numbers / numbers.sum(-1, keepdim=True)

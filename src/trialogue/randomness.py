@@ -63,7 +63,7 @@ _WRAPPED = 2**64
 
 
 def numbers_of_64_bits(keys: Tensor, counters: Tensor) -> Tensor:
-    """Return random numbers of streams on any device, with integer arithmetic only.
+    """Return random numbers of counter-based streams, computed by integer arithmetic on any device.
 
     Args:
         keys: Keys of `Streams`, int64.
@@ -124,7 +124,10 @@ def invert(uniform: float, weights: NDArray[np.floating[Any]]) -> int:
 def _invert_rows(
     uniforms: NDArray[np.float64], weights: NDArray[np.floating[Any]], out: NDArray[np.int64]
 ) -> int:
-    """Fill `out`. Return 0, -1 if all weights of a row are zero, or -2 if a uniform number is not in [0, 1]."""
+    """Write the selected index of each row to `out`.
+
+    Returns 0, -1 if all weights of a row are zero, or -2 if a uniform number is not in [0, 1].
+    """
     for row in range(len(uniforms)):
         if not 0 <= uniforms[row] <= 1:
             return -2
@@ -136,9 +139,10 @@ def _invert_rows(
 
 
 def inverted(uniform: Tensor, weights: Tensor) -> Tensor:
-    """Select indices like `index_of`, on any device, by tensor operations.
+    """Select indices by inverting the cumulative distribution function, by tensor operations on any device.
 
-    Sums are computed in another order, so an index may differ if the uniform number is within rounding error of a sum.
+    The result is the same as for `index_of`, except that sums are computed in another order. An index may therefore
+    differ if the uniform number is within rounding error of a sum.
 
     Args:
         uniform: Numbers (n,) from 0 to 1.
@@ -223,7 +227,7 @@ def _no_such_row(rows: NDArray[np.int64], streams: int) -> bool:
 def _uniforms(
     keys: NDArray[np.int64], counters: NDArray[np.int64], rows: NDArray[np.int64], out: NDArray[np.float64]
 ) -> int:
-    """Fill `out`. Return 0, or -2 if a row does not exist."""
+    """Write the next number of the stream of each row to `out`. Returns 0, or -2 if a row does not exist."""
     if _no_such_row(rows, len(keys)):
         return -2
     for index in range(len(rows)):
@@ -239,7 +243,10 @@ def _draw(
     weights: NDArray[np.floating[Any]],
     out: NDArray[np.int64],
 ) -> int:
-    """Fill `out`. Return 0, -1 if all weights of a row are zero, or -2 if a row does not exist."""
+    """Write a random index for each row to `out`.
+
+    Returns 0, -1 if all weights of a row are zero, or -2 if a row does not exist.
+    """
     if _no_such_row(rows, len(keys)):
         return -2
     smallest = 0

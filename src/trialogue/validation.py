@@ -53,7 +53,7 @@ Result = TypeVar("Result")
 
 
 def different(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return `values`; raises `ValueError` if one of them comes twice."""
+    """Return `values`. Raises `ValueError` if a value occurs twice."""
     if len(set(values)) < len(values):
         raise ValueError("values must be unique")
     return values
@@ -66,7 +66,7 @@ def _increasing(values: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def as_tuple(values: Any) -> Any:
-    """Return any list, set, range or array as a tuple, with its NumPy scalars as Python numbers."""
+    """Convert a list, set, range or array to a tuple, and NumPy scalars in it to Python numbers."""
     listed = values.tolist() if hasattr(values, "tolist") else values
     if isinstance(listed, Iterable) and not isinstance(listed, str | bytes | Mapping):
         return tuple(_plain(value) for value in listed)
@@ -111,17 +111,18 @@ def validated(target: Callable[Args, Result]) -> Callable[Args, Result]: ...
 
 
 def validated(target: Any) -> Any:
-    """Return a function, or a class, whose arguments are checked against their annotated types.
+    """Decorator that checks the arguments of a function or class against their annotated types.
 
     A parameter is checked if its type is `Annotated`, `int`, `float`, `bool`, `str`, `Literal` or `Callable`, or a
-    union or tuple of such types. Other parameters are passed on as they are. NumPy scalars and tensors of one number
-    count as numbers. The function receives the values that the types return, such as a tensor for a list of numbers.
+    union or tuple of such types. Other parameters are passed on unchanged. NumPy scalars and tensors of one number
+    count as numbers. The function receives the converted values, such as a tensor for a list of numbers.
 
-    Of a class, the arguments of the constructor are checked. Put `@validated` above `@dataclass`, and check relations
-    between fields in `__post_init__`, which runs after the checks. A derived class needs a decorator of its own.
+    For a class, the arguments of the constructor are checked. Put `@validated` above `@dataclass`, and check relations
+    between fields in `__post_init__`, which runs after the checks. A derived class needs its own decorator.
 
     Raises:
-        InputError: names the parameter, the value and what to use instead.
+        InputError: At a call, if an argument is invalid. The error names the parameter, the value and a valid
+            alternative.
     """
     if isinstance(target, type):
         constructor: Any = target

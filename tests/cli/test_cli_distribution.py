@@ -151,7 +151,7 @@ def test_tables_and_figures_are_written(run):
     words = f"--table table.json --max-new-tokens 4 --verifier {RULE} --top 5 {MASKED}"
     code, out, _ = run(f"{words} --figure tree.svg")
     assert code == 0
-    assert "total variation to the restricted distribution" in out
+    assert "total variation distance to the target" in out
     assert "0.29" in out
     assert "outputs are not shown" in out
     content = Path("tree.svg").read_bytes()

@@ -5,6 +5,8 @@ import copy
 import pytest
 import torch
 from transformers import (
+    BartConfig,
+    BartForSequenceClassification,
     BloomConfig,
     BloomForSequenceClassification,
     FNetConfig,
@@ -18,6 +20,8 @@ from transformers import (
     MptForSequenceClassification,
     RobertaConfig,
     RobertaForSequenceClassification,
+    T5Config,
+    T5ForSequenceClassification,
     XLNetConfig,
     XLNetForSequenceClassification,
 )
@@ -65,6 +69,33 @@ BUILDERS = {
             intermediate_size=16,
             max_position_embeddings=64,
             pad_token_id=padding,
+        )
+    ),
+}
+
+ENCODER_DECODERS = {
+    "bart": lambda **tokens: BartForSequenceClassification(
+        BartConfig(
+            **ONE_CLASS | tokens,
+            d_model=16,
+            encoder_layers=1,
+            decoder_layers=1,
+            encoder_attention_heads=2,
+            decoder_attention_heads=2,
+            encoder_ffn_dim=16,
+            decoder_ffn_dim=16,
+            max_position_embeddings=64,
+        )
+    ),
+    "t5": lambda **tokens: T5ForSequenceClassification(
+        T5Config(
+            **ONE_CLASS | tokens,
+            d_model=16,
+            d_kv=8,
+            d_ff=16,
+            num_layers=1,
+            num_heads=2,
+            decoder_start_token_id=0,
         )
     ),
 }
@@ -164,3 +195,25 @@ def test_an_empty_text_needs_an_end_of_sequence_token():
     assert reward("None") == pytest.approx(reward.call_all(["the cat", "None"])[1], abs=1e-5)
     expect_error("no end-of-sequence token", reward, "")
     expect_error("no end-of-sequence token", reward.call_all, ["the cat", ""])
+
+
+@pytest.mark.parametrize("padding", [0, "eos"])
+@pytest.mark.parametrize("name", ENCODER_DECODERS)
+def test_texts_with_different_numbers_of_end_of_sequence_tokens_have_the_logits_of_single_texts(
+    name, padding
+):
+    tokenizer = tiny_tokenizer()
+    eos = tokenizer.eos_token_id
+    tokens = {"eos_token_id": eos, "pad_token_id": eos if padding == "eos" else padding}
+    model = random_model(lambda: ENCODER_DECODERS[name](**tokens), 7, 8.0)
+    texts = ["the cat</s>", "the</s> cat</s>", "", "yes</s>or</s> no", "no</s></s></s>", "a longer text</s>"]
+    reward = TextClassifier(model, tokenizer)
+    found = reward.call_all(texts)
+    for text, logit in zip(texts, found, strict=True):
+        with torch.inference_mode():
+            expected = float(model(torch.tensor([tokenizer(text or "</s>")["input_ids"]])).logits)
+        assert logit == pytest.approx(expected, abs=1e-5)
+        assert reward(text) == pytest.approx(expected, abs=1e-5)
+    assert len({round(logit, 4) for logit in found}) == len(texts)
+    expect_error("texts='the cat': .* end-of-sequence token", reward.call_all, ["no</s>", "the cat"])
+    expect_error("texts='the cat': .* end-of-sequence token", reward, "the cat")

@@ -1,6 +1,7 @@
 """Rejection sampling with a table: exact distributions on many trees, faulty variants, tables and budgets."""
 
 import math
+import warnings
 from typing import ClassVar
 from unittest.mock import patch
 
@@ -406,3 +407,62 @@ def test_a_union_contains_the_prefixes_of_both_tables():
         RejectionTable(-1.0, {0: Child(-1.0, below)}), RejectionTable(-1.0, {0: Child(-1.0, first)})
     )
     assert list(deep.children[0].table.children) == [0, 2]
+
+
+def test_tables_of_long_outputs_are_compared_and_counted():
+    def deep(log_prob):
+        table = ACCEPTED
+        for _ in range(20_000):
+            table = RejectionTable(-1.0, {0: Child(log_prob, table), 1: Child(-2.0, REJECTED)})
+        return table
+
+    first, second, other = deep(-1.0), deep(-1.0), deep(-1.5)
+    assert len(first) == 40_001
+    assert first is not second
+    assert (first, hash(first)) == (second, hash(second))
+    assert first != other
+    assert list(dict.fromkeys([first, second, other])) == [first, other]
+    with patch.object(RejectionTable, "__hash__", lambda table: 0):
+        assert first == second
+        assert first != other
+        assert RejectionTable(-1.0, {0: Child(-1.0, second)}) != RejectionTable(-1.0, {1: Child(-1.0, first)})
+    assert ACCEPTED not in (first, 1)
+
+
+def test_a_union_of_tables_whose_probabilities_disagree_warns_and_uses_no_differences():
+    """The second table of the prefix (0,) is computed with probabilities that differ by 5 percent, as in bfloat16."""
+    first, second, rest, at_prompt, jitter = 0.6, 0.36, 0.04, 0.9, 0.05
+    tables = [
+        RejectionTable(math.log(second + rest), {0: Child(math.log(first), REJECTED)}),
+        RejectionTable(math.log(first + rest), {1: Child(math.log(second * (1 + jitter)), REJECTED)}),
+    ]
+    oracle = Table(
+        lambda prefix: (
+            (at_prompt, 1 - at_prompt, 0.0)
+            if not prefix
+            else (first, second, rest)
+            if prefix == (0,)
+            else (0.0, 1.0, 0.0)
+        ),
+        3,
+        max_length=2,
+    )
+
+    def allows(prefix):
+        return len(prefix) < 2 or prefix[0] != 0 or prefix[1] == 2
+
+    def largest_error(shift):
+        trees = [
+            RejectionTable(math.log(1 - at_prompt), {0: Child(math.log(at_prompt) + noise, table)})
+            for noise, table in zip((0.0, shift), tables, strict=True)
+        ]
+        found = exact_distribution(from_table(merged(*trees)), oracle, allows).probabilities
+        target = target_distribution(oracle, allows)
+        return max(abs(found.get(x, 0.0) / p - 1) for x, p in target.items())
+
+    with pytest.warns(RuntimeWarning, match="differ by more than 0.01%"):
+        assert largest_error(2e-4) < 1e-3
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        # The disagreement of these tables is not visible, because they have no token in common.
+        assert largest_error(5e-5) > 0.1

@@ -10,8 +10,9 @@ import torch
 
 from refusals import calls_without_expected_error, expect_error
 from trialogue.data.table import Table
-from trialogue.oracles import PrefixOracle
+from trialogue.oracles import Decoding, PrefixOracle
 from trialogue.samplers import (
+    AdaptiveRejection,
     Ancestral,
     Backtracking,
     BestOfN,
@@ -24,10 +25,12 @@ from trialogue.samplers import (
     truncated,
 )
 from trialogue.samplers.exact import exact_distribution, target_distribution, transition_matrix
+from trialogue.samplers.prefix.batch import Batch, view
 from trialogue.samplers.prefix.contract.moves import Moves
-from trialogue.testing.trees import TREES, RandomTree
+from trialogue.testing.trees import TREES, RandomTree, viable
 
 TREE = RandomTree(71, horizon=6, eos=1)
+LONG = viable(RandomTree(3, vocab=3, horizon=6))
 COINS = Table(lambda prefix: [0.5, 0.5], 2, max_length=3)
 ENDLESS = Table(lambda prefix: [0.5, 0.5], 2)
 
@@ -336,3 +339,41 @@ def test_samples_can_be_used_in_training_and_modified():
     weight = torch.ones(3, requires_grad=True)
     (weight[:, None] * samples.tokens).sum().backward()
     assert weight.grad is not None
+
+
+LEARNING = {
+    "oracle": LONG.table(),
+    "prompts": [(), (0,), (1,), (0, 1)],
+    "sampler": AdaptiveRejection(),
+    "verifier": LONG.allows,
+    "num_samples": 8,
+    "seed": 4,
+}
+
+
+@pytest.mark.parametrize("max_steps", [None, 9])
+def test_rows_at_cached_prefixes_move_first_without_changing_the_samples(max_steps):
+    one_by_one = generate(**LEARNING, max_steps=max_steps, batch_size=1)
+    together = generate(**LEARNING, max_steps=max_steps, batch_size=32)
+    for name in ("tokens", "lengths", "calls", "accepted"):
+        assert torch.equal(getattr(together, name), getattr(one_by_one, name)), name
+    assert bool(together.accepted.all()) == (max_steps is None)
+
+
+def test_new_prefixes_of_several_rows_are_evaluated_in_one_pass(monkeypatch):
+    waiting = generate(**LEARNING, batch_size=32).total.forward_passes
+    monkeypatch.setattr(Batch, "ready", Decoding.ready)
+    assert waiting < 0.75 * generate(**LEARNING, batch_size=32).total.forward_passes
+
+
+def test_a_row_waits_for_a_bounded_number_of_steps(monkeypatch):
+    monkeypatch.setattr(view, "_MAX_WAIT", 1)
+    batch = Batch(LONG.table(), 2, 4)
+    batch.waited = torch.zeros(0, dtype=torch.int64)
+    prompts = torch.tensor([[0, 0, 0, 0], [1, 0, 0, 0]])
+    batch.add(prompts, torch.tensor([1, 1]), torch.tensor([1, 1]), torch.tensor([4, 4]))
+    rows = torch.arange(2)
+    assert batch.ready(rows).tolist() == [True, True]
+    batch.log_probs(rows[:1])
+    assert batch.ready(rows).tolist() == [True, False]
+    assert batch.ready(rows).tolist() == [True, True]

@@ -13,7 +13,7 @@ from mutants import samplers as mutants
 from refusals import expect_error
 from trialogue.data import Table
 from trialogue.errors import InputError
-from trialogue.oracles import PrefixOracle
+from trialogue.oracles import PrefixOracle, Verifier
 from trialogue.samplers import (
     SAMPLERS,
     ActionLevel,
@@ -344,3 +344,20 @@ def test_infinite_weights_are_rejected_in_one_line():
     object.__setattr__(sampler, "factor", 2.0)
     with pytest.raises(InputError, match=r"^log_weight=.*use weights that do not grow in loops"):
         exact_distribution(sampler, Table(lambda _: (0.75, 0.25), 2, max_length=1), lambda x: x == (1,))
+
+
+def test_a_target_does_not_enumerate_what_a_token_mask_excludes():
+    class Mask(Verifier):
+        has_mask = True
+
+        def values(self, decoding, rows):
+            return (decoding.tokens[rows] == 1).all(1) | ~decoding.complete[rows]
+
+        def children(self, decoding, rows):
+            del decoding
+            return torch.tensor([0.0, 1.0]).expand(len(rows), 2)
+
+    coins = Table(lambda prefix: [0.5, 0.5], 2)
+    assert target_distribution(coins, Mask(), max_new_tokens=12, max_states=30) == {(1,) * 12: 1.0}
+    limits = {"max_new_tokens": 12, "max_states": 30}
+    expect_error("max_states=30", target_distribution, coins, lambda prefix: all(prefix), **limits)

@@ -1,12 +1,13 @@
 """Rounds that continue over several calls of `generate`, and tables as tensors."""
 
-from itertools import pairwise
+from itertools import count, pairwise
 
 import pytest
 import torch
 
+from refusals import expect_error
 from trialogue.errors import InputError
-from trialogue.samplers import AdaptiveRejection, PromptRounds, generate
+from trialogue.samplers import AdaptiveRejection, OpenRun, PromptRounds, Terms, generate, stream
 from trialogue.samplers.prefix.rejection_table_file import num_new_prefixes, table_of, tensors_of
 from trialogue.testing.trees import RandomTree, viable
 
@@ -80,3 +81,59 @@ def test_tables_are_restored_exactly():
             assert num_new_prefixes(None, again) == len(table)
             assert num_new_prefixes(before, table) == len(table) - (0 if before is None else len(before))
     assert table_of(tensors_of(None)) is None
+
+
+IN_USE = "shared='PromptRounds': 6 unfinished samples of another"
+
+
+def opened(rounds, tree=TREES[0]):
+    """Return an open run, and its submission of six samples in `rounds`."""
+    run = OpenRun(tree.table(), SAMPLER, batch_size=3)
+    return run, run.submit((), Terms(tree.allows), num_samples=6, seed=2, shared=rounds)
+
+
+def test_two_open_orders_cannot_share_rounds():
+    tree, rounds = TREES[0], PromptRounds(SAMPLER)
+    run, _submission = opened(rounds)
+    expect_error(IN_USE, run.submit, (), shared=rounds, terms=Terms(tree.allows))
+    expect_error(IN_USE, drawn, tree, range(4), [rounds])
+    while run.busy:
+        run.step()
+    assert (rounds.ended, rounds.finished) == (6, 1)
+    assert drawn(tree, range(6, 8), [rounds]).calls.tolist() == drawn(tree, range(8)).calls.tolist()[6:]
+
+
+def test_rounds_continue_after_an_order_that_was_withdrawn_or_deleted():
+    tree, rounds = TREES[0], PromptRounds(SAMPLER)
+    run, submission = opened(rounds)
+    run.step()
+    run.withdraw(submission)
+    assert drawn(tree, range(4), [rounds]).accepted.all()
+    assert rounds.ended >= 4
+    run, submission = opened(rounds)
+    del run, submission
+    assert drawn(tree, range(4), [rounds]).accepted.all()
+
+
+def test_rounds_continue_after_an_error_whose_traceback_still_exists():
+    tree, rounds, calls = TREES[0], PromptRounds(SAMPLER), count()
+
+    def broken(prefix):
+        assert next(calls) < 5
+        return True
+
+    settings = {"sampler": SAMPLER, "num_samples": 6, "shared": [rounds]}
+    with pytest.raises(InputError) as kept:
+        generate(tree.table(), verifier=broken, **settings)
+    run = OpenRun(tree.table(), SAMPLER)
+    run.submit((), Terms(broken), num_samples=6, shared=rounds)
+    with pytest.raises(InputError):
+        [run.step() for _ in range(5)]
+    assert drawn(tree, range(4), [rounds]).accepted.all()
+    assert kept.tb
+    samples = stream(tree.table(), verifier=tree.allows, **settings)
+    expect_error(IN_USE, drawn, tree, range(4), [rounds])
+    started = iter(samples)
+    next(started)
+    started.close()
+    assert drawn(tree, range(4), [rounds]).accepted.all()

@@ -20,6 +20,7 @@ from trialogue.samplers import (
     Rejection,
     SequentialMonteCarlo,
     StationaryValueGuided,
+    ValueGuided,
     WeightedRejection,
     truncated,
 )
@@ -32,6 +33,7 @@ from trialogue.verifiers import (
     Product,
     RolloutTarget,
     RolloutValues,
+    Threshold,
 )
 
 CLOSE = 1e-9
@@ -266,3 +268,124 @@ def test_targets_are_no_verdicts():
     expect_error("give one target", RolloutTarget, Product(even, power(2.0)))
     expect_error("outcome='Power'", OutcomeReward, even, power(2.0))
     expect_error("values='Power'", NoisyValues, power(2.0), 0.1)
+
+
+@pytest.mark.parametrize("value", [None, math.nan, math.inf, -math.inf, "raise"])
+@pytest.mark.parametrize(
+    "sampler",
+    [Ancestral(), AdaptiveRejection(max_attempts=1, then="mask"), SequentialMonteCarlo(2, proposal="mask")],
+    ids=["ancestral", "exact", "smc"],
+)
+def test_an_error_of_a_reward_rejects_the_sample_like_an_error_of_a_verifier(sampler, value):
+    def broken(tokens):
+        if tokens[0] == 1:
+            assert value != "raise"
+            return value
+        return 0.5
+
+    oracle = Table(lambda prefix: [0.5, 0.5], 2, max_length=2)
+    settings = {"sampler": sampler, "num_samples": 30, "seed": 1}
+    hint = r"it raised AssertionError" if value == "raise" else f"it returned {value}; return a finite number"
+    expect_error(rf"reward broken=\(1, [01]\): {hint}", generate, oracle, verifier=tilted(broken), **settings)
+    for target in (tilted(broken), Product(even, tilted(broken))):
+        samples = generate(oracle, verifier=target, on_error="reject", **settings)
+        assert samples.accepted.tolist() == [x[0] == 0 for x in samples.tokens.tolist()]
+        assert samples.accepted.any()
+        assert torch.isfinite(samples.log_weight[samples.accepted]).all()
+        for sample in samples:
+            if not sample.accepted:
+                assert "reward broken=(1, " in sample.error
+            else:
+                assert sample.error is None
+    if sampler == Ancestral():
+        assert not samples.accepted.all()
+
+
+def test_errors_of_targets_with_children_reject_single_sequences():
+    class Broken(Target):
+        def log_values(self, decoding, rows):
+            assert (decoding.tokens[rows, 0] == 0).all()
+            return torch.zeros(len(rows), dtype=torch.float64)
+
+        def log_children(self, decoding, rows):
+            inner = decoding.lengths[rows] > 0
+            assert (decoding.tokens[rows[inner], 0] == 0).all()
+            return torch.zeros(len(rows), 2, dtype=torch.float64)
+
+    oracle = Table(lambda prefix: [0.5, 0.5], 2, max_length=2)
+    for sampler in (WeightedRejection(), SequentialMonteCarlo(2, proposal="mask")):
+        settings = {"sampler": sampler, "verifier": Broken(), "num_samples": 20, "seed": 1}
+        samples = generate(oracle, on_error="reject", **settings)
+        assert samples.accepted.any()
+        assert not samples.tokens[samples.accepted][:, 0].any()
+
+
+def test_a_target_that_returns_an_invalid_number_ends_the_run():
+    class Invalid(Target):
+        def log_values(self, decoding, rows):
+            return torch.full((len(rows),), math.nan)
+
+    hint = "target=nan: return finite log-values"
+    expect_error(hint, generate, tree(1).table(), verifier=Invalid(), on_error="reject")
+
+
+def test_a_threshold_of_a_target_compares_logarithms():
+    oracle = Table(lambda prefix: [0.75, 0.25], 2, max_length=400)
+    bound = 400 * math.log(0.75)
+
+    def accepted(verifier):
+        return generate(
+            oracle, verifier=verifier, sampler=BestOfN(8), num_samples=5, seed=1
+        ).accepted.tolist()
+
+    assert accepted(Threshold(tilted(lambda x: bound), 0.0)) == [True] * 5
+    assert accepted(Threshold(tilted(lambda x: -720.0), 1e-320)) == [True] * 5
+    assert accepted(Threshold(tilted(lambda x: -740.0), 1e-320)) == [False] * 5
+    big = tilted(lambda x: 800.0)
+    assert accepted(Threshold(big, 1.0)) == [True] * 5
+    assert accepted(Threshold(Product(big, lambda x: 1e-300, power(1.0)), 1e30)) == [True] * 5
+    assert accepted(Threshold(Product(big, lambda x: 1e-300, power(1.0)), 1e60)) == [False] * 5
+    assert accepted(Threshold(Product(lambda x: 0.0, tilted(lambda x: 1 / 0)), 1e-9)) == [False] * 5
+    assert accepted(Threshold(Product(lambda x: 0.0, power(2.0)), 0.0)) == [True] * 5
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_a_threshold_of_an_invalid_target_is_an_error(value):
+    class Invalid(Target):
+        def log_values(self, decoding, rows):
+            return torch.full((len(rows),), value)
+
+    for target in (Invalid(), Product(even, Invalid())):
+        expect_error(
+            f"verifier={value}: return finite", generate, tree(1).table(), verifier=Threshold(target, 0.5)
+        )
+
+
+class Excluding(Target):
+    """Target that is zero for sequences in which one of the tokens 0 and 1 is at a position."""
+
+    def __init__(self, position):
+        self._position = position
+
+    def log_values(self, decoding, rows):
+        reached = decoding.lengths[rows] > self._position
+        wrong = reached & (decoding.tokens[rows, self._position] < 2)
+        return torch.zeros(len(rows), dtype=torch.float64).masked_fill(wrong, -math.inf)
+
+
+@pytest.mark.parametrize("fields", [{"candidates": 2}, {"nucleus": 0.8}, {"candidates": 2, "momentum": 1.0}])
+def test_a_walk_whose_candidates_all_have_target_zero_fails_or_turns_back(fields):
+    oracle = Table(lambda prefix: [0.6, 0.3, 0.1], 3, max_length=2)
+    for sampler in (ValueGuided(**fields), StationaryValueGuided(tries=2, **fields)):
+        samples = generate(oracle, sampler=sampler, verifier=Excluding(0), num_samples=5, seed=1)
+        assert samples.stopped == ["failed"] * 5
+        assert not samples.lengths.any()
+        assert sampler.failure_reason.startswith("no first token among the candidates has a value above 0")
+        exact = exact_distribution(sampler, oracle, Excluding(0))
+        assert (exact.probabilities, exact.failed) == ({}, pytest.approx(1))
+        walk = generate(oracle, sampler=sampler, verifier=Excluding(1), num_samples=5, seed=1, max_steps=50)
+        assert not walk.accepted.any()
+        assert int(walk.lengths.max()) == 1
+    every = exact_distribution(ValueGuided(), oracle, Excluding(0)).probabilities
+    assert {x[0] for x in every} == {2}
+    assert ValueGuided().failure_reason == "no first token has a value above 0"

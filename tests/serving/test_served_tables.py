@@ -120,7 +120,7 @@ def test_wrong_options_have_one_message(ask):
 
 def wide(number):
     """Return a table of `number` prefixes."""
-    children = {token: Child(math.log(0.5 / number), REJECTED) for token in range(number - 1)}
+    children = {token: Child(math.log(1 / 256), REJECTED) for token in range(number - 1)}
     return RejectionTable(math.log(0.5), children)
 
 

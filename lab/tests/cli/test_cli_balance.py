@@ -52,7 +52,7 @@ def test_output_is_printed_as_json(folder: Path, capfd: pytest.CaptureFixture[st
     found = json.loads(out)
     assert code == 0
     assert found["balance_violation"] is None
-    assert "its first layer is not minimal" in found["no_balance"]
+    assert "the input of its last layer depends on more" in found["no_balance"]
     assert found["accuracy_far"] < 1
 
 

@@ -67,7 +67,7 @@ def test_long_contexts_of_a_large_vocabulary_are_counted():
     [
         ((torch.arange(3), 3, 5), r"context=3: the text has 3 tokens"),
         ((torch.arange(6), 2, 5), r"tokens=5: tokens are 0 to 4"),
-        ((torch.arange(20_000), 1, 20_000), r"most=None: a table of 19999 contexts .* does not fit"),
+        ((torch.arange(20_000), 1, 20_000), r"most=None: a table of 19999 contexts .* is too large"),
     ],
 )
 def test_invalid_texts_raise_a_one_line_error(arguments, message):

@@ -173,8 +173,11 @@ def test_measured_errors_of_methods_agree_with_theory(measured_rows: Rows) -> No
     # If top-p truncation precedes the mask, weights refer to the truncated distribution.
     assert (stats.decoded("top-p, then mask", "weighted")(measured_rows) > 1e-3).any()
     assert (stats.decoded("drawn by weight, 2")(measured_rows) < mask).all()
-    assert stats.price("no rule")(measured_rows).tolist() == [1, 1]
-    assert (stats.price("rejection")(measured_rows) > stats.price("tokenwise rejection")(measured_rows)).all()
+    assert stats.relative_model_calls("no rule")(measured_rows).tolist() == [1, 1]
+    assert (
+        stats.relative_model_calls("rejection")(measured_rows)
+        > stats.relative_model_calls("tokenwise rejection")(measured_rows)
+    ).all()
     # For outputs of one length and exact values, the first leaf has the exact distribution.
     assert (stats.decoded("first leaf, exact values")(measured_rows) < 1e-12).all()
 
@@ -288,9 +291,9 @@ def test_statistics_of_known_rows_have_the_expected_values() -> None:
     # All pairs are in reverse order for seed 1, and two values are tied up to rounding for seed 2.
     assert stats.order("lateness")(rows).tolist() == pytest.approx([-1, math.sqrt(0.9)])
     geometric = (1 * 2 * 1 * 4) ** 0.25
-    assert stats.price("mask")(rows).tolist() == pytest.approx([geometric, geometric])
-    assert all(isna(number) for number in stats.price("rejection")(rows))
-    assert stats.price("nothing")(rows).empty
+    assert stats.relative_model_calls("mask")(rows).tolist() == pytest.approx([geometric, geometric])
+    assert all(isna(number) for number in stats.relative_model_calls("rejection")(rows))
+    assert stats.relative_model_calls("nothing")(rows).empty
     assert stats.on_task("mask", "a", 4)(rows).tolist() == [0.4, 0.2]
     assert stats.at_varying_lengths("mask")(rows).empty
     varying = Rows([{**each, "family": "JSON"} for each in rows.records if each["family"] == "b"], "kind")

@@ -163,7 +163,7 @@ def test_invalid_input_is_rejected() -> None:
     tokens = DyckTransformerConfig(
         embedding="tokens", width=12, residual=True, mlps=((12,), ()), initial_scale=0.6
     )
-    with pytest.raises(InputError, match=r"^network='2 layers': its first layer is not minimal"):
+    with pytest.raises(InputError, match=r"^network='2 layers': the input of its last layer depends"):
         balance_violation(random_network(0, tokens))
     with pytest.raises(InputError, match=r"^norm='sum'"):
         balance_violation(random_network(0, replace(RANDOM, norm="sum", residual=True)))

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from trialogue.generation.exact.settings import DistributionSettings
 
 
+_ROUNDING = 1e-12
+"""Numbers of at most this size are shown as 0."""
+
+
 def distribution(arguments: argparse.Namespace) -> None:
     """Compute the exact output distribution and cost of a sampler on a small model.
 
@@ -70,27 +74,10 @@ def _print(found: "SamplerDistribution", most: int) -> None:
     from trialogue.display.terminal import console
 
     out = console()
-    numbers: dict[str, float | None] = {
-        "total variation to the restricted distribution": found.total_variation,
-        "KL(distribution, restricted), nats": found.kl,
-        "KL(restricted, distribution), nats": found.reverse_kl,
-        "total variation after resampling by weight": found.weighted_variation,
-        "probability of outputs that are not accepted": found.rejected,
-        "probability of stopping without an output": found.failed,
-        "probability of never halting": found.never_halts,
-        "expected number of queries": found.expected_calls,
-        "expected number of distinct prefixes": found.different_nodes,
-        "stationary probability of the leaves": found.leaf_mass,
-        "probability of accepted outputs under the model": found.accepted_mass,
-    }
-    summary = Table(title=found.sampler, title_justify="left", show_header=False, box=None)
-    for name, number in numbers.items():
-        if number is not None:
-            summary.add_row(name, format_number(number, 4))
-    out.print(summary)
-    table = Table(title="outputs", title_justify="left")
+    out.print(found.sampler, markup=False, highlight=False)
+    table = Table()
     table.add_column("text", overflow="fold")
-    for head in ("restricted", "the sampler", "ratio"):
+    for head in ("target", "sampler", "sampler / target"):
         table.add_column(head, justify="right")
     heaviest = sorted(found.outputs, key=lambda one: -max(one.distribution, one.restricted))[:most]
     for one in heaviest:
@@ -105,6 +92,24 @@ def _print(found: "SamplerDistribution", most: int) -> None:
     out.print(table)
     if len(heaviest) < len(found.outputs):
         out.print(f"{len(found.outputs) - len(heaviest):,} outputs are not shown: use --top N or --json")
+    numbers: dict[str, float | None] = {
+        "total variation distance to the target": found.total_variation,
+        "KL(sampler, target), nats": found.kl,
+        "KL(target, sampler), nats": found.reverse_kl,
+        "total variation distance after reweighting": found.weighted_variation,
+        "probability of rejected outputs": found.rejected,
+        "probability of stopping without an output": found.failed,
+        "probability of never halting": found.never_halts,
+        "model calls per output, expected": found.expected_calls,
+        "distinct prefixes per output, expected": found.different_nodes,
+        "stationary probability of the leaves": found.leaf_mass,
+        "probability of accepted outputs under the model": found.accepted_mass,
+    }
+    summary = Table(show_header=False, box=None)
+    for name, number in numbers.items():
+        if number is not None:
+            summary.add_row(name, format_number(number, 4) if abs(number) > _ROUNDING else "0")
+    out.print(summary)
 
 
 def _draw(found: "SamplerDistribution", settings: "DistributionSettings") -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
+import torch
 from torch import Tensor
 
 
@@ -345,6 +346,20 @@ class Decoding(ABC):
     def growing(self) -> Tensor:
         """Indices (n,) int64 of the rows that are not complete."""
         return (~self.complete).nonzero()[:, 0]
+
+    def ready(self, rows: Tensor) -> Tensor:
+        """Return which of some rows should request their distribution in this step. The others must wait.
+
+        A sampler whose rows often return to earlier prefixes can call this, so that new prefixes of several rows are
+        evaluated in one forward pass. Steps in which a row waits do not count towards `max_steps`.
+
+        Args:
+            rows: Rows (n,) int64, each at most once.
+
+        Returns:
+            Whether each row (n,) bool is ready (default: all rows).
+        """
+        return torch.ones(len(rows), dtype=torch.bool)
 
     @abstractmethod
     def log_probs(self, rows: Tensor, lengths: Tensor | None = None, cut: bool = True) -> Tensor:

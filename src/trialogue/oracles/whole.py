@@ -315,7 +315,8 @@ class Chain(ABC, Generic[StateT]):
         Args:
             model: Model that the chain samples from.
             state: Current state. It must not be modified.
-            choose: Source of randomness. It is called with the log-weights of the options and the indices of the rows.
+            choose: Source of randomness: a function that draws one index per row. It is called with the log-weights of
+                the options and the indices of the rows.
 
         Returns:
             The next state, and a `StepInfo` with the acceptance rate and the block size of the step.

@@ -19,15 +19,15 @@ class _Entry(NamedTuple):
 
 
 class TableCache:
-    """Cache of the rejection tables of `AdaptiveRejection`, by prompt and settings of a request.
+    """Cache of what `AdaptiveRejection` has learned about prompts (its rejection tables), by prompt and settings.
 
     A sample starts from the current table. When it ends, its table is merged into the cached one. If the cache is full,
-    the least recently used tables are forgotten. A single table that reaches the bound no longer grows. A table affects
+    the least recently used tables are removed. A single table that reaches the bound no longer grows. A table affects
     only the number of model calls, so samples remain exact.
 
     Args:
         max_prefixes: Maximum number of prefixes in all tables.
-        report: Function called with a message when a table is forgotten or no longer grows for the first time.
+        report: Function called with a message when a table is removed or no longer grows for the first time.
 
     Attributes:
         num_prefixes: Number of prefixes in all tables.
@@ -85,7 +85,7 @@ class TableCache:
 
 
 class SharedTable:
-    """State that the samples of a request share with all requests that have the same key.
+    """Passes rejection tables between the samples of a request and all other requests with the same key.
 
     Args:
         cache: The cache.

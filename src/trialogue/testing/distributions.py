@@ -85,8 +85,7 @@ def check_declarations(sampler: Sampler[Any]) -> None:
 
     Raises:
         AssertionError: If an attribute has an unknown name or an invalid value, or the state is not a NamedTuple with
-        one
-            entry per row.
+            one entry per row.
     """
     require(isinstance(sampler, Sampler), sampler, "use an instance of a subclass of Sampler")
     _check_attribute_names(sampler)
@@ -281,7 +280,7 @@ def check_weights_under_truncation(sampler: Sampler[Any]) -> None:
 def _scaled(
     sampler: Sampler[Any], weights: dict[Prefix, float], due: dict[Prefix, float]
 ) -> dict[Prefix, float]:
-    """Return `weights` with the sum of `due` if only the ratios of the sampler's weights have a meaning."""
+    """Return `weights`, rescaled to the sum of `due` if the sampler's weights are correct up to a factor only."""
     total = math.fsum(weights.values())
     if sampler.weights_estimate_mass or not total:
         return weights

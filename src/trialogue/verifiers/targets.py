@@ -154,7 +154,9 @@ def tilted(
         The target.
 
     Raises:
-        InputError: If `beta` is not a finite number. During sampling, if the reward is not a finite number.
+        InputError: If `beta` is not a finite number. During sampling, if the function raises an exception, exceeds the
+            timeout, or returns a reward that is not a finite number. With `on_error="reject"`, `generate` rejects these
+            sequences and stores the error.
 
     Example:
         >>> from trialogue import target_distribution, tilted
@@ -173,11 +175,13 @@ def tilted(
 class _Reward(FunctionVerifier):
     """Function of token ids whose results may be negative."""
 
+    _kind = "reward"
+
     def _checked(self, argument: Any, result: Any) -> float:
         reward = to_number(result)
         if not math.isfinite(reward):
             hint = f"it returned {result!r}; return a finite number as the reward"
-            raise call_error(self._function, argument, hint, kind="reward")
+            raise call_error(self._function, argument, hint, self._kind)
         return reward
 
 

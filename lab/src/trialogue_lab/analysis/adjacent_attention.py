@@ -1,7 +1,7 @@
 """Attention of a decoder's last layer at adjacent positions, with and without repeated tokens.
 
-Tables 4.4 and 4.5 of the thesis test two hypotheses about stuttering, the repetition of a token at the next position.
-Hypothesis 1: stuttering positions attend more to each other. Hypothesis 2: they attend to the source sentence more
+Stuttering is the repetition of a token at the next position. Tables 4.4 and 4.5 of the thesis test two hypotheses about
+it. Hypothesis 1: stuttering positions attend more to each other. Hypothesis 2: they attend to the source sentence more
 similarly.
 """
 
@@ -28,7 +28,7 @@ _BATCH = 256
 
 
 class AdjacentAttention(NamedTuple):
-    """Attention at pairs of adjacent positions of a decoder. Every array has one row per pair."""
+    """Attention of a decoder at pairs of adjacent positions. Every array has one row per pair."""
 
     stutter: NDArray[np.bool_]
     """Whether both positions have the same token (pairs,)."""
@@ -47,7 +47,11 @@ class AdjacentAttention(NamedTuple):
     """Index of the target that contains the pair (pairs,)."""
 
     def where(self, chosen: NDArray[np.bool_]) -> AdjacentAttention:
-        """Return the pairs for which `chosen` (pairs,) is true."""
+        """Select a subset of the pairs.
+
+        Args:
+            chosen: Mask (pairs,), true for the pairs to keep.
+        """
         return AdjacentAttention._make(part[chosen] for part in self)
 
 
@@ -55,15 +59,15 @@ class AdjacentAttention(NamedTuple):
 def refined_attention(
     refiner: Refiner, sources: Sequence[Sequence[int]], passes: Annotated[int, Ge(2)], seed: int = 0
 ) -> AdjacentAttention:
-    """Return the attention of a decoder in the last pass of iterative refinement.
+    """Return the attention of a decoder in the last pass of iterative refinement, at adjacent positions.
 
-    Refinement starts from random tokens, and each pass replaces all tokens by the most likely ones, given the output of
-    the previous pass. A pair of positions stutters if the last pass writes the same token at both. Only the most likely
-    length is refined, and repeated tokens are neither suppressed nor dropped.
+    Refinement starts from random tokens. Each pass replaces all tokens by the most likely ones, given the output of the
+    previous pass. A pair of positions stutters if the last pass writes the same token at both. Only the most likely
+    length is refined. Repeated tokens are neither suppressed nor dropped.
 
     Args:
         refiner: The refinement model.
-        sources: Source sentences, as tokens.
+        sources: Source sentences, as token ids.
         passes: Number of passes, at least 2.
         seed: Seed of the random tokens, which also depend on the index of the source (default: 0).
 
@@ -95,11 +99,11 @@ def adjacent_attention(
     """Return the attention of a decoder's last layer at all adjacent positions of its input.
 
     Args:
-        model: The network. It must not be causal.
-        sources: Source sentences, as tokens.
-        targets: Inputs of the decoder, as tokens without end-of-sequence token.
-        written: Outputs of the decoder, of the same lengths. A pair stutters if both outputs are equal. None to use the
-            targets.
+        model: The encoder-decoder network. Its decoder must not be causal.
+        sources: Source sentences, as token ids.
+        targets: Inputs of the decoder, as token ids without end-of-sequence token.
+        written: Outputs of the decoder, of the same lengths. A pair of positions stutters if both outputs are equal.
+            None to use `targets`.
 
     Raises:
         InputError: If the model is causal, if the numbers or lengths of the sentences differ, or if no target has two

@@ -1,4 +1,4 @@
-"""Attention of networks that read brackets: variation between training seeds, and similarity to a stack."""
+"""Attention of networks that read brackets: differences between training seeds, and similarity to a stack."""
 
 from dataclasses import replace
 from typing import Annotated
@@ -46,11 +46,11 @@ def variation(first: Pattern, second: Pattern) -> Tensor:
 
 @validated
 def causal_baseline(length: Count) -> float:
-    """Return the expected `variation` of two random causal attention patterns, as a baseline.
+    """Return the expected squared Frobenius distance of two random causal attention patterns.
 
-    Each row is drawn uniformly from all probability vectors over the positions up to its own. A row of m positions
-    contributes 2 (m - 1) / (m (m + 1)), so that the sum over n rows is 2 H_n + 4 / (n + 1) - 4 with the harmonic number
-    H_n.
+    It is the baseline for `variation`. Row m of a random pattern is uniformly distributed over the probability vectors
+    on m positions. The two rows m contribute 2 (m - 1) / (m (m + 1)). The sum over n rows is 2 H_n + 4 / (n + 1) - 4,
+    with the harmonic number H_n.
 
     Args:
         length: Number of positions n.
@@ -60,16 +60,17 @@ def causal_baseline(length: Count) -> float:
 
 @validated
 def stack_likeness(attention: Pattern, tokens: Annotated[Tensor, Integers("n T", least=0)]) -> float:
-    """Return how often a closing bracket attends most to the innermost bracket that remains open after it.
+    """Return how often a closing bracket attends most to the innermost bracket that remains open.
 
-    A parser with a stack would look at this bracket.
+    A parser with a stack reads the type of this bracket from the top of the stack.
 
     Args:
         attention: Attention weights (n, T, T), with one row for the start token and one for each token.
-        tokens: Beginnings of balanced bracket strings (n, T - 1), int64.
+        tokens: Prefixes of balanced bracket strings (n, T - 1), int64.
 
     Returns:
-        Share of the closing brackets that leave another bracket open. NaN if there are none.
+        Fraction of the closing brackets after which another bracket remains open. NaN if there are no such closing
+        brackets.
 
     Raises:
         InputError: If the attention weights have another length.

@@ -12,10 +12,12 @@ from trialogue.samplers import hitting_times
 
 
 class CliqueHits(NamedTuple):
-    """Number of steps of a sampler until all spins of a clique are up (+1).
+    """Number of steps of a Markov chain until all spins of a clique are up (+1).
+
+    A clique is a group of coupled spins of an Ising model.
 
     Attributes:
-        steps: Number of steps, at most the budget (seeds, runs).
+        steps: Number of steps (seeds, runs), at most the budget.
         reached: Whether all spins of the clique were up within the budget (seeds, runs).
     """
 
@@ -34,15 +36,15 @@ def clique_hits(
     stream: int,
     up: int = 0,
 ) -> CliqueHits:
-    """Run a sampler until the first `clique` spins of an Ising model are up (+1).
+    """Run a Markov chain until the first `clique` spins of an Ising model are up (+1).
 
     Args:
-        chain: The sampler, a Markov chain.
-        model: The model that it samples from.
-        clique: Number of spins in the clique (group of coupled spins).
+        chain: The Markov chain.
+        model: The Ising model that it samples from.
+        clique: Number of spins in the clique, a group of coupled spins.
         seeds: Seeds. The random numbers of a run depend only on its own seed.
-        runs: Runs per seed.
-        budget: Steps after which a run is stopped.
+        runs: Number of runs per seed.
+        budget: Number of steps after which a run is stopped.
         stream: Seed of the random stream that all runs share.
         up: Number of spins that are up at the start (default: 0).
     """

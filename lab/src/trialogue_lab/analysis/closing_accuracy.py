@@ -13,13 +13,13 @@ CONFIDENT = 0.8
 
 
 class ClosingAccuracy(NamedTuple):
-    """Accuracies in predicting closing brackets.
+    """Accuracies of a network in predicting closing brackets, by two definitions.
 
     Attributes:
-        likeliest: Share of the closing brackets in the text whose type is the most likely one at their position
+        likeliest: Fraction of the closing brackets whose type has the largest predicted probability at their position
             (definition of the thesis).
-        confident: Share of the positions with an open bracket at which the correct type has more than 0.8 of the
-            probability of all closing brackets (definition of the authors' program).
+        confident: Fraction of the positions with an open bracket at which the correct type has more than 0.8 of the
+            predicted probability of all closing brackets (definition of the authors' program).
     """
 
     likeliest: float
@@ -28,11 +28,11 @@ class ClosingAccuracy(NamedTuple):
 
 @torch.no_grad()
 def closing_accuracy(network: DyckTransformer, tokens: Tensor, first: int = 0) -> ClosingAccuracy:
-    """Return both accuracies of a network on beginnings of balanced bracket strings.
+    """Measure how often a network predicts closing brackets correctly, by two definitions.
 
     Args:
         network: The network.
-        tokens: Strings (n, width) of balanced brackets, possibly cut off.
+        tokens: Prefixes of balanced bracket strings (n, width), as token ids.
         first: Number of tokens at the start of each string that are read but not predicted (default: 0).
     """
     tokens = tokens.to(network.table.device)

@@ -78,7 +78,7 @@ def ngram_distributions(
         raise InputError("context", context, f"the text has {text.shape[-1]} tokens: use a shorter context")
     if not 0 <= int(text.min()) <= int(text.max()) < size:
         raise InputError("tokens", int(text[(text < 0) | (text >= size)][0]), f"tokens are 0 to {size - 1}")
-    # Contexts are numbered token by token, which no power of the vocabulary limits.
+    # Contexts are numbered token by token, because V^S may not fit into an integer.
     number = np.zeros(len(text) * places, dtype=np.int64)
     for place in range(length):
         number = number * size + text[:, place : place + places].ravel()
@@ -86,7 +86,7 @@ def ngram_distributions(
     _, first, times = np.unique(number, return_index=True, return_counts=True)
     wanted = len(times) if most is None else min(most, len(times))
     if wanted * size > _MOST_NUMBERS:
-        hint = f"a table of {wanted} contexts and {size} tokens does not fit: ask for {_MOST_NUMBERS // size} contexts"
+        hint = f"a table of {wanted} contexts and {size} tokens is too large: use at most {_MOST_NUMBERS // size}"
         raise InputError("most", most, hint)
     order = np.argsort(-times, kind="stable")[:wanted]
     rank = np.full(len(times), wanted)

@@ -36,7 +36,11 @@ def potts_grid(
     vocab = vocab_size
     if vocab > 2**ALIAS_BITS or vocab**5 > MAX_ENTRIES:
         most = min(2**ALIAS_BITS, int(MAX_ENTRIES**0.2))
-        raise InputError("vocab_size", vocab, f"tables of four neighbours would not fit: use at most {most}")
+        raise InputError(
+            "vocab_size",
+            vocab,
+            f"the tables for four neighbors would be too large: use at most {most} values",
+        )
     beside = whole_sequences(vocab, 4)
     equal = (beside[:, :, None] == torch.arange(vocab)).sum(1)
     distribution = (coupling * equal.double()).softmax(1).numpy()

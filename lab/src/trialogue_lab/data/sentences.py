@@ -45,5 +45,5 @@ def corpus_or_sentences(
 def _sentences() -> str:
     """Return about a thousand synthetic sentences."""
     sentences = [f"{who} {did} a {how} {what}." for who, did, how, what in product(*WORDS)]
-    # Neighbours in this order have little in common.
+    # In this order, consecutive sentences have little in common.
     return "\n".join(sentences[(place * 617) % len(sentences)] for place in range(len(sentences))) + "\n"

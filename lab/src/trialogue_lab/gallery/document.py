@@ -1,4 +1,4 @@
-"""The gallery page, a self-contained HTML file."""
+"""The gallery page, a self-contained HTML file with four interactive examples."""
 
 import json
 from pathlib import Path
@@ -12,17 +12,17 @@ from trialogue_lab.gallery.embedding import rounded
 
 
 def render_gallery(results: str | Path | None = None, seed: int = 0) -> str:
-    """Return the gallery page, four interactive examples of samplers and models, as HTML.
+    """Return an HTML page with four interactive examples of samplers and models.
 
-    Three examples are sampled here, which takes about fifteen seconds on one core. The fourth shows measurements of the
-    study `interaction-order`. The page loads no other files, and equal arguments give equal text.
+    Three examples are sampled by this call, which takes about fifteen seconds on one core. The fourth shows
+    measurements of the study `interaction-order`. The page loads no other files. Equal arguments give equal pages.
 
     Args:
         results: Folder of study results (default: the folders of `search_folders`).
         seed: Random seed of the sampled examples (default: 0).
 
     Raises:
-        InputError: The study `interaction-order` has no finished result.
+        InputError: If the study `interaction-order` has no finished result.
     """
     # This scene comes first because it is the only one that can fail.
     layers = waking_layers.scene(results)

@@ -1,6 +1,6 @@
-"""Scene 2: texts from a Potts chain that stores three words, at several temperatures.
+"""Scene 2 of the gallery: texts from a Potts chain that stores three words, at several temperatures.
 
-The chain gives low energy to texts that repeat one of the words. A domain wall is a place at which a text switches to
+The energy of a text is low if it repeats one of the words. A domain wall is a position at which a text switches to
 another word, or to another shift of the same word.
 """
 
@@ -19,7 +19,7 @@ LETTERS = tuple(sorted({letter for pattern in PATTERNS for letter in pattern}))
 
 
 def chain() -> PottsChain:
-    """Return the Potts chain of the scene.
+    """Return the Potts chain of the scene, a distribution over texts that stores three words.
 
     The energy of a window of letters is its Hamming distance to the nearest window of a stored word.
     """
@@ -28,12 +28,18 @@ def chain() -> PottsChain:
 
 
 def scene(seed: int = 0) -> dict[str, Any]:
-    """Return samples and exact expectations at every temperature, for the page.
+    """Sample texts at every temperature, and return them with exact expectations as JSON values.
+
+    A text follows one of three stored words at each position. A domain wall is a position at which it switches to
+    another word, or to another shift of the same word.
+
+    Args:
+        seed: Seed of the samples (default: 0).
 
     Returns:
-        For each temperature, `text` is the first sample. `labels` has a base-36 digit for each window of each sample:
-        pattern * period + phase of the nearest stored word. `walls` has the number of switches between words in each
-        sample, `expected` its exact expectation, and `no_walls` the probability of a text without switches.
+        Dictionary with the stored words and one entry per temperature: "text" (first sample), "walls" (number of domain
+        walls in each sample), "expected" (its exact expectation), "no_walls" (probability of a text without domain
+        walls), and "labels". Labels have one base-36 digit per window of each sample, which is word * period + shift.
     """
     potts = chain()
     levels = []

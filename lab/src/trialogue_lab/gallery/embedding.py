@@ -1,4 +1,4 @@
-"""Compact text for numbers in the page."""
+"""Compact text for the numbers in the gallery page."""
 
 import json
 import string
@@ -10,13 +10,23 @@ _DIGITS = string.digits + string.ascii_lowercase
 
 
 def in_base_36(numbers: Tensor) -> list[str]:
-    """Return each row (rows, n) of integers below 36 as a string of base-36 digits."""
+    """Convert each row of integers below 36 to a string of base-36 digits.
+
+    Args:
+        numbers: Integers (rows, n).
+
+    Returns:
+        One string of n digits per row.
+    """
     return ["".join(_DIGITS[number] for number in row) for row in numbers.tolist()]
 
 
 def rounded(value: Any) -> Any:
-    """Return a JSON value with floats rounded to six digits.
+    """Round all floats in a JSON value to six significant digits.
 
-    Rounding errors then do not change the page.
+    Rounding errors of different machines then do not change the page.
+
+    Args:
+        value: A value that `json.dumps` accepts.
     """
     return json.loads(json.dumps(value), parse_float=lambda text: float(f"{float(text):.6g}"))

@@ -1,4 +1,4 @@
-"""Scene 1: four samplers on a small language model, with a required last word."""
+"""Scene 1 of the gallery: four samplers on a small language model, with a required last word."""
 
 import itertools
 from collections.abc import Sequence
@@ -49,7 +49,14 @@ QUERIES = 2400
 
 
 class Player(NamedTuple):
-    """A sampler of the scene, with its name and a description in plain words."""
+    """A sampler of the scene, with its name and a description in plain words.
+
+    Attributes:
+        name: Name on the page.
+        description: Explanation of the sampler in plain words.
+        sampler: The sampler.
+        has_values: Whether the sampler receives the exact probability of a valid ending for each prefix.
+    """
 
     name: str
     description: str
@@ -86,21 +93,29 @@ PLAYERS = (
 
 
 def oracle() -> Table:
-    """Return the language model, whose sentences have three words."""
+    """Return the language model of the scene, whose sentences have three words."""
     rows = {_tokens(prefix): row for prefix, row in PROBABILITIES.items()}
     return Table(lambda prefix: [rows[prefix].get(word, 0.0) for word in WORDS], len(WORDS), max_length=3)
 
 
 def verifier() -> Verifier:
-    """Return the constraint that a sentence ends in `LAST`. It accepts every prefix."""
+    """Return the constraint of the scene: a sentence must end with the word `LAST`.
+
+    It is checked for complete sentences only, so that every prefix is accepted.
+    """
     return FunctionVerifier(lambda prefix: WORDS[prefix[-1]] == LAST, whole=True)
 
 
 def scene(seed: int = 0) -> dict[str, Any]:
-    """Return the prefix tree, the target distribution, and exact outputs and sampled runs of each sampler.
+    """Run every sampler on the language model, and return all data of the scene as JSON values.
 
-    Nodes of the tree are numbered level by level from the root, and probabilities and values are in this order. `runs`
-    are samples of at most `QUERIES` model calls, as `record_runs` returns them.
+    Args:
+        seed: Seed of the samples (default: 0).
+
+    Returns:
+        Dictionary with the prefix tree of the language model, the target distribution, and one entry in "walks" per
+        sampler. This entry has the exact output probabilities and sampled runs, as returned by `record_runs`. The runs
+        of a sampler take at most `QUERIES` model calls. Nodes of the tree are numbered level by level from the root.
     """
     model, constraint = oracle(), verifier()
     tree = prefix_tree(model)
@@ -138,11 +153,19 @@ def scene(seed: int = 0) -> dict[str, Any]:
 
 
 def record_runs(samples: Samples, members: int, prefixes: Sequence[Prefix]) -> list[dict[str, Any]]:
-    """Return the steps and the output node of every sample.
+    """Return the steps of a sampler for every sample, as nodes of the prefix tree.
 
-    A step has the tree node to which each member of a group of parallel sequences moves. If the group has several
-    members, it also has the member that each of them continues. Steps without model calls, which only choose the
-    output, are omitted.
+    Steps without model calls, which only select the output, are omitted.
+
+    Args:
+        samples: Samples with their trace, which records the steps of the sampler.
+        members: Number of sequences that the sampler extends in parallel for one sample.
+        prefixes: Prefixes of the tree. The index of a prefix is the number of its node.
+
+    Returns:
+        One dictionary per sample. "output" is the node of the output. "steps" has one list per step with the nodes to
+        which the sequences move. If there are several sequences, each step also has the indices of the sequences that
+        they continue.
     """
     trace, places = samples.trace, {prefix: place for place, prefix in enumerate(prefixes)}
     assert trace is not None

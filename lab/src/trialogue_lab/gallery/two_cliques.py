@@ -1,4 +1,7 @@
-"""Scene 3: spins ±1 in two groups ("cliques") of coupled spins, resampled jointly or all at once."""
+"""Scene 3 of the gallery: spins (±1) in two groups of coupled spins, sampled by two Markov chains.
+
+One Markov chain resamples several spins jointly. The other resamples all spins at once, independently of each other.
+"""
 
 from typing import Any
 
@@ -26,7 +29,11 @@ CHAINS = {
 
 
 def model(coupling: float) -> Ising:
-    """Return an Ising model of two groups of `CLIQUE` spins, coupled inside but not between groups."""
+    """Return an Ising model of two groups of spins, which are coupled within but not between groups.
+
+    Args:
+        coupling: Coupling of each pair of spins in a group.
+    """
     inside = torch.full((CLIQUE, CLIQUE), coupling, dtype=torch.float64).fill_diagonal_(0.0)
     field = torch.full((2 * CLIQUE,), FIELD, dtype=torch.float64)
     return Ising(torch.block_diag(inside, inside), field)
@@ -35,18 +42,31 @@ def model(coupling: float) -> Ising:
 def counts(states: Tensor) -> Tensor:
     """Return the numbers of up (+1) spins in both groups as one integer.
 
-    It is first * (CLIQUE + 1) + second.
+        first * (CLIQUE + 1) + second
+
+    Args:
+        states: States (..., 2 * CLIQUE), 1 for up and 0 for down.
+
+    Returns:
+        Integers (...).
     """
     cliques = states.unflatten(-1, (2, CLIQUE)).sum(-1)
     return cliques[..., 0] * (CLIQUE + 1) + cliques[..., 1]
 
 
 def scene(seed: int = 0) -> dict[str, Any]:
-    """Return the exact distribution of the up-spin counts for every coupling, and runs of both samplers.
+    """Run two Markov chains on Ising models with several couplings, and return the data of the scene.
 
-    Each sampler has `COPIES` copies that start with all spins down. `copies` has the counts of all copies by step, and
-    `spins` the spins of the first copy by step, as base-36 digits. `distance` is the exact total variation distance of
-    a copy from the target by step, and `limit` its limit.
+    Each Markov chain is run `COPIES` times from a state with all spins down.
+
+    Args:
+        seed: Seed of the Markov chains (default: 0).
+
+    Returns:
+        Dictionary with JSON values. For each coupling, it has the exact distribution of the numbers of up spins
+        ("target") and one entry per Markov chain. This entry has the numbers of up spins of all runs ("copies") and the
+        spins of the first run ("spins"), by step and as base-36 digits. "distance" is the exact total variation
+        distance from the target by step, and "limit" is its limit.
     """
     levels = []
     for coupling in COUPLINGS:
@@ -77,7 +97,7 @@ def scene(seed: int = 0) -> dict[str, Any]:
 
 
 def _distances(transitions: Tensor, target: Tensor) -> list[float]:
-    """Return the total variation distance from `target` (states,) after 0 to `STEPS` steps from state 0."""
+    """Return the total variation distances from `target` (states,) after 0, 1, ..., `STEPS` steps from state 0."""
     current = torch.zeros_like(target)
     current[0] = 1.0
     distances = []

@@ -1,4 +1,4 @@
-"""Scene 4: when each layer of a factored attention network starts to learn.
+"""Scene 4 of the gallery: the training steps at which the layers of an attention network begin to learn.
 
 The numbers are measurements of the study `interaction-order`.
 """
@@ -18,17 +18,19 @@ DEPTHS = (1, 2, 3)
 
 
 def scene(results: str | Path | None) -> dict[str, Any]:
-    """Return the trainings in the result of the study `interaction-order`, one per seed.
-
-    Each training has lower bounds on the loss, and loss curves of networks with one, two and three layers. For three
-    layers, it also has the mean squared change of each layer's weights by step (`moved`) and the step at which each
-    layer starts to change (`onsets`). `first` is the index of the training to show first.
+    """Return the trainings in the result of the study `interaction-order`, as JSON values for the gallery.
 
     Args:
         results: Folder of study results. None for the default folders.
 
+    Returns:
+        Dictionary with one entry in "trainings" per seed. It has lower bounds on the loss ("bounds"), loss curves of
+        networks with one, two and three layers ("curves"), the mean squared change of the weights of each of three
+        layers by step ("moved"), and the steps at which these layers begin to learn ("onsets"). "first" is the index of
+        the training to show first.
+
     Raises:
-        InputError: The study has no finished result.
+        InputError: If the study has no finished result.
     """
     result = counting_result(STUDY, results)
     if result is None:
@@ -50,10 +52,10 @@ def scene(results: str | Path | None) -> dict[str, Any]:
 
 
 def _shown_first(bounds: DataFrame, onsets: list[list[int]]) -> int:
-    """Return the index of the training that shows most clearly when the layers start to learn.
+    """Return the index of the training that shows most clearly when the layers begin to learn.
 
-    It is chosen among the trainings with the most common order of layers. Its two differences between successive loss
-    bounds are largest, judged by the smaller one.
+    Only trainings with the most common order of layers are considered. Among them, the training with the largest
+    distance between successive loss bounds is chosen. The smaller of its two distances counts.
     """
     orders = [tuple(sorted(range(len(each)), key=each.__getitem__)) for each in onsets]
     common = max(set(orders), key=orders.count)

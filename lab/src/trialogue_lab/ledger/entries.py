@@ -33,7 +33,7 @@ class Entry:
     """A study with the verdicts on its claims, from one result.
 
     Args:
-        study: The study.
+        study: The study, an experiment that tests claims of a publication.
         result: The stored result that decided the claims, or None if nothing has been run.
         verdicts: One verdict per claim of the study.
         withdrawn: Claims that the study no longer makes.
@@ -55,7 +55,7 @@ class Entry:
 
     @property
     def scale(self) -> str:
-        """Text with the preset of the result and whether its verdicts count. Empty without a result."""
+        """Text that names the preset (named config) of the result, and whether its verdicts count. May be empty."""
         if self.result is None:
             return ""
         preset = self.result.preset
@@ -71,11 +71,14 @@ class Entry:
 
 
 def judged(study: Study[Any], result: Result | None) -> Entry:
-    """Return a study with the verdicts on its claims, from one result.
+    """Decide all claims of a study from one stored result.
 
     Args:
-        study: The study.
+        study: The study, an experiment that tests claims of a publication.
         result: The stored result. With None, no claim is tested.
+
+    Returns:
+        The study with one verdict per claim.
     """
     if result is None:
         nothing = [
@@ -101,10 +104,10 @@ def judged(study: Study[Any], result: Result | None) -> Entry:
 def counting_result(
     study: Study[Any], results: str | Path | None = None, presets: Sequence[str] = COUNTING
 ) -> Result | None:
-    """Return the stored result that decides the claims of a study.
+    """Return the stored result from which the claims of a study are officially decided.
 
     Args:
-        study: The study.
+        study: The study, an experiment that tests claims of a publication.
         results: Folder of results. By default, the first of `search_folders` with such a result.
         presets: Names of configs large enough to count, from small to large (default: `COUNTING`).
 
@@ -122,11 +125,14 @@ def counting_result(
 
 
 def ledger(studies: Iterable[Study[Any]], results: str | Path | None = None) -> list[Entry]:
-    """Return one entry per study, with the verdicts from its result (see `counting_result`).
+    """Decide the claims of several studies from their stored results (see `counting_result`).
 
     Args:
         studies: The studies.
         results: Folder of results. By default, the first of `search_folders` with such a result.
+
+    Returns:
+        One entry per study, with the verdicts on its claims.
     """
     return [judged(study, counting_result(study, results)) for study in studies]
 
@@ -134,10 +140,10 @@ def ledger(studies: Iterable[Study[Any]], results: str | Path | None = None) -> 
 def own_entries(
     counting: Entry, runs: Path = RUNS, warn: Callable[[str], object] = warnings.warn
 ) -> list[Entry]:
-    """Return one entry for each run of a study that the user made.
+    """Decide the claims of a study from each run that the user made, besides the official result.
 
     Args:
-        counting: The entry of the ledger. Its result is left out.
+        counting: The official entry of the study. Its result is left out.
         runs: Folder of the user's runs (default: "runs").
         warn: Called with a one-line message for each corrupted result, which is left out.
 
@@ -158,7 +164,7 @@ def select(
     """Return the entries, restricted to claims with the given verdicts and origins.
 
     Args:
-        entries: Entries of the ledger.
+        entries: One entry per study, with the verdicts on its claims.
         answers: Verdicts to keep, for example "refuted" or "withdrawn". Empty for all.
         origins: "published" or "ours". Empty for both.
 

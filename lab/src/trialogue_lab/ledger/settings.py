@@ -40,10 +40,13 @@ class Settings:
         """Raise `InputError` if fields contradict each other. Subclasses override this method."""
 
     def shared(self, kind: type[Any]) -> dict[str, Any]:
-        """Return the fields that another dataclass has too, with the values of this config.
+        """Return the values of the fields that this config has in common with another dataclass.
 
         Args:
             kind: The other dataclass.
+
+        Returns:
+            Values of this config, by field name.
         """
         names = {field.name for field in fields(kind)}
         return {name: value for name, value in vars(self).items() if name in names}

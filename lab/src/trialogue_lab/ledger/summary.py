@@ -52,10 +52,10 @@ class Statement:
 
 @dataclass(frozen=True)
 class Families:
-    """Number of claim families and their total error rate.
+    """Number of groups of claims that share one error rate, and the total of these rates.
 
-    A family is a group of claims that share one error rate: the claims of one study and one origin ("published" or
-    "ours") whose statistic is random.
+    Such a group (family) consists of the claims of one study and one origin ("published" or "ours") whose statistic is
+    random.
 
     Args:
         count: Number of families.
@@ -106,7 +106,7 @@ def families(entries: Iterable[Entry]) -> Families:
     """Count the claim families with a verdict, and add up their error rates (see `Families`).
 
     Args:
-        entries: Entries of the ledger, one per study.
+        entries: One entry per study, with the verdicts on its claims.
     """
     levels: dict[tuple[str, str], float] = {}
     for entry in entries:
@@ -121,7 +121,7 @@ def totals_table(entries: Sequence[Entry]) -> list[list[str]]:
     """Return the counts of `totals` as cells of a table.
 
     Args:
-        entries: Entries of the ledger, one per study.
+        entries: One entry per study, with the verdicts on its claims.
 
     Returns:
         Rows of cells. The first row has the headings: "all" and the verdicts that occur.
@@ -139,7 +139,7 @@ def totals(entries: Sequence[Entry]) -> dict[str, dict[LedgerAnswer, int]]:
     """Count tested statements and claims by verdict.
 
     Args:
-        entries: Entries of the ledger, one per study.
+        entries: One entry per study, with the verdicts on its claims.
 
     Returns:
         Counts by verdict, for each row. The first row counts statements, the others claims by origin. Claims added

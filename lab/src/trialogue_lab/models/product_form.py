@@ -82,6 +82,6 @@ class ProductForm(OneHotNetwork):
         states = one_hot(inputs, self.vocab_size, couplings.dtype)
         terms = couplings[sites].flatten(1)
         for _ in range(self.config.order - 1):
-            # The last axis of sites becomes one of tokens, which goes to the front.
+            # The last axis of sites is replaced by an axis of tokens, which is moved to the front.
             terms = (terms.view(len(inputs), terms.shape[1] // self.sites, self.sites) @ states).mT.flatten(1)
         return self.config.order * (terms @ similarities.flatten(1).T)

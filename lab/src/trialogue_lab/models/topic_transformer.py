@@ -277,7 +277,7 @@ class TopicTransformer(nn.Module, MaskedNetwork, MaskReader):
         queries = queries.unflatten(-1, (heads, -1)).transpose(-2, -3)
         scores = queries @ keys.mT / math.sqrt(keys.shape[-1])
         if states.ndim == 2:
-            # All documents have the same scores: of every word they are taken once.
+            # All documents have the same scores, so they are computed once for every word.
             scores = scores[:, asked].transpose(0, 1)
         elif asked.shape[0] == len(states):
             scores = scores.gather(2, asked[:, None, :, None].expand(-1, heads, -1, scores.shape[-1]))

@@ -53,16 +53,18 @@ _ROUNDING = 1e-14
 
 @validated
 def state_vectors(network: InstanceOf[DyckTransformer]) -> Tensor:
-    """Return the last layer's input vector for every bracket at every depth.
+    """Compute the vector that the last attention layer reads for each bracket and depth.
 
-    The depth of a bracket is the number of open brackets up to its opening one, from 1 to D.
+    The input of the last layer must depend only on the bracket (type, opening or closing) and its depth. The depth of a
+    pair of brackets is the number of open brackets including its own, from 1 to D. Each vector is computed from a short
+    example string.
 
     Args:
-        network: Network whose earlier layers depend on bracket and depth only.
+        network: Network for k bracket types and at most D open brackets.
 
     Returns:
-        Vectors (2 k D + 1, m) float64 for k bracket types and width m, in the order of `state_of`. The last row belongs
-        to the start token.
+        Matrix (2 k D + 1, m) float64 with one vector of width m per row. Row `state_of(token, depth, D)` belongs to a
+        bracket at a depth, and the last row to the start token.
 
     Raises:
         InputError: If the vectors depend on more than bracket and depth.
@@ -75,14 +77,17 @@ def state_vectors(network: InstanceOf[DyckTransformer]) -> Tensor:
     )
     difference = float((first - second).abs().max())
     if difference > _MINIMAL:
-        hint = f"its first layer is not minimal: inputs of one type and depth differ by {difference:.2g}"
+        hint = f"the input of its last layer depends on more than bracket and depth (difference {difference:.2g})"
         raise InputError("network", f"{len(network.stack)} layers", hint)
     return first
 
 
 @torch.no_grad()
 def _last_layer_inputs(network: DyckTransformer, kind: int, extra: int) -> Tensor:
-    """Return the last layer's input at every bracket and depth, after `extra` closed pairs of type `kind`."""
+    """Return the last layer's input for each bracket and depth, in strings that begin with matched pairs.
+
+    The number of matched pairs is `extra`, and their type is `kind`.
+    """
     types, depth = network.config.types, network.config.depth
     before = [2 * kind, 2 * kind + 1] * extra
     prefixes = [
@@ -100,10 +105,12 @@ def _last_layer_inputs(network: DyckTransformer, kind: int, extra: int) -> Tenso
 
 
 class Balance:
-    """Vectors that pairs of matched brackets and open brackets add to the attention sums of a network.
+    """What each pair of matched brackets contributes to the attention of a network.
 
-    The attention sum of a query is the sum of value vectors, weighted by exp(score). Scores are shifted so that the
-    largest weight is 1. A query (j, d) is a closing bracket of type j after which d - 1 brackets are still open.
+    Attention computes a sum of value vectors, each weighted by exp(score), and then normalizes it. Only open brackets
+    matter for the next bracket, so a matched pair should contribute zero to the sum. The sum is computed for each query
+    (j, d): a closing bracket of type j after which d - 1 brackets are still open. Scores are shifted so that the
+    largest weight is 1.
 
     Args:
         network: Network with at least two bracket types and two depths.
@@ -137,20 +144,23 @@ class Balance:
             self.weights = (scores - scores.max(0).values).exp()  # (keys, queries)
 
     def query(self, kind: int, d: int) -> int:
-        """Return the index of a closing bracket in `state_vectors`.
+        """Return the row of a closing bracket in the matrix `state_vectors`.
 
         Args:
             kind: Bracket type.
-            d: Number of open brackets before the closing bracket, so d - 1 are open after it.
+            d: Depth of the closing bracket. After it, d - 1 brackets are still open.
         """
         return state_of(2 * kind + 1, d, self.depth)
 
     @cached_property
     def pairs(self) -> Tensor:
-        """Vectors that each matched pair adds to the attention sum of each query (S of equation 2.51).
+        """Vector that a matched pair of brackets adds to the attention sum, for each pair and query.
 
-        The shape is (D - 1, D, k, k, v). The axes are the query's depth from 2 to D, the pair's depth from 1 to D, the
-        pair's type, the query's type, and the components of the value vectors.
+        The vector is w_open v_open + w_close v_close, where v are the value vectors of the two brackets and w =
+        exp(score) their attention weights (S of equation 2.51). It is zero if the pair has no effect on the prediction.
+
+        A float64 tensor (D - 1, D, k, k, v). The axes are: depth of the query (2 to D), depth of the pair (1 to D),
+        type of the pair, type of the query, components of the value vectors.
         """
         found = torch.zeros(self.depth - 1, self.depth, self.types, self.types, self.values.shape[1]).double()
         for d, at, i, j in itertools.product(
@@ -161,10 +171,11 @@ class Balance:
         return found
 
     def shortest(self, j: int, d: int) -> tuple[list[int], list[int], float, float]:
-        """Return the two strings of open brackets with the shortest attention sums for a query.
+        """Return the two strings of open brackets whose attention sums have the smallest norms for a query.
 
-        Each string consists of d - 1 open brackets. The sum includes the start token and the query's own pair. The
-        second string is the best among those whose last bracket has another type than in the first.
+        A query is a closing bracket, and each string consists of the d - 1 brackets that are still open after it. The
+        attention sum also includes the start token and the query's own pair. The second string is the best among those
+        whose last bracket has another type than in the first.
 
         Args:
             j: Type of the query's closing bracket.
@@ -211,11 +222,12 @@ def balance_violation(network: InstanceOf[DyckTransformer], statistic: Statistic
 
 
 class InequalityChain(NamedTuple):
-    """Both sides of the three inequalities in the proof of Theorem 2.2.2.
+    """Both sides of three inequalities on errors of a network and the effect of matched brackets (Theorem 2.2.2).
 
-    The proof compares two strings with different open brackets (see `Balance.shortest`), after the same repeated pairs
-    of matched brackets. A case of the first two inequalities is a length N, a query and a choice of the repeated pairs.
-    A case of the third is a length and a query.
+    Two strings with different open brackets follow the same repeated pairs of matched brackets (see
+    `inequality_chain`). If the pairs have a large effect on attention, the strings become hard to distinguish. Each
+    entry ("case") belongs to a string length N, a query (closing bracket), and a choice of the repeated pairs. The
+    entries of `pair` and `pair_bound` belong to a length and a query only.
 
     Attributes:
         distance: Distance (cases,) between the normalized attention sums of the two strings.
@@ -239,7 +251,7 @@ class InequalityChain(NamedTuple):
 
 
 def _lipschitz_bound(network: InstanceOf[DyckTransformer]) -> float:
-    """Return an upper bound on the Lipschitz constant from attention output to next-token distribution."""
+    """Return an upper bound on how fast the next-token distribution can change with the attention output."""
     with torch.no_grad():
         layer = network.stack[-1]
         norms = [
@@ -336,11 +348,11 @@ def pumped_distances(network: InstanceOf[DyckTransformer], pairs: Natural) -> Te
 def log_weight_decay(
     network: InstanceOf[DyckTransformer], length: Count, eps: Positive, open_prob: Probability = 0.5
 ) -> float:
-    """Return the log of a weight decay small enough for Corollary 2.2.2.
+    """Return the log of a weight decay that is small enough to force small errors (Corollary 2.2.2).
 
-    With at most this weight decay lambda, every optimum of the penalized loss has small errors, as Theorem 2.2.2
-    requires. The excess loss of an optimum is at most lambda |theta|^2 / 2, where theta are the parameters of
-    `network`. The result makes this bound equal to (q (1 - q) / k^2)^N eps for k bracket types.
+    The excess loss of an optimum with weight decay lambda is at most lambda |theta|^2 / 2, where theta are the
+    parameters of `network`. The result is the log of the lambda for which this bound equals (q (1 - q) / k^2)^N eps,
+    for k bracket types. The errors are then as small as Theorem 2.2.2 requires.
 
     Args:
         network: Network whose loss is the smallest possible.
@@ -354,7 +366,10 @@ def log_weight_decay(
 
 
 def _pumped_counts(balance: Balance, outer: int, i: int, pairs: int) -> Tensor:
-    """Count the brackets in `outer` nested pairs of type i around `pairs` pairs of the same type."""
+    """Count the brackets of the string that consists of `outer` nested pairs around `pairs` pairs, all of type i.
+
+    Returns the number of occurrences of each row of `state_vectors`.
+    """
     counts = torch.zeros(state_count(balance.types, balance.depth), dtype=torch.float64)
     for at in range(1, outer + 1 + (outer < balance.depth)):
         both = [state_of(token, at, balance.depth) for token in (2 * i, 2 * i + 1)]
@@ -365,7 +380,10 @@ def _pumped_counts(balance: Balance, outer: int, i: int, pairs: int) -> Tensor:
 def _outputs(
     balance: Balance, pumped: Tensor, strings: Sequence[Sequence[int]], j: int, d: int, target: Target
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return normalized sums, output distributions and raw sums, one row per string of open brackets."""
+    """Compute the attention of a query after each of some strings of open brackets.
+
+    Returns normalized attention sums, output distributions and sums before normalization, one row per string.
+    """
     network, query = balance.network, balance.query(j, d)
     layer = network.stack[-1]
     counts = pumped.repeat(len(strings), 1)

@@ -22,7 +22,7 @@ _TOLERANCE = 1e-14
 
 
 class Compatibility(NamedTuple):
-    """Joint distribution that fits given conditional distributions best.
+    """Joint distribution that fits given conditional distributions of single tokens best.
 
     Attributes:
         log_probs: Log-probabilities (V^N,) float64 of all sequences of N tokens, in the order of `itertools.product`.

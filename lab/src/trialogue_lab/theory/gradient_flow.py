@@ -24,7 +24,7 @@ _SYMMETRIC = 1e-10
 
 
 class Weights(NamedTuple):
-    """Weights of the two layers of the model, or their time derivatives.
+    """Weights of the model sum_j a_j (x_j + lambda_j^2) with lambda = B x, or their time derivatives.
 
     Attributes:
         last: Weights a (L,) of the last layer.
@@ -36,10 +36,11 @@ class Weights(NamedTuple):
 
 
 class SampleFlow:
-    """Time derivatives of the weights for the mean squared error over samples (equations 8 and 9).
+    """Gradient flow (infinitely small gradient steps) of a two-layer model on given samples.
 
-    The model predicts x_0 by sum_j a_j (x_j + lambda_j^2) with lambda = B x of the other tokens x. The weights are a
-    (L,) of the last and B (L, L) of the first layer.
+    The model predicts the number x_0 from L other numbers x by sum_j a_j (x_j + lambda_j^2) with lambda = B x. The
+    weights are a (L,) of the last and B (L, L) of the first layer. The loss is half the mean squared error. An instance
+    is called with weights and returns their time derivatives (equations 8 and 9).
 
     Args:
         target: Samples of x_0, shape (n,).
@@ -94,10 +95,12 @@ class SampleFlow:
 
 
 class GaussianFlow:
-    """Time derivatives of the weights for centered Gaussian tokens and infinitely many samples (equations 10 and 11).
+    """Gradient flow (infinitely small gradient steps) of a two-layer model on Gaussian data.
 
-    The model predicts x_0 by sum_j a_j (x_j + lambda_j^2) with lambda = B x of the other tokens x. The weights are a
-    (L,) of the last and B (L, L) of the first layer.
+    The model predicts the number x_0 from L other numbers x by sum_j a_j (x_j + lambda_j^2) with lambda = B x. The
+    weights are a (L,) of the last and B (L, L) of the first layer. All numbers are centered Gaussians, and there are
+    infinitely many samples. An instance is called with weights and returns their time derivatives (equations 10 and
+    11).
 
     Args:
         covariance: Covariance of x_0, ..., x_L, shape (L + 1, L + 1), symmetric and positive definite.
@@ -140,7 +143,10 @@ class GaussianFlow:
         )
 
     def two_body_solution(self, start: Tensor, time: float) -> Tensor:
-        """Return the last layer's weights at a given time if the first layer is zero (equation 12).
+        """Return the last layer's weights a(t) at time t if the first layer is zero (equation 12).
+
+        Without the first layer the model is linear. With the covariance C of the inputs and their covariance h with the
+        target, a(t) solves da/dt = h - C a.
 
         Args:
             start: Initial weights a(0), shape (L,).
@@ -176,11 +182,12 @@ class GaussianFlow:
         return float(linear + self.excess(weights)) / 2
 
     def excess(self, weights: Weights) -> Tensor:
-        """Return the part of the expected squared error that the first layer adds.
+        """Return the part of the expected squared error that comes from the first layer.
 
-        It is E[(sum_j a_j lambda_j^2)^2] = sum_jk a_j a_k (G_jj G_kk + 2 G_jk^2) >= 0 with G = B C B^T and the
-        covariance C of the tokens x_1, ..., x_L. It has degree 4 in B, so B = 0 is the only stable point with any
-        weight decay. Appendix B prints C where B C B^T is meant, and its entrywise argument is not valid.
+        The model predicts x_0 by sum_j a_j (x_j + lambda_j^2) with lambda = B x. The result is E[(sum_j a_j
+        lambda_j^2)^2] = sum_jk a_j a_k (G_jj G_kk + 2 G_jk^2) >= 0. Here G = B C B^T, and C is the covariance of the
+        tokens x_1, ..., x_L. It has degree 4 in B, so B = 0 is the only stable point with any weight decay. Appendix B
+        prints C where B C B^T is meant, and its entrywise argument is not valid.
 
         Args:
             weights: Weights a and B of the two layers.
@@ -250,9 +257,10 @@ def integrate(
 
 
 def growth_rate(last: Tensor, stability: Tensor) -> float:
-    """Return the exponential rate at which a first layer close to zero grows.
+    """Return the rate at which a first layer close to zero grows, exp(rate t) at time t.
 
-    The rate is 2 max_k of the largest eigenvalue of a_k M. If it is positive, the zero first layer is unstable.
+    The rate is 2 times the largest eigenvalue of a_k M over all k. If it is positive, a first layer of zero is
+    unstable.
 
     Args:
         last: Weights a of the last layer, shape (L,).
@@ -263,10 +271,10 @@ def growth_rate(last: Tensor, stability: Tensor) -> float:
 
 
 def printed_stability(last: Tensor, stability: Tensor) -> Tensor:
-    """Return the stability matrix of equation 13 as printed, G_lk = a_k M_lk.
+    """Return the stability matrix of equation 13 as printed in the document, G_lk = a_k M_lk.
 
-    The document states that a zero first layer is stable only if G is negative definite. The correct criterion is in
-    `growth_rate`.
+    The document states that a first layer of zero is stable only if G is negative definite. This is not correct; see
+    `growth_rate` for the correct criterion.
 
     Args:
         last: Weights a of the last layer, shape (L,).

@@ -71,7 +71,7 @@ class MarkovOracle(PrefixOracle):
         return torch.stack(rows).exp()
 
     def log_power_sums(self, alpha: float) -> Tensor:
-        """Return the log power sums log f (L, V) float64 of the continuations of each token at each position."""
+        """Return log sum p(x)^alpha over all continuations x of each token at each position, shape (L, V) float64."""
         rows = [torch.zeros(self.vocab_size, dtype=torch.float64)]
         for matrix in self.log_transitions.flip(0):
             rows.append((alpha * matrix + rows[-1]).logsumexp(1))
@@ -96,7 +96,7 @@ class MarkovOracle(PrefixOracle):
         return MarkovOracle(initial, (self.log_transitions / temperature).log_softmax(2), self.eos)
 
     def pair_counts(self, pairs: Tensor) -> Tensor:
-        """Return the distribution of the number of positions at which a pair of successive tokens is in a set.
+        """Return the distribution of how often certain pairs of successive tokens occur in a text.
 
         Args:
             pairs: Whether each pair (V, V) bool of a token and the next one is counted. Padding counts as tokens.
@@ -176,7 +176,9 @@ def log_weight_second_moment(target: MarkovOracle, proposal: MarkovOracle) -> fl
 
 
 def incremental_weight_variances(model: MarkovOracle, alpha: float, proposal: MarkovOracle) -> Tensor:
-    """Return the relative variance of the incremental weight p(b | a)^alpha / q(b | a) given the previous token a.
+    """Return the relative variance of the factor by which one token changes an importance weight.
+
+    The factor is p(b | a)^alpha / q(b | a), where a is the previous token and b is drawn from q.
 
     Args:
         model: The model p.

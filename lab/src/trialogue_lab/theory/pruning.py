@@ -42,7 +42,9 @@ def closest_subset(numbers: Numbers, target: Finite) -> tuple[Tensor, float]:
     """
     count = len(numbers)
     if count > MOST_NUMBERS:
-        raise InputError("numbers", count, f"give at most {MOST_NUMBERS}. All subsets are compared")
+        raise InputError(
+            "numbers", count, f"give at most {MOST_NUMBERS} numbers, because all subsets are compared"
+        )
     numbers = numbers.double()
     halves = numbers[: count // 2], numbers[count // 2 :]
     left, right = (_subset_sums(half) for half in halves)
@@ -85,7 +87,9 @@ class PrunedLinear(NamedTuple):
 
 
 class PrunedScores(NamedTuple):
-    """Key and query weights, pruned to approximate attention scores x^T W y.
+    """Random key and query weights, pruned so that key.T @ query approximates a matrix W.
+
+    The attention scores are then approximately x^T W y.
 
     Attributes:
         key: Key weights (r, m), zero where pruned.

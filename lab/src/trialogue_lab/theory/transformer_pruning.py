@@ -94,7 +94,7 @@ def random_transformer(layers: int, size: LargeSize, mlp_layers: int, seed: int,
 
 
 def random_target(layers: int, size: LargeSize, seed: int, name: str = "") -> Weights:
-    """Return random weights of a small transformer, the target of Theorem 2.2.3.
+    """Return the weights of a small random transformer that a larger one is pruned to approximate.
 
     Each feedforward network has two layers, and each matrix is scaled to spectral norm 1.
 
@@ -209,10 +209,10 @@ def _require_room(target: LayerWeights, large: LayerWeights) -> None:
 
 
 def _diagonal(value: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Return rows, columns (count,) and weights of the entries of `value` to keep.
+    """Choose one entry of `value` for each of `count` coordinates, the largest one of a block.
 
-    The entries are the largest of each block. Rows are in the first half of the coordinates and columns in
-    the second half, so the layer never writes to the coordinates that it reads.
+    Returns rows, columns (count,) and weights. Rows are in the first half of the coordinates and columns in the second
+    half, so the layer never writes to the coordinates that it reads.
     """
     half = len(value) // 2
     side = half // count
@@ -237,7 +237,10 @@ def _linear_layer(layer: LayerWeights, wanted: Tensor, inputs: Tensor, outputs: 
 
 
 def _attending_layer(layer: LayerWeights, target: LayerWeights, outputs: Tensor) -> LayerWeights:
-    """Return a layer that applies `target` to a carrier's output and writes to `outputs`."""
+    """Return a pruned layer that approximates the attention and feedforward network of `target`.
+
+    It reads the output of the layer before it, and writes to the coordinates `outputs`.
+    """
     rows, columns, diagonal = _diagonal(layer.value, len(outputs))
     value, key, query = (torch.zeros_like(each) for each in layer[:3])
     value[rows, columns] = diagonal
@@ -251,7 +254,10 @@ def _attending_layer(layer: LayerWeights, target: LayerWeights, outputs: Tensor)
 def _pruned_mlp(
     mlp: tuple[Tensor, ...], target: tuple[Tensor, ...], inputs: Tensor, outputs: Tensor
 ) -> tuple[Tensor, ...]:
-    """Prune a random four-layer network to a two-layer one between coordinates of the stream (Lemma 2.2.6)."""
+    """Prune a random four-layer feedforward network to a two-layer one (Lemma 2.2.6).
+
+    It reads the coordinates `inputs` of the residual stream and writes to the coordinates `outputs`.
+    """
     first, second = target
     hidden = torch.arange(len(first))
     found = [torch.zeros_like(each) for each in mlp]

@@ -22,7 +22,7 @@ _COMPLETIONS_AT_ONCE = 2**20
 
 
 class _Contexts(NamedTuple):
-    """Contexts with k masked spins each, and the distinct samples that belong to them."""
+    """Groups of samples in which the same k spins are masked and all other spins are equal ("contexts")."""
 
     sites: Indices  # (c, k), masked sites in ascending order
     outside: Floats  # (c, N), spins outside the mask, zero within

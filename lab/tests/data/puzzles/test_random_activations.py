@@ -72,5 +72,5 @@ test_invalid_input_is_rejected = refusals(
 def test_too_many_activations_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(random_activations, "ENUMERABLE_STATES", 100)
     model = RandomActivations(lambda *_: [1.0] * 11, lambda *_: [1.0, 0.0], 2, 2)
-    with pytest.raises(InputError, match=r"^length=2: the draws up to position 1 have over 100 values"):
+    with pytest.raises(InputError, match=r"^length=2: the draws up to position 1 have over 100 outcomes"):
         model.distribution()

@@ -71,7 +71,7 @@ def test_generator_with_the_wrong_sequence_length_is_rejected() -> None:
     network = Transformer(TransformerConfig(vocab_size=10, layers=1, heads=1, width=8, max_length=12))
     assert factor_by_generating(network, [143]) == [None]
     for products in ([], [15, 143]):
-        with pytest.raises(InputError, match=r"^products=\[.*one number of digits"):
+        with pytest.raises(InputError, match=r"^products=\[.*the same number of digits"):
             factor_by_generating(SemiprimeTuples(2), products)
 
 

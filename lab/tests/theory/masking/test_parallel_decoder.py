@@ -68,7 +68,7 @@ test_invalid_input_is_rejected = refusals(
     "{}",
     [
         (lambda: map_decoder(torch.zeros(3, 2).long(), 2), r"^following=\(3, 2\)"),
-        (lambda: map_decoder(torch.full((4, 2), 2), 2), "^following=2: give the state"),
+        (lambda: map_decoder(torch.full((4, 2), 2), 2), "^following=2: give the next sequence"),
         (lambda: kernel_decoder(torch.full((4, 2, 3), 0.5)), r"^predictions=\(4, 2, 3\)"),
         (lambda: kernel_decoder(torch.eye(2).repeat(4, 1, 1)), r"^predictions=0\.0: give positive"),
     ],

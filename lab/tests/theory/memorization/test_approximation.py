@@ -54,7 +54,8 @@ def test_given_encoder_is_used_and_checked(build):
     truncated = truncated_encoder(TARGETS, 4, PRIOR)
     assert build(TARGETS, CONTEXTS, 4, 9, 4, prior=PRIOR, encoder=truncated).encoder_kl > found.kl
     with pytest.raises(
-        InputError, match=r"encoder=\(100, 4\): give one of 100 contexts and 10 tokens, of width 3"
+        InputError,
+        match=r"encoder=\(100, 4\): give an encoder for 100 contexts and 10 tokens with a width of at most 3",
     ):
         build(TARGETS, CONTEXTS, 3, 12, 3, prior=PRIOR, encoder=found)
 

@@ -143,7 +143,7 @@ def test_decay_rate_converges_if_the_loss_alternates(probability: float) -> None
 
 
 def test_decay_rate_that_does_not_converge_is_rejected() -> None:
-    with pytest.raises(InputError, match=r"^log_probs=.*the rate still changes by"):
+    with pytest.raises(InputError, match=r"^log_probs=.*the relative change of the rate is still"):
         PatternSurvival([[0], [1]], 2, 0).decay_rate(random_log_probs(2, 1), tolerance=-1.0)
 
 

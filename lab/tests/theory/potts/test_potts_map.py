@@ -222,7 +222,7 @@ def oracle_with_lag(distance: int) -> Table:
 @pytest.mark.parametrize(("distance", "window", "further"), [(3, 1, 2), (7, 1, 6), (7, 0, 7)])
 def test_oracle_with_a_longer_context_has_no_map(distance: int, window: int, further: int) -> None:
     with pytest.raises(
-        InputError, match=f"^context={window}: the token {further} positions further back changes"
+        InputError, match=f"^context={window}: the token {further} positions before the window changes"
     ):
         hamiltonian_of(oracle_with_lag(distance), window)
 
@@ -234,5 +234,5 @@ def test_context_of_the_oracle_is_checked_up_to_its_window() -> None:
         hamiltonian_of(oracle_with_lag(1), 10**30)
     # With a larger vocabulary only a sample of the contexts is checked.
     wide = Table(lambda prefix: np.roll(np.arange(1, 31), prefix[-3] if len(prefix) > 2 else 0), 30)
-    with pytest.raises(InputError, match=r"^context=1: the token 2 positions further back changes"):
+    with pytest.raises(InputError, match=r"^context=1: the token 2 positions before the window changes"):
         hamiltonian_of(wide, 1)

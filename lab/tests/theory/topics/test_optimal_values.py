@@ -217,7 +217,7 @@ test_invalid_input_raises_a_one_line_error = refusals(
     "^{}",
     [
         (lambda: optimal_values(TopicModel(3, 2, 1), p_mask=0.0), "p_mask=0.0: nothing is predicted"),
-        (lambda: optimal_values(TopicModel(3, 2, 1), p_correct=0.9), "p_random=0.1: with p_correct=0.9 no"),
+        (lambda: optimal_values(TopicModel(3, 2, 1), p_correct=0.9), "p_random=0.1: with p_correct=0.9, no"),
         (lambda: optimal_values(TopicModel(3, 2, concentration=1.0)), "model='Dirichlet'"),
     ],
 )

@@ -232,7 +232,7 @@ class AttentionCache(Context):
             x = _add_mlp(weights, self._read(layer, x, rows[row]))
 
     def _read(self, layer: int, x: Tensor, rows: Tensor) -> Tensor:
-        """Return the residual stream (n, width) after cross-attention of block `layer`, which is absent here."""
+        """Apply cross-attention to the residual stream `x` (n, width). Without cross-attention, return `x`."""
         del layer, rows
         return x
 

@@ -16,6 +16,8 @@ from trialogue.oracles import Context
 
 _POSITIONS_AT_ONCE = 4096
 _PADDING_SHARE = 1.25
+# A forward pass of a small model takes as long as about 12 further positions of a pass.
+_PADDING_POSITIONS = 12
 
 
 class CausalModel(Protocol):
@@ -201,9 +203,9 @@ class PretrainedContext(Context):
         for place, count in enumerate(counts[order].tolist()):
             longest = int(counts[order[begin]])
             padded = longest * (place + 1 - begin)
-            if place > begin and (
-                padded > _PADDING_SHARE * (unpadded + count) or padded > _POSITIONS_AT_ONCE
-            ):
+            positions = unpadded + count
+            most = max(_PADDING_SHARE * positions, positions + _PADDING_POSITIONS)
+            if place > begin and (padded > most or padded > _POSITIONS_AT_ONCE):
                 groups.append(order[begin:place])
                 begin, unpadded = place, 0
             unpadded += count
@@ -324,7 +326,7 @@ class RecomputedContext(PretrainedContext):
         return self._uncached_inputs(tokens, stop)
 
     def copy(self, source: Tensor, rows: Tensor, start: int, stop: int) -> None:
-        """Do nothing, because this context has no cache."""
+        """Do nothing, because this context caches nothing."""
 
     def fork(self, rows: Tensor, stop: int) -> Context:
         """Return a new context for up to `stop` tokens."""

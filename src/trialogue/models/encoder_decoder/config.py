@@ -57,15 +57,15 @@ class EncoderDecoderConfig:
 
     @property
     def positions(self) -> str:
-        """Kind of position information, for `AttentionShape`."""
+        """Always "learned": position embeddings are added to token embeddings."""
         return "learned"
 
     @property
     def attention_window(self) -> None:
-        """Attention window, unlimited, for `AttentionShape`."""
+        """None: each position can attend to all others that the mask allows."""
         return None
 
     @property
     def scaled_attention(self) -> bool:
-        """Whether attention scores are scaled, for `AttentionShape`."""
+        """Whether attention scores are divided by the square root of the head width."""
         return True

@@ -93,7 +93,7 @@ def _code() -> str:
 
 @cache
 def _processor() -> list[str]:
-    """Return the model and the instruction sets of the processor if the system provides them."""
+    """Return the model and the instruction sets of the processor, as far as the system reports them."""
     description = [platform.machine(), platform.processor(), torch.backends.cpu.get_cpu_capability()]
     with suppress(OSError):
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()

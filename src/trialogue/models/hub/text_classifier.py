@@ -60,7 +60,8 @@ class TextClassifier:
     The logit of a text does not depend on the other texts of its batch, except for rounding errors. Texts are padded
     with the padding token of the model's configuration, because classifiers of decoder models read the last token that
     differs from it. Texts are evaluated one at a time if the configuration has no padding token or if the model cannot
-    ignore padding.
+    ignore padding. Classifiers with an encoder and a decoder, such as BART, read the last end-of-sequence token of a
+    text. Texts with different numbers of these tokens are evaluated in different batches.
 
     Args:
         model: Sequence classifier of transformers.
@@ -82,6 +83,7 @@ class TextClassifier:
         self._tokenizer = tokenizer = copy.deepcopy(tokenizer)
         tokenizer.padding_side, tokenizer.truncation_side = "right", "left"
         padding = _padding(model.config, tokenizer)
+        self._read_token = model.config.eos_token_id if model.config.is_encoder_decoder else None
         self._batch_size = 1 if padding is None else batch_size
         if padding is not None:
             tokenizer.pad_token = padding
@@ -101,7 +103,7 @@ class TextClassifier:
 
         Raises:
             InputError: If a text is empty and the tokenizer has neither special tokens that it adds nor an
-                end-of-sequence token.
+                end-of-sequence token, or if the model reads this token and it is missing.
         """
         del timeout
         batches = (texts[i : i + self._batch_size] for i in range(0, len(texts), self._batch_size))
@@ -119,9 +121,29 @@ class TextClassifier:
             max_length=self._longest,
             return_tensors="pt",
         )
-        logits = self._model(**encoded.to(self._model.device)).logits
-        answers: list[float] = logits[:, self._label].double().tolist()
+        encoded = encoded.to(self._model.device)
+        counts = torch.ones(len(texts))
+        if self._read_token is not None:
+            counts = encoded["input_ids"].eq(self._read_token).sum(1).cpu()
+            self._require_read_token(texts, counts.tolist())
+        results = torch.zeros(len(texts), dtype=torch.float64)
+        # Transformers requires the same number of end-of-sequence tokens in all texts of a batch.
+        for count in counts.unique():
+            group = (counts == count).nonzero()[:, 0]
+            logits = self._model(**{name: tensor[group] for name, tensor in encoded.items()}).logits
+            results[group] = logits[:, self._label].double().cpu()
+        answers: list[float] = results.tolist()
         return answers
+
+    def _require_read_token(self, texts: Sequence[str], counts: Sequence[int]) -> None:
+        """Raise `InputError` if a text has none of the tokens that the model reads."""
+        for text, count in zip(texts, counts, strict=True):
+            if not count:
+                hint = (
+                    f"the classifier reads the last end-of-sequence token (id {self._read_token}), which the tokenizer "
+                    "has not added. Append its text, or use a tokenizer that adds it"
+                )
+                raise InputError("texts", text, hint)
 
 
 def _longest(model: Any, tokenizer: Any) -> int | None:
@@ -135,6 +157,8 @@ def _padding(config: Any, tokenizer: Any) -> str | None:
     """Return the token with which texts are padded, or None if padding would change the logits."""
     identifier = getattr(config.get_text_config(), "pad_token_id", None)
     if identifier is None or not 0 <= identifier < len(tokenizer):
+        return None
+    if config.is_encoder_decoder and identifier == config.eos_token_id:
         return None
     # XLNet reads the last position even if it is padding, and FNet has no attention mask.
     if getattr(config, "summary_type", None) == "last" or "attention_mask" not in tokenizer.model_input_names:

@@ -217,7 +217,7 @@ def _common_prefix_length(first: Sequence[int], second: Sequence[int], limit: in
 
 @runtime_checkable
 class _SinglePassContext(Protocol):
-    """Context that computes the hidden states of all prefixes in one forward pass."""
+    """Protocol of contexts that compute the hidden states of all prefixes of a sequence in one forward pass."""
 
     def prefix_states(
         self, tokens: Tensor, start: int, lengths: Sequence[Sequence[int]], layers: Sequence[int]

@@ -23,7 +23,7 @@ The function returns None if it does not support the chain and the model.
 
 
 def advancing(chain: Chain[Any], model: SequenceModel) -> Advance:
-    """Return a function that takes several steps of a chain. It is compiled if `KERNELS` supports chain and model.
+    """Return a function that takes several steps of a chain, compiled if the chain and the model support it.
 
     Args:
         chain: The chain.
@@ -31,8 +31,8 @@ def advancing(chain: Chain[Any], model: SequenceModel) -> Advance:
 
     Returns:
         A function of the state, the random streams of the rows and the number of steps. It returns the new state, and
-        the sum (rows,) float64 over the steps of the share of accepted proposals, or None if the chain does not report
-        it.
+        the sum (rows,) float64 over the steps of the share of accepted proposals. The sum is None if the chain does not
+        report this share.
     """
     kernel = KERNELS.get((type(chain), type(model)))
     compiled = None if kernel is None else kernel(chain, model)

@@ -97,7 +97,10 @@ def block_distribution(
 def _log_weights(
     model: SequenceModel, tokens: Tensor, sites: Tensor, held: Tensor | None, sequences: Tensor, rows: Tensor
 ) -> Tensor:
-    """Return the log-weights (n,) of `sequences` (n, N), which are `rows` (n,) of `tokens` with new `sites`."""
+    """Return the log-weights (n,) of `sequences` (n, N).
+
+    Sequence i is row `rows[i]` of `tokens` with new values at `sites`.
+    """
     if isinstance(model, Energy):
         return -checked_energy(model, sequences)
     drawn = torch.ones_like(sites, dtype=torch.bool) if held is None else ~held
@@ -112,13 +115,13 @@ def _log_weights(
 
 
 def with_block(tokens: Tensor, sites: Tensor, held: Tensor, index: Tensor, vocab: int) -> Tensor:
-    """Return tokens with new values at some sites (positions).
+    """Write new values at some sites (positions) of each row.
 
     Args:
         tokens: Tokens (rows, N) int64.
         sites: Sites (rows, k) of each row.
         held: Whether sites (rows, k) keep their tokens.
-        index: Index (rows,) of the joint value of the sites, in the order of `block_distribution`.
+        index: Index (rows,) of the joint value of the k sites, in the order of `block_distribution`.
         vocab: Number of values of a site.
 
     Returns:
@@ -136,7 +139,7 @@ def draw_block(model: SequenceModel, tokens: Tensor, block: Tensor, choose: Choo
         model: The model.
         tokens: Tokens (rows, N) int64.
         block: Sites (rows, N) bool of the block.
-        choose: Source of randomness.
+        choose: Function that draws one index per row in proportion to given weights.
 
     Returns:
         The new tokens (rows, N).

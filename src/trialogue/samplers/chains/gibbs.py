@@ -48,7 +48,7 @@ class SingleSite(Chain[Sequences]):
 
         Args:
             tokens: Tokens (rows, N) int64.
-            choose: Source of randomness.
+            choose: Function that draws one index per row in proportion to given weights.
             update: Function from tokens (rows, N) and one site (rows,) per row to the new tokens (rows,) at these
                 sites.
 
@@ -87,7 +87,7 @@ class Gibbs(SingleSite):
         Args:
             model: The model, which provides conditional distributions of sites.
             state: Tokens (rows, N) of the independent copies of the chain.
-            choose: Source of randomness.
+            choose: Function that draws one index per row in proportion to given weights.
 
         Returns:
             The new tokens, and empty statistics.
@@ -119,14 +119,14 @@ class BlockGibbs(Chain[Sequences]):
     block_size: Count
 
     def init(self, model: SequenceModel, tokens: Tensor) -> Sequences:
-        """Return the initial state, after checking the size of the blocks.
+        """Return the initial state of the chain: the start sequences. Checks the size of the blocks.
 
         Args:
             model: The model.
-            tokens: Start (rows, N) of each copy of the chain.
+            tokens: Start sequences (rows, N), one for each copy of the chain.
 
         Returns:
-            The tokens as a state.
+            The sequences as a state.
 
         Raises:
             InputError: If `block_size` is larger than N.
@@ -140,7 +140,7 @@ class BlockGibbs(Chain[Sequences]):
         Args:
             model: The model, which provides distributions of blocks.
             state: Tokens (rows, N) of the independent copies of the chain.
-            choose: Source of randomness.
+            choose: Function that draws one index per row in proportion to given weights.
 
         Returns:
             The new tokens, and the number (rows,) of resampled sites.
@@ -234,7 +234,7 @@ class BlockDynamics(_Blocks):
         Args:
             model: The model, which provides distributions of blocks.
             state: Tokens (rows, N) of the independent copies of the chain.
-            choose: Source of randomness.
+            choose: Function that draws one index per row in proportion to given weights.
 
         Returns:
             The new tokens, and the number (rows,) of resampled sites.
@@ -278,7 +278,7 @@ class AdaptiveBlockDynamics(_Blocks):
         Args:
             model: The model, which provides distributions of blocks.
             state: Tokens (rows, N) of the independent copies of the chain.
-            choose: Source of randomness.
+            choose: Function that draws one index per row in proportion to given weights.
 
         Returns:
             The new tokens, and the number (rows,) of resampled sites.
@@ -304,7 +304,7 @@ def resample_block(
         model: The model, which provides distributions of blocks.
         tokens: Tokens (rows, N) int64.
         block: Sites (rows, N) bool of the block.
-        choose: Source of randomness.
+        choose: Function that draws one index per row in proportion to given weights.
 
     Returns:
         The new tokens, and the number (rows,) of resampled sites.

@@ -62,9 +62,9 @@ def step_rows(
     Args:
         first: First row.
         last: End of the rows.
-        tokens: Tokens (rows, N), 0 and 1. They are modified.
+        tokens: Tokens (rows, N), 0 and 1. Modified in place.
         keys: Keys (rows,) of the random streams.
-        counters: Counters (rows,) of the random streams. They are modified.
+        counters: Counters (rows,) of the random streams. Modified in place.
         begin: First entry (N + 1,) of each site in the following arrays.
         neighbours: Neighbours of all sites, concatenated.
         couplings: Couplings to these neighbours.

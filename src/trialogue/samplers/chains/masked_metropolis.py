@@ -77,7 +77,7 @@ class MaskedMetropolis(Chain[Scored]):
         Args:
             model: The model.
             state: Tokens and energies of the rows.
-            choose: Source of randomness.
+            choose: Function that draws one index per row in proportion to given weights.
 
         Returns:
             The new state, and whether each proposal was accepted, (rows,) float64.

@@ -34,7 +34,7 @@ class Metropolis(SingleSite):
         Args:
             model: The model, which provides conditional distributions of sites (positions).
             state: Tokens (rows, N) of the independent copies of the chain.
-            choose: Source of randomness.
+            choose: Function that draws one index per row in proportion to given weights.
 
         Returns:
             The new tokens, and the share (rows,) of accepted proposals in this step.

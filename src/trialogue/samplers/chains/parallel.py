@@ -31,7 +31,7 @@ class IndependentParallel(Chain[Sequences]):
         Args:
             model: The model, which provides conditional distributions of sites.
             state: Tokens (rows, N) of the independent copies of the chain.
-            choose: Source of randomness.
+            choose: Function that draws one index per row in proportion to given weights.
 
         Returns:
             The new tokens, and empty statistics.
@@ -105,7 +105,7 @@ class ChainRule(Masked, Joint):
         Args:
             tokens: Tokens (rows, N) int64.
             block: Sites (rows, N) bool of the block of each row.
-            choose: Source of randomness.
+            choose: Function that draws one index per row in proportion to given weights.
 
         Returns:
             The new tokens (rows, N).

@@ -84,7 +84,7 @@ class Refinement(Chain[Refined]):
         Args:
             model: A masked oracle with `refined_log_probs`.
             state: Tokens, masks and scores of the rows.
-            choose: Source of randomness, used with choice="sampled".
+            choose: Function that draws one index per row in proportion to given weights. Used with choice="sampled".
 
         Returns:
             The new state, and empty statistics.

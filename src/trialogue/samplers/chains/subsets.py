@@ -23,7 +23,7 @@ def choose_subsets(sites: int, size: int, rows: Tensor, choose: Choose) -> Tenso
         sites: Number of sites.
         size: Number of sites in each subset.
         rows: Rows (n,) int64 whose random streams are used.
-        choose: Source of randomness.
+        choose: Function that draws one index per row in proportion to given weights.
 
     Returns:
         Whether each site belongs to the subset, (n, sites) bool.
@@ -45,7 +45,7 @@ def choose_site(sites: int, rows: Tensor, choose: Choose) -> Tensor:
     Args:
         sites: Number of sites.
         rows: Rows (n,) int64 whose random streams are used.
-        choose: Source of randomness.
+        choose: Function that draws one index per row in proportion to given weights.
 
     Returns:
         Indices (n,) int64.
@@ -59,7 +59,7 @@ def choose_member(sets: Tensor, rows: Tensor, choose: Choose) -> Tensor:
     Args:
         sets: Whether each site belongs to each set, (n, sites) bool. No set is empty.
         rows: Rows (n,) int64 whose random streams are used.
-        choose: Source of randomness.
+        choose: Function that draws one index per row in proportion to given weights.
 
     Returns:
         Sites (n,) int64.

@@ -90,9 +90,8 @@ def _states(
 class Ergodicity(NamedTuple):
     """Closed classes and period of a Markov chain.
 
-    A closed class is a set of states that the chain cannot leave, and in which it reaches every state from every other.
-    The period of a class is the greatest common divisor of the numbers of steps in which the chain can return to a
-    state.
+    A closed class is a set of states that the chain never leaves, and in which it reaches every state from every other.
+    Its period is the greatest common divisor of the numbers of steps in which the chain can return to a state.
 
     Attributes:
         closed_classes: Number of closed classes.

@@ -82,7 +82,7 @@ class Conductances:
         return np.split(order, np.cumsum(np.bincount(depth))[:-1])[1:]
 
     def _summed(self, values: Array, over: NDArray[np.int64] | slice = slice(1, None)) -> Array:
-        """Return the sums (n,) of `values` (n,) over the children of each node, restricted to the nodes `over`."""
+        """Sum `values` (n,) over the children of each node. Only children with indices in `over` count."""
         places = np.arange(len(self.parent))[over]
         summed = np.zeros(len(self.parent))
         np.add.at(summed, self.parent[places], values[places])

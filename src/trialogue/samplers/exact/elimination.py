@@ -139,7 +139,7 @@ def stationary_distribution(transitions: csr_array) -> Array:
 
 
 class _Factors:
-    """Factorisation of the chain, one row and column per eliminated state."""
+    """The chain after elimination of states one by one, with one row and one column for each eliminated state."""
 
     def __init__(
         self,
@@ -191,7 +191,10 @@ class _Factors:
             self._leaving[state], self._staying[state], rank[state] = leaving, staying, place
 
     def visits(self, between: bool = False) -> Array:
-        """Return the expected visits (n,) from the first state, or with `between`, between two of its visits."""
+        """Return the expected number of visits (n,) of each state from the first one.
+
+        With `between`, only visits before the chain returns to the first state count.
+        """
         visits = [0.0] * self._size
         start = self._order[-1]
         if not between:
@@ -209,12 +212,15 @@ class _Factors:
         return np.array(visits)
 
     def own_visits(self) -> dict[int, float]:
-        """Return the expected visits of each state from itself, including the first (Takahashi's equations)."""
+        """Return, for each state, the expected number of visits if the chain starts there (Takahashi's equations)."""
         known: dict[tuple[int, int], float] = {}
         rank = {state: place for place, state in enumerate(self._order)}
 
         def visits(first: int, second: int) -> float:
-            """Return the expected visits of `second` from `first`, by recursion over states eliminated later."""
+            """Return the expected number of visits of state `second` if the chain starts in `first`.
+
+            The recursion runs over states that are eliminated later.
+            """
             if (first, second) in known:
                 return known[first, second]
             if rank[first] < rank[second]:
@@ -279,7 +285,7 @@ def _postorder(indptr: list[int], indices: list[int], inside: list[bool]) -> lis
 
 
 def _can_end(transitions: csr_array, ends: Array) -> NDArray[np.bool_]:
-    """Return which states (n,) reach an end with positive probability."""
+    """Return whether the chain, started in each state (n,), can end with positive probability."""
     size, ending = transitions.shape[0], np.flatnonzero(ends)
     reverse = transitions.T.tocoo()
     rows = np.concatenate((reverse.row, np.full(len(ending), size)))

@@ -34,10 +34,10 @@ _DIGITS = 13
 
 
 class Ended(NamedTuple):
-    """Ways in which a sampler can end.
+    """Ways in which a sampler can end, one entry for each way.
 
     Attributes:
-        state: Last state (k,).
+        state: Index (k,) of the last state.
         output: Index (k,) of the output, or `FAILED`.
         log_weight: Log-weight (k,) of the output, 0 for samplers without weights.
         probability: Probability (k,) of ending in this way from the state.
@@ -51,10 +51,10 @@ class Ended(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Explored:
-    """A sampler as an absorbing Markov chain of n states, starting in the first.
+    """All states that a sampler can reach, with the transitions between them: an absorbing Markov chain of n states.
 
-    A state consists of the rows (sequences) of one sample and the sampler's state. States whose weights differ by a
-    common factor of all rows of a sample are merged.
+    A state consists of the sequences (rows) of one sample and the sampler's state. The chain starts in the first state.
+    States whose importance weights differ only by a common factor of all rows are merged.
 
     Args:
         prefixes: Token ids of the first row in each state.
@@ -245,7 +245,7 @@ class Exploration:
         return places
 
     def _numbered(self, field: Tensor | Objects) -> Tensor:
-        """Return a field of a state as a tensor, in which equal objects have equal numbers."""
+        """Return a field of a state as a tensor. Objects are replaced by integers, equal for equal objects."""
         if isinstance(field, Tensor):
             return field
         return torch.tensor([self._objects.setdefault(item, len(self._objects)) for item in field.items])

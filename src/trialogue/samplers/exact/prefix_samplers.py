@@ -21,7 +21,8 @@ from trialogue.samplers.exact.prefix_trees import TooManyPrefixes, prefix_tree
 from trialogue.samplers.prefix.contract.sampler import Sampler
 from trialogue.samplers.prefix.values import log_values
 from trialogue.validation import Count, check
-from trialogue.verifiers.functions.function import VerifierLike
+from trialogue.verifiers.combination import Product
+from trialogue.verifiers.functions.function import VerifierLike, as_verifier
 
 Sequence_ = tuple[int, ...]
 
@@ -134,10 +135,10 @@ def target_distribution(
 
     With a 0/1 verifier this is the oracle's distribution restricted to accepted sequences. With `power(alpha)` it is
     proportional to p(x)^alpha, and with `tilted(reward, beta)` to p(x) exp(beta reward(x)). The computation uses
-    logarithms, so small values do not underflow.
+    logarithms, so small values do not underflow. Prefixes that a token mask excludes are not enumerated.
 
     Args:
-        oracle: A small model.
+        oracle: A small model, or a model of any size if the verifier has a mask that allows few sequences.
         verifier: The verifier or target, which is evaluated on complete sequences.
         prompt: Token ids of the prompt (default: empty).
         max_new_tokens: Maximum length of a completion (default: up to the oracle's `max_length`).
@@ -149,9 +150,16 @@ def target_distribution(
     Raises:
         InputError: If no sequence has a positive value, or there are more prefixes.
     """
-    most = check("max_states", max_states, Count)
+    most, whole = check("max_states", max_states, Count), as_verifier(verifier)
+    masks = [factor for factor in whole.parts or (whole,) if factor.has_mask]
     try:
-        tree = prefix_tree(oracle, prompt=prompt, max_new_tokens=max_new_tokens, max_nodes=most)
+        tree = prefix_tree(
+            oracle,
+            prompt=prompt,
+            max_new_tokens=max_new_tokens,
+            max_nodes=most,
+            viable=Product(*masks) if masks else None,
+        )
     except TooManyPrefixes:
         raise InputError("max_states", most, "use a smaller oracle, or increase `max_states`") from None
     places = np.flatnonzero(tree.leaf).tolist()

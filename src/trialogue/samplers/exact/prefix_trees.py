@@ -21,6 +21,8 @@ from trialogue.verifiers.functions.function import VerifierLike, as_verifier
 
 Sequence_ = tuple[int, ...]
 _ROWS = 1024
+_MAX_NUMBERS = 1 << 24
+"""Largest number of next-token probabilities in memory, if the vocabulary is smaller."""
 MAX_NODES = 1_000_000
 """Default of the largest number of prefixes."""
 
@@ -119,27 +121,29 @@ def prefix_tree(
     longest = int(limits(oracle, lengths, max_new_tokens)[0])
     prefixes, parent, log_probs, leaf = [prompt], [-1], [0.0], [_complete(oracle, prompt, longest, True)]
     growing = [] if leaf[0] else [0]
+    rows_at_once = max(1, _MAX_NUMBERS // oracle.vocab_size)
     while growing:
-        tokens, lengths = padded([prefixes[place] for place in growing], longest)
-        # Samplers normalise single precision in the same way.
-        distributions = next_log_probs(oracle, tokens, lengths).double().log_softmax(1)
-        if viable is not None:
-            distributions = distributions.masked_fill(
-                _rejected(viable, oracle, tokens, lengths, len(prompt), distributions), -math.inf
-            )
-        rows, children = (distributions > -math.inf).nonzero(as_tuple=True)
-        if len(prefixes) + len(rows) > most:
-            raise _too_many(oracle, len(prompt), longest, most)
         first = len(prefixes)
-        for row, token, log_prob in zip(
-            rows.tolist(), children.tolist(), distributions[rows, children].tolist(), strict=True
-        ):
-            place = growing[row]
-            prefix = (*prefixes[place], token)
-            prefixes.append(prefix)
-            parent.append(place)
-            log_probs.append(log_probs[place] + log_prob)
-            leaf.append(_complete(oracle, prefix, longest))
+        for begin in range(0, len(growing), rows_at_once):
+            places = growing[begin : begin + rows_at_once]
+            tokens, lengths = padded([prefixes[place] for place in places], longest)
+            # Samplers normalise single precision in the same way.
+            distributions = next_log_probs(oracle, tokens, lengths).double().log_softmax(1)
+            if viable is not None:
+                distributions = distributions.masked_fill(
+                    _rejected(viable, oracle, tokens, lengths, len(prompt), distributions), -math.inf
+                )
+            rows, children = (distributions > -math.inf).nonzero(as_tuple=True)
+            if len(prefixes) + len(rows) > most:
+                raise _too_many(oracle, len(prompt), longest, most)
+            for row, token, log_prob in zip(
+                rows.tolist(), children.tolist(), distributions[rows, children].tolist(), strict=True
+            ):
+                prefix = (*prefixes[places[row]], token)
+                prefixes.append(prefix)
+                parent.append(places[row])
+                log_probs.append(log_probs[places[row]] + log_prob)
+                leaf.append(_complete(oracle, prefix, longest))
         growing = [place for place in range(first, len(prefixes)) if not leaf[place]]
     return PrefixTree(
         oracle, prefixes, np.array(parent), np.array(log_probs), np.array(leaf, dtype=np.bool_), longest

@@ -33,10 +33,10 @@ class ActionLevel(Sampler[LogWeight]):
     is_final_when_complete = True
 
     def init(self, decoding: Decoding) -> LogWeight:
-        """Return the state of rows at their prompts.
+        """Return the initial sampler state of rows that contain only their prompts.
 
         Args:
-            decoding: The rows of the batch.
+            decoding: The batch of sequences (rows), each a prompt and the completion so far.
 
         Returns:
             Log-weights (rows,) float64, all zero.
@@ -48,18 +48,18 @@ class ActionLevel(Sampler[LogWeight]):
     ) -> tuple[Moves, LogWeight]:
         """Append one token a to each incomplete row y, drawn with weight p(a|y) V(ya).
 
-        The weight of the row is multiplied by the total weight of all tokens and divided by V(y), the value of the row
-        (1 for a prompt). A row whose tokens all have weight zero is marked as done with weight zero, and complete rows
-        are marked as done.
+        A row y is one sequence (the prompt and the completion so far). Its importance weight is multiplied by S(y) /
+        V(y). Here S(y) is the sum over all tokens a of p(a|y) V(ya), and V(y) counts as 1 if y is the prompt. If S(y)
+        is zero, the row is marked as done with weight zero. Complete rows are marked as done.
 
         Args:
-            decoding: The rows of the batch and the model's next-token distributions p.
+            decoding: The batch of sequences (rows), with the model's next-token distributions p.
             state: Log-weights of the rows.
             verifier: Values V of the rows and of their one-token continuations.
-            choose: Source of randomness.
+            choose: Function that draws one index per row in proportion to given weights.
 
         Returns:
-            The move of each row, and the new log-weights.
+            How each row changes (`Moves`), and the new log-weights.
         """
         moves, rows = Moves.stay(decoding), decoding.growing
         moves.done.copy_(decoding.complete)

@@ -38,9 +38,12 @@ _FALLBACK = MaskedDecoding(mask_first=False)
 class Attempts(NamedTuple):
     """State of `AdaptiveRejection`.
 
+    An attempt draws one sequence from the prompt until a token is rejected or the sequence is accepted.
+
     Attributes:
-        table: Table of each row's prompt, the root of its tree of tables. None before the first attempt has ended.
-        visit: Last visit of the current attempt of each row, None at the prompt.
+        table: What is known about the prompt of each row: the `RejectionTable` at the root of a tree of prefixes. None
+            before the first attempt has ended.
+        visit: Last token drawn in the current attempt of each row, as a `Visit`. None at the prompt.
         attempts: Number (rows,) int64 of attempts that have ended. It is counted only if attempts are bounded.
     """
 
@@ -141,10 +144,10 @@ class AdaptiveRejection(Sampler[Attempts | WeightedAttempts]):
         return self.share
 
     def init(self, decoding: Decoding) -> Attempts | WeightedAttempts:
-        """Return the state of rows at their prompts.
+        """Return the initial sampler state of rows that contain only their prompts.
 
         Args:
-            decoding: The rows of the batch.
+            decoding: The batch of sequences (rows), each a prompt and the completion so far.
 
         Returns:
             Empty tables and no attempts. If `then` is given, also log-weights (rows,) float64, all zero.
@@ -158,23 +161,26 @@ class AdaptiveRejection(Sampler[Attempts | WeightedAttempts]):
     def merged(
         self, start: Attempts | WeightedAttempts, ends: Attempts | WeightedAttempts
     ) -> Attempts | WeightedAttempts:
-        """Return the state from which the samples of the next round start.
+        """Combine what the samples of a round have learned, as the start of the next round.
 
         Args:
-            start: State of one row from which the samples of the finished round started.
-            ends: Last states of these samples.
+            start: State of one row, from which all samples of the finished round started.
+            ends: Last states of these samples, one row each.
 
         Returns:
-            The state of one row, whose table contains all prefixes of the tables in `ends`.
+            The state of one row. Its rejection table contains all prefixes of the tables in `ends`.
         """
         table = reduce(merged, cast(tuple[RejectionTable | None, ...], ends.table.items))
         return start._replace(table=Objects([table]))
 
     def remarks(self, state: Attempts | WeightedAttempts) -> list[str | None]:
-        """Return a remark for each row that has used up its attempts, or whose constraint nothing satisfies.
+        """Explain which samples used up their attempts, or have a constraint that no sequence satisfies.
 
         Args:
-            state: The state of the rows.
+            state: The state of n rows.
+
+        Returns:
+            One phrase or None for each row.
         """
         remarks = list[str | None]()
         for row, is_used_up in enumerate(self._used_up(state.attempts).tolist()):
@@ -193,7 +199,7 @@ class AdaptiveRejection(Sampler[Attempts | WeightedAttempts]):
         return remarks
 
     def _used_up(self, attempts: Tensor) -> Tensor:
-        """Return whether `attempts` (rows,) reach `max_attempts`."""
+        """Return whether each row has reached `max_attempts`, as (rows,) bool."""
         return attempts >= (math.inf if self.max_attempts is None else self.max_attempts)
 
     def state_tensors(self, state: Attempts | WeightedAttempts) -> dict[str, Tensor]:
@@ -203,7 +209,7 @@ class AdaptiveRejection(Sampler[Attempts | WeightedAttempts]):
     def state_from_tensors(
         self, tensors: dict[str, Tensor], initial: Attempts | WeightedAttempts
     ) -> Attempts | WeightedAttempts:
-        """Return the initial state of one row with the table of `state_tensors`."""
+        """Return the initial state of one row, with the table that `state_tensors` has converted to tensors."""
         return initial._replace(table=Objects([table_of(tensors)]))
 
     def step(
@@ -211,18 +217,18 @@ class AdaptiveRejection(Sampler[Attempts | WeightedAttempts]):
     ) -> tuple[Moves, Attempts | WeightedAttempts]:
         """Verify the last token of each row, and draw a token for the rows that are accepted so far.
 
-        A rejected row returns to its prompt without a new token and updates its table. A row is done if it is complete
-        and accepted, or if no sequence satisfies the constraint. If its attempts are used up, it is done or takes steps
-        of masked decoding.
+        A row is one attempt to complete a prompt. If its last token is rejected, the row returns to its prompt and
+        updates what is known about the prompt (its table). A row is done if it is complete and accepted, or if no
+        sequence satisfies the constraint. If its attempts are used up, it is done or continues with masked decoding.
 
         Args:
-            decoding: The rows of the batch and the model's next-token distributions.
+            decoding: The batch of sequences (rows), with the model's next-token distributions.
             state: Tables and visits of the rows.
             verifier: Masks and values of the rows. The value 0 rejects the last token.
-            choose: Source of randomness.
+            choose: Function that draws one index per row in proportion to given weights.
 
         Returns:
-            The move of each row, and the new state.
+            How each row changes (`Moves`), and the new state.
         """
         moves = Moves.stay(decoding)
         tables = cast(list[RejectionTable | None], list(state.table.items))
@@ -232,6 +238,7 @@ class AdaptiveRejection(Sampler[Attempts | WeightedAttempts]):
         failed = (~accepted).nonzero()[:, 0].tolist()
         ends: dict[int, RejectionTable | None] = dict.fromkeys(failed, REJECTED)
         drawing = (accepted & ~decoding.complete & ~fallen).nonzero()[:, 0]
+        drawing = drawing[decoding.ready(drawing)]
         if drawing.numel():
             ends |= draw(decoding, drawing, moves, tables, visits, verifier, choose)
         complete = (accepted & decoding.complete).nonzero()[:, 0]
@@ -265,7 +272,7 @@ class AdaptiveRejection(Sampler[Attempts | WeightedAttempts]):
 
 
 def _last_accepted(decoding: Decoding, visits: list[Visit | None], verifier: Judge) -> Tensor:
-    """Return whether the last drawn token of each row (rows,) bool is accepted. Prompts count as accepted."""
+    """Return whether the verifier accepts the last drawn token of each row, as (rows,) bool. True at the prompt."""
     accepted = torch.ones_like(decoding.complete)
     unknown = [row for row, visit in enumerate(visits) if visit is not None and visit.is_allowed is None]
     if unknown:

@@ -27,13 +27,13 @@ class Ancestral(Sampler[NoState]):
         A row is one sequence of the batch (prompt and completion so far). Complete rows are marked as done.
 
         Args:
-            decoding: The rows of the batch and the model's next-token distributions.
-            state: The empty state.
+            decoding: The batch of sequences (rows), with the model's next-token distributions.
+            state: The empty state (this sampler stores nothing between steps).
             verifier: Not used.
-            choose: Source of randomness.
+            choose: Function that draws one index per row in proportion to given weights.
 
         Returns:
-            The move of each row, and the empty state.
+            How each row changes (`Moves`), and the empty state.
         """
         del verifier
         moves = Moves.stay(decoding)

@@ -20,12 +20,14 @@ Verified = Literal["sampled", "every"]
 
 
 class BacktrackingState(NamedTuple):
-    """State of `Backtracking`.
+    """State of `Backtracking`, a sampler that erases tokens after a rejection and appends as many greedily.
+
+    Greedy tokens are the most probable ones.
 
     Attributes:
         quota: Number (rows,) int64 of times that each row may still erase tokens.
-        redo: Number (rows,) int64 of tokens that are still to be appended greedily (most probable token). With
-            redo="accumulated", the number of tokens erased so far.
+        redo: Number (rows,) int64 of tokens that are still to be appended greedily. With redo="accumulated", the number
+            of tokens erased so far.
         sampled: Whether the last token of each row (rows,) bool was sampled, and not chosen greedily. By default only
             such tokens are verified.
         rejected: With `once_per_prefix`, the prefixes (rows, quota, capacity) int64 at which each row has erased
@@ -122,10 +124,10 @@ class Backtracking(Sampler[BacktrackingState]):
         return not self.erase_prompt
 
     def init(self, decoding: Decoding) -> BacktrackingState:
-        """Return the state of rows at their prompts.
+        """Return the initial sampler state of rows that contain only their prompts.
 
         Args:
-            decoding: The rows of the batch.
+            decoding: The batch of sequences (rows), each a prompt and the completion so far.
 
         Returns:
             A state with the full quota of backtracks, no greedy tokens to append, and no rejected prefixes.
@@ -150,13 +152,13 @@ class Backtracking(Sampler[BacktrackingState]):
         done.
 
         Args:
-            decoding: The rows of the batch and the model's next-token distributions.
+            decoding: The batch of sequences (rows), with the model's next-token distributions.
             state: Quotas and numbers of greedy tokens of the rows.
             verifier: Values of the rows. The value 0 rejects a row.
-            choose: Source of randomness.
+            choose: Function that draws one index per row in proportion to given weights.
 
         Returns:
-            The move of each row, and the new state.
+            How each row changes (`Moves`), and the new state.
         """
         moves = Moves.stay(decoding)
         floor = torch.zeros_like(decoding.start) if self.erase_prompt else decoding.start
@@ -188,7 +190,10 @@ class Backtracking(Sampler[BacktrackingState]):
     def _redone(
         self, decoding: Decoding, state: BacktrackingState, rejected: Tensor, kept: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Return the new `redo` of the state, and which rows append a greedy token, both (rows,)."""
+        """Update the number of greedy tokens that are still to be appended.
+
+        Returns the new field `redo` (rows,) of the state, and whether each row (rows,) appends a greedy token now.
+        """
         erased = decoding.lengths - kept
         if not self.argmax_redo:
             return torch.zeros_like(erased), torch.zeros_like(rejected)
@@ -202,7 +207,10 @@ class Backtracking(Sampler[BacktrackingState]):
     def _remembered(
         self, decoding: Decoding, state: BacktrackingState, rejected: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Return the rejected rows that backtrack for the first time at their prefix, and the updated prefixes."""
+        """Find the rejected rows that have not backtracked at their prefix before.
+
+        Returns these rows (rows,) bool, and the field `rejected` of the state with their prefixes added.
+        """
         beyond = torch.arange(decoding.tokens.shape[1]) >= decoding.lengths[:, None]
         prefixes = decoding.tokens.masked_fill(beyond, -1)
         rejected = rejected & ~(state.rejected == prefixes[:, None]).all(2).any(1)

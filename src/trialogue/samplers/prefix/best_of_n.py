@@ -34,19 +34,20 @@ class BestOfN(Sampler[NoState]):
     def step(
         self, decoding: Decoding, state: NoState, verifier: Judge, choose: Choose
     ) -> tuple[Moves, NoState]:
-        """Append one token, drawn from the model, to each incomplete row, and select an output in each complete group.
+        """Append one token, drawn from the model, to each incomplete row, and select the best row of finished groups.
 
-        A group is the `candidates` neighbouring rows that belong to one sample. If all rows of a group are complete,
-        they are replaced by the row with the largest value, and the group is marked as done.
+        A row is one sequence of the batch. The candidates of one sample are neighbouring rows and form a group. When
+        all rows of a group are complete, each is replaced by the row with the largest verifier value. The group is then
+        marked as done, so this row becomes the sample.
 
         Args:
-            decoding: The rows of the batch and the model's next-token distributions.
-            state: The empty state.
+            decoding: The batch of sequences (rows), with the model's next-token distributions.
+            state: The empty state (this sampler stores nothing between steps).
             verifier: Values of the complete rows.
-            choose: Source of randomness.
+            choose: Function that draws one index per row in proportion to given weights.
 
         Returns:
-            The move of each row, and the empty state.
+            How each row changes (`Moves`), and the empty state.
         """
         n, moves = self.candidates, Moves.stay(decoding)
         moves.append(decoding, decoding.growing, choose)
@@ -62,7 +63,7 @@ def keep_best(decoding: Decoding, moves: Moves, groups: Tensor, n: int, verifier
     A group is `n` neighbouring rows of the batch that belong to one sample.
 
     Args:
-        decoding: The rows of the batch.
+        decoding: The batch of sequences (rows), each a prompt and the completion so far.
         moves: The moves of all rows. The sources and lengths of the rows of these groups are overwritten.
         groups: Indices (k,) int64 of the groups.
         n: Number of rows of each group.

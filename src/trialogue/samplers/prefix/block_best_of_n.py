@@ -96,7 +96,7 @@ class BlockBestOfN(Sampler[BlockState]):
         """Return the state of rows at their prompts, where their first block begins.
 
         Args:
-            decoding: The rows of the batch.
+            decoding: The batch of sequences (rows), each a prompt and the completion so far.
 
         Returns:
             The lengths (rows,) of the prompts.
@@ -120,13 +120,13 @@ class BlockBestOfN(Sampler[BlockState]):
         other rows.
 
         Args:
-            decoding: The rows of the batch and the model's next-token distributions.
+            decoding: The batch of sequences (rows), with the model's next-token distributions.
             state: Lengths at which the current blocks began.
             verifier: Values of the rows at the ends of their blocks.
-            choose: Source of randomness.
+            choose: Function that draws one index per row in proportion to given weights.
 
         Returns:
-            The move of each row, and the new state.
+            How each row changes (`Moves`), and the new state.
         """
         n, moves, begun = self.candidates, Moves.stay(decoding), state.begun
         ended = decoding.complete | self._ended(decoding, decoding.lengths - begun)
@@ -143,7 +143,7 @@ class BlockBestOfN(Sampler[BlockState]):
         return moves, BlockState(begun)
 
     def _ended(self, decoding: Decoding, tokens: Tensor) -> Tensor:
-        """Return which rows (rows,) are at the end of a block of `tokens` (rows,) tokens."""
+        """Return whether each row (rows,) is at the end of a block. `tokens` (rows,) are the block lengths so far."""
         if self.block_tokens is not None:
             return tokens >= self.block_tokens
         last = decoding.tokens.gather(1, (decoding.lengths - 1).clamp_min(0)[:, None])[:, 0]

@@ -16,10 +16,12 @@ from trialogue.validation import validated
 
 
 class BlockNode(NamedTuple):
-    """State of `BlockValueGuided`, equal in all rows of a group (the rows of one sample).
+    """State of `BlockValueGuided`: the prefix from which each sample draws its next candidate blocks.
+
+    All rows of a group (the rows of one sample) have the same state.
 
     Attributes:
-        length: Length (rows,) int64 of the prefix from which the group draws candidates, its current node.
+        length: Length (rows,) int64 of this prefix, the current node of the walk.
         log_value: Logarithm (rows,) float64 of the verifier's value of this node. It is -inf if the node is the prompt,
             which has no parent, and before the value is computed.
     """
@@ -60,10 +62,10 @@ class BlockValueGuided(Sampler[BlockNode]):
         return self.candidates
 
     def init(self, decoding: Decoding) -> BlockNode:
-        """Return the state of rows at their prompts.
+        """Return the initial sampler state of rows that contain only their prompts.
 
         Args:
-            decoding: The rows of the batch.
+            decoding: The batch of sequences (rows), each a prompt and the completion so far.
 
         Returns:
             A state whose node is the prompt, with log-value -inf.
@@ -74,21 +76,21 @@ class BlockValueGuided(Sampler[BlockNode]):
     def step(
         self, decoding: Decoding, state: BlockNode, verifier: Judge, choose: Choose
     ) -> tuple[Moves, BlockNode]:
-        """Append one token to each row whose block has not ended, and move the groups whose blocks have all ended.
+        """Append one token to each row whose block has not ended, and move samples whose candidate blocks have ended.
 
-        A group is the `candidates` neighbouring rows of one sample, each of which draws one candidate block. To move a
+        Each sample has `candidates` neighbouring rows, its group, and each row draws one candidate block. To move a
         group, one candidate or the parent is drawn in proportion to the weights (see the class). All rows of the group
         then continue from this node. If all weights are zero, they return to the current node and draw new candidates.
         A group that has moved to a complete sequence is marked as done in the next step.
 
         Args:
-            decoding: The rows of the batch and the model's next-token distributions.
+            decoding: The batch of sequences (rows), with the model's next-token distributions.
             state: The current node of each row.
             verifier: Values of the nodes and of the candidates.
-            choose: Source of randomness.
+            choose: Function that draws one index per row in proportion to given weights.
 
         Returns:
-            The move of each row, and the new state.
+            How each row changes (`Moves`), and the new state.
         """
         n, moves, (length, log_value) = self.candidates, Moves.stay(decoding), state
         arrived = decoding.lengths == length

@@ -12,13 +12,13 @@ from trialogue.samplers.prefix.contract.sampler import require_support
 
 
 def weighed_children(decoding: Decoding, rows: Tensor, verifier: Judge, cut: Cut) -> Children:
-    """Return the next tokens a of incomplete prefixes y with weights p(a|y) V(ya). Counts one model call per row.
+    """Compute the weights p(a|y) V(ya) of all next tokens a of incomplete prefixes y. Counts one model call per row.
 
     Here p is the model, and V(ya) is the verifier's value of y followed by a.
 
     Args:
-        decoding: The rows of the batch.
-        rows: Rows (n,) int64 that are not complete.
+        decoding: The batch of sequences (rows), each a prompt and the completion so far.
+        rows: Indices (n,) int64 of rows that are not complete.
         verifier: Values V of the one-token continuations.
         cut: Truncation of p restricted to tokens of positive value. Tokens that it removes get weight zero.
 

@@ -53,10 +53,10 @@ class MaskedDecoding(Sampler[LogWeight]):
         return self.mask_first
 
     def init(self, decoding: Decoding) -> LogWeight:
-        """Return the state of rows at their prompts.
+        """Return the initial sampler state of rows that contain only their prompts.
 
         Args:
-            decoding: The rows of the batch.
+            decoding: The batch of sequences (rows), each a prompt and the completion so far.
 
         Returns:
             Log-weights (rows,) float64, all zero.
@@ -73,13 +73,13 @@ class MaskedDecoding(Sampler[LogWeight]):
         complete rows are marked as done.
 
         Args:
-            decoding: The rows of the batch and the model's next-token distributions.
+            decoding: The batch of sequences (rows), with the model's next-token distributions.
             state: Log-weights of the rows.
             verifier: Values of the one-token continuations. A token is accepted if its value is positive.
-            choose: Source of randomness.
+            choose: Function that draws one index per row in proportion to given weights.
 
         Returns:
-            The move of each row, and the new log-weights.
+            How each row changes (`Moves`), and the new log-weights.
         """
         moves = Moves.stay(decoding)
         moves.done.copy_(decoding.complete)
@@ -104,12 +104,12 @@ class MaskedDecoding(Sampler[LogWeight]):
         A row without an accepted token is marked as done with weight zero.
 
         Args:
-            decoding: The rows of the batch and the model's next-token distributions.
-            rows: Incomplete rows (n,) int64.
-            moves: The moves of all rows. The entries of `rows` are written.
-            log_weight: Log-weights (rows,) float64 of all rows. The entries of `rows` are written.
+            decoding: The batch of sequences (rows), with the model's next-token distributions.
+            rows: Indices (n,) int64 of incomplete rows.
+            moves: The moves of all rows. The entries of `rows` are modified in place.
+            log_weight: Log-weights (rows,) float64 of all rows. The entries of `rows` are modified in place.
             verifier: Values of the one-token continuations.
-            choose: Source of randomness.
+            choose: Function that draws one index per row in proportion to given weights.
         """
         log_probs = decoding.log_probs(rows, cut=not self.mask_first)
         if self.mask_first:

@@ -119,10 +119,10 @@ class PowerMetropolis(Sampler[Proposals]):
         return "the text became shorter and lost its end-of-sequence token"
 
     def init(self, decoding: Decoding) -> Proposals:
-        """Return the state of rows at their prompts.
+        """Return the initial sampler state of rows that contain only their prompts.
 
         Args:
-            decoding: The rows of the batch.
+            decoding: The batch of sequences (rows), each a prompt and the completion so far.
 
         Returns:
             Log-probabilities of zero, the lengths at which the first block ends, and no proposals.
@@ -140,13 +140,13 @@ class PowerMetropolis(Sampler[Proposals]):
         kept in full if the next block begins. The sample is done after the last step of the last block.
 
         Args:
-            decoding: The rows of the batch and the model's next-token distributions.
+            decoding: The batch of sequences (rows), with the model's next-token distributions.
             state: Log-probabilities of the tokens, the end of the block, and numbers of proposals.
             verifier: Values of the complete rows, or None.
-            choose: Source of randomness.
+            choose: Function that draws one index per row in proportion to given weights.
 
         Returns:
-            The move of each row, and the new state.
+            How each row changes (`Moves`), and the new state.
         """
         moves, state = Moves.stay(decoding), Proposals(*(field.clone() for field in state))
         rows = torch.arange(len(decoding.lengths))[1::2]
@@ -211,7 +211,7 @@ class PowerMetropolis(Sampler[Proposals]):
             moves.length[cut] = start + choose(log_weights, cut)
 
     def _log_ratios(self, decoding: Decoding, rows: Tensor, state: Proposals, verifier: Judge) -> Tensor:
-        """Return the log-ratios (n,) of Metropolis-Hastings for the complete proposals in `rows` (n,)."""
+        """Return the logarithm (n,) of the Metropolis-Hastings ratio for the complete proposals in `rows` (n,)."""
         current, length = rows - 1, decoding.lengths[rows, None]
         if self.follows_released_code:
             compared = torch.arange(state.log_p.shape[1]) < length
@@ -239,7 +239,7 @@ class PowerMetropolis(Sampler[Proposals]):
         return torch.where(self._lengthens(state), state.end, decoding.lengths.roll(1))
 
     def _lengthens(self, state: Proposals) -> Tensor:
-        """Return whether the current proposal of each row (rows,) bool lengthens the text by a block."""
+        """Return whether the current proposal of each row (rows,) lengthens the text. The first of each block does."""
         return state.proposals % (self.num_steps + 1) == 0
 
     def _block_lengths(self, decoding: Decoding) -> Tensor:

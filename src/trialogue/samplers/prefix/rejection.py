@@ -31,13 +31,13 @@ class _SequenceRejection(Sampler[NoState]):
         case, because it has no other completion.
 
         Args:
-            decoding: The rows of the batch and the model's next-token distributions.
-            state: The empty state.
+            decoding: The batch of sequences (rows), with the model's next-token distributions.
+            state: The empty state (this sampler stores nothing between steps).
             verifier: Values of the complete rows.
-            choose: Source of randomness.
+            choose: Function that draws one index per row in proportion to given weights.
 
         Returns:
-            The move of each row, and the empty state.
+            How each row changes (`Moves`), and the empty state.
         """
         moves = Moves.stay(decoding)
         complete = decoding.complete.nonzero()[:, 0]
@@ -51,7 +51,7 @@ class _SequenceRejection(Sampler[NoState]):
 
     @abstractmethod
     def _accepted(self, rows: Tensor, verifier: Judge, choose: Choose) -> Tensor:
-        """Return which (n,) of the complete `rows` (n,) are accepted."""
+        """Return whether each of the complete sequences with indices `rows` (n,) is accepted, as (n,) bool."""
 
 
 @dataclass(frozen=True)
@@ -95,10 +95,10 @@ class OutcomeRejection(_SequenceRejection):
 
 
 class Rejected(NamedTuple):
-    """State of `TokenwiseRejection` if `max_rejections` is set.
+    """State of `TokenwiseRejection` if its option `max_rejections` is set.
 
     Attributes:
-        rejections: Number (rows,) int64 of tokens that were rejected in succession at the current position of each row.
+        rejections: Number (rows,) int64 of consecutive rejected tokens at the current position of each row.
     """
 
     rejections: Tensor
@@ -129,10 +129,10 @@ class TokenwiseRejection(Sampler[NoState | Rejected]):
         return f"no token allowed in max_rejections={self.max_rejections} draws in a row at one position"
 
     def init(self, decoding: Decoding) -> NoState | Rejected:
-        """Return the state of rows at their prompts.
+        """Return the initial sampler state of rows that contain only their prompts.
 
         Args:
-            decoding: The rows of the batch.
+            decoding: The batch of sequences (rows), each a prompt and the completion so far.
 
         Returns:
             Zero rejections for each row, or an empty state if `max_rejections` is not set.
@@ -148,13 +148,13 @@ class TokenwiseRejection(Sampler[NoState | Rejected]):
         rejections in succession is also marked as done, and fails.
 
         Args:
-            decoding: The rows of the batch and the model's next-token distributions.
+            decoding: The batch of sequences (rows), with the model's next-token distributions.
             state: Numbers of consecutive rejections, or an empty state if they are not bounded.
             verifier: Values of the rows. The value 0 rejects the last token.
-            choose: Source of randomness.
+            choose: Function that draws one index per row in proportion to given weights.
 
         Returns:
-            The move of each row, and the new state.
+            How each row changes (`Moves`), and the new state.
         """
         moves = Moves.stay(decoding)
         judged = (decoding.lengths > decoding.start).nonzero()[:, 0]

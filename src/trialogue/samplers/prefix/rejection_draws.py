@@ -28,23 +28,24 @@ def draw(
     verifier: Judge,
     choose: Choose,
 ) -> dict[int, RejectionTable | None]:
-    """Draw a token for each of `rows` (n,), and store it in `moves` and `visits`.
+    """Draw the next token of each attempt of adaptive rejection sampling, and write it to `moves` and `visits`.
 
-    At a prefix that has a table, the first choice is between its visited continuations and all others. Only the second
-    case needs the mask and the whole distribution.
+    The token a is drawn in proportion to p(a|y) times the open mass of ya, the probability of all completions of ya
+    that are not known to be rejected. At a prefix that was visited before, the first choice is between its visited
+    continuations and all others. Only the second case needs the mask and the whole next-token distribution.
 
     Args:
-        decoding: The rows of the batch.
-        rows: Incomplete rows (n,) int64.
-        moves: The moves of all rows, which are written.
-        tables: Tables of the prompts of all rows.
-        visits: Last visits of all rows, which are written.
+        decoding: The batch of sequences (rows), each a prompt and the completion so far.
+        rows: Indices (n,) int64 of incomplete rows.
+        moves: The moves of all rows, modified in place.
+        tables: For each row of the batch, what is known about its prompt.
+        visits: For each row of the batch, its last drawn token. Modified in place.
         verifier: The verifier.
-        choose: Source of randomness.
+        choose: Function that draws one index per row in proportion to given weights.
 
     Returns:
-        A dict from each row whose attempt has ended to what was learned at its end: the table of the current prefix, or
-        None if the mask excludes the drawn token, which then needs no table.
+        An entry for each row whose attempt has ended: the table of the current prefix, or None if the mask excludes the
+            drawn token, which then needs no table.
     """
     ended = dict[int, RejectionTable | None]()
     known = {row: _table(tables[row], visits[row]) for row in rows.tolist()}
@@ -89,24 +90,24 @@ def _draw_unvisited(
     verifier: Judge,
     choose: Choose,
 ) -> dict[int, RejectionTable | None]:
-    """Draw a token that no earlier attempt has drawn at the prefix of each of `rows` (n,).
+    """Draw a token that no earlier attempt has drawn after the prefix of each row.
 
-    A prefix without a table is visited for the first time, and its mask must not be applied yet. At other prefixes, the
-    mass of the unvisited tokens in the table may be an upper bound. The attempt then ends with a probability that
+    At a prefix that is visited for the first time, the verifier's mask is not applied yet. At other prefixes, the
+    stored probability of all unvisited tokens may be an upper bound. The attempt then ends with a probability that
     corrects the difference.
 
     Args:
-        decoding: The rows of the batch.
-        rows: Rows (n,) int64.
+        decoding: The batch of sequences (rows), each a prompt and the completion so far.
+        rows: Row indices (n,) int64.
         log_probs: Log-probabilities (n, vocab) of their next tokens.
-        moves: The moves of all rows, which are written.
-        tables: Tables of the prompts of all rows.
-        visits: Last visits of all rows, which are written.
+        moves: The moves of all rows, modified in place.
+        tables: For each row of the batch, what is known about its prompt.
+        visits: For each row of the batch, its last drawn token. Modified in place.
         verifier: The verifier.
-        choose: Source of randomness.
+        choose: Function that draws one index per row in proportion to given weights.
 
     Returns:
-        A dict as that of `draw`.
+        An entry for each row whose attempt has ended, as returned by `draw`.
     """
     ended = dict[int, RejectionTable | None]()
     known = [_table(tables[row], visits[row]) for row in rows.tolist()]
@@ -175,15 +176,18 @@ def _require_consistent(
     tables: list[RejectionTable | None],
     verifier: Judge,
 ) -> None:
-    """Raise `InputError` if a mask excludes the first rejected token of a sample, but its value is positive.
+    """Check that masks and values of the verifier agree for tokens that end the first attempt of a sample.
 
     Args:
-        decoding: The rows of the batch.
-        rows: Rows (n,) int64.
+        decoding: The batch of sequences (rows), each a prompt and the completion so far.
+        rows: Row indices (n,) int64.
         tokens: The token (n,) drawn for each row.
         excluded: Whether the verifier has only masks and they exclude the token, (n,) bool.
-        tables: Tables of the prompts of all rows, None in the first attempt of a sample.
+        tables: For each row of the batch, what is known about its prompt. None in the first attempt of a sample.
         verifier: The verifier.
+
+    Raises:
+        InputError: If a mask excludes the token, but the value of the prefix that ends with it is positive.
     """
     first = [place for place in excluded.nonzero()[:, 0].tolist() if tables[int(rows[place])] is None]
     if not first:
@@ -201,7 +205,7 @@ def _require_consistent(
 
 
 def _table(prompt: RejectionTable | None, visit: Visit | None) -> RejectionTable | None:
-    """Return the table of the current prefix, None if no earlier attempt has visited it."""
+    """Return what is known about the current prefix, or None if no earlier attempt has visited it."""
     if visit is None:
         return prompt
     return None if visit.table is None else visit.table.child(visit.token)

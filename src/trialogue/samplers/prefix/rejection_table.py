@@ -1,6 +1,7 @@
 """Tables of the probability that is not yet known to be rejected, for each prefix that attempts have visited."""
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple, Optional
@@ -30,14 +31,15 @@ def _log_sum(terms: Sequence[float]) -> float:
 
 
 class RejectionTable:
-    """What is known about the continuations of one prefix. A tree of these immutable objects covers all prefixes.
+    """What adaptive rejection sampling has learned about the continuations of one prefix.
 
-    A token is open at a prefix unless the verifier is known to reject it there. The open mass of a prefix is the
-    probability, given the prefix, of all completions that are not known to be rejected. It is a sum of positive terms
-    and never one minus the rejected mass, because a constraint may leave a mass far below the precision of floats.
+    The tables of all visited prefixes form a tree of immutable objects. A token is open after a prefix unless the
+    verifier is known to reject it there. The open mass of a prefix is the probability, given the prefix, of all
+    completions that are not known to be rejected. It is stored as a sum of positive terms. One minus the rejected mass
+    would lose precision, because a constraint may leave a very small mass.
 
     Args:
-        log_unvisited: Log-probability of the open tokens that are not among `children`, or an upper bound of it.
+        log_unvisited: Log-probability of all open tokens that are not among `children`, or an upper bound of it.
         children: The visited continuations by token.
 
     Attributes:
@@ -52,26 +54,32 @@ class RejectionTable:
             *(log_prob + table.log_open for log_prob, table in self.children.values()),
         ]
         self.log_open: float = _log_sum(self._masses)
+        tables = [child.table for child in self.children.values()]
+        self._size: int = 1 + sum([table._size for table in tables])
+        self._hash: int = hash((self.log_open, *self.children, *[table._hash for table in tables]))
 
-    @cached_property
-    def _content(self) -> tuple[float, tuple[tuple[int, Child], ...]]:
-        return self.log_unvisited, tuple(self.children.items())
-
-    @cached_property
-    def _hash(self) -> int:
-        return hash(self._content)
+    @property
+    def _own(self) -> tuple[float, list[tuple[int, float]]]:
+        """Return the content of this table without the tables of the continuations."""
+        return self.log_unvisited, [(token, log_prob) for token, (log_prob, _) in self.children.items()]
 
     def __hash__(self) -> int:
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        if self is other:
-            return True
-        return (
-            isinstance(other, RejectionTable)
-            and self._hash == other._hash
-            and self._content == other._content
-        )
+        if not isinstance(other, RejectionTable):
+            return NotImplemented
+        # A stack instead of recursion, because outputs can be longer than Python's limit of nested calls.
+        stack = [(self, other)]
+        while stack:
+            one, another = stack.pop()
+            if one is another:
+                continue
+            if hash(one) != hash(another) or one._own != another._own:
+                return False
+            pairs = zip(one.children.values(), another.children.values(), strict=True)
+            stack += [(child.table, other_child.table) for child, other_child in pairs]
+        return True
 
     def child(self, token: int) -> Optional["RejectionTable"]:
         """Return the table of the prefix followed by `token`, or None if it has not been visited."""
@@ -85,24 +93,29 @@ class RejectionTable:
 
     @cached_property
     def log_masses(self) -> Tensor:
-        """Log-masses (1 + k,) float64: `log_unvisited`, and the open mass of each visited continuation.
+        """Log-probabilities (1 + k,) float64, given this prefix, of completions that are not known to be rejected.
 
-        The latter are given this prefix and in the order of `tokens`. The sum of all is the open mass of the prefix.
+        The first entry is `log_unvisited`, for completions that begin with an unvisited token. The others belong to the
+        k visited tokens, in the order of `tokens`. Together they make up the open mass of the prefix.
         """
         return torch.tensor(self._masses, dtype=torch.float64)
 
     def with_unvisited(self, log_unvisited: float) -> "RejectionTable":
-        """Return the table with another `log_unvisited`, which is `REJECTED` if nothing is open."""
+        """Return a copy with another `log_unvisited`, or `REJECTED` if no completion is open."""
         return _table(log_unvisited, self.children)
 
     def __len__(self) -> int:
         """Number of prefixes in this table, including the prefix itself."""
-        return 1 + sum(len(child.table) for child in self.children.values())
+        return self._size
 
 
 _NOISE, _CERTAIN = 1e-4, 1e-2
 """Bound of the relative error of probabilities that a network computes in different batches, in single precision, and
 smallest share of a probability for which a difference is used."""
+_IMPRECISE = (
+    f"the model's probabilities differ by more than {_NOISE:.2%} between batches, so samples that share rejection "
+    "tables are only approximately exact; load the model in float32, or do not share tables"
+)
 REJECTED = RejectionTable(-math.inf, {})
 """Table of a prefix that the verifier rejects."""
 ACCEPTED = RejectionTable(0.0, {})
@@ -110,7 +123,7 @@ ACCEPTED = RejectionTable(0.0, {})
 
 
 class Visit(NamedTuple):
-    """A draw of an attempt: at a prefix, a token was drawn. Visits of one attempt form a linked list.
+    """One token drawn in an attempt of adaptive rejection sampling. The visits of an attempt form a linked list.
 
     Attributes:
         before: Previous visit of the attempt, None at the prompt.
@@ -130,16 +143,16 @@ class Visit(NamedTuple):
 
 
 def learned(last: Visit | None, end: RejectionTable | None) -> RejectionTable:
-    """Return the table of the prompt, updated with what an attempt has learned.
+    """Update the table of the prompt at the end of an attempt.
 
     Only the tables of prefixes that the attempt visited are new objects. All others are shared with the previous table.
 
     Args:
-        last: Last visit of the attempt, or None if no token was drawn.
-        end: Table of the sequence after the last draw, or None if a mask excludes the token.
+        last: Last drawn token of the attempt, or None if no token was drawn.
+        end: Table of the sequence after the last token, or None if a mask excludes the token.
 
     Returns:
-        The new table, which equals `end` if there was no visit.
+        The new table of the prompt. It is `end` if no token was drawn.
     """
     table = end
     while last is not None:
@@ -153,7 +166,7 @@ def learned(last: Visit | None, end: RejectionTable | None) -> RejectionTable:
 
 
 def merged(first: RejectionTable | None, second: RejectionTable | None) -> RejectionTable | None:
-    """Return the union of two tables of the same prefix: every prefix that at least one of them contains.
+    """Combine two tables of the same prefix: the result contains every prefix that at least one of them contains.
 
     Args:
         first: A table, or None if the prefix was not visited.
@@ -161,8 +174,12 @@ def merged(first: RejectionTable | None, second: RejectionTable | None) -> Rejec
 
     Returns:
         The union. Its `log_unvisited` is an upper bound: a difference that is rounded up. The next draw of an unvisited
-        token at the prefix computes the value again as a sum.
+        token at the prefix computes the value again as a sum. Differences are used only if the probabilities of tokens
+        that both tables contain agree within the rounding of single precision. Otherwise, a warning is issued.
     """
+    is_precise = _agree(first, second)
+    if not is_precise:
+        warnings.warn(_IMPRECISE, RuntimeWarning, stacklevel=2)
     # A stack instead of recursion, because outputs can be longer than Python's limit of nested calls.
     finished = list[RejectionTable | None]()
     stack = [(first, second, False)]
@@ -185,9 +202,28 @@ def merged(first: RejectionTable | None, second: RejectionTable | None) -> Rejec
                 assert table is not None
                 children[token] = Child(child.log_prob, table)
             # Both differences are upper bounds of the same probability.
-            log_unvisited = min(_unvisited(one, other), _unvisited(other, one))
+            log_unvisited = min(
+                (_unvisited(one, other), _unvisited(other, one))
+                if is_precise
+                else (one.log_unvisited, other.log_unvisited)
+            )
             finished.append(_table(log_unvisited, children))
     return finished[0]
+
+
+def _agree(first: RejectionTable | None, second: RejectionTable | None) -> bool:
+    """Return whether the probabilities of all tokens that two tables contain differ by at most `_NOISE`."""
+    stack = [(first, second)]
+    while stack:
+        one, other = stack.pop()
+        if one is None or other is None or one is other:
+            continue
+        for token in one.children.keys() & other.children.keys():
+            child, another = one.children[token], other.children[token]
+            if abs(child.log_prob - another.log_prob) > _NOISE:
+                return False
+            stack.append((child.table, another.table))
+    return True
 
 
 def _unvisited(table: RejectionTable, other: RejectionTable) -> float:
@@ -201,6 +237,6 @@ def _unvisited(table: RejectionTable, other: RejectionTable) -> float:
 
 
 def _table(log_unvisited: float, children: Mapping[int, Child]) -> RejectionTable:
-    """Return the table with these entries, which is `REJECTED` if nothing is open."""
+    """Create a table from its two fields. Return `REJECTED` if no completion is open."""
     table = RejectionTable(log_unvisited, children)
     return REJECTED if table.log_open == -math.inf else table

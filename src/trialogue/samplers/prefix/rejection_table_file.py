@@ -59,7 +59,9 @@ def table_of(tensors: dict[str, Tensor]) -> RejectionTable | None:
 
 
 def num_new_prefixes(before: RejectionTable | None, after: RejectionTable | None) -> int:
-    """Return by how many prefixes a table has grown. The parts that both tables share are skipped.
+    """Count the prefixes that a later table of a prefix contains and an earlier one does not.
+
+    Parts that both tables share are skipped, so this is fast.
 
     Args:
         before: The earlier table of a prefix, or None.

@@ -28,16 +28,16 @@ _TIE = 1e-9  # The decision to resample must not depend on how the batch rounds 
 
 
 class Particles(NamedTuple):
-    """State of `SequentialMonteCarlo`. A particle is a row of the batch, and a group is the particles of one sample.
+    """State of `SequentialMonteCarlo`. A particle is one sequence (row), and the particles of one sample form a group.
 
     Attributes:
-        log_weight: Logarithm (rows,) float64 of p(y) / q(y) for the prefix y of each row, where p is the model and q
-            the distribution from which tokens are drawn. Resampling equalises the weights within a group. In a finished
-            group, every entry is the logarithm of the mean weight.
-        drawn: Terms (rows, particles) float64 that the last tokens add to `log_weight` in the next step. Column j
-            belongs to row j of the group, and all rows of a group are equal. Without this layout, the terms would be
-            lost when rows continue from other rows. Shape (rows, 0) if tokens are drawn from the model, because then
-            the terms are zero.
+        log_weight: Logarithm (rows,) float64 of p(y) / q(y) for the prefix y of each particle, where p is the model and
+            q the distribution from which tokens are drawn. Resampling equalises the weights within a group. In a
+            finished group, every entry is the logarithm of the mean weight.
+        drawn: Changes (rows, particles) float64 of `log_weight` by the last drawn tokens, which are added in the next
+            step. Every row stores the changes of all particles of its group, because rows copy the state of other rows
+            when they are resampled. Shape (rows, 0) if tokens are drawn from the model, because then the changes are
+            zero.
     """
 
     log_weight: Tensor
@@ -45,12 +45,12 @@ class Particles(NamedTuple):
 
 
 class Outlook(NamedTuple):
-    """Values of the prefixes y in one step, before the next tokens are drawn.
+    """Values of all particles y in one step of sequential Monte Carlo, before the next tokens are drawn.
 
     Attributes:
         log_value: Logarithm (rows,) float64 of the verifier's value V(y). With a mask, the logarithm of the sum over
             tokens a of p(a|y) V(ya) for incomplete rows.
-        place: Index (rows,) int64 of each row in the following two tensors, which have entries with a mask only.
+        place: Index (rows,) int64 of each row in the following two tensors. They are empty without a mask.
         log_weights: Unnormalised log-probabilities (n, vocab) from which the next token is drawn.
         log_values: Logarithms (n, vocab) of the values V(ya) of the one-token continuations.
     """
@@ -107,10 +107,10 @@ class SequentialMonteCarlo(Sampler[Particles]):
         return self.particles
 
     def init(self, decoding: Decoding) -> Particles:
-        """Return the state of rows at their prompts.
+        """Return the initial sampler state of rows that contain only their prompts.
 
         Args:
-            decoding: The rows of the batch.
+            decoding: The batch of sequences (rows), each a prompt and the completion so far.
 
         Returns:
             Log-weights (rows,) float64 and terms of the last tokens, all zero.
@@ -130,13 +130,13 @@ class SequentialMonteCarlo(Sampler[Particles]):
         receive no token.
 
         Args:
-            decoding: The rows of the batch and the model's next-token distributions.
+            decoding: The batch of sequences (rows), with the model's next-token distributions.
             state: Log-weights of the particles, and the terms of their last tokens.
             verifier: Values of the rows and of their one-token continuations.
-            choose: Source of randomness.
+            choose: Function that draws one index per row in proportion to given weights.
 
         Returns:
-            The move of each row, and the new state.
+            How each row changes (`Moves`), and the new state.
         """
         n, moves = self.particles, Moves.stay(decoding)
         member = torch.arange(len(decoding.lengths)) % n
@@ -199,7 +199,7 @@ class SequentialMonteCarlo(Sampler[Particles]):
         return tokens[order], lengths[order], sorted_
 
     def _outlook(self, decoding: Decoding, verifier: Judge, alive: Tensor) -> Outlook:
-        """Compute the weights from the values of the prefixes, or with a mask from the values of their children."""
+        """Compute the values of all particles, from the values of their one-token continuations if there is a mask."""
         log_value = log_values_as_given(decoding, verifier.log_values)
         place = torch.zeros_like(decoding.lengths)
         log_weights = log_values = log_value.new_zeros(0, decoding.vocab_size)
@@ -239,7 +239,10 @@ class SequentialMonteCarlo(Sampler[Particles]):
         verifier: Judge,
         choose: Choose,
     ) -> tuple[Tensor, Tensor]:
-        """Draw the next tokens (n,) of `rows` (n,), which continue `prefixes` (n,), and return log p/q (n,) too."""
+        """Draw the next token of each row, which continues the sequence in `prefixes` (n,).
+
+        Returns the tokens (n,) and their log p / q (n,), where p is the model and q the distribution of the draw.
+        """
         if self.proposal == "mask":
             place = outlook.place[prefixes]
             token = choose(outlook.log_weights[place], rows)
@@ -251,7 +254,10 @@ class SequentialMonteCarlo(Sampler[Particles]):
         return choose(log_probs, rows), torch.zeros(len(rows), dtype=torch.float64)
 
     def _ancestors(self, log_weights: Tensor, rows: Tensor, choose: Choose) -> Tensor:
-        """Draw the member (groups, n) from which each of `rows` (groups, n) continues, by `log_weights` (groups, n)."""
+        """Resample: draw the particle from which each particle continues, in proportion to the weights of its group.
+
+        The arguments `log_weights` and `rows` and the result have the shape (groups, particles).
+        """
         n = self.particles
         if self.resampling == "multinomial":
             groups, own = torch.arange(len(rows)).repeat_interleave(n), rows.flatten()
@@ -272,5 +278,8 @@ class SequentialMonteCarlo(Sampler[Particles]):
 
 
 def _output(log_weights: Tensor, rows: Tensor, choose: Choose) -> Tensor:
-    """Draw one member (groups, 1) per group, with the random stream of the first of its `rows` (groups, n)."""
+    """Draw one particle per group (groups, 1) in proportion to `log_weights` (groups, particles).
+
+    The random stream of a group is the one of its first row in `rows` (groups, particles).
+    """
     return choose(log_weights, rows[:, 0])[:, None]

@@ -31,11 +31,10 @@ Steps = Annotated[int, Interval(ge=1, le=1 << 24)]
 
 
 class Heading(NamedTuple):
-    """Directions of the walks, the state of `ValueGuided` with momentum.
+    """State of `ValueGuided` with momentum: the direction of the last move of each walk.
 
     Attributes:
-        up: Whether the last move of each row (rows,) bool removed a token, so that the row came to its prefix from a
-            longer one. It is False before the first move.
+        up: Whether the last move of each row (rows,) bool removed a token. False before the first move.
     """
 
     up: Tensor
@@ -49,7 +48,7 @@ class Course(NamedTuple):
     Attributes:
         up: Whether the last move of each row (rows,) bool removed a token. It is used with momentum only.
         steps: Number (rows,) int64 of steps left in the current try, or -1 if the try has not begun.
-        tries: Number (rows,) int64 of tries left, including the current one, or 0 if their number is not bounded.
+        tries: Number (rows,) int64 of tries left, including the current one. 0 means that tries are not bounded.
     """
 
     up: Tensor
@@ -64,7 +63,8 @@ class _Walk(Sampler[StateT]):
     Args:
         lazy: Wait with probability 1/2 before each move, which makes the walk aperiodic (default: True).
         momentum: Reduce the weight of turning back by this share, from 0 to 1 (default: 0).
-        candidates: Restrict children to this many most probable tokens of positive value (default: all).
+        candidates: Restrict children to this many most probable tokens of positive value (default: all). A
+            `Target` does not count, because it is evaluated for the candidates only.
         nucleus: Restrict children to the most probable tokens of positive value that reach this share of their
             probability (default: 1, all).
     """
@@ -83,23 +83,24 @@ class _Walk(Sampler[StateT]):
     @property
     def failure_reason(self) -> str:
         """Why a sample fails: no token after the prompt has a positive value, so the walk cannot leave the prompt."""
-        return "no first token has a value above 0"
+        among = "among the candidates " if self.few_children else ""
+        return f"no first token {among}has a value above 0"
 
     def _walk(
         self, decoding: Decoding, moves: Moves, rows: Tensor, up: Tensor, verifier: Judge, choose: Choose
     ) -> tuple[Tensor, Tensor]:
-        """Choose a move for `rows` (n,): wait, go to the parent, or append a child. Writes to `moves`.
+        """Choose the next step of each walk: wait, remove the last token, or append a token. Writes to `moves`.
 
         Args:
-            decoding: The batch.
-            moves: The moves of all rows.
-            rows: Rows (n,) int64 that move.
-            up: Whether each row (rows,) of the batch moves up.
-            verifier: The values.
-            choose: The source of randomness.
+            decoding: The batch of sequences (rows), each a prompt and the completion so far.
+            moves: The moves of all rows, modified in place.
+            rows: Indices (n,) int64 of the rows that move.
+            up: Whether the last move of each row (rows,) of the batch removed a token.
+            verifier: Values V of the rows and of their one-token continuations.
+            choose: Function that draws one index per row in proportion to given weights.
 
         Returns:
-            `up` after the move, and the rows (m,) that have no neighbour of positive weight.
+            `up` after the move, and the indices (m,) of rows that have no neighbour of positive weight.
         """
         if self.lazy and len(rows):
             rows = rows[choose(torch.zeros(len(rows), 2, dtype=torch.float64), rows) == 1]
@@ -136,10 +137,11 @@ class _Walk(Sampler[StateT]):
         return up, unable
 
     def _lifted(self, parent: Tensor, children: Tensor, up: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the log-weights of `parent` (n, 1) and `children` (n, k) with momentum, for rows that move `up` (n,).
+        """Reduce the weight of reversing the direction of a walk (momentum).
 
-        Let B be the weight of the parent, F the total weight of the children, and m the momentum. The weight of
-        reversing the direction is reduced by m min(B, F). The stationary distribution of nodes does not change.
+        Let B be the weight of the parent (n, 1), F the total weight of the children (n, k), and m the momentum. The
+        weight of reversing the direction is reduced by m min(B, F). The stationary distribution of nodes does not
+        change. Returns the log-weights of parent and children, for rows whose last move removed a token if `up` (n,).
         """
         forward = (
             children.logsumexp(1, keepdim=True) if children.shape[1] else torch.full_like(parent, -math.inf)
@@ -169,12 +171,15 @@ class ValueGuided(_Walk[NoState | Heading]):
     target for any positive inner values. `StationaryValueGuided` returns such a leaf. A row fails if neither its parent
     nor any child has positive weight.
 
-    With `candidates` or `nucleus`, leaves with other tokens are excluded from the target. With `momentum` m, the walk
-    tends to keep its direction (lifting, Hayes and Sinclair). The weight of reversing the direction is reduced by m
-    min(V(y), S(y)), where S(y) is the total weight of the children. The stationary distribution of nodes does not
-    change. With exact values and momentum 1 the walk never reverses, so it needs one move per token. If V(y) >= S(y)
-    everywhere, as for 0/1 values without errors, the first leaf then has exactly the target distribution for leaves of
-    any depth.
+    With `candidates` or `nucleus`, leaves with other tokens are excluded from the target. Candidates are chosen before
+    a `Target` is evaluated. If its log-value is -inf for all of them, the walk returns to the parent. A row at its
+    prompt fails.
+
+    With `momentum` m, the walk tends to keep its direction (lifting, Hayes and Sinclair). The weight of reversing the
+    direction is reduced by m min(V(y), S(y)), where S(y) is the total weight of the children. The stationary
+    distribution of nodes does not change. With exact values and momentum 1 the walk never reverses, so it needs one
+    move per token. If V(y) >= S(y) everywhere, as for 0/1 values without errors, the first leaf then has exactly the
+    target distribution for leaves of any depth.
 
     Args:
         stop_at_leaf: Stop at the first leaf (default: True).
@@ -187,7 +192,7 @@ class ValueGuided(_Walk[NoState | Heading]):
         """Return the state of rows at their prompts, from which no row has moved.
 
         Args:
-            decoding: The rows of the batch.
+            decoding: The batch of sequences (rows), each a prompt and the completion so far.
 
         Returns:
             A `Heading` with `up` False for all rows, or an empty state without momentum, which alone depends on
@@ -205,13 +210,13 @@ class ValueGuided(_Walk[NoState | Heading]):
         weight is marked as done, which makes its sample fail if it is incomplete.
 
         Args:
-            decoding: The rows of the batch and the model's next-token distributions.
+            decoding: The batch of sequences (rows), with the model's next-token distributions.
             state: Directions of the last moves with momentum, otherwise an empty state.
             verifier: Values V of the rows and of their children.
-            choose: Source of randomness.
+            choose: Function that draws one index per row in proportion to given weights.
 
         Returns:
-            The move of each row, and the state with the new directions.
+            How each row changes (`Moves`), and the state with the new directions.
         """
         moves = Moves.stay(decoding)
         if self.stop_at_leaf:
@@ -260,7 +265,7 @@ class StationaryValueGuided(_Walk[Course]):
         """Return the state of rows at their prompts before their first try.
 
         Args:
-            decoding: The rows of the batch.
+            decoding: The batch of sequences (rows), each a prompt and the completion so far.
 
         Returns:
             A `Course` with `up` False, `steps` -1, and `tries` equal to the largest number of tries (0 if not bounded).
@@ -278,13 +283,13 @@ class StationaryValueGuided(_Walk[Course]):
         done. An incomplete row is cut to its prompt for the next try, or is done and fails if it was the last try.
 
         Args:
-            decoding: The rows of the batch and the model's next-token distributions.
+            decoding: The batch of sequences (rows), with the model's next-token distributions.
             state: Directions, steps left and tries left of the rows.
             verifier: Values V of the rows and of their children.
-            choose: Source of randomness.
+            choose: Function that draws one index per row in proportion to given weights.
 
         Returns:
-            The move of each row, and the new state.
+            How each row changes (`Moves`), and the new state.
         """
         moves, (up, steps, tries) = Moves.stay(decoding), state
         given = decoding.complete & (decoding.lengths == decoding.start)
@@ -303,7 +308,7 @@ class StationaryValueGuided(_Walk[Course]):
         return moves, Course(up & ~again, steps, tries - (again & (tries > 0)).long())
 
     def _drawn(self, decoding: Decoding, rows: Tensor, choose: Choose) -> Tensor:
-        """Draw the number of steps (n,) of a try of `rows` (n,)."""
+        """Draw how many steps (n,) the next try of each row takes."""
         horizon = decoding.limit[rows] - decoding.start[rows]
         most = 4 * horizon**2 if self.steps is None else torch.full_like(horizon, self.steps)
         if self.node == "last":

@@ -33,7 +33,7 @@ _BLOCK = 256
 
 
 class Valued(NamedTuple):
-    """State of `WeightedRejection`.
+    """State of `WeightedRejection`: an importance weight and a verifier value for each row.
 
     Attributes:
         log_weight: Logarithm (rows,) float64 of the weight of each row. The weight is the product of two factors, the
@@ -83,7 +83,7 @@ class WeightedRejection(Sampler[Valued]):
         """Return the state of rows at their prompts, with weight one and value one for every row.
 
         Args:
-            decoding: The rows of the batch.
+            decoding: The batch of sequences (rows), each a prompt and the completion so far.
 
         Returns:
             Log-weights and log-values (rows,), all zero.
@@ -100,13 +100,13 @@ class WeightedRejection(Sampler[Valued]):
         all rejected is marked as done with weight zero, and complete rows are marked as done.
 
         Args:
-            decoding: The rows of the batch and the model's next-token distributions.
+            decoding: The batch of sequences (rows), with the model's next-token distributions.
             state: Log-weights and log-values of the rows.
             verifier: Values of the rows followed by a token. The value 0 rejects the token.
-            choose: Source of randomness.
+            choose: Function that draws one index per row in proportion to given weights.
 
         Returns:
-            The move of each row, and the new state.
+            How each row changes (`Moves`), and the new state.
         """
         moves = Moves.stay(decoding)
         log_weight = state.log_weight + log_values_as_given(
@@ -136,7 +136,7 @@ def draw_accepted(log_probs: Tensor, prefixes: Tensor, rows: Tensor, verifier: J
         prefixes: Rows (n,) int64 that hold the prefixes.
         rows: Rows (n,) int64 whose random streams are used.
         verifier: Values of the rows followed by a token.
-        choose: Source of randomness.
+        choose: Function that draws one index per row in proportion to given weights.
 
     Returns:
         The tokens, the logarithms of the estimates, and the log-values. A token has the distribution `log_probs`

@@ -99,7 +99,7 @@ class LengthBeam:
 
 
 class _Beams:
-    """State of all candidates, and the rows of the candidates that may still change."""
+    """Current tokens of all candidate translations, and which of them may still change."""
 
     def __init__(self, chain: Refinement, model: RefinedRows, state: Refined, streams: Streams) -> None:
         self._chain, self._model, self._state, self._streams = chain, model, state, streams

@@ -90,16 +90,16 @@ def call_error(
     return InputError(f"{kind} {name}", _Shown(reprlib.repr(argument)), hint)
 
 
-def timeout_error(function: Callable[..., Any], argument: object, timeout: float) -> InputError:
+def timeout_error(
+    function: Callable[..., Any], argument: object, timeout: float, kind: str = "verifier"
+) -> InputError:
     """Create the error that is raised if a call of a user-defined function takes too long.
 
     Args:
         function: Function that was called. The error message contains its name.
         argument: Argument of the call. The error message contains its `repr`, shortened.
         timeout: Maximum duration of the call in seconds.
+        kind: What the function computes (default: "verifier").
     """
-    return call_error(
-        function,
-        argument,
-        f"it did not return within {timeout:g} s; fix the function or increase the timeout",
-    )
+    hint = f"it did not return within {timeout:g} s; fix the function or increase the timeout"
+    return call_error(function, argument, hint, kind)

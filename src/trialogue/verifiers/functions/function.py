@@ -1,6 +1,7 @@
 """Verifiers from plain Python functions, and a threshold that converts values to verdicts."""
 
 import inspect
+import math
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from typing import Any, Literal, Protocol, Self, TypeVar, runtime_checkable
@@ -10,7 +11,7 @@ from torch import Tensor
 
 from trialogue.errors import InputError, reason
 from trialogue.models.tokenization import Tokenization
-from trialogue.oracles import Decoding, Verifier
+from trialogue.oracles import Decoding, Target, Verifier
 from trialogue.validation import NonNegative, Positive, validated
 from trialogue.verifiers.functions.answers import annotated_bound, call_error, checked_value, timeout_error
 from trialogue.verifiers.functions.timeout import Overdue, call_within
@@ -57,6 +58,8 @@ class FunctionVerifier(Verifier):
         >>> verifier = FunctionVerifier(lambda tokens: sum(tokens) % 2 == 0, whole=True)
     """
 
+    _kind = "verifier"
+
     def __init__(
         self,
         function: Callable[[Any], float | bool],
@@ -101,7 +104,7 @@ class FunctionVerifier(Verifier):
         if isinstance(function, BatchedFunction):
             results = function.call_all(arguments, self._timeout)
         else:
-            results = (call_function(function, argument, self._timeout) for argument in arguments)
+            results = (call_function(function, argument, self._timeout, self._kind) for argument in arguments)
         pairs = zip(arguments, results, strict=True)
         return [self._checked(argument, result) for argument, result in pairs]
 
@@ -173,13 +176,16 @@ class TextVerifier(FunctionVerifier):
         return text[: len(text) - removed]
 
 
-def call_function(function: Callable[[Argument], Any], argument: Argument, timeout: float | None) -> Any:
+def call_function(
+    function: Callable[[Argument], Any], argument: Argument, timeout: float | None, kind: str = "verifier"
+) -> Any:
     """Call a function of the user, and return its result.
 
     Args:
         function: Function to call.
         argument: Argument of the call.
         timeout: Maximum duration in seconds, or None for no limit.
+        kind: What the function computes, for error messages (default: "verifier").
 
     Raises:
         InputError: If the function raises an exception or exceeds the timeout. The error names the function.
@@ -188,17 +194,20 @@ def call_function(function: Callable[[Argument], Any], argument: Argument, timeo
         with output_to_stderr():
             return function(argument) if timeout is None else call_within(timeout, function, argument)
     except Overdue:
-        raise timeout_error(function, argument, timeout or 0.0) from None
+        raise timeout_error(function, argument, timeout or 0.0, kind) from None
     except CRASHES as error:
         # The location is searched for in the file of the function inside of its decorators.
         code = getattr(inspect.unwrap(function), "__code__", None)
         where = raised_at(error, None if code is None else code.co_filename)
-        raise call_error(function, argument, f"it raised {reason(error)}{where}") from error
+        raise call_error(function, argument, f"it raised {reason(error)}{where}", kind) from error
 
 
 @validated
 class Threshold(WrappingVerifier):
     """Verifier that returns 1 if the value of another verifier is at least a threshold, else 0.
+
+    The values exp(v) of a `Target`, or of a product with one, are compared by their logarithms, so they do not
+    underflow.
 
     Args:
         verifier: Verifier or function of a prefix.
@@ -208,10 +217,48 @@ class Threshold(WrappingVerifier):
     def __init__(self, verifier: Any, threshold: NonNegative) -> None:
         super().__init__(as_verifier(verifier))
         self.most, self._threshold = 1.0, threshold
+        self._has_target = _has_target(self._verifier)
+
+    def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
+        """Return whether the values of some sequences of a batch are at least the threshold.
+
+        Args:
+            decoding: Batch of sequences.
+            rows: Indices (n,) int64 of the rows of the batch to evaluate.
+
+        Returns:
+            Verdicts (n,) of value 1 or 0, one for each index in `rows`.
+        """
+        if not self._has_target:
+            return super().values(decoding, rows)
+        log_values = _log_values(self._verifier, decoding, rows)
+        accepted = log_values >= (math.log(self._threshold) if self._threshold else -math.inf)
+        # NaN and infinity are returned unchanged, because the caller reports them as errors.
+        return torch.where(log_values < math.inf, accepted.double(), log_values)
 
     def _converted(self, values: Tensor) -> Tensor:
         # NaN is returned unchanged, because the caller reports it as an error.
         return torch.where(values.isnan(), values, (values >= self._threshold).to(values.dtype))
+
+
+def _has_target(verifier: Verifier) -> bool:
+    """Return whether a verifier is a `Target` or a product with one."""
+    return isinstance(verifier, Target) or any(map(_has_target, verifier.parts))
+
+
+def _log_values(verifier: Verifier, decoding: Decoding, rows: Tensor) -> Tensor:
+    """Return the logarithms (n,) float64 of the values of a verifier, a target, or a product of them."""
+    if isinstance(verifier, Target):
+        return verifier.log_values(decoding, rows).double()
+    if not verifier.parts:
+        return verifier.values(decoding, rows).double().log()
+    log_values = torch.zeros(len(rows), dtype=torch.float64)
+    for part in verifier.parts:
+        # Later factors are evaluated only for sequences to which the factors before give a positive value.
+        open_ = (log_values != -math.inf).nonzero()[:, 0]
+        if len(open_):
+            log_values[open_] += _log_values(part, decoding, rows[open_])
+    return log_values
 
 
 def is_verifier(thing: Any) -> bool:

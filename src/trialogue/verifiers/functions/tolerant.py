@@ -1,5 +1,6 @@
 """Verifiers whose exceptions reject the sequence that was evaluated instead of ending the run."""
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -90,14 +91,17 @@ def _key(tokens: Tensor, start: int) -> bytes:
 def tolerant(verifier: Verifier, raised: Raised) -> Verifier:
     """Return a verifier that assigns the value 0 to sequences for which another verifier raises an exception.
 
-    Each factor of a product is wrapped separately. Targets are not wrapped, because they do not reject. Out-of-memory
-    errors and interruptions are not caught.
+    Each factor of a product is wrapped separately. Sequences for which a target raises have the log-value -inf.
+    Out-of-memory errors and interruptions are not caught.
 
     Args:
         verifier: Verifier that may raise exceptions.
         raised: Object in which the error messages are stored.
     """
-    parts = [part if isinstance(part, Target) else _Tolerant(part, raised) for part in factors(verifier)]
+    parts = [
+        _TolerantTarget(part, raised) if isinstance(part, Target) else _Tolerant(part, raised)
+        for part in factors(verifier)
+    ]
     return parts[0] if len(parts) == 1 else Product(*parts)
 
 
@@ -107,36 +111,53 @@ class _Tolerant(WrappingVerifier):
         self._raised = raised
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        values = self._tolerated(
-            self._verifier.values, decoding, rows, lambda: torch.zeros(1, dtype=torch.float64)
-        )
+        zero = torch.zeros(1, dtype=torch.float64)
+        values = _tolerated(self._verifier.values, decoding, rows, zero, self._raised)
         assert values is not None
         return values
 
     def children(self, decoding: Decoding, rows: Tensor) -> Tensor | None:
-        return self._tolerated(
-            self._verifier.children,
-            decoding,
-            rows,
-            lambda: torch.zeros(1, decoding.vocab_size, dtype=torch.bool),
+        zeros = torch.zeros(1, decoding.vocab_size, dtype=torch.bool)
+        return _tolerated(self._verifier.children, decoding, rows, zeros, self._raised)
+
+
+class _TolerantTarget(Target):
+    def __init__(self, target: Target, raised: Raised) -> None:
+        self._target, self._raised = target, raised
+        self.scope, self.most, self.layers, self.notes = (
+            target.scope,
+            target.most,
+            target.layers,
+            target.notes,
         )
 
-    def _tolerated(
-        self, call: Call, decoding: Decoding, rows: Tensor, nothing: Callable[[], Tensor]
-    ) -> Tensor | None:
-        """Return the result of `call`, with `nothing()` in the rows for which it raises."""
-        try:
-            return call(decoding, rows)
-        except (torch.OutOfMemoryError, MemoryError):
-            raise
-        except Exception as error:
-            if len(rows) > 1:
-                results = [self._tolerated(call, decoding, row, nothing) for row in rows.split(1)]
-                available = [result for result in results if result is not None]
-                # If `children` is unavailable for one row, the caller evaluates the children of all rows one by one.
-                return torch.cat(available) if len(available) == len(rows) else None
-            row = int(rows[0])
-            message = str(error) if isinstance(error, InputError) else f"{reason(error)}{raised_at(error)}"
-            sequence = decoding.tokens[row, : int(decoding.lengths[row])]
-            self._raised.note(sequence, int(decoding.start[row]), message)
-            return nothing()
+    def log_values(self, decoding: Decoding, rows: Tensor) -> Tensor:
+        zero = torch.full((1,), -math.inf, dtype=torch.float64)
+        log_values = _tolerated(self._target.log_values, decoding, rows, zero, self._raised)
+        assert log_values is not None
+        return log_values
+
+    def log_children(self, decoding: Decoding, rows: Tensor) -> Tensor | None:
+        zeros = torch.full((1, decoding.vocab_size), -math.inf, dtype=torch.float64)
+        return _tolerated(self._target.log_children, decoding, rows, zeros, self._raised)
+
+
+def _tolerated(
+    call: Call, decoding: Decoding, rows: Tensor, nothing: Tensor, raised: Raised
+) -> Tensor | None:
+    """Return the result of `call`, with `nothing` (1, ...) in the rows for which it raises."""
+    try:
+        return call(decoding, rows)
+    except (torch.OutOfMemoryError, MemoryError):
+        raise
+    except Exception as error:
+        if len(rows) > 1:
+            results = [_tolerated(call, decoding, row, nothing, raised) for row in rows.split(1)]
+            available = [result for result in results if result is not None]
+            # If `children` is unavailable for one row, the caller evaluates the children of all rows one by one.
+            return torch.cat(available) if len(available) == len(rows) else None
+        row = int(rows[0])
+        message = str(error) if isinstance(error, InputError) else f"{reason(error)}{raised_at(error)}"
+        sequence = decoding.tokens[row, : int(decoding.lengths[row])]
+        raised.note(sequence, int(decoding.start[row]), message)
+        return nothing

@@ -74,7 +74,7 @@ class ListAppendCase(NamedTuple):
 
     key: Key
     correct: bool
-    stop: int  # where its line ends, in characters
+    stop: int  # index of the character at which its line ends
 
 
 class Evaluation(NamedTuple):
@@ -164,7 +164,7 @@ def _read_line(line: str, name: str) -> _Line:
     """Parse one line. A newline at the end marks it as complete."""
     try:
         indentation = len(line) - len(line.lstrip())
-        if indentation:  # a line of nothing else would have been blank
+        if indentation:  # a line with only blanks has been skipped before
             raise _Wrong(CaseError.LINE_WITHOUT_ASSERT, indentation)
         position = _expect(line, 0, "assert", CaseError.LINE_WITHOUT_ASSERT)
         if line[position:] and line[position] not in " \t":
@@ -212,7 +212,7 @@ def _compare(line: str, position: int, items: Sequence[Lexeme], item: Sequence[L
 
 
 def _expect(line: str, position: int, wanted: str, error: CaseError) -> int:
-    """Return the position after `wanted`, which must be at `position`."""
+    """Raise `_Wrong` with `error` unless the line contains `wanted` at `position`. Return the position after it."""
     for offset, character in enumerate(wanted, position):
         if offset >= len(line):
             raise _Cut
@@ -222,7 +222,7 @@ def _expect(line: str, position: int, wanted: str, error: CaseError) -> int:
 
 
 def _first(line: str, position: int) -> int:
-    """Return the first non-blank position."""
+    """Return the first position from `position` on that is not blank."""
     position = skip_blanks(line, position)
     if position == len(line):
         raise _Cut

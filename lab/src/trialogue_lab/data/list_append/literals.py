@@ -149,7 +149,9 @@ def _check_place(
     elif kind in _CLOSERS.values():
         allowed = bool(brackets) and _CLOSERS[brackets[-1]] == kind
         if allowed and kind == ")" and after_value and sizes[-1] == 1:
-            raise _Stop(Fault.NOT_A_LITERAL, lexeme.start)  # parentheses around one value make no tuple
+            raise _Stop(
+                Fault.NOT_A_LITERAL, lexeme.start
+            )  # parentheses around a single value do not create a tuple
     else:
         allowed = not after_value
     if not allowed:

@@ -234,7 +234,7 @@ class SemiprimeTuples(DecimalDistribution):
         primes = primes_of(self.digits)
         self.arithmetic.read(11 * len(primes))
         edges = np.array(list(decimal_edges(prefix, 2 * self.digits)))
-        # Of each p the number of q with p q below the edge.
+        # For each p, the number of q such that p q is below the edge.
         below = np.searchsorted(primes, (edges[:, None] - 1) // primes, side="right").sum(1)
         weights: list[float] = np.diff(below).astype(float).tolist()
         return weights

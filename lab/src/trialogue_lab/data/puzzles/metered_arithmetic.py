@@ -132,7 +132,7 @@ class Arithmetic:
             self._steps += 1
             return (x * x + constant) % number
 
-        # sympy counts nothing, and draws the constants of its later tries itself: it gets one try at a time.
+        # sympy does not count steps, and chooses the constants of later tries itself, so it is called once per try.
         for constant in range(1, number - 2):
             divisor = pollard_rho(number, retries=0, F=lambda x, added=constant: iterate(x, added))
             if divisor is not None:

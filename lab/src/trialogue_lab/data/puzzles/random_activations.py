@@ -66,7 +66,7 @@ class RandomActivations:
                         pair = ((*prefix, value), kept) if draw == self.layers else (prefix, (*kept, value))
                         after[pair] = probability * float(weights[value] / weights.sum())
                     if len(after) > ENUMERABLE_STATES:
-                        hint = f"the draws up to position {place} have over {ENUMERABLE_STATES} values: use fewer"
+                        hint = f"the draws up to position {place} have over {ENUMERABLE_STATES} outcomes: use fewer"
                         raise InputError("length", self.length, hint)
                 reached = after
         distribution: dict[Prefix, float] = {}

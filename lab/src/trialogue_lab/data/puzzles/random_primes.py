@@ -53,7 +53,7 @@ def _listed(digits: int) -> NDArray[np.int64]:
 
 
 def _about_primes(digits: int) -> str:
-    # By logarithms: the number itself may be beyond a float.
+    # Logarithms are compared, because the number may exceed the range of a float.
     power, fraction = divmod(digits - 1 + np.log10(9 / (digits * np.log(10) - 1)), 1)
     return f"{10**fraction:.1f}e+{power:02.0f}"
 

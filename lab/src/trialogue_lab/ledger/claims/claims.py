@@ -99,7 +99,7 @@ class Claim:
 
     @property
     def full_statement(self) -> str:
-        """The statement, followed by the trained models it is limited to, if any, in parentheses."""
+        """The statement of the claim. If it holds for certain trained models only, they follow in parentheses."""
         objects = self.statistic.replication.objects
         return f"{self.statement.rstrip('.')} (for {objects})." if objects else self.statement
 
@@ -109,13 +109,14 @@ class Claim:
         return self.title or self.full_statement
 
     def registration(self, config: Mapping[str, Any]) -> dict[str, object]:
-        """Return the properties that are saved before a run and must not change afterwards.
+        """Return the properties of the claim that are saved before a run and must not change afterwards.
 
         Args:
             config: Config values of the run, by field.
 
         Returns:
-            `terms`, the name of the statistic ("quantity") and the required number of replications, as JSON values.
+            JSON values: the fields of `terms`, the name of the statistic ("quantity") and the required number of
+                replications.
         """
         return self.terms | {
             "quantity": self.statistic.name,
@@ -163,7 +164,9 @@ def cited(source: str, published: str, statement_id: str, **fields: Any) -> dict
 
 @dataclass(frozen=True)
 class Registration:
-    """The claims that were saved before a run started.
+    """Record of the claims of a study as they were before a run started.
+
+    It shows later whether a claim was made before its data existed.
 
     Args:
         claims: By claim id, the return value of `Claim.registration`. None if nothing was saved, which makes every
@@ -184,11 +187,11 @@ class Registration:
         return all(registered[name] == value for name, value in claim.terms.items() if name in registered)
 
     def level(self, claim: Claim, claims: Sequence[Claim], alpha: float) -> float:
-        """Return the error rate of the confidence interval that decides `claim`.
+        """Return the error rate alpha_i of the confidence interval that decides one claim.
 
-        Of the claims of one origin ("published" or "ours"), those with a random statistic that were registered before
-        the run share `alpha` equally (Bonferroni correction). A claim added later gets the rate it would have had if
-        registered, without reducing the rates of the others.
+        The registered claims with a random statistic share `alpha` equally (Bonferroni correction). Claims of the
+        publication ("published") and of this project ("ours") are counted separately. A claim that was added after the
+        run gets the rate it would have had if registered. This does not reduce the rates of the others.
 
         Args:
             claim: The claim to decide.
@@ -205,7 +208,7 @@ class Registration:
     def _count_registered(
         self, registered: Mapping[str, Mapping[str, Any]], claims: Sequence[Claim], origin: Origin
     ) -> int:
-        """Return the number of registered claims of an origin that have a random statistic.
+        """Return the number of registered claims of an origin ("published" or "ours") with a random statistic.
 
         Claims that were dropped since then are included. A dropped claim of unknown origin counts for both origins.
         """

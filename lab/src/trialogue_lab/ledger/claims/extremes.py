@@ -15,23 +15,26 @@ RESOLVED = 1e-12
 
 @exact
 def largest(rows: Rows, kind: str, *numbers: str, where: str = "") -> float:
-    """Return the largest value of columns, over all measurements of a kind.
+    """Return the largest value in some columns of the measurements.
 
     Args:
-        rows: The measurements.
-        kind: The kind of measurement.
+        rows: The measurements of a run, one DataFrame for each kind of measurement.
+        kind: Which DataFrame to use.
         *numbers: Column names, or expressions for `DataFrame.eval`.
         where: Condition on the rows, for `DataFrame.query`. Empty for all rows (default).
 
     Raises:
         NoRows: No row meets the condition.
+
+    Example:
+        `largest(rows, "length", "free_energy - free_energy_bound", where="patterns > 1")`
     """
     return float(_numbers(rows, kind, numbers, where).max())
 
 
 @exact
 def smallest(rows: Rows, kind: str, *numbers: str, where: str = "") -> float:
-    """Return the smallest value of columns, with the arguments of `largest`."""
+    """Return the smallest value in some columns of the measurements. The arguments are those of `largest`."""
     return float(_numbers(rows, kind, numbers, where).min())
 
 

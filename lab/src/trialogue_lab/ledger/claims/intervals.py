@@ -35,7 +35,7 @@ class Counts(NamedTuple):
 
 
 def counts_from_shares(shares: Any, trials: int, *, identical: bool = False) -> Counts:
-    """Convert fractions of successes to numbers of successes and trials.
+    """Convert fractions of successes to `Counts` (numbers of successes and trials).
 
     Args:
         shares: Fractions of successes between 0 and 1, one per replication.

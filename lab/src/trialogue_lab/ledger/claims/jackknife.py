@@ -42,10 +42,10 @@ def pseudo_values(
 
 
 def pair_values(labels: Sequence[int], between: NDArray[np.float64], fewest: int) -> "Series[float]":
-    """Return the jackknife pseudo-values of a mean over all pairs of replications (see `pseudo_values`).
+    """Return the jackknife pseudo-value of each replication for a mean over all pairs of replications.
 
-    Their mean is exactly the mean over pairs. The variance estimated from them is too large on average (Efron and Stein
-    1981).
+    An example is the mean distance between two trained models. The mean of the pseudo-values is exactly the mean over
+    pairs. The variance estimated from them is too large on average (Efron and Stein 1981).
 
     Args:
         labels: Labels of the replications (n,), for example seeds.

@@ -32,15 +32,16 @@ _SAMPLES = 2000
 
 
 def power(criterion: Criterion, pilot: NDArray[np.floating[Any]], replications: int, alpha: float) -> float:
-    """Estimate the probability that a run's confidence interval decides a criterion.
+    """Estimate the probability that a run will decide a claim, either way.
 
-    The estimates, or their logarithms, are assumed to be normal. Their standard deviation is the upper confidence limit
-    of the pilot's. The probability is averaged over the uncertainty of the pilot's mean.
+    A run decides a claim if its confidence interval lies entirely on one side of the claim's threshold. The estimates,
+    or their logarithms, are assumed to be normal. Their standard deviation is the upper confidence limit of the
+    pilot's. The probability is averaged over the uncertainty of the pilot's mean.
 
     Args:
-        criterion: Statistic and threshold to be decided, either way.
+        criterion: Statistic and threshold of the claim.
         pilot: Estimates of a small trial run, one per replication (k,).
-        replications: Number of replications of the run.
+        replications: Number of replications (independent repetitions) of the run.
         alpha: Two-sided error rate of the run's interval.
 
     Returns:
@@ -56,10 +57,12 @@ def power(criterion: Criterion, pilot: NDArray[np.floating[Any]], replications: 
 
 
 def smallest_effect(criterion: Criterion, estimates: NDArray[np.floating[Any]], alpha: float) -> float:
-    """Return the smallest distance from the threshold that such a run detects with probability `POWER`.
+    """Return the smallest true distance from the threshold that a run like this one would detect.
+
+    "Detect" means that the confidence interval excludes the threshold with probability `POWER`.
 
     Args:
-        criterion: Statistic and threshold.
+        criterion: Statistic and threshold of the claim.
         estimates: Estimates of the run, one per replication (n,).
         alpha: Two-sided error rate of the run's interval.
 
@@ -91,7 +94,7 @@ def _largest_deviation(values: NDArray[np.floating[Any]]) -> float:
 
 
 def _region(criterion: Criterion) -> tuple[float, float]:
-    """Return the interval of means that meet the criterion, of logarithms if the statistic is logarithmic."""
+    """Return the interval of means that meet the criterion. It contains logarithms if the statistic is logarithmic."""
     if not criterion.statistic.logarithmic:
         return criterion.region
     bottom, top = criterion.region
@@ -100,7 +103,7 @@ def _region(criterion: Criterion) -> tuple[float, float]:
 
 @cache
 def _widths(replications: int, alpha: float) -> tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]]]:
-    """Return the distances from the mean to the lower and upper interval end, for simulated normal samples."""
+    """Simulate normal samples, and return the distances from their means to both ends of the confidence interval."""
     samples = numpy_generator(0, "power of an interval", replications).normal(size=(_SAMPLES, replications))
     low, high = mean_bounds(samples, alpha)
     mean = samples.mean(axis=1)
@@ -117,8 +120,16 @@ def _decided(
 ) -> float:
     """Return the probability that the confidence interval of a normal sample lies inside or outside `region`.
 
-    The mean of a normal sample is independent of its interval's width. For a given width, the probability has a closed
-    form, which is averaged over simulated widths. `pilot` is the number of replications that gave `mean`.
+    For a given interval width, the probability has a closed form. It is averaged over simulated widths, because mean
+    and width of a normal sample are independent.
+
+    Args:
+        mean: Estimated mean.
+        deviation: Standard deviation of one replication.
+        region: Lower and upper end of the means that meet the criterion.
+        replications: Number of replications of the sample.
+        alpha: Two-sided error rate.
+        pilot: Number of replications from which `mean` was estimated.
     """
     below, above = (deviation * width for width in _widths(replications, alpha))
     error = deviation * math.sqrt(1 / replications + 1 / pilot)

@@ -36,13 +36,22 @@ Computation = Callable[[Rows], "Series[float] | Counts | float"]
 
 @dataclass(frozen=True)
 class Replication:
-    """The unit that is repeated independently, for example a training. Decorates functions that compute statistics.
+    """The unit that is repeated independently in a study, for example a training with its own seed.
+
+    It is used as a decorator of functions that compute statistics.
 
     Args:
         unit: "training", "prompt set" or "draw", or "exact" for numbers that are not random.
         count: Config field with the number of replications, or with a list that has one item per replication.
         objects: Trained models shared by all replications, for example "the verifiers trained". Claims then hold only
             for these models and say so.
+
+    Example:
+        trainings = Replication("training", "seeds")
+
+        @trainings
+        def loss(rows, data):
+            return rows["training"].query("data == @data").groupby("seed").loss.mean()
     """
 
     unit: Unit
@@ -52,13 +61,13 @@ class Replication:
     def __call__(
         self, compute: "Callable[Concatenate[Rows, Arguments], Series[float] | Counts | float]"
     ) -> "Callable[Arguments, Statistic]":
-        """Turn a function of the measurements into a function that returns a `Statistic`.
+        """Decorate a function that computes one number per replication from the measurements.
 
         Args:
             compute: Function of the measurements and further arguments, which returns one number per replication.
 
         Returns:
-            A function of the further arguments only.
+            A function of the further arguments only, which returns a `Statistic`.
         """
 
         @wraps(compute)
@@ -133,7 +142,7 @@ class Statistic:
         return estimates.sort_index()
 
     def counts(self, rows: Rows) -> Counts | None:
-        """Return successes and trials of each replication, or None if they are not counted."""
+        """Return the numbers of successes and trials of each replication. None if the statistic is not a fraction."""
         value, _ = self._evaluate(rows)
         if not isinstance(value, Counts):
             return None
@@ -155,7 +164,7 @@ class Statistic:
         return rows.computed[self.compute]
 
     def corrected(self, reason: str) -> "Statistic":
-        """Return a copy whose version is one higher, for use after changing the computation.
+        """Return a copy with the version increased by one. Use it after a change of the computation.
 
         Args:
             reason: Why the computation was changed.
@@ -229,7 +238,9 @@ class Statistic:
 
 @dataclass(frozen=True)
 class Criterion:
-    """A condition on the mean of a statistic over replications.
+    """A testable condition: the mean of a statistic is above, below or equal to a threshold.
+
+    The mean is over replications, which are independent repetitions such as trainings.
 
     Args:
         statistic: The statistic.
@@ -254,7 +265,7 @@ class Criterion:
 
     @property
     def region(self) -> tuple[float, float]:
-        """Lower and upper end of the means that meet the criterion. Only "equal" includes the ends."""
+        """Interval of means that meet the criterion, as lower and upper end. Only "equal" includes the ends."""
         if self.direction == "above":
             return self.threshold, math.inf
         if self.direction == "below":

@@ -42,10 +42,10 @@ ANSWERS: tuple[Answer, ...] = ("holds", "refuted", "undecided", "not tested", "a
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """The measurements of a run and all else that decides its claims.
+    """Everything from which the claims of one run are decided: the measurements and their context.
 
     Args:
-        rows: The measurements.
+        rows: The measurements of a run, one DataFrame for each kind of measurement.
         config: Config values of the run, by field.
         preset: Name of the config, None if it is not a named one.
         registration: The claims that were saved before the run.
@@ -111,7 +111,7 @@ def evaluate(claims: Sequence[Claim], evidence: Evidence) -> list[Verdict]:
     """Return the verdict on each claim of a study, from one result.
 
     Args:
-        claims: The claims.
+        claims: The claims (testable statements) of the study.
         evidence: The measurements and their context.
 
     Returns:
@@ -208,7 +208,7 @@ def _decision(claim: Claim, found: Interval) -> Decision:
 
 
 def _obstacle(claim: Claim, labels: Sequence[object], needed: int, evidence: Evidence) -> str:
-    """Return why the claim cannot be tested, or "". `labels` identify the measured replications."""
+    """Return why the claim cannot be tested, or "". `labels` identify the replications that were measured."""
     if evidence.preset in DECIDE_NOTHING:
         return f"the preset {evidence.preset} tests no claims"
     if evidence.reduced:
@@ -274,7 +274,7 @@ def _describe_power(claim: Claim, pilot_power: float, effect: float) -> str:
 
 
 def _describe_extreme_interval(claim: Claim, replications: int, alpha: float) -> str:
-    """Describe the interval of fractions that would result if every replication had the most favourable value."""
+    """Describe the narrowest possible result for fractions: every replication has the most favourable value."""
     if claim.criterion.direction == "equal":
         return ""
     reach = math.exp(math.log(alpha / 2) / replications)
@@ -292,7 +292,7 @@ def _find_decisive_replication(
     alpha: float,
     answer: Answer,
 ) -> list[str]:
-    """Return a remark if leaving out one replication, for example one training, changes the verdict."""
+    """Return a remark if the verdict depends on one replication, so that leaving it out changes the verdict."""
     # It is enough to leave out one of several equal replications.
     for index in sorted(np.unique(estimates, return_index=True)[1]):
         kept = np.arange(len(estimates)) != index
@@ -310,7 +310,7 @@ def _differs(
     alpha: float,
     stored: Sequence[float] | None,
 ) -> bool:
-    """Return whether estimates differ from the saved ones beyond rounding, or change the decision."""
+    """Return whether the estimates differ from the saved ones beyond rounding, or lead to another decision."""
     if stored is None:
         return False
     earlier = np.array(stored, dtype=np.float64)
@@ -328,7 +328,7 @@ def _differs(
 
 
 def _compare_means(stored: Sequence[float], estimates: Numbers) -> str:
-    """Return both means as text, with enough digits to show the difference."""
+    """Return the means of saved and new estimates as text, with enough digits to show the difference."""
     for digits in (6, 9, 12):
         before, now = (
             f"{np.mean(values):.{digits}g}" if len(values) else "no estimate"

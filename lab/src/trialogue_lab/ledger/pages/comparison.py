@@ -31,7 +31,7 @@ def compare(study: Study[Any], first: Result, second: Result) -> Comparison:
     """Return the differences between two results of a study.
 
     Args:
-        study: The study.
+        study: The study, an experiment that tests claims of a publication.
         first: A result.
         second: Another result.
 

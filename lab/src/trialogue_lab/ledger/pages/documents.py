@@ -65,7 +65,7 @@ def fill(template: str, entries: Sequence[Entry], measured: Path | None = None) 
 
     Args:
         template: Markdown text with Jinja expressions (see the module).
-        entries: Entries of the ledger.
+        entries: One entry per study, with the verdicts on its claims.
         measured: Folder with benchmark results in files `<benchmark>.jsonl` (default: current folder).
 
     Returns:

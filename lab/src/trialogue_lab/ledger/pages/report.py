@@ -19,7 +19,7 @@ def render_report(entries: Sequence[Entry]) -> str:
     Equal results give equal text.
 
     Args:
-        entries: Entries of the ledger, one per study.
+        entries: One entry per study, with the verdicts on its claims.
     """
     pages = environment("trialogue_lab.ledger.pages")
     pages.filters |= {**FILTERS, "prose": prose}

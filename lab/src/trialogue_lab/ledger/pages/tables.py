@@ -47,7 +47,7 @@ class ResultTable:
         The dict is empty if required measurements are missing.
 
         Args:
-            rows: The measurements.
+            rows: The measurements of a run, one DataFrame for each kind of measurement.
         """
         try:
             cells: Any = self.cells(rows) if callable(self.cells) else self.cells
@@ -99,11 +99,11 @@ def _evaluate(cell: "Statistic | Series[float] | float | str | None", rows: Rows
 
 
 class Sheet(NamedTuple):
-    """A table as text, ready to be printed.
+    """A table of texts, ready to be printed.
 
     Attributes:
         corner: Heading of the first column.
-        columns: Label of each other column, and "published" or "ours".
+        columns: Heading of each other column, and whether its numbers are "published" or measured here ("ours").
         lines: Label of each row, and its cells.
     """
 
@@ -117,7 +117,7 @@ def sheet(table: ResultTable, rows: Rows) -> Sheet:
 
     Args:
         table: The table.
-        rows: The measurements.
+        rows: The measurements of a run, one DataFrame for each kind of measurement.
     """
     cells, printed = table.evaluate(rows), table.published
     labels = list(dict.fromkeys([*(label for label, _ in cells), *printed]))

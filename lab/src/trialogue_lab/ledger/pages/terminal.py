@@ -102,7 +102,7 @@ def print_table(out: Console, table: ResultTable, rows: Rows) -> None:
     Args:
         out: The console.
         table: The table.
-        rows: The measurements.
+        rows: The measurements of a run, one DataFrame for each kind of measurement.
     """
     shown = sheet(table, rows)
     heads = [shown.corner, *(f"{head}\n{origin}" for head, origin in shown.columns)]
@@ -122,7 +122,7 @@ def print_ledger(
 
     Args:
         out: The console.
-        entries: Entries of the ledger.
+        entries: One entry per study, with the verdicts on its claims.
         answers: Verdicts to print, for example "refuted" or "withdrawn". Empty for all (default).
         origins: Origins to print, "published" or "ours". Empty for both (default).
         verbose: Also print the power and the smallest detectable effect of undecided claims (default: False).

@@ -53,13 +53,16 @@ class MeasuredPart(NamedTuple):
 
 
 def finish_part(part: str, rows: Sequence[Row], started: float, models: list[dict[str, str]]) -> MeasuredPart:
-    """Return the measurements of a task of a run, which ends now.
+    """Record that a task of a run has finished now, with its measurements.
 
     Args:
         part: Name of the task.
-        rows: The measurements.
+        rows: The measurements of a run, one DataFrame for each kind of measurement.
         started: Start time in seconds since the epoch.
         models: Properties of the models that were used.
+
+    Returns:
+        The measurements, with the current time as their end.
 
     Raises:
         InputError: A row has a column named `part` or a value that JSON cannot represent.

@@ -40,7 +40,7 @@ def execute(
     again, but missing figures are drawn and estimates of claims added since then are stored.
 
     Args:
-        study: The study.
+        study: The study, an experiment that tests claims of a publication.
         config: The config of the run.
         results: Folder of results (default: "runs").
         force: Measure a finished result again (default: False).
@@ -177,7 +177,7 @@ def _measure_in_workers(
 def _start_storing_worker(
     module: str, config: object, folder: Path, report: Callable[[str], None]
 ) -> Callable[[str], None]:
-    """Return a function that runs and saves a task, for a worker on the same disk."""
+    """Return a function that runs one task by name and saves its measurements. For workers with access to the disk."""
     study, draft = load_study(module), Draft(folder)
     parts = {part.name: part for part in study.parts(config)}
     return lambda name: _keep(study, draft, _measure(study, parts[name], draft.artifacts), report)
@@ -186,7 +186,7 @@ def _start_storing_worker(
 def _start_returning_worker(
     module: str, config: object, artifacts: SharedFolder, command: str
 ) -> Callable[[str], tuple[MeasuredPart, dict[str, object]]]:
-    """Return a function that runs a task and returns measurements and provenance, for a remote worker."""
+    """Return a function that runs one task by name and returns its measurements. For remote workers."""
     study = load_study(module)
     parts = {part.name: part for part in study.parts(config)}
     own = cache(partial(session, command))

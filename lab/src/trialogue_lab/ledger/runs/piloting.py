@@ -13,7 +13,7 @@ def compute_pilot(study: Study[Any], result: Result) -> Pilot:
     """Return the estimates of all statistics with sampling error, from a small trial run ("pilot").
 
     Args:
-        study: The study.
+        study: The study, an experiment that tests claims of a publication.
         result: A finished result of the preset `pilot`.
 
     Raises:

@@ -158,7 +158,7 @@ class Result:
 
     @property
     def estimates(self) -> Estimates:
-        """One number per replication, by claim id and version of the statistic.
+        """The values of all statistics of claims, one number per replication, by claim id and version of the statistic.
 
         They were computed at the end of the run, or later for claims added or corrected since.
         """

@@ -18,7 +18,7 @@ def changed_fields(study: Study[Any], values: Mapping[str, Any]) -> tuple[str, D
     the smallest.
 
     Args:
-        study: The study.
+        study: The study, an experiment that tests claims of a publication.
         values: Config of the run, as returned by `config_values`.
 
     Returns:
@@ -39,7 +39,7 @@ def reduced_fields(study: Study[Any], values: Mapping[str, Any]) -> Differences:
     smaller integer in some position.
 
     Args:
-        study: The study.
+        study: The study, an experiment that tests claims of a publication.
         values: Config of the run, as returned by `config_values`.
 
     Returns:
@@ -60,7 +60,7 @@ def reduced_fields(study: Study[Any], values: Mapping[str, Any]) -> Differences:
 
 
 def _run(study: Study[Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a run's config without nesting, including those omitted by `config_values`."""
+    """Return the config of a run as a flat dict, with the default values of fields that `config_values` omits."""
     fields = dataclasses.fields(study.presets["default"])
     omitted = {field.name: field.default for field in fields if field.metadata.get("added")}
     return {**omitted, **dict(_flatten(values))}
@@ -84,14 +84,14 @@ def _flatten(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str,
 
 
 def _is_less(value: Any, other: Any) -> bool:
-    """Return whether an integer is smaller, or a list is shorter."""
+    """Return whether `value` is smaller than `other`: a smaller integer or a shorter list."""
     if isinstance(value, list) and isinstance(other, list):
         return len(value) < len(other)
     return _is_integer(value) and _is_integer(other) and value < other
 
 
 def _has_less(value: Any, other: Any) -> bool:
-    """Return whether a list of equal length has a smaller integer in some position."""
+    """Return whether some integer in the list `value` is smaller than the one in `other` at the same position."""
     lists = isinstance(value, list) and isinstance(other, list) and len(value) == len(other)
     return lists and any(_is_less(mine, theirs) for mine, theirs in zip(value, other, strict=True))
 

@@ -58,7 +58,9 @@ class DyckTransformerConfig:
     def __post_init__(self) -> None:
         least = 2 * self.types + 1 + (self.positions == "linear")
         if self.embedding == "tokens" and self.width < least:
-            raise InputError("width", self.width, f"tokens take {least} coordinates: use at least as many")
+            raise InputError(
+                "width", self.width, f"the embedding of tokens needs at least this many coordinates: {least}"
+            )
 
     @property
     def vocab_size(self) -> int:

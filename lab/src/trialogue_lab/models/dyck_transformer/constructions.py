@@ -73,7 +73,8 @@ def balanced_transformer(
     ratios = torch.empty(size.types, size.depth, dtype=torch.float64).normal_(generator=drawn) * logits_std
     for token, kind, d in size.brackets:
         if token % 2:
-            # Equation 2.47: a closing bracket's score is its opening one's, less what no query changes.
+            # Equation 2.47: the scores of a closing and of its opening bracket differ by a number that does not
+            # depend on the query.
             scores[state_of(token, d, depth)] = scores[state_of(token - 1, d, depth)] - ratios[kind, d - 1]
     smallest = smallest_projection(scores, size.types, size.depth)
     if smallest < SMALLEST_PROJECTION:
@@ -136,7 +137,7 @@ def uniform_attention_transformer(
         value = first.attention.value.weight
         value.zero_()
         value[0, 0:-1:2], value[0, 1:-1:2], value[1, -1] = 1.0, -1.0, 1.0
-        # The first layer sums the depth after the token, and one starting token.
+        # The first layer computes the depth after each token, and detects the start token.
     counts = torch.zeros(count, width, dtype=torch.float64)
     counts[:, 1] = 1
     for token, _, d in size.brackets:
@@ -145,7 +146,7 @@ def uniform_attention_transformer(
     direction = _separating(codes, torch.eye(width, dtype=torch.float64), seed)
     stage = Rectifiers()
     marks, order = _marks(stage, coordinates(direction[None])[0], codes @ direction)
-    # The output is unit vector s if the code represents state s (equation 2.55).
+    # If the input encodes state s, the output is the unit vector s (equation 2.55).
     outputs = [AffineForm()] * count
     for mark, state in zip(marks, order, strict=True):
         outputs[state] = mark
@@ -181,7 +182,10 @@ def smallest_projection(scores: Tensor, types: int, depth: int) -> float:
 
 
 def _separating(vectors: Tensor, within: Tensor, seed: int) -> Tensor:
-    """Return the random unit vector (m,) in the row span of `within` that best separates `vectors` (n, m)."""
+    """Return a unit vector (m,) on which the projections of `vectors` (n, m) are far apart.
+
+    Of several random vectors in the row span of `within`, it is the one with the largest minimum distance.
+    """
     drawn = generator(seed, "dyck transformer", "directions")
     tried = torch.empty(_DIRECTIONS, len(within), dtype=torch.float64).normal_(generator=drawn) @ within
     tried /= tried.norm(dim=1, keepdim=True)
@@ -190,7 +194,10 @@ def _separating(vectors: Tensor, within: Tensor, seed: int) -> Tensor:
 
 
 def _marks(stage: Rectifiers, form: AffineForm, values: Tensor) -> tuple[list[AffineForm], list[int]]:
-    """Return a 0/1 indicator for each value, in increasing order of `values`, and that order."""
+    """Return an indicator for each possible value of `form`, 1 if it has this value and 0 otherwise.
+
+    The indicators are in increasing order of `values`. This order is returned, too.
+    """
     ordered, order = values.sort()
     return stage.steps(form, ordered.tolist()), order.tolist()
 
@@ -233,7 +240,7 @@ def _write_decoder(
     smallest *= scale
 
     hidden = [Rectifiers() for _ in range(5)]
-    # Layers 1 and 2: the state of the last bracket, and which brackets are unmatched, 0 or 1 of each.
+    # Layers 1 and 2: the state of the last bracket, and a 0/1 indicator for each bracket that may be unmatched.
     at, order = _marks(hidden[0], coordinates(separating[None])[0], separating)
     projected = [hidden[0].signed(form) for form in coordinates(directions)]
     facts = [_facts(size, state) for state in order]
@@ -258,10 +265,10 @@ def _write_decoder(
     ]
     base, reads, behind = (hidden[2].relu(form) for form in (base, reads, behind))
     innermost = total([first - second for first, second in units]) - (behind - 1.0) * most
-    # Layer 4: nothing is read behind an opening bracket, nor at depth 0, where the sum is rounding alone.
+    # Layer 4: the type is ignored after an opening bracket and at depth 0, where the sum has only rounding errors.
     innermost = hidden[3].relu(innermost - (reads * -1.0 + 1.0) * most)
     base = hidden[3].relu(base)
-    # Layers 5 and 6: the answer is looked up.
+    # Layers 5 and 6: look up the distribution of the next bracket.
     answers = hidden[4].steps(base + innermost, [float(i) for i in range(2 * types + 1)])
     write(network.stack[-1].mlp, hidden, answers)
     network.head.weight.copy_(_answers(types, open_prob).log().clamp_min(_LOG_ZERO).T)
@@ -275,10 +282,11 @@ def _set_gain(layer: DyckLayer, gain: float) -> None:
 
 
 def _facts(size: _Size, state: int) -> tuple[int, int, int]:
-    """Return what the last bracket and its depth imply for the prediction.
+    """Return what the network must know to predict the next bracket, given the last bracket and its depth (a state).
 
-    The numbers are the index of a distribution in `_answers`, whether to add the innermost open type to it, and the
-    depth. The index is 0 at depth 0, 1 to k for an innermost open bracket of that type, and k + 1 to 2k at full depth.
+    The three numbers are the index of a distribution in `_answers`, whether to add the type of the innermost open
+    bracket to this index, and the depth. The index is 0 at depth 0, 1 to k for an innermost open bracket of that type,
+    and k + 1 to 2k at full depth.
     """
     if state == state_count(*size) - 1:
         return 0, 0, 1
@@ -289,7 +297,11 @@ def _facts(size: _Size, state: int) -> tuple[int, int, int]:
 
 
 def _answers(types: int, open_prob: float) -> Tensor:
-    """Return the next-bracket distributions (2 k + 1, 2 k) in the order of `_facts`."""
+    """Return all possible distributions of the next bracket, shape (2 k + 1, 2 k) for k types.
+
+    Row 0 holds if no bracket is open. Row t + 1 holds if the innermost open bracket has type t, and row k + t + 1 if it
+    also has the largest depth.
+    """
     distributions = torch.zeros(2 * types + 1, 2 * types, dtype=torch.float64)
     distributions[0, ::2] = 1 / types
     distributions[1 : types + 1, ::2] = open_prob / types

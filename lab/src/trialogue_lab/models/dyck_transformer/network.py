@@ -50,7 +50,7 @@ class DyckTransformer(nn.Module, PrefixOracle):
             for mlp in config.mlps:
                 value_width = width if config.residual else config.width
                 if config.norm == "sum" and mlp and mlp[-1] != value_width:
-                    hint = f"what is added to a stream of {value_width} must be as wide as it"
+                    hint = f"with a residual, the output must have the width {value_width} of the stream"
                     raise InputError("mlps", config.mlps, hint)
                 layers.append(DyckLayer(width, value_width, mlp, config))
                 width = mlp[-1] if mlp else value_width
@@ -168,7 +168,9 @@ class DyckTransformer(nn.Module, PrefixOracle):
         if lengths.shape != (n,) or (n and not 0 <= int(lengths.min()) <= int(lengths.max()) <= width):
             raise InputError("lengths", lengths.tolist(), hint)
         if not self.config.causal:
-            raise InputError("causal", False, "a network that looks ahead has no next-token distribution")
+            raise InputError(
+                "causal", False, "a network without causal attention has no next-token distribution"
+            )
         with torch.no_grad():
             answers = [self._answers(tokens[rows], lengths[rows]) for rows in self._parts(lengths)]
         return torch.cat(answers) if answers else torch.empty(0, self.vocab_size, dtype=self.table.dtype)
@@ -185,7 +187,7 @@ class DyckTransformer(nn.Module, PrefixOracle):
         return scores.log_softmax(-1).to(tokens.device)
 
     def _parts(self, lengths: Tensor) -> Iterator[Tensor]:
-        """Yield row indices of batches that fit the processor cache."""
+        """Split a batch of sequences into smaller batches that fit the processor cache, and yield their row indices."""
         widest = max(self.table.shape[1], *(max((*mlp, 1)) for mlp in self.config.mlps[:-1]), 1)
         step = max(1, _NUMBERS_AT_ONCE // (widest * (int(lengths.max()) + 1))) if len(lengths) else 1
         yield from torch.arange(len(lengths)).split(step)

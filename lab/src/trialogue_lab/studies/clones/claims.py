@@ -52,12 +52,13 @@ HIGH_ORDERS_KEEP_IMPROVING = (
 
 
 def gibbs_claims(figure: str) -> tuple[Claim, ...]:
-    """Return the claims about losses on clones (sampled sequences) that are sampled by Gibbs sampling.
+    """Return the claims about losses on clones that are sampled by Gibbs sampling.
 
-    They are controls of a published figure, whose clones were sampled by another Markov chain.
+    A clone is a set of sequences sampled from a trained network. In the published figure, another Markov chain samples
+    the clones. These claims are the control.
 
     Args:
-        figure: Name of the figure.
+        figure: Name of the published figure, for example "Figure 4".
     """
     control = partial(ours, source=f"{figure} (the source does not sample clones by Gibbs)")
     return (

@@ -15,17 +15,15 @@ from trialogue_lab.models.published import bert
 from trialogue_lab.training.published import bert_training
 
 ENCODER = "encoder"
-"""Name of the clone of all orders, which is sampled from a trained encoder"""
+"""Name of the BERT, and of the sequences (clone) sampled from it"""
 TEXT = "text"
 PUBLISHED, GIBBS = "metropolis", "gibbs"
 MASKS = IndividualMasks(MASKED_SHARE)
-"""Masking in every training"""
+"""Masking scheme of every training"""
 
 
 def factored_name(layers: int) -> str:
     """Return the name of a network with factored attention, for example "layers-2" for two layers.
-
-    The clone that is sampled from the network has the same name.
 
     Args:
         layers: Number of layers of the network.
@@ -37,32 +35,35 @@ def factored_name(layers: int) -> str:
 class Material(Settings):
     """Settings of the text, of the networks trained on it, and of their clones.
 
-    A clone is a set of sequences that a Markov chain samples from a trained network. Factored networks have attention
-    weights that do not depend on the tokens. The encoder is a BERT.
+    A clone is a set of sequences that a Markov chain samples from a trained network. There are two kinds of networks.
+    In a factored network, the attention weights depend on positions only and not on tokens. The encoder is a BERT.
 
     Args:
-        seeds: Seeds of the order of the training data. Factored networks are trained for each seed. Clones are sampled
-            from the networks of the first seed.
-        text: File or folder in the working directory, or a corpus of the hub. Empty for synthetic sentences, for tests.
-        test_share: Share at the end of the text that is held out, if the text has no split of its own.
+        seeds: Random seeds. Factored networks are trained once per seed. Clones are sampled from the networks of the
+            first seed.
+        text: File or folder in the working directory, or name of a corpus of the hub. Empty for synthetic sentences,
+            which tests use.
+        test_share: Fraction at the end of the text that is held out. It is ignored if the corpus has its own test
+            split.
         vocab_size: Number of tokens in the vocabulary.
-        length: Length of a sequence in tokens.
-        layers: Numbers of layers of the factored networks.
+        length: Number of tokens in a sequence.
+        layers: Numbers of layers of the factored networks. One network is trained for each number.
         rank: Rank of the value matrices of the factored networks.
         layer_norm: Whether factored networks have layer norm.
         network_steps: Number of training steps of a factored network.
-        network_batch: Batch size of a factored network.
+        network_batch: Batch size of a factored network, in sequences.
         network_rate: Learning rate of a factored network.
-        encoder_size: "published" for the encoder of the source, or "small".
+        encoder_size: "published" for the BERT of the paper, or "small".
         encoder_width: Width of the small encoder.
         encoder_layers: Number of layers of the small encoder.
         encoder_steps: Number of training steps of an encoder.
-        encoder_batch: Batch size of the small encoder.
+        encoder_batch: Batch size of the small encoder, in masked copies of sequences.
         encoder_rate: Learning rate of the small encoder.
-        sequences: Number of Markov chains, which start at held-out sequences. It is also the number of sequences in a
-            clone.
-        sweeps: Numbers of sweeps after which clones are stored. A sweep is N single-token updates of N tokens.
-        scored: Number of held-out sequences on which networks are compared.
+        sequences: Number of sequences in a clone. Each sequence is the state of one Markov chain, which starts at a
+            held-out sequence.
+        sweeps: Numbers of sweeps after which the states of the Markov chains are stored. A sweep consists of N
+            single-token updates of a sequence of N tokens.
+        scored: Number of held-out sequences on which the losses of the networks are compared.
     """
 
     seeds: Seeds = (0, 1, 2, 3, 4)
@@ -90,7 +91,7 @@ class Material(Settings):
         """Check that the fields are consistent.
 
         Raises:
-            InputError: If the rank exceeds the size of the vocabulary, or if the encoder cannot be configured.
+            InputError: If `rank` exceeds `vocab_size`, or if the encoder cannot be configured.
         """
         if self.rank > self.vocab_size:
             raise InputError("rank", self.rank, f"use at most vocab_size={self.vocab_size}")
@@ -98,19 +99,20 @@ class Material(Settings):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the networks from which clones are sampled: factored networks by depth, then "encoder"."""
+        """Names of all networks from which clones are sampled, for example ("layers-1", "layers-2", "encoder")."""
         return (*(factored_name(depth) for depth in self.layers), ENCODER)
 
     def encoder(self) -> TransformerConfig:
-        """Return the architecture of the encoder, a BERT of the size `encoder_size`."""
+        """Return the architecture of the encoder, a BERT. Its size is `encoder_size`."""
         small = {"layers": self.encoder_layers, "heads": 4, "width": self.encoder_width}
         return bert(self.vocab_size, self.length, **({} if self.encoder_size == "published" else small))
 
     def encoder_training(self, seed: int) -> TrainingConfig:
         """Return the training settings of the encoder.
 
-        They are the published ones for `encoder_size="published"`, and AdamW with fewer steps for a small encoder. The
-        batch size is rounded so that all masked copies of a sequence are in the same batch.
+        If `encoder_size` is "published", these are the settings of the paper. A small encoder is trained by AdamW for
+        fewer steps. The batch size is a multiple of the number of masked copies per sequence, so that a batch contains
+        whole sequences.
 
         Args:
             seed: Seed of the order of the training data.
@@ -131,20 +133,23 @@ class Material(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Material):
-    """Settings of a run: the text, the clones, and the encoders that are measured on them.
+    """Settings of a run of the study.
 
-    The experiment is repeated on the twin. This is a small known distribution with interactions of up to four tokens.
-    Its clones are computed exactly, by removing the interactions of more than k tokens.
+    An encoder (BERT) is trained on a text, and its loss on clones is recorded. A clone is a set of
+    sequences sampled from another network that was trained on the text. The same experiment is repeated on the twin, a
+    small known distribution with interactions of up to four tokens. The clones of the twin are computed exactly:
+    interactions of more than k tokens are removed.
 
     Args:
-        looks: Number of training steps at which losses on all clones are measured, logarithmically spaced.
+        looks: Number of training steps at which the losses on all clones are measured. The steps are logarithmically
+            spaced.
         twin_sites: Number of tokens in a sequence of the twin.
-        twin_vocab: Size of the vocabulary of the twin.
-        twin_rank: Rank of the energy of the twin.
-        twin_scale: Standard deviation of the energy over uniformly random sequences.
-        twin_rows: Number of training sequences of the twin.
+        twin_vocab: Vocabulary size of the twin.
+        twin_rank: Rank of the energy function of the twin.
+        twin_scale: Standard deviation of the twin's energy over uniformly random sequences.
+        twin_rows: Number of training sequences sampled from the twin.
         twin_steps: Number of training steps on the twin.
-        twin_orders: Numbers k of interacting tokens that are kept in the exact clones.
+        twin_orders: Values of k. For each k, one exact clone keeps the interactions of at most k tokens.
     """
 
     looks: Annotated[int, Ge(4)] = 16

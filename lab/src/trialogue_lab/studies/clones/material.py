@@ -1,7 +1,7 @@
-"""The text, the networks trained on it, and the clones, which are sequences sampled from these networks.
+"""Trained networks and the clones sampled from them, shared by all tasks of a run.
 
-All tasks of a run share them. The first task that needs an object stores it in the folder of artifacts, and other
-processes wait for it.
+A clone is a set of sequences sampled from a network that was trained on the text. The first task that needs a network
+or a clone stores it in the folder of artifacts. Other processes wait for the file and load it.
 """
 
 from itertools import product
@@ -27,18 +27,18 @@ from trialogue_lab.ledger import record_model
 from trialogue_lab.studies.clones.config import ENCODER, MASKS, TEXT, Material
 
 INITIAL = 0
-"""Seed of the initial weights of all followed networks"""
+"""Seed of the initial weights of all networks whose losses on clones are recorded"""
 
 
 def corpus_of(config: Material, artifacts: Path) -> Corpus:
-    """Return the tokenized text, and record its files in the provenance of the run.
+    """Load and tokenize the text, and record its files in the provenance of the run.
 
     Args:
-        config: Settings with the text and the size of the vocabulary.
+        config: Settings with the name of the text and the vocabulary size.
         artifacts: Folder in which the tokenized text is stored.
 
     Returns:
-        The training and held-out sequences, with the vocabulary.
+        Corpus with training sequences, held-out sequences and the vocabulary.
     """
     sizes = {"vocab_size": config.vocab_size, "length": config.length}
     corpus = corpus_or_sentences(config.text, artifacts, **sizes, test_share=config.test_share)
@@ -47,13 +47,16 @@ def corpus_of(config: Material, artifacts: Path) -> Corpus:
 
 
 def network_of(config: Material, name: str, seed: int, artifacts: Path) -> MaskedNetwork:
-    """Return a network trained on the text. It is loaded from `artifacts` if it was trained before.
+    """Train a masked language model on the text, or load it if it was trained before.
 
     Args:
         config: Settings of the text and of the networks.
-        name: "encoder", or the name of a factored network, for example "layers-2".
+        name: "encoder" for a BERT, or the name of a network with factored attention, for example "layers-2".
         seed: Seed of the training.
-        artifacts: Folder of the trained networks.
+        artifacts: Folder in which trained networks are stored.
+
+    Returns:
+        The trained network.
     """
     corpus = corpus_of(config, artifacts)
     with FileLock(artifacts / f".{name}-{seed}.lock"):
@@ -68,43 +71,43 @@ def network_of(config: Material, name: str, seed: int, artifacts: Path) -> Maske
 
 
 def encoder_batches(corpus: Corpus, encoder: Transformer, training: TrainingConfig) -> MaskedBatches:
-    """Return the batches that train an encoder: sequences of the text with some tokens masked.
+    """Return a function that maps a training step to a batch of masked sequences.
 
     Args:
         corpus: The tokenized text.
-        encoder: The encoder, which defines the mask token.
-        training: Batch size and seed.
-
-    Returns:
-        Function from a training step to a batch.
+        encoder: The network to train, which defines the mask token.
+        training: Training settings. Only the batch size and the seed are used.
     """
     return masked_batches(corpus.train, encoder, MASKS, batch_size=training.batch_size, seed=training.seed)
 
 
 def starts_of(config: Material, artifacts: Path) -> Tensor:
-    """Return the held-out token sequences (sequences, length) at which all Markov chains start.
+    """Return the held-out sequences at which all Markov chains start.
 
     Args:
         config: Settings of the text and the number of sequences.
         artifacts: Folder of the tokenized text.
+
+    Returns:
+        Token ids (sequences, length).
     """
     return held_out(corpus_of(config, artifacts), config.sequences, config.seeds[0])
 
 
 def clone_of(config: Material, name: str, sampler: str, artifacts: Path) -> Drawn:
-    """Sample a clone, which is a set of sequences, from a trained network.
+    """Sample sequences from a trained network by a Markov chain.
 
-    Sequences that were sampled before are loaded from `artifacts`.
+    The samples are called a clone of the training text. They are loaded from `artifacts` if they were sampled before.
 
     Args:
         config: Settings of the text, the networks and the Markov chains.
-        name: "encoder", or the name of a factored network, for example "layers-2".
+        name: "encoder" for a BERT, or the name of a network with factored attention, for example "layers-2".
         sampler: Name of the Markov chain, "metropolis" or "gibbs".
         artifacts: Folder of the trained networks and of the sampled sequences.
 
     Returns:
-        Sequences after each number of sweeps in `config.sweeps`, and the energies along the chains. A sweep is N
-        single-token updates of a sequence of N tokens.
+        Sequences after each number of sweeps in `config.sweeps`, and the energies along the chains. A sweep consists of
+        N single-token updates of a sequence of N tokens.
     """
     seed = config.seeds[0]
     network, start = network_of(config, name, seed, artifacts), starts_of(config, artifacts)
@@ -120,7 +123,7 @@ def clone_of(config: Material, name: str, sampler: str, artifacts: Path) -> Draw
 
 
 def clones_of(config: Material, samplers: tuple[str, ...], artifacts: Path) -> dict[str, Tensor]:
-    """Return the held-out text and all clones, which are sequences sampled from the trained networks.
+    """Return the held-out text, and the sequences sampled from all trained networks.
 
     Args:
         config: Settings of the text, the networks and the Markov chains.
@@ -128,8 +131,8 @@ def clones_of(config: Material, samplers: tuple[str, ...], artifacts: Path) -> d
         artifacts: Folder of the trained networks and of the sampled sequences.
 
     Returns:
-        Token ids (sequences, length) by name. The names are "text" and "network/sampler/sweeps", for example
-        "layers-2/gibbs/70" after 70 sweeps of the Markov chain.
+        Token ids (sequences, length) by name. "text" is the held-out text. Other names have the form
+        "network/chain/sweeps", for example "layers-2/gibbs/70" for samples after 70 sweeps.
     """
     clones = {TEXT: starts_of(config, artifacts)}
     for name, sampler in product(config.names, samplers):
@@ -141,11 +144,12 @@ def clones_of(config: Material, samplers: tuple[str, ...], artifacts: Path) -> d
 def order_of(config: Material, name: str) -> int | None:
     """Return the largest number of tokens that interact in a network.
 
-    The order is None if all tokens can interact.
-
     Args:
         config: Settings of the text and of the networks.
-        name: "text", "encoder", or the name of a factored network, for example "layers-2".
+        name: "text", "encoder", or the name of a network with factored attention, for example "layers-2".
+
+    Returns:
+        Number of tokens, or None if all tokens of a sequence can interact. It is None for "text" and "encoder".
     """
     if name in (ENCODER, TEXT):
         return None
@@ -157,7 +161,7 @@ def depth_of(name: str) -> int:
     """Return the number of layers from a network's name, for example 2 for "layers-2".
 
     Args:
-        name: Name of a factored network.
+        name: Name of a network with factored attention.
     """
     return int(name.removeprefix("layers-"))
 

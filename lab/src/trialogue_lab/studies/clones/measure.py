@@ -23,9 +23,9 @@ CONVERGENCE = ("effective_sample_size", "r_hat", "drift", "drift_error")
 def parts(config: Config) -> list[Part]:
     """Return the tasks of a run in the order in which they must start.
 
-    The first tasks train networks on a text and sample sequences (clones) from them. Later tasks train encoders and
-    measure their losses on the clones, train networks with further seeds, and repeat the experiment on a small known
-    distribution.
+    The first tasks train networks on a text, and sample sequences (clones) from them. Later tasks train encoders and
+    measure their losses on the clones. Further tasks train networks with other seeds, and repeat the experiment on a
+    small known distribution.
 
     Args:
         config: Settings of the run.
@@ -39,22 +39,19 @@ def parts(config: Config) -> list[Part]:
 
 
 def clone_parts(config: Material) -> list[Part]:
-    """Return one task per network, which trains it and samples its clone.
-
-    A clone is a set of sequences sampled from a trained network.
+    """Return one task per network, which trains the network and samples sequences from it.
 
     Args:
         config: Settings of the text, of the networks and of the sampling.
 
     Returns:
-        The tasks. The encoder is the most expensive network and comes first. Factored networks follow from the deepest
-        to the shallowest.
+        The tasks, most expensive network first: the encoder, then factored networks from the deepest to the shallowest.
     """
     return [Part(f"clone-{name}", partial(_cloned, config, name)) for name in reversed(config.names)]
 
 
 def _cloned(config: Material, name: str, artifacts: Path) -> MeasuredRows:
-    """Train a network, sample from it, and yield rows about both."""
+    """Train a network, sample from it, and yield one row per measurement."""
     corpus, seed = material.corpus_of(config, artifacts), config.seeds[0]
     network = material.network_of(config, name, seed, artifacts)
     if name != ENCODER:
@@ -93,14 +90,14 @@ def network_row(
 
     Args:
         config: Settings of the text and of the networks.
-        name: "encoder", or the name of a factored network, for example "layers-2".
+        name: "encoder", or the name of a network with factored attention, for example "layers-2".
         seed: Seed of the network's training.
         network: The trained network.
         artifacts: Folder of the tokenized text.
 
     Returns:
-        The row, with "order" (largest number of interacting tokens), "loss" in nats per token, "error" (standard error
-        of the loss) and "accuracy".
+        Dictionary with "loss" (mean in nats per token), "error" (its standard error), "accuracy", and "order" (largest
+        number of tokens that interact in the network).
     """
     test = material.corpus_of(config, artifacts).test
     score = corpus_score(network, test[:: max(1, len(test) // config.scored)][: config.scored])
@@ -116,7 +113,7 @@ def network_row(
 
 
 def _networks(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
-    """Yield one row per factored network, trained with another seed."""
+    """Train every factored network with the given seed, and yield its loss and accuracy on held-out text."""
     for name in config.names[:-1]:
         yield network_row(config, name, seed, material.network_of(config, name, seed, artifacts), artifacts)
 
@@ -139,22 +136,22 @@ def follow(
     looks: int,
     artifacts: Path,
 ) -> list[dict[str, Any]]:
-    """Train a network, and measure its losses on all clones during the training.
+    """Train a network on a text, and record its loss on sampled sequences during the training.
 
-    Losses on the text itself are measured too. A clone is a set of sequences that a Markov chain samples from another
-    network trained on the text. Clones sampled by Gibbs sampling are used only after the last number of sweeps.
+    The sampled sequences are clones: a Markov chain sampled them from other networks trained on the same text. The loss
+    on the text itself is recorded too. For Gibbs sampling, only the clones after the last number of sweeps are used.
 
     Args:
-        config: Settings of the text and the clones.
+        config: Settings of the text and of the clones.
         network: The network, which is trained in place.
         batches: Function from a training step to a batch.
-        training: Settings of the training.
+        training: Training settings.
         loss: Function that returns the loss of a batch.
-        looks: Number of logarithmically spaced steps at which losses are measured.
+        looks: Number of logarithmically spaced training steps at which losses are recorded.
         artifacts: Folder of the clones and of the checkpoints.
 
     Returns:
-        One row per measured step and clone, with the loss in nats per token and the accuracy.
+        One row per recorded step and clone, with the loss in nats per token and the accuracy.
     """
     clones = {
         name: tokens

@@ -15,14 +15,13 @@ _TITLES = {PUBLISHED: "Metropolis, as published", GIBBS: "Gibbs"}
 
 
 def label_of(rows: Rows, name: str) -> str:
-    """Return the label of a clone, for example "2 factored layers: order 3".
+    """Return the label of a network in tables and figures, for example "2 factored layers: order 3".
 
-    A clone is a set of sequences sampled from a network. Its order is the largest number of tokens that interact in
-    this network.
+    The order is the largest number of tokens that interact in the network.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        name: Name of the clone, for example "layers-2".
+        name: "text", "encoder", or the name of a network with factored attention, for example "layers-2".
     """
     if name in (ENCODER, TEXT):
         return {ENCODER: "encoder: all orders", TEXT: "the text itself"}[name]
@@ -33,7 +32,7 @@ def label_of(rows: Rows, name: str) -> str:
 
 
 def _labelled_clones(rows: Rows) -> DataFrame:
-    """Return the measurements of all clones, one labelled row per Markov chain and sweeps."""
+    """Return one labelled row per clone, Markov chain and number of sweeps."""
     table = rows["clone"]
     names = zip(table.clone, table.sampler, table.sweeps, strict=True)
     labels = [f"{label_of(rows, clone)}, {sampler}, {sweeps} sweeps" for clone, sampler, sweeps in names]
@@ -59,14 +58,14 @@ def _networks(rows: Rows) -> Cells:
     "which is below its loss on held-out text if the clone is sharper than the text; token entropy: in nats",
 )
 def chains_table(rows: Rows) -> DataFrame:
-    """Return convergence diagnostics of the Markov chains that sample sequences (clones) from the networks.
+    """Return convergence diagnostics of the Markov chains that sample sequences from trained networks.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
 
     Returns:
-        Table with one row per network, Markov chain and number of sweeps. A sweep is N single-token updates of N
-        tokens.
+        Table with one row per network, Markov chain and number of sweeps, and columns such as "acceptance", "ESS" and
+        "R-hat". A sweep consists of N single-token updates of a sequence of N tokens.
     """
     columns = {
         "acceptance": "acceptance",
@@ -98,16 +97,17 @@ def _sequences(rows: Rows) -> DataFrame:
     "standard deviation over orders of the data, with the same initial weights",
 )
 def saturations_table(rows: Rows) -> Cells:
-    """Return the training steps at which an encoder's losses almost stop falling.
+    """Return a table of the training steps at which the losses on all clones stop falling.
 
-    The encoder is trained on a text. A clone is a set of sequences sampled from another network trained on the text. At
-    the returned step, 95 % of the decrease to the smallest loss is complete.
+    An encoder is trained on a text, and its loss on each clone is recorded. A clone is a set of sequences sampled from
+    another network trained on the text. A loss stops falling at the step at which 95 % of its total decrease is
+    complete.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
 
     Returns:
-        Steps by clone (rows) and by the Markov chain that sampled the clone (columns).
+        Statistics by clone (rows) and by the Markov chain that sampled the clone (columns).
     """
     return {
         label_of(rows, name): {title: stats.saturation(name, sampler) for sampler, title in _TITLES.items()}
@@ -132,9 +132,9 @@ def _draw_band(axes: Axes, table: DataFrame, color: str, label: str, style: str 
     "their minimum. Levels differ because clones have different entropies.",
 )
 def followed_figure(rows: Rows) -> Drawing:
-    """Draw the losses of an encoder during its training, with one panel per Markov chain.
+    """Draw the losses of an encoder against the training step, with one panel per Markov chain.
 
-    The losses are measured on the text, and on the clones, which the Markov chain samples from other networks.
+    The losses are measured on the training text, and on sequences that the Markov chain sampled from other networks.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.

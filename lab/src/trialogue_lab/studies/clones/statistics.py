@@ -1,9 +1,9 @@
 """Statistics of the study about clones of a text.
 
 A clone is a set of sequences sampled from a network that was trained on the text. Its order is the largest number of
-tokens that interact in this network. Factored networks with few layers give clones of low order, and a transformer
+tokens that interact in this network. Networks with few layers of factored attention give clones of low order. A BERT
 encoder gives the clone of all orders. Another transformer is trained on the text, and its loss on every clone is
-measured during this training.
+recorded.
 """
 
 import numpy as np
@@ -24,32 +24,30 @@ UP_TO_MINIMUM = "falls end at the smallest loss, so that a later increase of the
 """Correction of the late gain, in which a larger increase of one loss had counted as a gain of the other"""
 
 NEAR = 0.05
-"""Share of the total fall of a loss within which it counts as being at its minimum"""
+"""Largest distance of a loss from its minimum at which it counts as minimal, as a fraction of its total decrease"""
 
 
 def clone_names(rows: Rows) -> list[str]:
-    """Return the names of the clones, from the lowest to the highest order.
-
-    A clone is a set of sequences sampled from a network. Its order is the largest number of tokens that interact in
-    this network.
+    """Return the names of all networks from which sequences were sampled.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
 
     Returns:
-        Names of the factored networks by number of layers, for example "layers-2", and then "encoder".
+        Names of networks with factored attention by number of layers, then "encoder". Example: ["layers-1", "layers-2",
+        "encoder"].
     """
     return [*map(factored_name, rows.config["layers"]), ENCODER]
 
 
 def saturation_step(curve: "Series[float]") -> float:
-    """Return the training step at which a loss has almost reached its minimum.
+    """Return the training step at which a loss has completed 95 % of its total decrease.
 
-    At this step, 95 % of the decrease from the initial to the smallest loss is complete. It is interpolated linearly
-    between recorded steps.
+    The total decrease is the first loss minus the smallest loss. The step is interpolated linearly between recorded
+    steps.
 
     Args:
-        curve: Losses in nats, indexed by the training step in ascending order.
+        curve: Losses in nats, indexed by training step in ascending order.
 
     Raises:
         NoRows: If the first loss is the smallest one.
@@ -64,23 +62,24 @@ def saturation_step(curve: "Series[float]") -> float:
 
 
 def curves(rows: Rows, clone: str, sampler: str, sweeps: int | None = None) -> DataFrame:
-    """Return the losses of transformers on one clone, measured during their training on a text.
+    """Return the losses of transformers on one set of sequences, recorded during training.
 
-    A clone is a set of sequences that a Markov chain samples from another network trained on the same text.
+    The transformers are trained on a text. The set of sequences (a clone) was sampled from another network trained on
+    the same text.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        clone: Name of the network that the clone was sampled from, for example "layers-2". Use "text" for losses on the
-            text itself.
-        sampler: Markov chain that sampled the clone, "metropolis" or "gibbs". It is ignored for the text.
-        sweeps: Number of sweeps before the clone was stored. A sweep is N single-token updates of a sequence of N
-            tokens. None for the smallest recorded number.
+        clone: Name of the network from which the sequences were sampled, for example "layers-2". Use "text" for losses
+            on the text itself.
+        sampler: Markov chain that sampled the sequences, "metropolis" or "gibbs". It is ignored for "text".
+        sweeps: Number of sweeps of the Markov chain. A sweep consists of N single-token updates of a sequence of N
+            tokens. None selects the smallest recorded number.
 
     Returns:
         Losses in nats per token, with one row per training step and one column per training seed.
 
     Raises:
-        NoRows: If no loss was measured on this clone.
+        NoRows: If no loss was recorded on these sequences.
     """
     if clone == TEXT:
         table = rows.where("loss", clone=TEXT)
@@ -91,7 +90,7 @@ def curves(rows: Rows, clone: str, sampler: str, sweeps: int | None = None) -> D
 
 
 def _losses_by_step(table: DataFrame, clone: str) -> DataFrame:
-    """Return losses by step (rows) and seed (columns). Raises `NoRows` if there are none."""
+    """Return losses by training step (rows) and seed (columns). Raises `NoRows` if the table is empty."""
     if table.empty:
         raise NoRows(f"no losses on the {clone}")
     return table.pivot(index="step", columns="seed", values="loss").sort_index()
@@ -103,7 +102,7 @@ def network_loss(rows: Rows, network: str) -> "Series[float]":
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        network: "encoder", or the name of a factored network, for example "layers-2".
+        network: "encoder" for a BERT, or the name of a network with factored attention, for example "layers-2".
 
     Returns:
         One loss per training seed.
@@ -119,16 +118,17 @@ def network_loss(rows: Rows, network: str) -> "Series[float]":
 
 @trainings
 def least_gain(rows: Rows) -> "Series[float]":
-    """Return how much better each deeper factored network is, at least.
+    """Return the smallest decrease of the held-out loss from one network depth to the next.
 
-    Each factored network is compared with the next deeper one by its loss on held-out text, and the smallest decrease
-    is returned.
+    For each depth, the loss of the next deeper network with factored attention is subtracted. The minimum of these
+    differences is returned.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
 
     Returns:
-        One decrease in nats per token for each training seed. It is negative if one deeper network is worse.
+        One difference in nats per token for each training seed. A negative number means that some deeper network is
+        worse.
 
     Raises:
         NoRows: If only one depth was measured.
@@ -142,15 +142,14 @@ def least_gain(rows: Rows) -> "Series[float]":
 
 @trainings
 def encoder_gain(rows: Rows) -> "Series[float]":
-    """Return how much lower the encoder's loss is than the deepest factored network's.
-
-    Losses are measured on held-out text.
+    """Return the held-out loss of the deepest factored network minus that of the encoder.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
 
     Returns:
-        One difference in nats per token for each training seed. It is positive if the encoder is better.
+        One difference in nats per token for each training seed. A positive number means that the encoder, a BERT, is
+        better.
     """
     losses = rows["network"].pivot(index="seed", columns="network", values="loss")
     return (losses[clone_names(rows)[-2]] - losses[ENCODER]).dropna()
@@ -158,15 +157,14 @@ def encoder_gain(rows: Rows) -> "Series[float]":
 
 @followed
 def saturation(rows: Rows, clone: str, sampler: str) -> "Series[float]":
-    """Return the training step at which the loss on one clone almost reaches its minimum.
+    """Return the training step at which the loss on one clone has almost reached its minimum.
 
-    A transformer is trained on a text, and its losses are measured on clones. A clone is a set of sequences sampled
-    from another network trained on the text. At the returned step, 95 % of the decrease to the smallest loss is
-    complete.
+    A transformer is trained on a text, and its loss on a clone is recorded. The clone is a set of sequences sampled
+    from another network trained on the text. At the returned step, 95 % of the total decrease of the loss is complete.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        clone: Name of the network that the clone was sampled from, for example "layers-2".
+        clone: Name of the network from which the clone was sampled, for example "layers-2".
         sampler: Markov chain that sampled the clone, "metropolis" or "gibbs".
 
     Returns:
@@ -177,15 +175,15 @@ def saturation(rows: Rows, clone: str, sampler: str) -> "Series[float]":
 
 @followed
 def lowest_saturation(rows: Rows, sampler: str) -> "Series[float]":
-    """Return when the loss on the clone of lowest order almost reaches its minimum.
+    """Return the training step at which the loss on the simplest clone has almost reached its minimum.
 
-    A transformer is trained on a text, and its losses are measured on clones. The clone of lowest order is a set of
-    sequences sampled from the shallowest factored network, in which only few tokens interact. At the returned step, 95
-    % of the decrease to the smallest loss is complete.
+    A transformer is trained on a text, and its loss on a clone is recorded. The clone is a set of sequences sampled
+    from another network trained on the text. The simplest clone comes from the shallowest network, in which only few
+    tokens interact. At the returned step, 95 % of the total decrease of the loss is complete.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        sampler: Markov chain that sampled the sequences, "metropolis" or "gibbs".
+        sampler: Markov chain that sampled the clone, "metropolis" or "gibbs".
 
     Returns:
         One step per training seed.
@@ -195,19 +193,20 @@ def lowest_saturation(rows: Rows, sampler: str) -> "Series[float]":
 
 @followed
 def later(rows: Rows, sampler: str) -> "Series[float]":
-    """Compare when the losses on two clones almost reach their minimum.
+    """Return the ratio of the training steps at which the losses on two clones stop falling.
 
-    A transformer is trained on a text, and its losses are measured on clones. A clone is a set of sequences sampled
-    from another network trained on the text. One clone comes from an encoder, in which all tokens interact. The other
-    comes from the shallowest factored network, in which only few tokens interact. At each step, 95 % of the decrease to
-    the smallest loss is complete.
+        ratio = step(clone of the encoder) / step(clone of the shallowest network)
+
+    A transformer is trained on a text, and its loss on each clone is recorded. A clone is a set of sequences sampled
+    from another network trained on the text. All tokens interact in the encoder, but only few in the shallowest
+    network. A loss stops falling at the step at which 95 % of its total decrease is complete.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         sampler: Markov chain that sampled the clones, "metropolis" or "gibbs".
 
     Returns:
-        One ratio per training seed: step for the encoder's clone, divided by the step for the other one.
+        One ratio per training seed. It exceeds 1 if the loss on the encoder's clone stops falling later.
     """
     high, low = (curves(rows, clone, sampler) for clone in (ENCODER, clone_names(rows)[0]))
     return high.apply(saturation_step) / low.apply(saturation_step)
@@ -215,11 +214,12 @@ def later(rows: Rows, sampler: str) -> "Series[float]":
 
 @followed
 def in_order(rows: Rows, sampler: str) -> Counts:
-    """Count the trainings in which losses reach their minimum in the expected order.
+    """Count the trainings in which the losses on simpler clones stop falling first.
 
-    A transformer is trained on a text, and its losses are measured on clones. A clone is a set of sequences sampled
-    from another network trained on the text. Its order is the largest number of tokens that interact in this network. A
-    training is a success if the loss on each clone of higher order reaches its minimum strictly later.
+    A transformer is trained on a text, and its loss on each clone is recorded. A clone is a set of sequences sampled
+    from another network trained on the text. Clones are sorted by the number of tokens that interact in this network. A
+    training is a success if the losses stop falling strictly in this order. A loss stops falling at the step at which
+    95 % of its total decrease is complete.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -235,15 +235,14 @@ def in_order(rows: Rows, sampler: str) -> Counts:
 
 @followed
 def early_spread(rows: Rows, sampler: str) -> "Series[float]":
-    """Return how much the losses on the clones differ early in the training.
+    """Return how far apart the losses on different clones are early in the training.
 
-    A transformer is trained on a text, and its losses are measured on clones. A clone is a set of sequences sampled
-    from another network trained on the text. At each early step, the smallest loss over clones is subtracted from the
-    largest. The maximum over these steps is divided by the total decrease of the loss on the text.
+        spread = max over early steps of (largest loss - smallest loss) / (total decrease of the loss on the text)
 
-    Early steps end at a third of the step at which the loss on the clone with the fewest interacting tokens has almost
-    reached its minimum. In Figure 1 of the source, this minimum is reached after 60 epochs, and the losses separate
-    after 20.
+    A transformer is trained on a text, and its loss on each clone is recorded. A clone is a set of sequences sampled
+    from another network trained on the text. Early steps are the first third of the steps until the loss on the
+    simplest clone stops falling. In Figure 1 of the paper, this loss stops falling after 60 epochs, and the losses
+    separate after 20.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -265,10 +264,10 @@ def early_spread(rows: Rows, sampler: str) -> "Series[float]":
 
 
 def _late_losses(table: DataFrame, share: float) -> DataFrame:
-    """Return the losses at a share of the training steps, and at all later steps.
+    """Return the losses after a fraction `share` of the training steps, and at all later steps.
 
-    The first loss is interpolated in the logarithm of the step. If the share is before step 1, the losses of step 1 are
-    used.
+    The first loss is interpolated in the logarithm of the step. If the fraction ends before step 1, the losses of step
+    1 are used.
     """
     table = table[table.index > 0]
     steps, step = table.index.to_numpy(float), share * table.index[-1]
@@ -277,30 +276,28 @@ def _late_losses(table: DataFrame, share: float) -> DataFrame:
 
 
 def _late_falls(table: DataFrame, share: float) -> "Series[float]":
-    """Return how much a loss decreases late in the training, by seed.
-
-    The decrease is from a share of the training steps to the later minimum.
-    """
+    """Return, by seed, the loss after a fraction `share` of the steps minus the smallest later loss."""
     late = _late_losses(table, share)
     return late.iloc[0] - late.min()
 
 
 @followed
 def late_gain(rows: Rows, sampler: str) -> "Series[float]":
-    """Compare how much the losses on two clones still decrease late in the training.
+    """Return the difference between the late decreases of the losses on two clones.
 
-    A transformer is trained on a text, and its losses are measured on clones. A clone is a set of sequences sampled
-    from another network trained on the text. One clone comes from an encoder, in which all tokens interact. The other
-    comes from the shallowest factored network, in which only few tokens interact. The late decrease is the loss after
-    30 % of the steps minus the smallest later loss. In Figure 4 of the source, this is the decrease after step 30,000
-    of 100,000.
+        late decrease = (loss after 30 % of the training steps) - (smallest later loss)
+        difference = late decrease(clone of the encoder) - late decrease(clone of the shallowest network)
+
+    A transformer is trained on a text, and its loss on each clone is recorded. A clone is a set of sequences sampled
+    from another network trained on the text. All tokens interact in the encoder, but only few in the shallowest
+    network. In Figure 4 of the paper, the late decrease starts at step 30,000 of 100,000.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         sampler: Markov chain that sampled the clones, "metropolis" or "gibbs".
 
     Returns:
-        One difference in nats per training seed: late decrease for the encoder's clone, minus that for the other one.
+        One difference in nats per token for each training seed.
     """
     high, low = (_late_falls(curves(rows, clone, sampler), 0.3) for clone in (ENCODER, clone_names(rows)[0]))
     return high - low
@@ -308,19 +305,20 @@ def late_gain(rows: Rows, sampler: str) -> "Series[float]":
 
 @followed
 def late_change(rows: Rows, clone: str, sampler: str) -> "Series[float]":
-    """Return how much the loss on a clone decreases late in the training.
+    """Return how much the loss on one clone decreases in the last 70 % of the training.
 
-    The decrease is the loss after 30 % of the training steps minus the loss after the last step. A transformer is
-    trained on a text, and its losses are measured on clones. A clone is a set of sequences sampled from another network
-    trained on the text.
+        decrease = (loss after 30 % of the training steps) - (loss after the last step)
+
+    A transformer is trained on a text, and its loss on the clone is recorded. The clone is a set of sequences sampled
+    from another network trained on the text.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        clone: Name of the network that the clone was sampled from, for example "layers-2".
+        clone: Name of the network from which the clone was sampled, for example "layers-2".
         sampler: Markov chain that sampled the clone, "metropolis" or "gibbs".
 
     Returns:
-        One difference in nats per training seed. It is negative if the loss increases.
+        One decrease in nats per token for each training seed. It is negative if the loss increases.
     """
     late = _late_losses(curves(rows, clone, sampler), 0.3)
     return late.iloc[0] - late.iloc[-1]
@@ -328,19 +326,20 @@ def late_change(rows: Rows, clone: str, sampler: str) -> "Series[float]":
 
 @followed
 def low_orders_later(rows: Rows, sampler: str) -> "Series[float]":
-    """Compare when the losses on several clones almost reach their minimum.
+    """Return the ratio of the steps at which losses on complex and simple clones stop falling.
 
-    A transformer is trained on a text, and its losses are measured on clones. A clone is a set of sequences sampled
-    from another network trained on the text. Clones of low order come from all factored networks except the deepest, in
-    which only few tokens interact. All tokens interact in the encoder. At each step, 95 % of the decrease to the
-    smallest loss is complete.
+        ratio = step(clone of the encoder) / max(step(clone of a simple network))
+
+    A transformer is trained on a text, and its loss on each clone is recorded. A clone is a set of sequences sampled
+    from another network trained on the text. The simple networks are all networks with factored attention except the
+    deepest one. A loss stops falling at the step at which 95 % of its total decrease is complete.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         sampler: Markov chain that sampled the clones, "metropolis" or "gibbs".
 
     Returns:
-        One ratio per training seed: step for the encoder's clone, divided by the latest step for clones of low order.
+        One ratio per training seed. It exceeds 1 if the loss on the encoder's clone stops falling last.
 
     Raises:
         NoRows: If only one depth of factored networks was measured.
@@ -353,17 +352,17 @@ def low_orders_later(rows: Rows, sampler: str) -> "Series[float]":
 
 @followed
 def late_share(rows: Rows, sampler: str) -> "Series[float]":
-    """Return the share of a loss's decrease that comes after 10 % of the training.
+    """Return the fraction of a loss's total decrease that comes after 10 % of the training steps.
 
-    A transformer is trained on a text. Its loss is measured on a clone, which is a set of sequences sampled from the
-    shallowest factored network. Decreases end at the smallest loss.
+    A transformer is trained on a text. The loss is measured on sequences that were sampled from the shallowest network
+    with factored attention. A decrease ends at the smallest loss.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        sampler: Markov chain that sampled the clone, "metropolis" or "gibbs".
+        sampler: Markov chain that sampled the sequences, "metropolis" or "gibbs".
 
     Returns:
-        One share per training seed.
+        One fraction per training seed.
     """
     table = curves(rows, clone_names(rows)[0], sampler)
     return _late_falls(table, 0.1) / (table.iloc[0] - table.min())
@@ -371,20 +370,21 @@ def late_share(rows: Rows, sampler: str) -> "Series[float]":
 
 @followed
 def between_sweeps(rows: Rows, clone: str, sampler: str) -> "Series[float]":
-    """Return how much losses on a clone depend on the length of its Markov chain.
+    """Return how much the loss on sampled sequences depends on the length of the Markov chain.
 
-    A transformer is trained on a text, and its losses are measured on clones. A clone is a set of sequences that a
-    Markov chain samples from another network. It is stored after several numbers of sweeps. A sweep is N single-token
-    updates of a sequence of N tokens. Losses on the clones after the first and after the last number of sweeps are
-    compared at each training step.
+        difference = max over training steps of |first - last| / last
+
+    A transformer is trained on a text. Its loss is measured on a clone, which a Markov chain samples from another
+    network. `first` and `last` are the losses on the clone after the smallest and the largest number of sweeps. A sweep
+    consists of N single-token updates of a sequence of N tokens.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        clone: Name of the network that the clone was sampled from, for example "layers-2".
+        clone: Name of the network from which the clone was sampled, for example "layers-2".
         sampler: Markov chain that sampled the clone, "metropolis" or "gibbs".
 
     Returns:
-        Largest absolute difference over steps, relative to the later loss, per training seed.
+        One relative difference per training seed.
     """
     sweeps = rows.config["sweeps"]
     first, last = (curves(rows, clone, sampler, number) for number in (sweeps[0], sweeps[-1]))
@@ -392,14 +392,14 @@ def between_sweeps(rows: Rows, clone: str, sampler: str) -> "Series[float]":
 
 
 def twin_curves(rows: Rows, order: int) -> DataFrame:
-    """Return exact losses of an encoder that learns a small known distribution.
+    """Return the exact losses of an encoder that is trained on a small known distribution.
 
-    The known distribution has interactions of up to four tokens. Losses are expectations under a copy of the
-    distribution, from which interactions of more than `order` tokens are removed.
+    The distribution has interactions of up to four tokens. The loss is the expectation under a simplified copy of this
+    distribution, without the interactions of more than `order` tokens.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        order: Largest number of interacting tokens that are kept.
+        order: Largest number of interacting tokens in the simplified copy.
 
     Returns:
         Losses in nats per token, with one row per training step and one column per seed.
@@ -411,13 +411,13 @@ def twin_curves(rows: Rows, order: int) -> DataFrame:
 def twin_saturation(rows: Rows, order: int) -> "Series[float]":
     """Return the training step at which an exact loss has almost reached its minimum.
 
-    An encoder is trained on samples of a small known distribution with interactions of up to four tokens. The loss is
-    an expectation under a copy of the distribution, from which interactions of more than `order` tokens are removed. At
-    the returned step, 95 % of the decrease to the smallest loss is complete.
+    An encoder is trained on samples of a known distribution with interactions of up to four tokens. The loss is the
+    expectation under a simplified copy of this distribution, without the interactions of more than `order` tokens. At
+    the returned step, 95 % of the total decrease of the loss is complete.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        order: Largest number of interacting tokens that are kept.
+        order: Largest number of interacting tokens in the simplified copy.
 
     Returns:
         One step per seed, interpolated between recorded steps.
@@ -427,34 +427,36 @@ def twin_saturation(rows: Rows, order: int) -> "Series[float]":
 
 @trainings
 def twin_later(rows: Rows, high: int, low: int) -> "Series[float]":
-    """Compare the training steps at which two exact losses have almost reached their minimum.
+    """Return the ratio of the training steps at which two exact losses stop falling.
 
-    An encoder is trained on samples of a small known distribution with interactions of up to four tokens. The losses
-    are expectations under two copies of the distribution, from which interactions of more than `high` or `low` tokens
-    are removed. At each step, 95 % of the decrease to the smallest loss is complete.
+        ratio = step(high) / step(low)
+
+    An encoder is trained on samples of a known distribution with interactions of up to four tokens. The loss for order
+    k is the expectation under a simplified copy of this distribution, without the interactions of more than k tokens.
+    step(k) is the step at which 95 % of the total decrease of this loss is complete.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        high: Number of interacting tokens that are kept in one copy.
-        low: Smaller number of interacting tokens that are kept in the other copy.
+        high: Order in the numerator.
+        low: Order in the denominator, smaller than `high`.
 
     Returns:
-        One ratio per seed: step for `high`, divided by step for `low`.
+        One ratio per seed.
     """
     return twin_curves(rows, high).apply(saturation_step) / twin_curves(rows, low).apply(saturation_step)
 
 
 @distributions
 def distance(rows: Rows, order: int, sampler: str) -> "Series[float]":
-    """Return the distance of a Markov chain's stationary distribution from a known distribution.
+    """Return the total variation distance between a Markov chain's stationary distribution and a known distribution.
 
-    The distance is the total variation. The Markov chain updates single tokens with the exact conditional probabilities
-    of the known distribution.
+    The Markov chain updates single tokens with the exact conditional probabilities of the known distribution. A
+    distance of zero means that it samples from this distribution.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        order: Largest number of interacting tokens in the known random distribution.
-        sampler: Markov chain, "metropolis" or "gibbs".
+        order: Largest number of interacting tokens in the known distribution, which is random.
+        sampler: Name of the Markov chain, for example "metropolis" or "gibbs".
 
     Returns:
         One distance per seed of the distribution.

@@ -1,4 +1,4 @@
-"""The experiment with clones on a small known distribution (the twin), without sampling error."""
+"""The experiment with clones on a small known distribution, the twin, for which losses are exact."""
 
 from pathlib import Path
 from typing import Any
@@ -32,18 +32,19 @@ from trialogue_lab.training.population import MaskedPopulation
 
 
 def twin_rows(config: Config, seed: int, _: Path) -> MeasuredRows:
-    """Train an encoder on a small random distribution, and measure its losses on exact clones.
+    """Train an encoder on a small random distribution, and record its exact losses on simplified copies.
 
-    The distribution has interactions of up to four tokens, and all its sequences can be enumerated. A clone is a copy
-    from which the interactions of more than k tokens are removed.
+    The distribution has interactions of up to four tokens, and all its sequences can be enumerated. A simplified copy
+    (clone) lacks the interactions of more than k tokens.
 
     Args:
         config: Settings of the run.
         seed: Seed of the distribution and of the training.
 
     Yields:
-        Rows with the conditional entropy of each clone, with the total variation distance between the stationary
-        distribution of each Markov chain and the true one, and with the exact losses of the encoder by step.
+        Three kinds of rows: the conditional entropy of each clone, the exact loss of the encoder on each clone by
+        training step, and the total variation distance between each Markov chain's stationary distribution and its
+        target.
     """
     model = _many_body_model(config, seed, 4)
     states = model.states()
@@ -82,13 +83,13 @@ def _many_body_model(config: Config, seed: int, order: int) -> ManyBody:
 
 
 def _clones(config: Config, model: ManyBody) -> dict[int, Tensor]:
-    """Return the distribution (V, ..., V) with interactions of at most k tokens, by k. For k = 4, it is unchanged."""
+    """Return, for each k, the distribution (V, ..., V) without interactions of more than k tokens."""
     full = model.probabilities().view((config.twin_vocab,) * config.twin_sites)
     return {order: full if order == 4 else truncate_orders(full, order, 1e-9) for order in config.twin_orders}
 
 
 def _sampler_rows(config: Config, seed: int) -> MeasuredRows:
-    """Yield the total variation distance of each Markov chain's stationary distribution from the true one."""
+    """Yield the total variation distance of each Markov chain's stationary distribution from its target."""
     states = whole_sequences(config.twin_vocab, config.twin_sites)
     for order in config.twin_orders:
         model = _many_body_model(config, seed, order)

@@ -1,8 +1,9 @@
 """Does a causal language model also learn low-order interactions of its text before high-order ones?
 
-Figure 5 of 'A distributional simplicity bias in the learning dynamics of transformers'. A decoder like GPT-Neo learns
-to predict the next token of a text, and its loss is recorded on clones with interactions of growing order. The clones
-are sampled again, with the networks, chains and text of the study `clones`.
+This is the question of Figure 5 of 'A distributional simplicity bias in the learning dynamics of transformers'. A
+decoder like GPT-Neo learns to predict the next token of a text. Its loss is recorded on clones, which are sets of
+sequences with interactions of at most k tokens, for increasing k. The clones are sampled again, with the networks,
+Markov chains and text of the study `clones`.
 
 The presets `default` and `night` are small. They have 1, 2 and 4 factored layers instead of 2, 4 and 6, no layer norm,
 320 tokens instead of 10,000, sequences of 16 instead of 128, and four times the source's learning rate. Clones are
@@ -11,8 +12,8 @@ of chains). Five trainings cannot decide the claim `in-order`, because the inter
 contains the threshold of 0.8. `night` and `paper` have 27 trainings, as in `clones`, which can decide it.
 
 At `default`, the losses on all clones rise again after a fifth of the steps, while the loss on the text still falls.
-The late fall of a loss therefore ends at the minimum. A separate claim states that the loss on the clone of all orders
-keeps falling.
+The late decrease of a loss therefore ends at its minimum. A separate claim states that the loss on the clone of all
+orders keeps falling.
 """
 
 from trialogue_lab.ledger import Study

@@ -16,18 +16,19 @@ from trialogue_lab.training.published import gpt_neo_training
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Material):
-    """Settings of a run: the text, the clones, and the decoders that are measured on them.
+    """Settings of a run of the study.
 
-    A clone is a set of sequences sampled from another network trained on the text. Each seed trains one decoder, with
-    another order of the data.
+    One decoder is trained per seed on a text, and its losses on clones are recorded. A clone is a set of sequences
+    sampled from another network trained on the text. Seeds differ in the order of the training data.
 
     Args:
-        decoder_size: "published" for the decoder of the source, or "small".
+        decoder_size: "published" for the GPT-Neo of the paper, or "small".
         decoder_width: Width of the small decoder.
         decoder_steps: Number of training steps of a decoder.
-        decoder_batch: Batch size of the small decoder.
+        decoder_batch: Batch size of the small decoder, in sequences.
         decoder_rate: Learning rate of the small decoder.
-        looks: Number of training steps at which losses on all clones are measured, logarithmically spaced.
+        looks: Number of training steps at which the losses on all clones are measured. The steps are logarithmically
+            spaced.
     """
 
     decoder_size: Literal["small", "published"] = "small"
@@ -53,10 +54,10 @@ class Config(Material):
         return gpt_neo(self.vocab_size, self.length, heads=4, width=self.decoder_width)
 
     def decoder_training(self, seed: int) -> TrainingConfig:
-        """Return the training settings of the decoder, with a checkpoint every 250 steps.
+        """Return the training settings of the decoder.
 
-        They are the published ones except for the number of steps. A small decoder also has another batch size and
-        learning rate.
+        They are the settings of the paper, except for the number of steps and a checkpoint every 250 steps. A small
+        decoder also has its own batch size and learning rate.
 
         Args:
             seed: Seed of the order of the training data.

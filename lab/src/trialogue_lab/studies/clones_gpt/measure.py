@@ -18,8 +18,8 @@ from trialogue_lab.studies.clones_gpt.config import Config
 def parts(config: Config) -> list[Part]:
     """Return the tasks of a run in the order in which they must start.
 
-    The first tasks train networks on a text and sample sequences (clones) from them. Later tasks train one decoder per
-    seed on the text, and measure its losses on the clones during this training.
+    The first tasks train networks on a text, and sample sequences (clones) from them. Later tasks train one decoder per
+    seed on the text, and record its losses on the clones.
 
     Args:
         config: Settings of the run.
@@ -29,7 +29,7 @@ def parts(config: Config) -> list[Part]:
 
 @dataclass(frozen=True)
 class RowBatches:
-    """Function from a training step to a batch of token sequences.
+    """Callable that returns a random batch of token sequences for each training step.
 
     Sequences are sampled with replacement.
 
@@ -44,7 +44,7 @@ class RowBatches:
     seed: int
 
     def __call__(self, step: int) -> Tensor:
-        """Return the batch of a training step. The same step always returns the same batch.
+        """Return the batch of a training step. Calls with the same step return the same batch.
 
         Args:
             step: Training step.

@@ -23,9 +23,9 @@ class ModelQuestion:
 
     Args:
         oracle: The language model.
-        verifier: Checks token prefixes, and rejects those that violate the constraint.
+        verifier: Checks whether a token prefix can still satisfy the constraint.
         prompt: Token ids of the question.
-        text: Function from the token ids of an answer to its text.
+        text: Function that decodes the token ids of an answer to text.
         max_new_tokens: Maximum number of tokens of an answer.
     """
 
@@ -37,11 +37,11 @@ class ModelQuestion:
 
 
 def case_of(config: Config, kind: str, seed: int) -> ModelQuestion:
-    """Return a question for the language model, with a constraint on the answer.
+    """Load the language model, and return a question for it with a constraint on the answer.
 
     Args:
-        config: Settings with the name of the model. If the name is empty, a random model of four letters is used.
-        kind: Kind of the constraint, "regex" (regular expression) or "json-schema".
+        config: Settings with the name of the model. If the name is empty, a random model with four letters is used.
+        kind: Kind of constraint, "regex" (regular expression) or "json-schema".
         seed: Seed that selects the question.
     """
     if not config.model:
@@ -59,13 +59,11 @@ loaded = cache(load_pretrained)
 
 
 def toy_case(config: Config, kind: str, seed: int) -> ModelQuestion:
-    """Return a random language model of four letters, with a simple constraint.
-
-    The constraint allows only a few words.
+    """Return a random language model with four letters, and a constraint that allows only a few words.
 
     Args:
         config: Settings with the maximum number of tokens.
-        kind: "regex" or "json-schema". Each selects another set of words.
+        kind: "regex" or "json-schema". Each kind has its own list of allowed words.
         seed: Seed of the next-token distributions.
 
     Returns:

@@ -11,20 +11,22 @@ from trialogue_lab.ledger import Count, Increasing, Probability, Seeds, Settings
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
-    """Settings of one run.
+    """Settings of one run, which compares samplers of a language model under a constraint.
 
-    A language model answers questions under a constraint, for example a regular expression. Masked decoding samples
-    from the model and sets the probability of forbidden next tokens to zero.
+    The model answers questions under a constraint, for example a regular expression. In masked decoding, forbidden next
+    tokens get probability zero. All allowed answers are enumerated, so that exact distributions are known.
 
     Args:
-        model: Name of the language model. Empty for a random model of four letters, for tests.
-        seeds: Seeds of the questions. Each seed selects one question for every kind of constraint.
-        sizes: Numbers of masked outputs of which one is selected by its importance weight. The first must be 1.
+        model: Name of the language model. Empty for a random model with four letters, which tests use.
+        seeds: Seeds of the questions. Each seed selects one question per kind of constraint.
+        sizes: Values of N for weighted masked decoding, which generates N masked outputs and selects one by its
+            importance weight. The first must be 1.
         particles: Numbers of particles of sequential Monte Carlo.
-        simulations: Number of outputs of sequential Monte Carlo that are simulated on the enumerated answers.
-        samples: Number of outputs of each sampler on the model.
+        simulations: Number of outputs of sequential Monte Carlo. They are simulated on the enumerated answers, without
+            the model.
+        samples: Number of outputs that each sampler generates with the model.
         max_new_tokens: Maximum number of tokens of an answer.
-        tolerance: Share of the probability of all allowed answers that the enumeration may omit.
+        tolerance: Fraction of the probability of all allowed answers that the enumeration may omit.
         max_prefixes: Maximum number of prefixes that the enumeration visits.
         max_queries: Maximum number of model calls for one output.
     """
@@ -41,7 +43,7 @@ class Config(Settings):
     max_queries: Count = 4000
 
     def check(self) -> None:
-        """Raise `InputError` if `sizes` does not start with 1."""
+        """Raise `InputError` if the first number in `sizes` is not 1."""
         if self.sizes[0] != 1:
             raise InputError("sizes", self.sizes, "start with 1, which is masked decoding")
 

@@ -1,4 +1,4 @@
-"""Distributions of texts, and distances of sampled texts from them."""
+"""Probability distributions over texts, and distances between them and sampled texts."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -12,20 +12,20 @@ from trialogue.samplers.exact import total_variation
 Distribution = dict[str, float]
 
 distance: Callable[[Distribution, Distribution], float] = cast(Any, total_variation)
-"""Total variation of two distributions of texts. Missing mass is an outcome of its own, the invalid texts."""
+"""Total variation distance of two distributions over texts. Missing probability belongs to an invalid text."""
 
 
 def by_text(
     completions: Mapping[tuple[int, ...], float], text: Callable[[tuple[int, ...]], str]
 ) -> Distribution:
-    """Sum the probabilities of all token sequences that have the same text.
+    """Sum the probabilities of all token sequences that decode to the same text.
 
     Args:
         completions: Probability of each token sequence.
         text: Function from token ids to text.
 
     Returns:
-        The probability of each text.
+        Probability of each text.
     """
     summed: Distribution = {}
     for completion, probability in completions.items():
@@ -34,13 +34,15 @@ def by_text(
 
 
 def sampling_error(distribution: Distribution, number: int) -> float:
-    """Estimate the total variation distance between a distribution and the frequencies in samples from it.
+    """Estimate the expected total variation distance between a distribution and the frequencies of its samples.
 
-    The frequency of each text is approximated by a normal distribution.
+        error = (1/2) * sum over texts of sqrt(2 p (1 - p) / (pi n))
+
+    This assumes that the frequency of each text is normally distributed.
 
     Args:
-        distribution: Probability of each text.
-        number: Number of samples.
+        distribution: Probability p of each text.
+        number: Number of samples n.
     """
     variances = (2 * p * max(0.0, 1 - p) / (math.pi * number) for p in distribution.values())
     return math.fsum(map(math.sqrt, variances)) / 2
@@ -51,15 +53,18 @@ def drawn_distance(
 ) -> float:
     """Simulate the expected total variation distance between a target and the frequencies of sampled texts.
 
-    Because of sampling noise, it is larger than the distance between the target and the sampled distribution. If
-    probabilities sum to less than 1, the rest counts as one invalid text.
+    Sampling noise makes it larger than the distance between both distributions. If probabilities sum to less than 1,
+    the rest is the probability of an invalid text.
 
     Args:
-        distribution: Probability of each text under the sampled distribution.
+        distribution: Probability of each text under the distribution that is sampled.
         target: Probability of each text under the target.
         number: Number of samples.
         seed: Seed of the simulation.
         rounds: Number of simulated sets of samples (default: 2000).
+
+    Returns:
+        Mean distance over the simulated sets.
     """
     texts = sorted(distribution.keys() | target.keys())
     outcomes, expected = (

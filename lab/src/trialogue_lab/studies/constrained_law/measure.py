@@ -23,13 +23,13 @@ from trialogue_lab.theory.resampling import resampled_distribution
 
 
 class MeasuredSampler(NamedTuple):
-    """A sampler that generates answers with the language model.
+    """A sampler that generates answers with the language model, and how it is measured.
 
     Args:
         sampler: The sampler.
         weighted: Whether its outputs have importance weights.
-        timed: If given, the sampler is run only to count its model calls, because its output distribution is computed
-            without the model. It then generates `samples / timed` outputs.
+        timed: None to generate `config.samples` outputs. If given, only `config.samples / timed` outputs are generated.
+            They measure the cost only, because the output distribution is computed without the model.
     """
 
     sampler: Sampler[Any]
@@ -69,10 +69,10 @@ def _measure(config: Config, kind: str, seed: int, _: Path) -> MeasuredRows:
 
 
 def measure(case: ModelQuestion, config: Config, seed: int) -> MeasuredRows:
-    """Measure every decoding method on one question.
+    """Compare the output distribution of every decoding method with the target, for one question.
 
-    All answers that satisfy the constraint are enumerated. This gives the target of the methods, which is the model's
-    distribution given the constraint.
+    The target is the language model's distribution of answers, given that they satisfy a constraint. It is computed by
+    enumerating all answers that satisfy the constraint.
 
     Args:
         case: The question, with the model and the constraint.
@@ -80,9 +80,9 @@ def measure(case: ModelQuestion, config: Config, seed: int) -> MeasuredRows:
         seed: Seed of the samples.
 
     Yields:
-        Rows with the column "measure". It is "tree" for the size of the enumeration, and "answer" for the probability
-        of one answer under every method. For rows about one method, it is "exact" if the numbers are computed,
-        "simulated" if they are simulated on the enumerated answers, and "run" if they are measured on the model.
+        Rows with the column "measure". Rows about one method have the value "exact" (computed), "simulated" (on the
+        enumerated answers) or "run" (generated with the model). The value "tree" describes the enumeration. The value
+        "answer" is for the probabilities of one answer under all methods.
     """
     began = time.process_time()
     limits: dict[str, Any] = {"tolerance": config.tolerance, "max_prefixes": config.max_prefixes}
@@ -113,14 +113,14 @@ def _on_tree(
     seed: int,
     answers: dict[str, distributions.Distribution],
 ) -> MeasuredRows:
-    """Yield measurements on all allowed answers, and add output distributions to `answers`."""
+    """Yield measurements that need only the enumerated answers, and add output distributions to `answers`."""
     target, restricted, masked = answers["restricted"], tree.restricted, tree.masked
     proposal = np.array([masked[x] for x in restricted])
     weights = np.array([restricted[x] / masked[x] for x in restricted])
     mean_length = float(np.average([len(x) for x in restricted], weights=proposal))
     effective_share = 1.0 / float(proposal @ weights**2)
     for number in config.sizes:
-        # Masked outputs outside the explored part of the tree are left out of the draw.
+        # Masked outputs outside the explored part of the tree cannot be selected.
         drawn = proposal.sum() * resampled_distribution(proposal / proposal.sum(), weights, number)
         texts = distributions.by_text(dict(zip(restricted, drawn.tolist(), strict=True)), case.text)
         yield {
@@ -156,7 +156,7 @@ def _on_tree(
 
 
 def _shares(samples: samplers.Samples, text: Callable[[tuple[int, ...]], str]) -> distributions.Distribution:
-    """Return the share of each text among all samples. Rejected samples have no text."""
+    """Return the frequency of each text among all samples. Rejected samples have no text."""
     accepted = zip(samples.completions(), samples.accepted.tolist(), strict=True)
     counts = Counter(text(completion) for completion, is_accepted in accepted if is_accepted)
     return {each: count / len(samples.lengths) for each, count in counts.items()}
@@ -165,7 +165,7 @@ def _shares(samples: samplers.Samples, text: Callable[[tuple[int, ...]], str]) -
 def _on_model(
     case: ModelQuestion, config: Config, seed: int, answers: dict[str, distributions.Distribution]
 ) -> MeasuredRows:
-    """Yield measurements of samplers, and add the shares of sampled texts to `answers`."""
+    """Yield measurements of samplers on the model, and add the frequencies of sampled texts to `answers`."""
     target = answers["restricted"]
     for name, (sampler, weighted, timed) in METHODS.items():
         number = max(1, config.samples // (timed or 1))

@@ -51,9 +51,9 @@ def _methods_table(rows: Rows) -> ledger.Cells:
 
 
 def _answers(rows: Rows, methods: list[str]) -> DataFrame:
-    """Return the probabilities of the answers to one question, by decoding method.
+    """Return the probabilities of the most probable answers to one question, by decoding method.
 
-    Only the most probable answers are listed, and invalid ones are added up.
+    The last row, "invalid", is the probability of invalid answers.
     """
     answers = rows.where("answer", kind="regex", seed=rows["answer"].seed.min())
     shown = answers.sort_values("restricted", ascending=False).set_index("text")[methods].fillna(0.0)

@@ -15,18 +15,18 @@ prompt_sets = Replication("prompt set", "seeds", objects="the model of the run")
 
 @prompt_sets
 def decoded(rows: Rows, measure: str, /, rule: str, column: str = "tv", **values: object) -> "Series[float]":
-    """Return the mean of a measured quantity over questions, for one decoding method.
+    """Return the mean of a measured column over questions, for one decoding method.
 
     A language model answers questions under a constraint. Each seed selects its own questions.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        measure: "exact" for numbers computed on all allowed answers, "simulated" for samples from them, or "run" for
-            samples from the model.
+        measure: Source of the numbers: "exact" (computed), "simulated" (on the enumerated answers) or "run" (generated
+            with the model).
         rule: Name of the decoding method, for example "masked" (forbidden tokens are masked) or "smc" (sequential Monte
             Carlo).
-        column: Name of the quantity. The default "tv" is the total variation distance between the output distribution
-            and the model's distribution given the constraint.
+        column: Column to average. The default "tv" is the total variation distance between the outputs and the model's
+            distribution given the constraint.
         **values: Values of other columns that select the rows, for example `size=16`.
 
     Returns:
@@ -36,15 +36,15 @@ def decoded(rows: Rows, measure: str, /, rule: str, column: str = "tv", **values
 
 
 def as_run(rule: str, column: str = "tv") -> Statistic:
-    """Return the statistic `decoded` for samples that a decoding method generated with the language model.
+    """Return the statistic `decoded` for outputs that were generated with the language model.
 
     Args:
         rule: Name of the decoding method, for example "masked" (forbidden tokens are masked).
-        column: Name of the averaged quantity. The default "tv" is the total variation distance between the output
-            distribution and the model's distribution given the constraint.
+        column: Column to average. The default "tv" is the total variation distance between the outputs and the model's
+            distribution given the constraint.
 
     Returns:
-        A statistic with one mean over questions per seed.
+        Function from the measurements of a run to one mean over questions per seed.
     """
     return decoded("run", rule, column)
 
@@ -52,45 +52,46 @@ def as_run(rule: str, column: str = "tv") -> Statistic:
 def weighted(size: int, column: str = "tv", **values: object) -> Statistic:
     """Return the statistic `decoded` for weighted masked decoding, which is computed without sampling.
 
-    Masked decoding samples from a language model and masks tokens that the constraint forbids. Of `size` masked
-    outputs, one is selected with a probability proportional to its importance weight.
+    Weighted masked decoding generates `size` outputs, in which tokens that violate the constraint are masked. It
+    selects one output with a probability proportional to its importance weight.
 
     Args:
-        size: Number of masked outputs. With 1, the method is masked decoding.
-        column: Name of the averaged quantity. The default "tv" is the total variation distance between the output
-            distribution and the model's distribution given the constraint.
+        size: Number of masked outputs. With 1, the method is plain masked decoding.
+        column: Column to average. The default "tv" is the total variation distance between the output and the model's
+            distribution given the constraint.
         **values: Values of other columns that select the rows.
 
     Returns:
-        A statistic with one mean over questions per seed.
+        Function from the measurements of a run to one mean over questions per seed.
     """
     return decoded("exact", "masked, weighted", column, size=size, **values)
 
 
 @prompt_sets
 def best_weighted(rows: Rows) -> "Series[float]":
-    """Return the total variation distance from the target, for the most expensive weighted masked decoding.
+    """Return the total variation distance of weighted masked decoding from its target.
 
-    The target is a language model's distribution of answers given a constraint. Weighted masked decoding samples
-    several outputs, in which forbidden tokens are masked, and selects one by its importance weight. The largest
-    measured number of outputs is used.
+    Weighted masked decoding generates several outputs, in which tokens that violate a constraint are masked. It selects
+    one of them by its importance weight. The largest measured number of outputs is used. The target is the language
+    model's distribution given the constraint.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
 
     Returns:
-        One mean distance over questions per seed.
+        One mean over questions per seed.
     """
     return weighted(int(rows["exact"]["size"].max()))(rows)
 
 
 @prompt_sets
 def gain_of_resampling_on_the_way(rows: Rows) -> "Series[float]":
-    """Compare resampling of partial outputs with a selection among complete outputs.
+    """Return the distance of sequential Monte Carlo from the target minus that of weighted masked decoding.
 
-    The first method is sequential Monte Carlo. The second selects one of equally many masked outputs by its importance
-    weight. Both are compared by the total variation distance between sampled answers and the target, which is a
-    language model's distribution of answers given a constraint. The largest measured number of particles is used.
+    Both methods generate the same number of outputs, in which tokens that violate a constraint are masked. Sequential
+    Monte Carlo resamples them during the generation. Weighted masked decoding selects one complete output by its
+    importance weight. The target is the language model's distribution given the constraint, and distances are total
+    variations.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -103,7 +104,7 @@ def gain_of_resampling_on_the_way(rows: Rows) -> "Series[float]":
 
 
 def _rejection(rows: Rows) -> DataFrame:
-    """Return the expected number of model calls per accepted output of rejection sampling, by question."""
+    """Return the expected number of model calls until rejection sampling accepts an output, by question."""
     questions = ["seed", "kind"]
     table = rows["tree"].set_index(questions)[["accepted_mass"]]
     table["length"] = rows.where("run", rule="no rule").set_index(questions).queries
@@ -114,9 +115,10 @@ def _rejection(rows: Rows) -> DataFrame:
 def rejection_queries(rows: Rows) -> float:
     """Return the expected number of model calls until rejection sampling accepts an output.
 
-    Rejection sampling generates answers without the constraint until one satisfies it. For one question, the
-    expectation is the mean length of an answer divided by the probability that it satisfies the constraint. The
-    geometric mean over all questions is returned.
+        calls = (mean number of tokens of an answer) / (probability that an answer satisfies the constraint)
+
+    Rejection sampling generates answers without the constraint until one satisfies it. The geometric mean over all
+    questions is returned.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -126,17 +128,19 @@ def rejection_queries(rows: Rows) -> float:
 
 @prompt_sets
 def gain_over_rejection(rows: Rows) -> "Series[float]":
-    """Compare the efficiency of weighted masked decoding and rejection sampling.
+    """Return log10 of the relative efficiency of masked decoding and rejection sampling.
 
-    Efficiency is the number of effective samples per model call. Masked decoding masks forbidden tokens, and corrects
-    its outputs by importance weights. The effective sample size accounts for unequal weights. Rejection sampling
-    generates answers without the constraint until one satisfies it.
+        log10((effective samples per call, masked decoding) / (accepted samples per call, rejection sampling))
+
+    Calls are model calls. Masked decoding never generates forbidden tokens, and its outputs have importance weights.
+    The effective sample size accounts for unequal weights. Rejection sampling generates answers without the constraint
+    until one satisfies it.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
 
     Returns:
-        One mean of log10 ratios over questions per seed. It is positive if masked decoding is more efficient.
+        One mean over questions per seed. It is positive if masked decoding is more efficient.
     """
     masked = rows.where("exact", rule="masked, weighted", size=1).set_index(["seed", "kind"]).ess_per_query
     table = _rejection(rows)
@@ -146,10 +150,10 @@ def gain_over_rejection(rows: Rows) -> "Series[float]":
 
 @exact
 def samples_over_rejection(rows: Rows) -> float:
-    """Return how much more efficient weighted masked decoding is than rejection sampling.
+    """Return the efficiency of masked decoding divided by that of rejection sampling.
 
-    The number of effective samples per model call is divided by that of rejection sampling. The geometric mean over all
-    questions is returned. See `gain_over_rejection` for both methods.
+    Efficiency is the number of effective samples per model call. The geometric mean over all questions is returned. See
+    `gain_over_rejection` for both methods.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -159,10 +163,9 @@ def samples_over_rejection(rows: Rows) -> float:
 
 @exact
 def unexplored(rows: Rows) -> float:
-    """Return the largest probability of allowed answers that the enumeration did not reach.
+    """Return the largest probability of the allowed answers that an enumeration omitted.
 
-    The maximum is taken over all questions, and over two distributions: the model given the constraint, and masked
-    decoding.
+    The maximum is over all questions and over two distributions: the model given the constraint, and masked decoding.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.

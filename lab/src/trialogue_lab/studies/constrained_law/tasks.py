@@ -15,11 +15,11 @@ STARS = (1, 5)
 
 @dataclass(frozen=True)
 class Question:
-    """A question for a language model, and the constraint on its answer.
+    """A question for a language model, with a constraint on the answer.
 
     Args:
         question: Text of the question.
-        constraint: A regular expression or a JSON schema.
+        constraint: A regular expression or a JSON schema that the answer must match.
     """
 
     question: str
@@ -30,10 +30,10 @@ def capital(seed: int) -> Question:
     """Return a multiple-choice question about the capital of a country.
 
     Args:
-        seed: Seed that selects the country and the five cities.
+        seed: Seed that selects the country and five cities.
 
     Returns:
-        The question, and a regular expression that matches each of the five cities.
+        The question, and a regular expression that matches exactly the five cities.
     """
     random = numpy_generator(seed, "capital")
     country = str(random.choice(sorted(CAPITALS)))
@@ -46,7 +46,7 @@ def capital(seed: int) -> Question:
 
 
 def review(seed: int) -> Question:
-    """Return a question about the stars and the tone of a product review.
+    """Return a question about the rating and the tone of a product review.
 
     Args:
         seed: Seed that selects the remarks of the review, the number of stars and the possible tones.
@@ -77,4 +77,4 @@ def review(seed: int) -> Question:
 
 
 TASKS = {"regex": capital, "json-schema": review}
-"""Functions from a seed to a task, by the kind of the constraint."""
+"""Functions from a seed to a question, by the kind of the constraint."""

@@ -45,10 +45,11 @@ class Node:
     log_probs: NDArray[np.float64]
 
     def continuations(self) -> Iterator[tuple[int, float, float]]:
-        """Yield the allowed extensions of the prefix by one token.
+        """Yield all allowed extensions of the prefix by one token.
 
         Yields:
-            The token, and two log-probabilities of the extended prefix, under the model and under masked decoding.
+            Tuple of the token, the log-probability of the extended prefix under the model, and its log-probability
+            under masked decoding. Masked decoding renormalizes each next-token distribution over the allowed tokens.
         """
         accepted = float(np.logaddexp.reduce(self.log_probs)) if len(self.children) else 0.0
         for token, log_prob in zip(self.children.tolist(), self.log_probs.tolist(), strict=True):
@@ -57,14 +58,17 @@ class Node:
 
 @dataclass(frozen=True)
 class TokenTree:
-    """Token sequences that a constraint allows, enumerated as a tree of prefixes.
+    """Tree of the token sequences that a constraint allows, with their probabilities.
+
+    Probabilities are given under the model and under masked decoding. Masked decoding renormalizes each next-token
+    distribution over the allowed tokens.
 
     Args:
-        nodes: Node of every explored prefix, by its tokens.
+        nodes: Node of every explored prefix, by the tokens of the prefix.
         leaves: Log-probabilities of every complete allowed sequence, under the model and under masked decoding.
-        left_p: Probability under the model of all allowed prefixes that were not explored. Allowed sequences that are
-            missing in `leaves` have at most this probability.
-        left_q: The same probability under masked decoding, which sets the probability of forbidden next tokens to zero.
+        left_p: Probability under the model of all allowed prefixes that were not explored. It is an upper bound on the
+            probability of the allowed sequences that are missing in `leaves`.
+        left_q: The same upper bound under masked decoding.
     """
 
     nodes: Mapping[tuple[int, ...], Node]
@@ -87,7 +91,8 @@ class TokenTree:
     def masked(self) -> dict[tuple[int, ...], float]:
         """Probability of each enumerated token sequence under masked decoding.
 
-        Masked decoding sets the probability of forbidden next tokens to zero. The probabilities sum to 1 - `left_q`.
+        Masked decoding renormalizes each next-token distribution over the allowed tokens. The probabilities sum to 1 -
+        `left_q`.
         """
         return {tokens: math.exp(log_q) for tokens, (_, log_q) in self.leaves.items()}
 
@@ -102,20 +107,21 @@ def explore(
     tolerance: float,
     max_prefixes: int,
 ) -> TokenTree:
-    """Enumerate the completions of a prompt that a constraint allows, most probable prefixes first.
+    """Enumerate the completions of a prompt that a constraint allows.
+
+    Prefixes are explored in the order of decreasing probability, until the missing completions are negligible.
 
     Args:
         oracle: The language model.
-        verifier: Checks token prefixes, and rejects those that violate the constraint.
+        verifier: Checks whether a token prefix can still satisfy the constraint.
         prompt: Token ids of the prompt.
         max_new_tokens: Maximum number of tokens of a completion.
-        tolerance: Stop when the completions that are not yet enumerated have at most this share of the allowed
-            probability. This must hold under the model and under masked decoding, which sets the probability of
-            forbidden next tokens to zero.
+        tolerance: Largest fraction of the allowed probability that the missing completions may have. It holds under the
+            model and under masked decoding, which renormalizes each next-token distribution over the allowed tokens.
         max_prefixes: Maximum number of explored prefixes.
 
     Returns:
-        The explored prefixes and the complete sequences, with their probabilities.
+        Tree of the explored prefixes and the complete sequences, with their probabilities.
 
     Raises:
         InputError: If `max_prefixes` is too small for the tolerance, or if no completion is allowed.
@@ -125,7 +131,7 @@ def explore(
     judge = Judge(verifier, batch)
     nodes: dict[tuple[int, ...], Node] = {}
     leaves: dict[tuple[int, ...], tuple[float, float]] = {}
-    # Heap of the allowed unexplored prefixes, by the negative of their largest possible share of either distribution.
+    # Heap of the unexplored allowed prefixes. The key is minus the larger of their two probabilities.
     frontier: list[tuple[float, tuple[int, ...], float, float]] = [(-1.0, (), 0.0, 0.0)]
     mass, left_p, left_q = 0.0, 1.0, 1.0
     rows: list[tuple[int, ...]] = [()] * _ROWS
@@ -165,16 +171,16 @@ def explore(
 
 
 def first_leaf(tree: TokenTree) -> tuple[dict[tuple[int, ...], float], float]:
-    """Return the exact output distribution of a random walk on the tree.
+    """Return the exact output distribution of the value-guided random walk on a tree of prefixes.
 
-    The walk stops at the first complete sequence. In each step, the walk adds the next token or removes the last one.
-    It never leaves the explored tree.
+    In each step, the walk adds a token or removes the last one. It stops at the first complete sequence, and never
+    leaves the explored tree.
 
     Args:
-        tree: The explored tree of allowed prefixes.
+        tree: Tree of the allowed token sequences.
 
     Returns:
-        The probability of each complete sequence, and the expected number of model calls without a cache.
+        Probability of each complete sequence, and the expected number of model calls without a cache.
     """
     order = sorted([*tree.nodes, *tree.leaves], key=len)
     place = {prefix: index for index, prefix in enumerate(order)}
@@ -198,19 +204,18 @@ def _placed(rows: list[tuple[int, ...]], prefixes: Iterable[tuple[int, ...]]) ->
 
 
 class Lumped(PrefixOracle, Verifier):
-    """Small copy of a model and its verifier, with fewer tokens.
+    """Copy of a language model and its verifier, restricted to the explored tree of prefixes.
 
-    One token stands for all tokens that are not in the tree. A sampler that never continues a rejected prefix has the
-    same output distribution as on the original model. Token 0 ends a sequence. Tokens 1, 2, ... are the other allowed
-    next tokens, most probable first. The last token, `elsewhere`, stands for all tokens that are not allowed or were
-    not explored.
+    The vocabulary is small. Token 0 ends a sequence. Tokens 1, 2, ... are the other allowed next tokens, most probable
+    first. The last token, `elsewhere`, replaces all other tokens, and the verifier rejects it. A sampler that never
+    continues a rejected prefix has the same output distribution as on the original model.
 
     Args:
-        tree: The explored tree of allowed prefixes.
+        tree: Tree of the allowed token sequences.
         eos: End-of-sequence token of the original model.
 
     Attributes:
-        leaves: The token sequence of the original model for each complete sequence.
+        leaves: Maps each complete sequence of the copy to the token sequence of the original model.
     """
 
     scope: Literal["sequence", "completion"] = "sequence"
@@ -246,7 +251,7 @@ class Lumped(PrefixOracle, Verifier):
         self._rejected[self.elsewhere] = 0.0
 
     def next_log_probs(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """Return next-token log-probabilities (n, vocab) float64 after prefixes.
+        """Return the next-token log-probabilities (n, vocab) float64 after prefixes.
 
         Args:
             tokens: Token ids (n, capacity).
@@ -256,7 +261,7 @@ class Lumped(PrefixOracle, Verifier):
         return torch.stack([self._log_probs.get(tuple(row[:length]), self._rejected) for row, length in rows])
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Return 1 for each selected sequence without the token `elsewhere`, and 0 for the others.
+        """Return 0 for sequences that contain the rejected token `elsewhere`, and 1 for others.
 
         Args:
             decoding: The sequences being generated.
@@ -270,16 +275,15 @@ class Lumped(PrefixOracle, Verifier):
         return (~(within & (tokens == self.elsewhere)).any(1)).double()
 
     def children(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Return the value of each selected sequence extended by each token.
-
-        The value is 1 without the token `elsewhere`, and 0 otherwise.
+        """Return, for each possible next token, whether the extended sequence is allowed.
 
         Args:
             decoding: The sequences being generated.
             rows: Indices (n,) of the selected sequences.
 
         Returns:
-            Values (n, vocab) float64.
+            Values (n, vocab) float64: 0 if the extended sequence contains the rejected token `elsewhere`, and 1
+            otherwise.
         """
         allowed = self.values(decoding, rows)[:, None].repeat(1, self.vocab_size)
         allowed[:, self.elsewhere] = 0.0

@@ -4,7 +4,13 @@ from functools import partial
 
 from trialogue_lab.ledger import ours
 from trialogue_lab.studies.decoding_laws.methods import MASK, REJECTION
-from trialogue_lab.studies.decoding_laws.statistics import at_varying_lengths, decoded, growth, order, price
+from trialogue_lab.studies.decoding_laws.statistics import (
+    at_varying_lengths,
+    decoded,
+    growth,
+    order,
+    relative_model_calls,
+)
 
 _FIRST_LEAF = "first leaf, exact values"
 _BACKTRACKING, _RELEASED = "backtracking", "backtracking, as released"
@@ -95,7 +101,7 @@ CLAIMS = (
         "at-the-cost-of-rejection",
         "Under verdicts alone the first leaf of the value-guided walk, remembering no node, takes less than twice the "
         "queries of rejection.",
-        price("first leaf, verdicts") / price(REJECTION) < 2,
+        relative_model_calls("first leaf, verdicts") / relative_model_calls(REJECTION) < 2,
     ),
     _ours(
         "bad-values-are-worth-more-than-verdicts",
@@ -156,6 +162,6 @@ NUMBERS = {
     for name, statistic in (
         ("total variation", decoded(rule)),
         ("no valid output", decoded(rule, "invalid") + decoded(rule, "none")),
-        ("queries", price(rule)),
+        ("queries", relative_model_calls(rule)),
     )
 } | {f"rank correlation, {column}": order(column) for column in ("lateness", "rarity", "swing", "spread")}

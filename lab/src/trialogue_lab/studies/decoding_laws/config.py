@@ -15,19 +15,17 @@ Several = Annotated[int, Ge(2)]
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
-    """Settings of one run.
-
-    Decoding methods are compared on random language models under constraints. Masked decoding sets the probability of
-    forbidden next tokens to zero.
+    """Settings of one run, which compares decoding methods on random language models under constraints.
 
     Args:
         seeds: Seeds of the random models. Each seed gives one model for every constraint and maximum length.
         families: Names of the constraints.
         concentration: Concentration of the Dirichlet distribution from which next-token distributions are sampled.
         candidates: Numbers n of outputs for best-of-n sampling.
-        drawn_among: Numbers of masked outputs of which one is selected by its importance weight.
-        error: Relative error of noisy values, which guide some methods. Noisy values are exact values that are
-            multiplied or divided by 1 + `error`.
+        drawn_among: Values of N for weighted masked decoding. This method generates N outputs in which forbidden tokens
+            are masked, and selects one by its importance weight.
+        error: Relative error of noisy values, which guide some methods. An exact value is multiplied or divided by 1 +
+            `error`.
     """
 
     seeds: Seeds = tuple(range(1, 11))
@@ -38,7 +36,7 @@ class Config(Settings):
     error: Positive = 1.0
 
     def check(self) -> None:
-        """Raise `InputError` if a family is unknown."""
+        """Raise `InputError` if the name of a constraint is unknown."""
         for name in self.families:
             one_of("families", name, FAMILIES)
 

@@ -1,8 +1,7 @@
 """Measures of how difficult a constraint is for a language model.
 
 The value V*(y) is the probability that the model continues the prefix y to a valid string. Along a valid string, it
-increases from the probability of a valid output to 1. Consider the distribution of the next token a, under the model
-and under the model given the constraint. Their KL divergence is the mean of log V*(ya) / V*(y), under the latter.
+increases from the probability of a valid output to 1.
 """
 
 import math
@@ -19,21 +18,22 @@ from trialogue_lab.studies.decoding_laws.tasks import ConstraintTask
 class Difficulty(NamedTuple):
     """Measures of how difficult a constraint is for a language model.
 
-    The value V*(y) of a prefix y is the probability that the model continues it to a valid string. Means over valid
-    strings are weighted by the model's distribution given the constraint.
+    The value V*(y) of a prefix y is the probability that the model continues it to a valid string. A next token a is
+    allowed after y if V*(ya) > 0. E denotes the mean over valid strings, weighted by the model's distribution given the
+    constraint.
 
     Attributes:
         mass: Probability that the model's output is valid.
-        rarity: Negative logarithm of `mass` in nats.
-        lateness: Mean position in the string at which log V* increases from log `mass` to 0, as a share of the maximum
-            length.
-        swing: Mean over valid strings of the sum of |log V*(ya) / V*(y)| over their tokens a, where y is the prefix
-            before a.
-        spread: Mean over valid strings of the sum over prefixes y of the coefficient of variation of V*(ya). The token
-            a is sampled from the model, restricted to allowed tokens. It is zero exactly if masked decoding samples
-            from the model given the constraint.
-        unseen: Kullback-Leibler divergence in nats from the model given the constraint to masked decoding, which sets
-            the probability of forbidden next tokens to zero.
+        rarity: -log(mass) in nats.
+        lateness: E[sum of t * log(V*(ya) / V*(y))] / (rarity * maximum length). The sum is over the tokens a of a
+            string, where t is the position of a and y is the prefix before it. A number near 1 means that the last
+            token decides whether a string is valid.
+        swing: E[sum of |log(V*(ya) / V*(y))|], with the same sum.
+        spread: E[sum of std(V*(ya)) / mean(V*(ya))]. The sum is over the prefixes y of a string, and a is sampled from
+            the model among the allowed tokens. It is zero exactly if masked decoding samples from the model given the
+            constraint.
+        unseen: Kullback-Leibler divergence in nats from the model given the constraint to masked decoding. Masked
+            decoding sets the probability of forbidden next tokens to zero.
     """
 
     mass: float
@@ -48,11 +48,11 @@ def difficulty(oracle: Autoregressive, task: ConstraintTask) -> Difficulty:
     """Compute how difficult a constraint is for a language model, by enumeration of all strings.
 
     Args:
-        oracle: The model.
+        oracle: The language model.
         task: The constraint and the maximum length.
 
     Returns:
-        The measures. If all outputs of the model are valid, `mass` is 1 and the others are 0.
+        Measures of the difficulty. If all outputs of the model are valid, `mass` is 1 and the others are 0.
     """
     tree = prefix_tree(oracle, viable=task)
     parent = tree.parent[1:]

@@ -1,4 +1,4 @@
-"""Distributions that users of decoding methods expect, and output distributions with a formula."""
+"""Output distributions of decoding methods in closed form, and the distributions that their users expect."""
 
 import math
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ Probabilities = Mapping[Prefix, float]
 
 
 def normalised(weights: Probabilities) -> dict[Prefix, float]:
-    """Divide nonnegative weights of strings by their sum.
+    """Divide nonnegative weights by their sum.
 
     Args:
         weights: Weight of each string.
@@ -33,18 +33,21 @@ def expected_distribution(
     tempered: Probabilities,
     output: Probabilities,
 ) -> Probabilities:
-    """Return the distribution of outputs that users expect from a decoding method.
+    """Return the distribution that users of a decoding method expect it to sample from.
+
+    For example, users of masked decoding expect the model's distribution given the constraint.
 
     Args:
-        believed: Name of the distribution, one of the constants of `methods`, for example `methods.KEPT`.
+        believed: Name of the expected distribution, one of the constants of `methods`, for example `methods.KEPT`.
         free: Probability of every string under the model.
         restricted: Probability of every valid string under the model given the constraint.
         tempered: Probability of every valid string under the model with temperature `methods.TEMPERATURE`, given the
             constraint.
-        output: Output distribution of the method. It shows which strings top-p or top-k truncation can produce.
+        output: Output distribution of the method. It determines which strings remain possible after top-p or top-k
+            truncation.
 
     Returns:
-        The probability of every string.
+        Probability of every string.
     """
     if believed == methods.SHARPENED:
         return normalised({x: p ** (1 / methods.TEMPERATURE) for x, p in restricted.items()})
@@ -62,16 +65,16 @@ def expected_distribution(
 def best_of_distribution(free: Probabilities, restricted: Probabilities, number: int) -> dict[Prefix, float]:
     """Return the output distribution of best-of-n sampling under a constraint.
 
-    The method samples `number` outputs from the model. It returns the first valid one, or the first one if none is
+    The method samples n outputs from the model. It returns the first valid output, or the first output if none is
     valid.
 
     Args:
         free: Probability of every string under the model.
         restricted: Probability of every valid string under the model given the constraint.
-        number: Number of sampled outputs.
+        number: Number n of sampled outputs.
 
     Returns:
-        The probability of every string.
+        Probability of every string.
     """
     mass = math.fsum(free[x] for x in restricted)
     return {
@@ -91,7 +94,7 @@ def weighted_distribution(masked: ExactDistribution, number: int) -> dict[Prefix
         number: Number of masked outputs.
 
     Returns:
-        The probability of every string.
+        Probability of every string.
     """
     outputs = [x for x, p in masked.probabilities.items() if p > 0]
     proposal = np.array([masked.probabilities[x] for x in outputs])

@@ -19,7 +19,7 @@ from trialogue_lab.studies.decoding_laws.methods import EXACT, MASK, METHODS, NO
 
 
 def parts(config: Config) -> list[Part]:
-    """Return one task per seed of the random models, and one for uniform models.
+    """Return one task per seed of the random language models, and one task for uniform models.
 
     Args:
         config: Settings of the run.
@@ -43,7 +43,7 @@ def _random(config: Config, seed: int, _: Path) -> MeasuredRows:
 
 
 def _uniform(config: Config, _: Path) -> MeasuredRows:
-    """Yield the distance of masked decoding from its target, for models with uniform next-token distributions."""
+    """Yield the distance of masked decoding from its target for models with uniform next-token distributions."""
     for task, columns in _tasks(config):
         if task.family.name != tasks.HIDDEN:
             oracle = tasks.uniform_model(task)
@@ -64,8 +64,8 @@ def measure_task(
         seed: Seed of the noisy values that guide some methods.
 
     Yields:
-        One row with the difficulty of the constraint, and one row per decoding method with its distances and its
-        expected number of model calls.
+        One row with the difficulty of the constraint. One row per decoding method, with its total variation distances
+        from the expected distribution and its expected number of model calls.
     """
     yield {"kind": "task", **difficulty(oracle, task)._asdict()}
     free, restricted = exact_distribution(Ancestral(), oracle), target_distribution(oracle, task)
@@ -111,12 +111,13 @@ def _row(
         expected: Probabilities that users expect. Empty if a truncation leaves no valid output.
         restricted: Probabilities under the model given the constraint.
         queries: Expected number of model calls, which can be infinite.
-        none: Probability of no output.
+        none: Probability that the method returns no output.
         weights: Importance weight of each output, if the method has weights.
 
     Returns:
-        The row, with total variation distances from `expected` and from `restricted`, and with the probability of an
-        invalid output. "weighted" is the distance of outputs that are selected by their weight among infinitely many.
+        Row with the total variation distances from `expected` ("variation") and from `restricted`, and with the
+        probability of an invalid output. "weighted" is the distance in the limit of infinitely many outputs, of which
+        one is selected by its weight.
     """
     weighted = total_variation(distributions.normalised(weights), expected) if weights and expected else None
     return {

@@ -1,4 +1,4 @@
-"""Decoding methods, and the distributions that their users expect."""
+"""The decoding methods, with the distributions that their users expect."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -34,17 +34,17 @@ BLOCK = 2
 
 @dataclass(frozen=True)
 class DecodingMethod:
-    """A decoding method under a constraint, and the distribution that its users expect.
+    """A decoding method under a constraint, with the distribution that its users expect.
 
     Args:
         sampler: The sampler.
-        believed: Name of the distribution that users expect, for example `RESTRICTED`, the model given the constraint.
-        guide: Name of the function that guides the sampler. `VERDICTS` is 1 for prefixes that can become valid and 0
-            for others, `EXACT` is the probability that the model continues a prefix to a valid string, and `NOISY` is
-            `EXACT` with random errors.
+        believed: Name of the expected distribution, for example `RESTRICTED`, the model given the constraint.
+        guide: Name of the function of prefixes that guides the sampler. `VERDICTS` is 1 for prefixes that can become
+            valid, and 0 for others. `EXACT` is the probability that the model continues a prefix to a valid string.
+            `NOISY` is `EXACT` with random errors.
         cut: Keyword arguments that truncate the model's next-token distributions, for example `{"top_p": 0.8}`.
         exact: Whether the method provably samples from the expected distribution.
-        weighs: Whether outputs that are selected by their importance weight provably have the expected distribution.
+        weighs: Whether selecting one of many outputs by importance weight provably gives the expected distribution.
     """
 
     sampler: Sampler[Any]
@@ -88,6 +88,7 @@ METHODS: dict[str, DecodingMethod] = {
 }
 """Decoding methods by name. Rejection checks finished outputs.
 
-The first leaf with momentum 1 and verdicts is rejection that starts again at the first refusal. It masks the first
-token and calls the model at every node on the way back up.
+"First leaf" methods are value-guided random walks that stop at the first complete string. With momentum 1 and verdicts,
+such a walk is rejection sampling that restarts at the first rejected prefix. It masks the first token, and calls the
+model at every node on the way back to the root.
 """

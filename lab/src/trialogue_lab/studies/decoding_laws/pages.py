@@ -14,7 +14,7 @@ from trialogue_lab.studies.decoding_laws.tasks import HIDDEN
 _WEIGHTED, _BEST, _PARTICLES = "drawn by weight, ", "best of ", "particles, "
 _MARKERS = "osv^DPX<>*"
 _EXACT = 3e-3
-"""Height at which exact methods are drawn on the logarithmic axis."""
+"""Position on the logarithmic axis of exact methods, whose distance is zero."""
 _ON_THE_RIGHT = ("block best of 2", "tokenwise rejection", "first leaf, verdicts", "rejection")
 _ON_THE_LEFT = (
     "no rule",
@@ -30,14 +30,16 @@ _ABOVE = ("first leaf with momentum, verdicts",)
 
 
 def _names(rows: Rows, prefix: str) -> list[str]:
-    """Return the methods named `prefix` and a number, in ascending order."""
+    """Return the methods whose names consist of `prefix` and a number, sorted by this number."""
     names = [name for name in rows["rule"].rule.unique() if name.startswith(prefix)]
     return sorted(names, key=lambda name: int(name.removeprefix(prefix)))
 
 
 def _point(rows: Rows, method: str) -> tuple[float, float]:
-    """Return the relative number of model calls and the distance of a method."""
-    return float(np.exp(np.log(stats.price(method)(rows)).mean())), float(stats.decoded(method)(rows).mean())
+    """Return the relative number of model calls of a method, and its total variation distance."""
+    return float(np.exp(np.log(stats.relative_model_calls(method)(rows)).mean())), float(
+        stats.decoded(method)(rows).mean()
+    )
 
 
 def _distance(rows: Rows, method: str, task: stats.TaskDifficulty) -> float:
@@ -84,7 +86,7 @@ def _costs_figure(rows: Rows) -> Drawing:
 def _annotate(
     axes: Axes, label: str, point: tuple[float, float], offset: tuple[int, int], color: str
 ) -> None:
-    """Write a label next to a point, at an offset in points."""
+    """Write a label next to a point. The offset is in typographic points."""
     align = "left" if offset[0] > 0 else "right"
     axes.annotate(label, point, offset, textcoords="offset points", fontsize=8, color=color, ha=align)
 
@@ -193,7 +195,7 @@ def _methods_table(rows: Rows) -> Cells:
             "weighted": stats.decoded(name, "weighted") if name in weighted else None,
             "invalid output": stats.decoded(name, "invalid"),
             "no output": stats.decoded(name, "none"),
-            "model calls": stats.price(name),
+            "model calls": stats.relative_model_calls(name),
         }
         for name in table.rule.unique()
     }

@@ -1,8 +1,8 @@
 """Statistics of the study about output distributions of decoding methods under small constraints.
 
-A task is a constraint on strings with a maximum length. Every seed gives one random language model per task, and each
-statistic averages over the tasks of a seed. The task "hidden string" is excluded from averages, because its model is
-built for the constraint and not random.
+A task is a constraint on strings with a maximum length. Every seed gives one random language model per task. Statistics
+are averages over the tasks of a seed. The task "hidden string" is excluded from averages, because its model is built
+for the constraint and not random.
 """
 
 import math
@@ -20,7 +20,7 @@ from trialogue_lab.studies.decoding_laws.tasks import HIDDEN, VARYING
 oracles = Replication("draw", "seeds")
 TASK = ["family", "length"]
 _DIGITS = 9
-"""Decimals before ranking, so that numbers which differ by rounding errors are ties."""
+"""Number of decimals to which numbers are rounded before ranking, so that rounding errors cause no order."""
 
 
 def _random_models(rows: Rows, kind: str, **values: object) -> DataFrame:
@@ -30,20 +30,20 @@ def _random_models(rows: Rows, kind: str, **values: object) -> DataFrame:
 
 @oracles
 def decoded(rows: Rows, rule: str, column: str = "variation") -> "Series[float]":
-    """Return the mean of a quantity over constraints on strings, for one decoding method.
+    """Return the mean of a measured column over constraints, for one decoding method.
 
-    For each seed and constraint, a small random language model is sampled, and the output distribution of the method is
-    computed exactly.
+    For each seed and constraint, the output distribution of the method is computed exactly for a small random language
+    model.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         rule: Name of the decoding method, for example "rejection" or "mask" (masked decoding).
-        column: Name of the quantity. The default "variation" is the total variation distance between the output
-            distribution and the distribution that users expect, which is the model's distribution given the constraint
-            for most methods.
+        column: Column to average. The default "variation" is the total variation distance between the output
+            distribution and the expected distribution. For most methods, the expected distribution is the model given
+            the constraint.
 
     Returns:
-        One mean per seed. Distances below rounding error count as zero.
+        One mean per seed. Numbers below rounding error count as zero.
     """
     table = _random_models(rows, "rule", rule=rule)
     return resolved(table[column]).groupby(table.seed).mean()
@@ -51,18 +51,18 @@ def decoded(rows: Rows, rule: str, column: str = "variation") -> "Series[float]"
 
 @oracles
 def at_varying_lengths(rows: Rows, rule: str) -> "Series[float]":
-    """Return the mean distance of a decoding method over some constraints.
+    """Return the mean distance of a decoding method from its target, over constraints on strings of varying length.
 
-    These are the constraints whose valid strings differ in length. The distance is the total variation between the
-    output distribution and the distribution that users expect. For most methods, this is the model's distribution given
-    the constraint.
+    Constraints that allow only strings of one length are omitted. The distance is the total variation between the
+    output distribution and the target. For most methods, the target is the language model's distribution given the
+    constraint.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         rule: Name of the decoding method, for example "rejection" or "mask" (masked decoding).
 
     Returns:
-        One mean over these constraints per seed of the random language models.
+        One mean per seed of the random language models.
     """
     table = _random_models(rows, "rule", rule=rule)
     table = table[table.family.isin(VARYING)]
@@ -71,10 +71,10 @@ def at_varying_lengths(rows: Rows, rule: str) -> "Series[float]":
 
 @oracles
 def on_task(rows: Rows, rule: str, family: str, length: int) -> "Series[float]":
-    """Return the distance of a decoding method for one constraint on strings.
+    """Return the distance of a decoding method from its target under one constraint.
 
-    The distance is the total variation between the output distribution and the distribution that users expect. For most
-    methods, this is the model's distribution given the constraint.
+    The distance is the total variation between the output distribution and the target. For most methods, the target is
+    the language model's distribution given the constraint.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -93,7 +93,7 @@ def resolved(numbers: "Series[float]") -> "Series[float]":
     """Set numbers below rounding error to zero.
 
     Args:
-        numbers: Numbers that were computed in floating point, for example distances.
+        numbers: Numbers computed in floating point, for example distances.
     """
     return numbers.mask(numbers < RESOLVED, 0.0)
 
@@ -102,13 +102,15 @@ def resolved(numbers: "Series[float]") -> "Series[float]":
 def queries(rows: Rows, rule: str) -> "Series[float]":
     """Return the expected model calls of a decoding method, relative to sampling without a constraint.
 
+        ratio = (expected calls of the method) / (expected calls of sampling without a constraint)
+
     Args:
         rows: Measurements of a run, as one table per kind of row.
         rule: Name of the decoding method, for example "rejection" or "mask" (masked decoding).
 
     Returns:
-        One geometric mean of the ratios over constraints, per seed of the random language models. It is empty if the
-        method was not measured.
+        One geometric mean over constraints per seed of the random language models. It is empty if the method was not
+        measured.
     """
     table = _random_models(rows, "rule").set_index(["seed", *TASK])[["rule", "queries"]]
     own, free = (table[table.rule == name].queries.astype(float) for name in (rule, UNCONSTRAINED))
@@ -118,32 +120,36 @@ def queries(rows: Rows, rule: str) -> "Series[float]":
     return ratio.groupby("seed").mean().map(math.exp)
 
 
-def price(rule: str) -> Statistic:
-    """Return the statistic `queries`, averaged geometrically over seeds.
+def relative_model_calls(rule: str) -> Statistic:
+    """Return the statistic `queries` of a decoding method, with geometric means over seeds.
 
-    It is the expected number of model calls of a decoding method, relative to sampling without a constraint.
-    Constraints with an infinite expectation are omitted.
+    The statistic is the expected number of model calls, divided by that of sampling without a constraint. Constraints
+    with an infinite expectation are omitted.
 
     Args:
         rule: Name of the decoding method, for example "rejection" or "mask" (masked decoding).
+
+    Returns:
+        Function from the measurements of a run to one ratio per seed of the random language models.
     """
     return queries(rule).as_ratio()
 
 
 @oracles
 def growth(rows: Rows, rule: str) -> "Series[float]":
-    """Return how much a decoding method's distance increases from short to long strings.
+    """Return how much farther a decoding method is from its target for long strings than for short strings.
 
-    Every constraint is measured at two maximum lengths. The distance is the total variation between the output
-    distribution and the distribution that users expect. For most methods, this is the model's distribution given the
-    constraint.
+        increase = distance(greater maximum length) - distance(smaller maximum length)
+
+    The distance is the total variation between the output distribution and the target. For most methods, the target is
+    the language model's distribution given a constraint. Every constraint is measured at two maximum lengths.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         rule: Name of the decoding method, for example "rejection" or "mask" (masked decoding).
 
     Returns:
-        One mean increase over constraints, per seed of the random language models.
+        One mean over constraints per seed of the random language models.
     """
     table = _random_models(rows, "rule", rule=rule).sort_values("length")
     by_length = table.groupby(["seed", "family"]).variation
@@ -152,15 +158,15 @@ def growth(rows: Rows, rule: str) -> "Series[float]":
 
 @oracles
 def order(rows: Rows, column: str) -> "Series[float]":
-    """Return the Spearman correlation between the difficulty of constraints and the distance of masked decoding.
+    """Return the Spearman correlation between the difficulty of constraints and the error of masked decoding.
 
-    The distance is the total variation between the output distribution of masked decoding and the model's distribution
-    given the constraint. Each constraint and maximum length is one data point.
+    The error is the total variation distance between the output distribution of masked decoding and the model's
+    distribution given the constraint. Each constraint and maximum length is one data point.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        column: Name of the difficulty measure, a field of `Difficulty`, for example "mass" (probability that the
-            model's output is valid).
+        column: Measure of the difficulty, a field of `Difficulty`. For example, "mass" is the probability that the
+            model's output is valid.
 
     Returns:
         One correlation per seed of the random language models.
@@ -178,7 +184,7 @@ class TaskDifficulty(NamedTuple):
     Attributes:
         family: Name of the constraint.
         length: Maximum length of the strings in tokens.
-        difficulty: Mean of every difficulty measure.
+        difficulty: Mean of every measure of the difficulty.
     """
 
     family: str
@@ -192,14 +198,14 @@ class TaskDifficulty(NamedTuple):
 
 
 def task_difficulties(rows: Rows, hidden: bool = True) -> list[TaskDifficulty]:
-    """Return the mean difficulty of every constraint and maximum length.
+    """Return the mean difficulty of every constraint and maximum length, easiest first.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        hidden: Whether to include the constraint "hidden string", whose model is built for it and not random.
+        hidden: Whether to include the constraint "hidden string". Its language model is built for it and not random.
 
     Returns:
-        Difficulties in ascending order of the measure `spread`, followed by the hidden string.
+        Difficulties in ascending order of the measure `spread`, followed by the constraint "hidden string".
     """
     groups: Any = rows["task"].groupby(TASK, sort=False)[list(Difficulty._fields)].mean()
     tasks = [

@@ -1,6 +1,6 @@
 """Small constraints on strings, and the language models to which they are applied.
 
-Some constraints are decided by the first token, others only by the last one.
+For some constraints, the first token decides whether a string is valid. For others, only the last token does.
 """
 
 import re
@@ -24,8 +24,8 @@ class ConstraintFamily:
 
     Args:
         name: Name of the constraint.
-        tokens: The characters that strings consist of.
-        lengths: The two maximum lengths.
+        tokens: The characters that strings consist of. Each character is a token.
+        lengths: The two maximum lengths, in tokens.
         allows: Function that is true for valid strings.
         ends: Whether the last character of `tokens` ends a string. Otherwise all strings have the maximum length.
     """
@@ -37,13 +37,15 @@ class ConstraintFamily:
     ends: bool = False
 
     def tasks(self) -> Iterator["ConstraintTask"]:
-        """Return this constraint with each of its two maximum lengths, in the order of `lengths`."""
+        """Return this constraint with each of its two maximum lengths."""
         return (ConstraintTask(self, length) for length in self.lengths)
 
 
 @dataclass(frozen=True, eq=False)
 class ConstraintTask:
-    """A constraint on strings with a maximum length, as a function that verifies prefixes.
+    """A constraint on strings with a maximum length.
+
+    Calling it checks whether a prefix can be continued to a valid string.
 
     Args:
         family: The constraint.
@@ -103,16 +105,16 @@ LADDER = (
     ConstraintFamily("checksum", "012", (3, 4), lambda text: _digits(text) % 3 == 0),
     ConstraintFamily(HIDDEN, "01", (3, 6), lambda text: _digits(text) % 2 == 0),
 )
-"""Families of constraints. The model of the last is that of Theorem 3.1.1, in which one valid string can occur."""
+"""Constraints. The last one has the model of Theorem 3.1.1, under which only one valid string can occur."""
 VARYING = [family.name for family in LADDER if family.ends]
-"""Names of the families whose valid strings have several lengths."""
+"""Names of the constraints whose valid strings have several lengths."""
 
 
 def random_model(task: ConstraintTask, seed: int, concentration: float) -> Autoregressive:
     """Return a random language model for the strings of a constraint.
 
-    It is a Markov chain of order 1. The exception is the constraint "hidden string", whose model is the one of Theorem
-    3.1.1, under which only one valid string can occur.
+    The model is a Markov chain: each next-token distribution depends on the last token only. The exception is the
+    constraint "hidden string". Its model is that of Theorem 3.1.1, under which only one valid string can occur.
 
     Args:
         task: The constraint and the maximum length.

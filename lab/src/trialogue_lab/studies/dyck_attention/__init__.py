@@ -1,9 +1,9 @@
-"""Does the attention of a transformer that closes brackets correctly show how it does so?
+"""Does the attention of a transformer that predicts closing brackets correctly show how it does so?
 
-Section 2.2.3 of the thesis trains networks with a minimal first layer, and networks of two layers, to close brackets of
-bounded depth. This study asks four questions about the trained networks. Do they attend like a stack? Do networks of
-different seeds attend alike? How far are they from the balance of Theorem 2.2.1? Does a regularizer that restores
-balance improve the accuracy on longer prefixes?
+Section 2.2.3 of the thesis trains networks to predict closing brackets of bounded depth. Some networks have a fixed
+embedding as their first layer (minimal networks), others have two trained layers. This study asks four questions about
+the trained networks. Do they attend like a stack? Do networks of different seeds attend alike? How far are they from
+the balance of Theorem 2.2.1? Does a regularizer that restores balance improve the accuracy on longer prefixes?
 
 Deviations: Training takes fresh batches of 100 strings for 300 to 1,600 updates. The released program trains for epochs
 over 100,000 tokens. Words are sampled by rejection from the distribution with an end of sequence. LN_C has C = 1e-5.

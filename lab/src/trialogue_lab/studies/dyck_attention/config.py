@@ -1,4 +1,4 @@
-"""Configuration of the study and its presets."""
+"""Settings of the study and its presets."""
 
 from dataclasses import dataclass, field
 
@@ -11,23 +11,23 @@ class Config(Settings):
     """Settings of one run. The defaults are the preset `default`.
 
     Networks are trained to predict closing brackets in strings of matched brackets. A minimal network has a fixed
-    embedding of brackets as its first layer. A standard network has two transformer layers that read tokens. Both are
-    trained in several ways, for example with weight decay.
+    embedding of brackets as its first layer. A standard network has two transformer layers that read tokens. Each kind
+    is trained in several ways, for example with weight decay.
 
     Args:
-        seeds: Seeds of the minimal networks, for each way of training.
-        standard_seeds: Seeds of the standard networks, for each variant.
+        seeds: Seeds of the minimal networks. One network is trained per seed and way of training.
+        standard_seeds: Seeds of the standard networks. One network is trained per seed and variant.
         grid_seeds: Seeds of the networks of each row of Table 2.6. Either empty or at least two.
         types: Number of bracket types, for example 2 for round and square brackets.
         depth: Largest number of brackets that are open at the same time.
-        steps: Number of updates of a minimal network. Each update takes a batch of 100 strings.
+        steps: Number of training steps of a minimal network. Each step uses a batch of 100 strings.
         learning_rate: Learning rate of a minimal network.
-        standard_steps: Number of updates of a standard network.
-        grid_steps: Number of updates of a network of Table 2.6.
+        standard_steps: Number of training steps of a standard network.
+        grid_steps: Number of training steps of a network of Table 2.6.
         standard_learning_rate: Learning rate of a standard network.
         grid_learning_rate: Learning rate of a network of Table 2.6.
-        contrast_weight: Weight of the contrastive regularizer, where it is used.
-        decay: Weight decay lambda of equation 2.41, where it is used.
+        contrast_weight: Weight of the contrastive regularizer, for networks that are trained with it.
+        decay: Weight decay lambda of equation 2.41, for networks that are trained with it.
     """
 
     seeds: Seeds = tuple(range(101, 105))
@@ -48,7 +48,7 @@ class Config(Settings):
         """Check the number of seeds for Table 2.6.
 
         Raises:
-            InputError: If `grid_seeds` has one seed. The variation between networks needs at least two.
+            InputError: If `grid_seeds` has exactly one seed. Differences between networks need at least two.
         """
         if len(self.grid_seeds) == 1:
             raise InputError("grid_seeds", list(self.grid_seeds), "use at least two seeds, or none")

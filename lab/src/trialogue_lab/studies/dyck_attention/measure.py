@@ -1,4 +1,4 @@
-"""Tasks of a run. They train networks, and measure their accuracy, balance violation and attention."""
+"""Tasks of a run, which train networks and measure their accuracy, balance violation and attention."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -24,7 +24,7 @@ def parts(config: Config) -> list[Part]:
     """Return the tasks of a run.
 
     The first tasks train and measure one network each. Every further task trains all networks of one row of Table 2.6
-    of the thesis, and measures how much their attention weights differ.
+    of the thesis. It measures how much their attention weights differ.
 
     Args:
         config: Settings of the run.
@@ -49,10 +49,12 @@ def parts(config: Config) -> list[Part]:
 
 
 def arm_task(arm: str, seed: int, measure: Callable[[Path], MeasuredRows]) -> Part:
-    """Return a task that measures one network, with the columns "arm" and "seed".
+    """Return a task that measures one network.
+
+    The values of `arm` and `seed` are added to each measured row as columns.
 
     Args:
-        arm: Name of the architecture and way of training, for example "words" (trained on complete strings).
+        arm: Name of the network's architecture and way of training, for example "words" (trained on complete strings).
         seed: Seed of the training.
         measure: Function from the folder of artifacts to the measured rows.
     """
@@ -100,7 +102,7 @@ def _measure_network(config: Config, name: str, seed: int, _: Path) -> MeasuredR
 
 
 def _measure_setting(config: Config, setting: networks.Setting, _: Path) -> MeasuredRows:
-    """Measure all networks of a row of Table 2.6, and the differences between their attention."""
+    """Measure all networks of a row of Table 2.6, and the differences between their attention weights."""
     types, depth = setting.types, setting.depth
     config = replace(config, standard_learning_rate=config.grid_learning_rate)
     patterns_by_seed: dict[int, list[Tensor]] = {}

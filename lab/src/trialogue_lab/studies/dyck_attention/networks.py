@@ -1,4 +1,4 @@
-"""Networks of the study, their training, and the bracket strings on which they are evaluated."""
+"""Networks that predict closing brackets, their training, and the bracket strings on which they are evaluated."""
 
 import json
 from collections.abc import Callable
@@ -35,10 +35,10 @@ class Arm(NamedTuple):
 
     Attributes:
         shape: Architecture of the network.
-        strings: "words" to train on complete strings of matched brackets, or "prefixes" to train on prefixes.
-        contrast: Contrastive regularizer: "none", "nested" for the published one, or "released" for the one in the
+        strings: "words" to train on complete strings of matched brackets, or "prefixes" to train on their prefixes.
+        contrast: Contrastive regularizer: "none", "nested" for the one in the paper, or "released" for the one in the
             released program.
-        decays: Whether the loss has weight decay.
+        decays: Whether the loss includes weight decay.
     """
 
     shape: DyckTransformerConfig
@@ -81,7 +81,7 @@ class Setting(NamedTuple):
     def arm(self) -> Arm:
         """Architecture and way of training of the networks in this row.
 
-        The residual is added after the norm, as in equation 2.42.
+        The residual connection is added after the norm, as in equation 2.42.
         """
         return Arm(replace(STANDARD, norm="attention", mlps=((50, 50),) * self.layers))
 
@@ -103,10 +103,10 @@ def train_network(
         seed: Seed of the initial weights and of the batches.
         types: Number of bracket types.
         depth: Largest number of brackets that are open at the same time.
-        steps: Number of updates.
+        steps: Number of training steps.
 
     Returns:
-        The network, and its mean loss over the last 20 updates.
+        The network, and its mean loss over the last 20 steps.
     """
     network = DyckTransformer(replace(arm.shape, types=types, depth=depth), seed)
     loss: Callable[..., Tensor] = partial(brackets.closing_loss, decay=config.decay if arm.decays else 0.0)
@@ -122,16 +122,14 @@ def train_network(
 
 
 def pattern_rows(network: DyckTransformer, prefix: tuple[int, ...]) -> MeasuredRows:
-    """Yield the attention weights of a network on one prefix, by layer.
-
-    The prefix is the start of a bracket string.
+    """Yield the attention weights of each layer of a network on one prefix of a bracket string.
 
     Args:
         network: The network.
-        prefix: Token ids of the prefix. Brackets of type k open with 2k and close with 2k + 1.
+        prefix: Token ids of the prefix. Bracket type k opens with token 2k and closes with token 2k + 1.
 
     Yields:
-        Rows of kind "pattern" with the layer, and the weights (T, T) as JSON.
+        One row per layer, with the attention weights (T, T) as JSON. T counts the start token and the prefix.
     """
     for layer, (pattern,) in enumerate(network.attention_weights(torch.tensor([prefix])), 1):
         weights = [[round(weight, 4) for weight in line] for line in pattern.tolist()]
@@ -141,16 +139,16 @@ def pattern_rows(network: DyckTransformer, prefix: tuple[int, ...]) -> MeasuredR
 def evaluate_accuracies(
     network: DyckTransformer, types: int, depth: int, seed: int
 ) -> tuple[ClosingAccuracy, ClosingAccuracy]:
-    """Measure how often a network predicts the closing brackets of random prefixes correctly.
+    """Measure how often a network predicts the closing brackets of random bracket strings correctly.
 
     Args:
         network: The network.
         types: Number of bracket types.
         depth: Largest number of brackets that are open at the same time.
-        seed: Seed of the prefixes.
+        seed: Seed of the strings.
 
     Returns:
-        Two accuracies, for prefixes of the trained length and for prefixes of 400 to 500 brackets.
+        Accuracy on strings of the training length, and accuracy at positions 400 to 500 of longer strings.
     """
     shortest, longest = LONG_LENGTHS
     outside = closing_accuracy(network, sample_prefixes(types, depth, seed, longest), shortest)
@@ -158,13 +156,13 @@ def evaluate_accuracies(
 
 
 def sample_prefixes(types: int, depth: int, seed: int, length: int = TRAINED_LENGTH) -> Tensor:
-    """Sample 40 prefixes of bracket strings. All bracket types are equally likely.
+    """Sample 40 prefixes of bracket strings, with equal probabilities of all bracket types.
 
     Args:
         types: Number of bracket types.
         depth: Largest number of brackets that are open at the same time.
         seed: Seed of the prefixes.
-        length: Length of the prefixes (default: the trained length).
+        length: Length of the prefixes (default: the training length).
 
     Returns:
         Token ids (40, length).
@@ -174,7 +172,7 @@ def sample_prefixes(types: int, depth: int, seed: int, length: int = TRAINED_LEN
 
 
 def sample_words(types: int, depth: int, seed: int) -> list[Tensor]:
-    """Sample 400 complete bracket strings from the training distribution.
+    """Sample 400 complete bracket strings from the training distribution, grouped by length.
 
     Args:
         types: Number of bracket types.
@@ -182,18 +180,21 @@ def sample_words(types: int, depth: int, seed: int) -> list[Tensor]:
         seed: Seed of the strings.
 
     Returns:
-        One tensor of token ids (n, length) per length that occurs.
+        Token ids (n, length), one tensor per length. The numbers n sum to 400.
     """
     words, lengths = DyckWords(TRAINED_LENGTH, (1 / types,) * types, 0.5, depth).sample(400, seed)
     return [words[lengths == length, :length] for length in sorted(set(lengths.tolist()))]
 
 
 def sample_sentences(types: int, depth: int, length: int) -> Tensor:
-    """Sample 40 complete bracket strings (40, length) of one length. They are the same at every call.
+    """Return 40 complete bracket strings of one length. Every call returns the same strings.
 
     Args:
         types: Number of bracket types.
         depth: Largest number of brackets that are open at the same time.
         length: Length of the strings.
+
+    Returns:
+        Token ids (40, length).
     """
     return Dyck(length, (1 / types,) * types, 0.5, depth).sample(_EVALUATED, 0)

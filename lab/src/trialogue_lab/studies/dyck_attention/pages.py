@@ -34,14 +34,12 @@ def _attention_figure(rows: Rows) -> Drawing:
 
 
 def draw_pattern(axes: Axes, row: "Series[str]", prefix: tuple[int, ...], title: str) -> None:
-    """Draw the attention weights of a network on one prefix as an image.
-
-    The prefix is the start of a bracket string.
+    """Draw the attention weights of a network on one prefix of a bracket string, as an image.
 
     Args:
         axes: The axes to draw on.
         row: Row with the attention weights as JSON in the column "weights".
-        prefix: Token ids of the prefix. A start token S precedes them in the image.
+        prefix: Token ids of the prefix. The image shows a start token S before them.
         title: Title above the image.
     """
     labels = ["S", *("([)]"[2 * (token % 2) + token // 2] for token in prefix)]

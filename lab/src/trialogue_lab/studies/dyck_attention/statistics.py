@@ -1,8 +1,7 @@
 """Statistics of the study about the attention of transformers that predict closing brackets.
 
 An arm is an architecture with a way of training, for example with weight decay. Most statistics have one number per
-trained network. Statistics of pairs of networks, and of all networks together, have one jackknife pseudo-value per
-network.
+trained network. Statistics of several networks, such as a correlation, have one jackknife pseudo-value per network.
 """
 
 import json
@@ -38,43 +37,43 @@ def _closed(rows: Rows, arm: str) -> Counts:
 
 @trainings
 def minimal(rows: Rows, arm: str, column: str) -> "Series[float]":
-    """Return a measured value of networks whose first layer is a fixed embedding of brackets.
+    """Return one measured column, for networks with a fixed embedding as their first layer.
 
     The networks are trained to predict closing brackets.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         arm: Way of training, for example "words" (on complete strings) or "words, decay" (with weight decay).
-        column: Name of the value, for example "inside", the accuracy on closing brackets in prefixes of the trained
+        column: Name of the column. For example, "inside" is the accuracy on closing brackets in strings of the training
             length.
 
     Returns:
-        One value per training seed.
+        One number per training seed.
     """
     return _by_seed(rows, arm, column)
 
 
 @standard_trainings
 def standard(rows: Rows, arm: str, column: str) -> "Series[float]":
-    """Return a measured value of networks with two transformer layers.
+    """Return one measured column, for networks with two transformer layers.
 
     The networks are trained to predict closing brackets.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         arm: Variant of the network, for example "standard", or "standard, uniform" (uniform attention weights).
-        column: Name of the value, for example "inside", the accuracy on closing brackets in prefixes of the trained
+        column: Name of the column. For example, "inside" is the accuracy on closing brackets in strings of the training
             length.
 
     Returns:
-        One value per training seed.
+        One number per training seed.
     """
     return _by_seed(rows, arm, column)
 
 
 @grid_trainings
 def setting_closed(rows: Rows, setting: Setting) -> "Series[float]":
-    """Return the accuracy of networks on closing brackets, for one row of Table 2.6.
+    """Return the accuracy on closing brackets of the networks in one row of Table 2.6.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -88,10 +87,10 @@ def setting_closed(rows: Rows, setting: Setting) -> "Series[float]":
 
 @exact
 def learned_share(rows: Rows) -> float:
-    """Return the smallest share of networks with an accuracy above 97 %.
+    """Return the fraction of networks with an accuracy above 97 %.
 
-    The accuracy is the share of correctly predicted closing brackets. The share is computed for every row of Table 2.6,
-    and the minimum over rows is returned.
+    The accuracy is the fraction of closing brackets that a network predicts correctly. The fraction is computed for
+    each row of Table 2.6, and the smallest one is returned.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -101,32 +100,32 @@ def learned_share(rows: Rows) -> float:
 
 @trainings
 def closed(rows: Rows, arm: str) -> Counts:
-    """Count the correctly predicted closing brackets in prefixes of the trained length.
+    """Count the closing brackets that networks with a fixed embedding layer predict correctly.
 
-    The first layer of the networks is a fixed embedding of brackets.
+    The strings have the training length.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         arm: Way of training, for example "words" (on complete strings) or "words, decay" (with weight decay).
 
     Returns:
-        Number of correct predictions and number of all closing brackets, per training seed.
+        Number of correct predictions and number of closing brackets, per training seed.
     """
     return _closed(rows, arm)
 
 
 @standard_trainings
 def standard_closed(rows: Rows, arm: str) -> Counts:
-    """Count the correctly predicted closing brackets in prefixes of the trained length.
+    """Count the closing brackets that networks with two transformer layers predict correctly.
 
-    The networks have two transformer layers that read tokens.
+    The strings have the training length.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         arm: Variant of the network, for example "standard", or "standard, uniform" (uniform attention weights).
 
     Returns:
-        Number of correct predictions and number of all closing brackets, per training seed.
+        Number of correct predictions and number of closing brackets, per training seed.
     """
     return _closed(rows, arm)
 
@@ -135,68 +134,70 @@ def standard_closed(rows: Rows, arm: str) -> Counts:
 def variation(rows: Rows, arm: str) -> "Series[float]":
     """Return how much the attention weights of networks with different seeds differ.
 
-    Pairs of networks are compared, and the mean over pairs is returned. The first layer of the networks is a fixed
-    embedding of brackets. The difference is the squared distance between their attention weights on one prefix, divided
-    by the expected squared distance between random causal attention weights.
+        variation = mean over pairs of networks of |A - B|^2 / (expected |A - B|^2 of random causal attention)
+
+    A and B are the attention weights of two networks on the same prefix of a bracket string. The first layer of the
+    networks is a fixed embedding of brackets.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         arm: Way of training, for example "words" (on complete strings) or "words, decay" (with weight decay).
 
     Returns:
-        One jackknife pseudo-value of the mean per training seed.
+        One jackknife pseudo-value of the variation per training seed.
     """
     return _variation(rows, arm, 1)
 
 
 @standard_trainings
 def standard_variation(rows: Rows, arm: str, layer: int) -> "Series[float]":
-    """Return how much the attention weights of networks with different seeds differ.
+    """Return how much the attention weights of two-layer networks with different seeds differ.
 
-    Pairs of networks are compared, and the mean over pairs is returned. The networks have two transformer layers. The
-    difference is the squared distance between their attention weights on one prefix, divided by the expected squared
-    distance between random causal attention weights.
+        variation = mean over pairs of networks of |A - B|^2 / (expected |A - B|^2 of random causal attention)
+
+    A and B are the attention weights of two networks in the same layer, on the same prefix of a bracket string.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         arm: Variant of the network, for example "standard", or "standard, uniform" (uniform attention weights).
-        layer: Layer whose attention weights are compared, 1 or 2.
+        layer: Number of the layer, 1 or 2.
 
     Returns:
-        One jackknife pseudo-value of the mean per training seed.
+        One jackknife pseudo-value of the variation per training seed.
     """
     return _variation(rows, arm, layer)
 
 
 @grid_trainings
 def setting_variation(rows: Rows, setting: Setting, layer: int) -> "Series[float]":
-    """Return how much the attention weights of networks with different seeds differ.
+    """Return how much attention weights differ between seeds, for one row of Table 2.6.
 
-    The networks belong to one row of Table 2.6. The difference is the mean squared distance between their attention
-    weights on complete bracket strings, divided by the expected squared distance between random causal attention
-    weights. It is averaged over pairs of networks.
+        variation = mean over pairs of networks of |A - B|^2 / (expected |A - B|^2 of random causal attention)
+
+    A and B are the attention weights of two networks in the same layer. |A - B|^2 is averaged over 40 bracket strings.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         setting: Row of the table: number of bracket types, largest number of open brackets, and number of layers.
-        layer: Layer whose attention weights are compared, from 1.
+        layer: Number of the layer, from 1.
 
     Returns:
-        One jackknife pseudo-value of the mean per training seed.
+        One jackknife pseudo-value of the variation per training seed.
     """
     return _setting_variation(rows, setting, layer)
 
 
 @grid_trainings
 def table_variation(rows: Rows, layer: int, least_layers: int = 2) -> "Series[float]":
-    """Return the mean of `setting_variation` over the rows of Table 2.6.
+    """Return the mean over rows of Table 2.6 of the difference between networks with different seeds.
 
-    It measures how much the attention weights of two networks with different seeds differ.
+    The difference is that of `setting_variation`: the squared distance between attention weights, relative to random
+    attention.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        layer: Layer whose attention weights are compared, from 1.
-        least_layers: Smallest number of layers of the networks. Rows with fewer layers are omitted.
+        layer: Number of the layer whose attention weights are compared, from 1.
+        least_layers: Smallest number of layers of the networks. Rows of the table with fewer layers are omitted.
 
     Returns:
         One mean of jackknife pseudo-values per training seed.
@@ -210,19 +211,19 @@ def table_variation(rows: Rows, layer: int, least_layers: int = 2) -> "Series[fl
 def rank_correlation(
     rows: Rows, arm: str, accuracy: str = "outside", violation: str = "balance"
 ) -> "Series[float]":
-    """Return the Spearman correlation of the balance violation with the error of networks.
+    """Return the Spearman correlation over networks between balance violation and error.
 
-    The balance violation measures how far an opening bracket and its matching closing bracket are from canceling in the
-    attention sums. Theorem 2.2.1 requires that it is zero. The error is the share of closing brackets that a network
-    predicts incorrectly in prefixes of 400 to 500 brackets.
+    The error is the fraction of closing brackets at positions 400 to 500 that a network predicts incorrectly. The
+    balance violation is zero if each opening bracket and its matching closing bracket cancel in the attention sums.
+    Theorem 2.2.1 requires this of a network without errors.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         arm: Way of training, for example "words" (on complete strings) or "words, decay" (with weight decay).
-        accuracy: Column of the accuracy: "outside" for the definition in the text, "outside_confident" for the
-            definition of the released program.
-        violation: Column of the violation: "balance" for the definition in the text, "balance_released" for the
-            definition of the released program.
+        accuracy: Column of the accuracy: "outside" as defined in the text, or "outside_confident" as defined in the
+            released program. The error is one minus the accuracy.
+        violation: Column of the violation: "balance" as defined in the text, or "balance_released" as defined in the
+            released program.
 
     Returns:
         One jackknife pseudo-value of the correlation per training seed.
@@ -247,11 +248,10 @@ def rank_correlation(
 
 @exact
 def positive_share(rows: Rows) -> float:
-    """Return the share of trained networks to which the bound of Theorem 2.2.2 applies.
+    """Return the fraction of trained networks for which the bound of Theorem 2.2.2 is not trivial.
 
-    The theorem states that matched brackets nearly cancel in the attention sums of a network with small errors. If the
-    errors are too large, its first inequality is trivial, because it requires no positive distance between the
-    representations of two prefixes.
+    The theorem states that matched brackets nearly cancel in the attention sums of a network with small errors. The
+    bound is trivial if the errors of the network are too large.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -261,10 +261,10 @@ def positive_share(rows: Rows) -> float:
 
 @exact
 def inequalities_failed(rows: Rows) -> float:
-    """Return how often an inequality in the proof of Theorem 2.2.2 is violated.
+    """Return the number of violated inequalities in the proof of Theorem 2.2.2, over all trained networks.
 
-    The theorem states that matched brackets nearly cancel in the attention sums of a network with small errors. The
-    inequalities are evaluated for several prefixes per network.
+    The theorem states that matched brackets nearly cancel in the attention sums of a network with small errors. Each
+    inequality of the proof is evaluated for several prefixes per network.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -273,7 +273,7 @@ def inequalities_failed(rows: Rows) -> float:
 
 
 def pattern(row: "Series[str]") -> np.ndarray:
-    """Return the attention weights (T, T) that are stored in a measured row.
+    """Parse the attention weights (T, T) of a measured row.
 
     Args:
         row: Row with the weights as JSON in the column "weights".

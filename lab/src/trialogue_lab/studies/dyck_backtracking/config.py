@@ -1,4 +1,4 @@
-"""Configuration of the study and its presets."""
+"""Settings of the study and its presets."""
 
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
@@ -25,37 +25,39 @@ CANDIDATES = 4
 class Config(Settings):
     """Settings of one run. The defaults are the preset `default`.
 
-    For each seed, a language model is trained on strings of square and round brackets. The probe is a classifier of its
-    hidden states into correct and erroneous prefixes. It is the verifier of backtracking, which erases the last tokens
-    of rejected prefixes.
+    For each seed, a language model is trained on strings of square and round brackets. A probe is then trained, which
+    classifies the model's hidden states into correct and erroneous prefixes. The probe is the verifier of backtracking,
+    a sampler that erases the last tokens of rejected prefixes.
 
     Args:
         seeds: Seeds of the trainings.
         length: Length of the strings, an even number.
         p: Probability that an opening bracket of a training string is square.
-        q: Probability that a bracket opens if it can also close.
+        q: Probability that the next bracket is an opening one, if a closing one is also possible.
         ood_p: Probability that an opening bracket of a prompt is square.
-        prompt_lengths: Smallest and largest length of a prompt.
-        layers: Number of layers of the models.
-        heads: Number of attention heads of the models.
-        width: Width of the models.
-        mlp_width: Width of the MLPs of the models.
+        prompt_lengths: Smallest and largest length of a prompt, in tokens.
+        layers: Number of layers of the language models.
+        heads: Number of attention heads.
+        width: Width of the residual stream.
+        mlp_width: Width of the MLPs.
         steps: Number of training steps.
         batch_size: Batch size of the training.
         learning_rate: Learning rate.
         weight_decay: Weight decay.
-        beta_2: Second moment decay of the optimizer.
+        beta_2: Decay rate of the optimizer's second moments.
         warmup_steps: Number of warmup steps.
         schedule: Learning rate schedule.
-        ema: Average of the weights. The thesis uses "power".
-        probe_errors: Number of errors, and of correct prefixes, on which the probe is trained.
-        inducing_errors: Number of further errors. The prefixes before them are completed again, for several tables.
-        max_prompts: Largest number of prompts that are searched for errors.
-        probe_repetitions: Number of random splits of the examples on which the probe is trained.
-        threshold: A prefix is rejected if its probability of being correct is below this value, according to the probe.
+        ema: Kind of exponential moving average of the weights. The thesis uses "power".
+        probe_errors: Number of erroneous prefixes on which the probe is trained. It is also trained on as many correct
+            ones.
+        inducing_errors: Number of further erroneous prefixes. The model completes them again without their wrong last
+            token.
+        max_prompts: Largest number of prompts that are completed to find errors.
+        probe_repetitions: Number of random splits into training and validation examples. One probe is trained for each.
+        threshold: A prefix is rejected if the probe gives it a lower probability of being correct.
         low_threshold: A second, lower value of `threshold`.
         unseen_prompts: Number of new prompts that every decoding method completes.
-        draws: Number of completions of each new prompt per decoding method.
+        draws: Number of completions per new prompt and decoding method.
         diversity_prompts: Number of prompts for which distinct completions are counted.
         completions: Number of completions of each of these prompts.
     """
@@ -90,11 +92,11 @@ class Config(Settings):
     completions: Count = 10
 
     def check(self) -> None:
-        """Check the configuration.
+        """Check that the fields are consistent.
 
         Raises:
-            InputError: If strings have an odd length, prompts are too short or too long, or the model or its training
-                cannot be configured.
+            InputError: If strings have an odd length, if prompts are too short or too long, or if the model or its
+                training cannot be configured.
         """
         if self.length % 2:
             raise InputError("length", self.length, "must be an even number")
@@ -121,24 +123,24 @@ class Config(Settings):
     def training_distribution(self) -> Dyck:
         """Return the distribution of training strings.
 
-        Opening brackets are square with probability `p` and round otherwise.
+        An opening bracket is square with probability `p`, and round otherwise.
         """
         return Dyck(self.length, (self.p, 1 - self.p), self.q)
 
     def prompt_distribution(self) -> Dyck:
-        """Return the distribution of prompts, which differs from the training distribution.
+        """Return the distribution of prompts, which differs from the distribution of training strings.
 
-        Opening brackets are square with probability `ood_p` and round otherwise.
+        An opening bracket is square with probability `ood_p`, and round otherwise.
         """
         return Dyck(self.length, (self.ood_p, 1 - self.ood_p), self.q)
 
     def sample_prompts(self, n: int, seed: int, stream: str) -> tuple[Tensor, Tensor]:
-        """Sample prompts from `prompt_distribution`. They are prefixes of bracket strings (Definition 3.2.2).
+        """Sample prompts, which are prefixes of strings from `prompt_distribution` (Definition 3.2.2).
 
         Args:
             n: Number of prompts.
             seed: Seed of the training.
-            stream: Name of the random stream.
+            stream: Name of the random stream. Different names give independent prompts.
 
         Returns:
             Token ids (n, width) and lengths (n,) of the prompts.
@@ -149,9 +151,9 @@ class Config(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class UntilConverged(Config):
-    """Settings of a run in which a training ends when the model is accurate.
+    """Settings of a run in which a training ends as soon as the model is accurate.
 
-    A training also ends after `steps` steps.
+    A training ends after at most `steps` steps.
 
     Args:
         converged_accuracy: Accuracy on the closing brackets of the validation strings at which a training ends.

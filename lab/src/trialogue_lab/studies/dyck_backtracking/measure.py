@@ -1,4 +1,4 @@
-"""Tasks of a run. Each task measures one trained model for one group of tables."""
+"""Tasks of a run, each of which measures one trained model for one group of tables."""
 
 import itertools
 import math
@@ -28,10 +28,9 @@ _TOP_PS = (0.9, 1.0)
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run.
+    """Return one task per training seed and group of tables.
 
-    There is one task per training seed and group of tables. Tasks with the same seed run in order and share the trained
-    model.
+    Tasks with the same seed run in order and share the trained model.
 
     Args:
         config: Settings of the run.
@@ -44,9 +43,9 @@ def parts(config: Config) -> list[Part]:
 
 
 def measure_training(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
-    """Train a model, and measure its loss and accuracy on two distributions.
+    """Train a model, and measure its loss and accuracy on training strings and on strings like the prompts.
 
-    They are the training distribution and the distribution of prompts.
+    Both kinds of strings are new samples. In prompts, the bracket types have other probabilities.
 
     Args:
         config: Settings of the run.
@@ -54,7 +53,7 @@ def measure_training(config: Config, seed: int, artifacts: Path) -> MeasuredRows
         artifacts: Folder of the trained models.
 
     Yields:
-        One row per distribution.
+        One row per kind of strings.
     """
     model, losses, _ = models.train_or_load(config, seed, artifacts)
     for name, distribution in (
@@ -102,16 +101,15 @@ def measure_probe(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
 def measure_clusters(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
     """Cluster the hidden states of correct and erroneous prefixes by k-means (Figure 3.1).
 
-    The labels are not used. The purity is the share of prefixes whose label, correct or erroneous, is the more frequent
-    one in their cluster.
-
     Args:
         config: Settings of the run.
         seed: Seed of the model's training.
         artifacts: Folder of the trained models.
 
     Yields:
-        One row per number of clusters with the purity for true and for shuffled labels.
+        One row per number of clusters, with the purity. The purity is the fraction of prefixes that have the most
+        frequent label of their cluster, "correct" or "erroneous". "shuffled_purity" is the purity for randomly permuted
+        labels.
     """
     states, labels = (tensor.numpy() for tensor in models.probe_examples(config, seed, artifacts))
     shuffled = numpy_generator(seed, "shuffled labels").permutation(labels)
@@ -122,10 +120,10 @@ def measure_clusters(config: Config, seed: int, artifacts: Path) -> MeasuredRows
 
 
 def measure_inducing(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
-    """Complete prefixes after which the model made an error (Tables 3.1, 3.2 and 3.4).
+    """Complete prefixes after which the model made an error, with several decoding methods.
 
-    Several decoding methods are compared. One method is backtracking (Algorithm 1). If a verifier rejects a token, it
-    erases the last B tokens (the stride), at most Q times per string (the quota).
+    One method is backtracking (Algorithm 1). If a verifier rejects a token, it erases the last B tokens (the stride).
+    It does so at most Q times per string (the quota). The rows are those of Tables 3.1, 3.2 and 3.4.
 
     Args:
         config: Settings of the run.
@@ -133,7 +131,7 @@ def measure_inducing(config: Config, seed: int, artifacts: Path) -> MeasuredRows
         artifacts: Folder of the trained models.
 
     Yields:
-        One row per decoding method, quota and stride, with the share of correct completions.
+        One row per decoding method, quota and stride, with the fraction of correct completions.
     """
     model = models.train_or_load(config, seed, artifacts).network
     errors = models.collect_errors(config, seed, artifacts)
@@ -179,7 +177,7 @@ def measure_unseen(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
         artifacts: Folder of the trained models.
 
     Yields:
-        One row per method, top-p and repetition with the number of errors and of model calls. One row per error that
+        One row per method, top-p and repetition, with the number of errors and of model calls. One row per error that
         remains with backtracking (section 3.2.1.8).
     """
     model = models.train_or_load(config, seed, artifacts).network
@@ -250,17 +248,17 @@ STAGES = {
 
 
 def _completion(seed: int, stream: str) -> Callable[..., Samples]:
-    """Return `generate` with a trace, and with the random numbers of a named stream."""
+    """Return `generate` with tracing and with the random numbers of a named stream."""
     return partial(generate, seed=seed_of(seed, "completions", stream), trace=True)
 
 
 def _score(config: Config, samples: Samples) -> dict[str, float]:
-    """Return the share of valid completions (Definition 3.2.2) and the number of errors."""
+    """Return the fraction of valid completions (Definition 3.2.2), and the number of errors."""
     distribution = config.training_distribution()
     valid = distribution.is_member(samples.tokens, samples.lengths, distribution.vocab_size)
     return {"accuracy": float(valid.double().mean()), "errors": int((~valid).sum()), "n": len(valid)}
 
 
 def _purity(clusters: NDArray[np.integer[Any]], labels: NDArray[np.integer[Any]]) -> float:
-    """Return the share of examples (n,) with the most frequent label of their cluster."""
+    """Return the fraction of examples (n,) that have the most frequent label of their cluster."""
     return float(contingency_matrix(labels, clusters).max(axis=0).sum() / len(labels))

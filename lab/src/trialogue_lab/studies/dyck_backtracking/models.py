@@ -1,4 +1,4 @@
-"""Trained models, the errors that they make, and probes of their hidden states. All tasks of a training share them."""
+"""Trained models, their errors, and probes of their hidden states, shared by all tasks of a training seed."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -30,14 +30,14 @@ Decodings = dict[str, tuple[Sampler[Any], Verifier | None]]
 
 
 class Errors(NamedTuple):
-    """Strings in which a model makes an error, and correct prefixes of the same lengths.
+    """Strings in which a language model made an error, and correct prefixes of the same lengths.
 
     Attributes:
         wrong: Token ids (n, length + 1) of strings that end with the model's first wrong token.
-        wrong_lengths: Lengths (n,) of these strings.
+        wrong_lengths: Lengths (n,) of these strings, including the wrong token.
         correct: Token ids (m, length) of correct strings.
         correct_lengths: Lengths (m,) of the prefixes of correct strings that are used.
-        prompts_tried: Number of prompts () that were completed until n errors were found.
+        prompts_tried: Number of prompts () that were completed to find n errors.
     """
 
     wrong: Tensor
@@ -48,11 +48,11 @@ class Errors(NamedTuple):
 
 
 class Prediction(NamedTuple):
-    """Quality of a model's predictions.
+    """Loss and accuracy of a language model on bracket strings.
 
     Attributes:
         loss: Mean loss in nats per token, including the end of sequence.
-        closing_accuracy: Share of closing brackets that are the model's most probable token.
+        closing_accuracy: Fraction of closing brackets that are the model's most probable token.
     """
 
     loss: float
@@ -60,12 +60,12 @@ class Prediction(NamedTuple):
 
 
 class Strings(NamedTuple):
-    """Training distribution of strings of square and round brackets.
+    """Distribution of strings of square and round brackets on which models are trained.
 
     Attributes:
         length: Length of the strings.
         p: Probability that an opening bracket is square.
-        q: Probability that a bracket opens if it can also close.
+        q: Probability that the next bracket is an opening one, if a closing one is also possible.
     """
 
     length: int
@@ -92,7 +92,7 @@ class Converged(StoppingRule):
     Args:
         strings: Distribution of the validation strings.
         count: Number of validation strings, which are the same at every validation.
-        accuracy: Accuracy at which the training stops.
+        accuracy: Accuracy at which the training ends.
         look_every: Number of steps between validations.
         seed: Seed of the validation strings.
     """
@@ -104,7 +104,7 @@ class Converged(StoppingRule):
     seed: int
 
     def wants(self, step: int) -> bool:
-        """Return whether the model is validated after a training step.
+        """Return whether to validate the model after a training step.
 
         Args:
             step: Number of completed training steps.
@@ -112,7 +112,7 @@ class Converged(StoppingRule):
         return step % self.look_every == 0
 
     def reached(self, update: Update) -> bool:
-        """Validate the averaged weights of the model, and return whether they reach the required accuracy.
+        """Return whether the model with averaged weights reaches the required accuracy.
 
         Args:
             update: State of the training after a step.
@@ -123,10 +123,10 @@ class Converged(StoppingRule):
 
 
 def evaluate_predictions(model: Transformer, strings: Tensor) -> Prediction:
-    """Evaluate how well a model predicts bracket strings.
+    """Measure the loss and the accuracy of a model on bracket strings.
 
     Args:
-        model: The model.
+        model: The language model.
         strings: Token ids (n, length). Opening brackets are even and closing brackets are odd.
     """
     with torch.inference_mode():
@@ -139,12 +139,12 @@ def evaluate_predictions(model: Transformer, strings: Tensor) -> Prediction:
 
 
 def train_or_load(config: Config, seed: int, artifacts: Path) -> Trained[Transformer]:
-    """Train the model of a seed, or load it from `artifacts`.
+    """Train the language model of a seed, or load it if it was trained before.
 
     Args:
         config: Settings of the model and its training.
         seed: Seed of the training.
-        artifacts: Folder of the trained models.
+        artifacts: Folder in which trained models are stored.
 
     Returns:
         The network, and its losses with one entry per completed step.
@@ -165,9 +165,10 @@ def _batch(strings: Strings, size: int, seed: int, step: int) -> Tensor:
 
 
 def collect_errors(config: Config, seed: int, artifacts: Path) -> Errors:
-    """Collect strings with an error of the model, and correct strings of equal lengths.
+    """Collect strings in which the model makes an error, and correct strings of the same lengths.
 
-    The result is stored in `artifacts` and loaded by later calls.
+    The model completes prompts until it has made enough errors. The result is stored in `artifacts` and loaded by later
+    calls.
 
     Args:
         config: Settings of the run.
@@ -210,7 +211,7 @@ def collect_errors(config: Config, seed: int, artifacts: Path) -> Errors:
 
 
 def probe_examples(config: Config, seed: int, artifacts: Path) -> tuple[Tensor, Tensor]:
-    """Return the training examples of the probe, which are hidden states with labels.
+    """Return hidden states of a model with labels, which are the examples for training the probe.
 
     The probe classifies hidden states into correct and erroneous prefixes.
 
@@ -220,8 +221,8 @@ def probe_examples(config: Config, seed: int, artifacts: Path) -> tuple[Tensor, 
         artifacts: Folder of the trained models.
 
     Returns:
-        Hidden states (2n, width) of n erroneous and n correct prefixes, and labels (2n,) that are 0 for erroneous and 1
-        for correct prefixes.
+        Hidden states (2n, width) of n erroneous and n correct prefixes, and their labels (2n,), 0 for erroneous and 1
+        for correct.
     """
     model, errors = train_or_load(config, seed, artifacts).network, collect_errors(config, seed, artifacts)
     n = config.probe_errors
@@ -233,8 +234,8 @@ def probe_examples(config: Config, seed: int, artifacts: Path) -> tuple[Tensor, 
 def make_probe_verifier(config: Config, seed: int, artifacts: Path) -> ProbeVerifier:
     """Return a verifier that rates prefixes by a trained probe.
 
-    The probe is a classifier of the model's hidden states. The probe is trained on the first random split of its
-    examples into training and validation sets.
+    The probe is a classifier of the model's hidden states. It is trained on the first random split into training and
+    validation examples.
 
     Args:
         config: Settings of the run.
@@ -246,14 +247,15 @@ def make_probe_verifier(config: Config, seed: int, artifacts: Path) -> ProbeVeri
 
 
 def make_decodings(config: Config, seed: int, probe: Verifier) -> Decodings:
-    """Return the decoding methods for new prompts: plain sampling, and backtracking with several verifiers.
+    """Return the decoding methods that complete new prompts: plain sampling, and variants of backtracking.
 
-    Backtracking (Algorithm 1) erases the last tokens of a prefix that its verifier rejects.
+    Backtracking (Algorithm 1) erases the last tokens of a prefix that its verifier rejects. The variants have different
+    verifiers and settings.
 
     Args:
         config: Settings with the thresholds of the verifiers. A prefix with a lower value is rejected.
-        seed: Seed of the random verifier, a baseline.
-        probe: The trained probe, a classifier of hidden states that is one of the verifiers.
+        seed: Seed of the random verifier, which is a baseline.
+        probe: The trained verifier, a classifier of hidden states.
 
     Returns:
         Pairs of a sampler and its verifier, by name.

@@ -1,4 +1,4 @@
-"""Measurement of model calls and processor time of decoding methods, by batch size (section 3.4.1)."""
+"""Measurement of the model calls and the processor time of decoding methods (section 3.4.1)."""
 
 import time
 from functools import partial
@@ -18,9 +18,9 @@ _ROUNDS = 3
 def measure_speed(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
     """Measure model calls and processor time of decoding methods at several batch sizes.
 
-    Decoding methods alternate, so that a slowdown of the machine affects all of them. The fastest of three rounds
-    counts. With a batch size of 1, prompts are completed one after the other, but the candidates of best-of-n run
-    together.
+    Each method is timed in three rounds, and the fastest round counts. Methods alternate within a round, so that a
+    slowdown of the machine affects all of them. With a batch size of 1, prompts are completed one after the other. The
+    candidates of best-of-n run together at every batch size.
 
     Args:
         config: Settings of the run.
@@ -28,8 +28,8 @@ def measure_speed(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
         artifacts: Folder of the trained models.
 
     Yields:
-        One row per batch size and decoding method, with means per prompt and the rank correlation of model calls and
-        wall time.
+        One row per batch size and decoding method, with means per prompt. "rank_correlation" is the Spearman
+        correlation over prompts between model calls and wall time.
     """
     oracle = truncated(models.train_or_load(config, seed, artifacts).network, top_p=0.9)
     probe = models.make_probe_verifier(config, seed, artifacts)

@@ -1,8 +1,8 @@
 """Statistics of the study about backtracking (Algorithm 1) on bracket strings, with one number per training.
 
 If the verifier rejects a sampled token, backtracking erases the last B tokens (the stride) and appends B tokens
-greedily. It does so at most Q times per string (the quota). The verifier is a trained probe, a classifier of the
-model's hidden states. Prompts have other probabilities of bracket types than the training strings.
+greedily. It does so at most Q times per string (the quota). The verifier is a probe, a trained classifier of the
+model's hidden states. The bracket types have other probabilities in prompts than in training strings.
 """
 
 import numpy as np
@@ -19,26 +19,27 @@ trainings = Replication("training", "seeds")
 
 @trainings
 def learned(rows: Rows, column: str, data: str) -> "Series[float]":
-    """Return a measured value of each trained language model on held-out bracket strings.
+    """Return one measured column, for trained language models on new bracket strings.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        column: "closing_accuracy" for the share of correctly predicted closing brackets, "loss" for the model's loss,
-            or "entropy" for the lowest possible loss. Both losses are in nats per token.
+        column: "closing_accuracy" for the fraction of correctly predicted closing brackets, "loss" for the model's
+            loss, or "entropy" for the lowest possible loss. Losses are in nats per token.
         data: "in-distribution" for strings of the training distribution, or "out-of-distribution" for strings with
-            other probabilities of the bracket types, as in prompts.
+            other probabilities of the bracket types.
 
     Returns:
-        One value per training seed.
+        One number per training seed.
     """
     return rows.where("training", data=data).groupby("seed")[column].mean()
 
 
 @trainings
 def prepared(rows: Rows) -> Counts:
-    """Count the trained models that predict more than 99.9 % of the closing brackets correctly.
+    """Count the trained language models that predict more than 99.9 % of the closing brackets correctly.
 
-    The held-out strings are from the training distribution. The experiments of the source require this accuracy.
+    The models are evaluated on new strings from the training distribution. The experiments of the source require this
+    accuracy.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -51,10 +52,10 @@ def prepared(rows: Rows) -> Counts:
 
 @trainings
 def clustered(rows: Rows, clusters: int, column: str = "purity") -> "Series[float]":
-    """Return how well clusters of a model's hidden states separate correct from erroneous prefixes.
+    """Return the purity of clusters of a language model's hidden states.
 
-    Clusters are found by k-means. The purity is the share of prefixes whose label, correct or erroneous, is the more
-    frequent one in their cluster.
+    The hidden states belong to correct and erroneous prefixes, and are clustered by k-means. The purity is the fraction
+    of prefixes that have the most frequent label of their cluster, "correct" or "erroneous".
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -69,33 +70,31 @@ def clustered(rows: Rows, clusters: int, column: str = "purity") -> "Series[floa
 
 @trainings
 def probe(rows: Rows, over_splits: str = "mean") -> "Series[float]":
-    """Return the validation accuracy of the probe.
+    """Return the validation accuracy of a probe of a language model's hidden states.
 
-    The probe classifies a model's hidden states into correct and erroneous prefixes. A probe is trained for each of
-    several random splits of the examples into training and validation sets.
+    The probe classifies hidden states into correct and erroneous prefixes. One probe is trained per random split of the
+    examples into training and validation sets.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         over_splits: Aggregation over splits, "mean" (default) or "std" for the standard deviation.
 
     Returns:
-        One number per training seed.
+        One mean or standard deviation per training seed.
     """
     return rows["probe"].groupby("seed").validation_accuracy.agg(over_splits)
 
 
 @trainings
 def inducing(rows: Rows, /, walk: str, column: str = "accuracy", **values: object) -> "Series[float]":
-    """Return the mean of a quantity over completions of difficult prefixes.
-
-    These are prefixes after which the model made an error.
+    """Return the mean of a measured column over completions of prefixes after which the model made an error.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         walk: Name of the decoding method, for example "nucleus" or "backtracking".
-        column: Quantity to average. The default "accuracy" is the share of correct completions.
-        **values: Values of other columns that select the rows, for example `quota=4`, the largest number of backtracks
-            per string.
+        column: Column to average. The default "accuracy" is the fraction of correct completions.
+        **values: Values of other columns that select the rows. For example, `quota=4` selects completions with at most
+            4 backtracks.
 
     Returns:
         One mean per training seed.
@@ -105,15 +104,15 @@ def inducing(rows: Rows, /, walk: str, column: str = "accuracy", **values: objec
 
 @trainings
 def unseen(rows: Rows, verifier: str, top_p: float, column: str = "errors") -> "Series[float]":
-    """Return the mean of a measured quantity over repeated completions of new prompts.
+    """Return the mean of a measured column over repeated completions of new prompts.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         verifier: Name of the decoding method. "none" is plain sampling, and "trained" is backtracking with a trained
-            probe as verifier. Other names are other verifiers and variants.
-        top_p: Top-p truncation of the model.
-        column: Quantity to average: "errors" (default), "accuracy", "queries" (model calls per prompt), "per_10000"
-            (errors per 10,000 prompts) or "queries_until_correct" (queries divided by the accuracy).
+            verifier. Other names are other verifiers and variants.
+        top_p: Top-p truncation of the language model.
+        column: Column to average: "errors" (default), "accuracy", "queries" (model calls per prompt), "per_10000"
+            (errors per 10,000 prompts) or "queries_until_correct" (queries divided by accuracy).
 
     Returns:
         One mean per training seed.
@@ -126,65 +125,68 @@ def unseen(rows: Rows, verifier: str, top_p: float, column: str = "errors") -> "
 
 
 def errors_ratio(first: str, second: str, top_p: float) -> Statistic:
-    """Return the statistic that divides the errors of one decoding method by another's.
+    """Return the statistic that divides the errors of one decoding method by those of another.
 
-    One half is added to both numbers, because they can be zero.
+        ratio = (errors of the first + 1/2) / (errors of the second + 1/2)
+
+    One half is added because numbers of errors can be zero.
 
     Args:
-        first: Name of the decoding method in the numerator, for example "none" for plain sampling, or "trained" for
-            backtracking with a trained probe. "greedy" is measured without top-p.
+        first: Name of the decoding method in the numerator. For example, "none" is plain sampling, and "trained" is
+            backtracking with a trained verifier. "greedy" is measured without top-p.
         second: Name of the decoding method in the denominator.
-        top_p: Top-p truncation of the model.
+        top_p: Top-p truncation of the language model.
 
     Returns:
-        A statistic with one ratio per training seed.
+        Function from the measurements of a run to one ratio per training seed.
     """
     top_p_of_first = 0.0 if first == "greedy" else top_p
     return (unseen(first, top_p_of_first) + 0.5) / (unseen(second, top_p) + 0.5)
 
 
 def queries_ratio(top_p: float, column: str = "queries") -> Statistic:
-    """Return the statistic that compares the model calls of backtracking and plain sampling.
+    """Return the statistic that divides the model calls of backtracking by those of plain sampling.
 
-    Backtracking erases the last tokens if a trained probe, a classifier of hidden states, rejects a prefix.
+    Backtracking erases the last tokens of a prefix that its verifier rejects.
 
     Args:
-        top_p: Top-p truncation of the model.
-        column: "queries" for calls per completion. "queries_until_correct" for the expected number of calls until a
-            completion is correct, which is the number of calls divided by the accuracy.
+        top_p: Top-p truncation of the language model.
+        column: "queries" for model calls per completion. "queries_until_correct" for model calls divided by the
+            accuracy, which is the expected number of calls until a completion is correct.
 
     Returns:
-        A statistic with one ratio per training seed.
+        Function from the measurements of a run to one ratio per training seed.
     """
     return unseen("trained", top_p, column) / unseen("none", top_p, column)
 
 
 def gain(top_p: float) -> Statistic:
-    """Return the statistic that subtracts the accuracy of plain sampling from the accuracy of backtracking.
+    """Return the statistic that subtracts the accuracy of plain sampling from that of backtracking.
 
-    Backtracking erases the last tokens if a trained probe, a classifier of hidden states, rejects a prefix.
+    Backtracking erases the last tokens of a prefix that its verifier rejects. The accuracy is the fraction of correct
+    completions of new prompts.
 
     Args:
-        top_p: Top-p truncation of the model.
+        top_p: Top-p truncation of the language model.
 
     Returns:
-        A statistic with one difference per training seed.
+        Function from the measurements of a run to one difference per training seed.
     """
     return unseen("trained", top_p, "accuracy") - unseen("none", top_p, "accuracy")
 
 
 @trainings
 def speed(rows: Rows, decoding: str, batch: int, column: str = "seconds") -> "Series[float]":
-    """Return the mean of a measured cost of decoding.
+    """Return the mean of a measured cost of a decoding method.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        decoding: Name of the decoding method, for example "none" for plain sampling, "trained" for backtracking with a
-            trained probe, or "best of n".
+        decoding: Name of the decoding method, for example "none" (plain sampling), "trained" (backtracking with a
+            trained verifier) or "best of n".
         batch: Batch size.
-        column: Cost to average. "seconds" (default) and "milliseconds" are processor time per prompt, "queries" and
-            "verifier_calls" are calls of the model and of the verifier per prompt. "microseconds_per_query" is time per
-            model call, and "rank_correlation" is the correlation of model calls and wall time.
+        column: Cost to average. "seconds" (default) and "milliseconds" are processor time per prompt. "queries" and
+            "verifier_calls" are calls of the model and of the verifier per prompt. "microseconds_per_query" is
+            processor time per model call. "rank_correlation" is the correlation of model calls and wall time.
 
     Returns:
         One mean per training seed.
@@ -197,16 +199,16 @@ def speed(rows: Rows, decoding: str, batch: int, column: str = "seconds") -> "Se
 
 
 def remaining(rows: Rows) -> DataFrame:
-    """Return the errors on new prompts that remain with backtracking.
+    """Return a table of the errors that backtracking makes on new prompts.
 
-    Backtracking erases the last tokens if a trained probe, a classifier of hidden states, rejects a prefix. It does so
-    up to a maximum number of times per string (the quota).
+    Backtracking erases the last tokens of a prefix that its verifier rejects. It does so up to a maximum number of
+    times per string (the quota).
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
 
     Returns:
-        One row per error, with the columns "seed" of the training, "error" (kind of error), "prefix" (correct tokens
+        One row per error, with the columns "seed" (of the training), "error" (kind of error), "prefix" (correct tokens
         before the error), "token" and "token_prob" (wrong token and its probability), "best" and "best_prob" (most
         probable token and its probability), and "quota_left" (unused part of the quota). The table may be empty.
     """
@@ -216,18 +218,18 @@ def remaining(rows: Rows) -> DataFrame:
 
 @trainings
 def share_of_remaining(rows: Rows, column: str, value: object) -> Counts:
-    """Count the errors that remain with backtracking and have a given property.
+    """Count the errors of backtracking on new prompts that have a given property.
 
-    Backtracking erases the last tokens if a trained probe, a classifier of hidden states, rejects a prefix.
+    Backtracking erases the last tokens of a prefix that its verifier rejects.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        column: Column of the table of errors, for example "error" for the kind of error, "quota_left" for the unused
-            number of backtracks, or "most_probable", which is true if the wrong token was the most probable one.
-        value: Value of the column for errors that count.
+        column: Property of an error: "error" (kind of error), "quota_left" (number of backtracks that were still
+            allowed), or "most_probable" (whether the wrong token was the most probable one).
+        value: Value of the property for errors that count.
 
     Returns:
-        Number of errors with this value and number of all remaining errors, per training seed.
+        Number of errors with this value and number of all errors, per training seed.
     """
     left = remaining(rows).assign(most_probable=lambda table: table.token == table.best)
     return Counts((left[column] == value).groupby(left.seed).sum(), left.groupby("seed").size())
@@ -235,11 +237,12 @@ def share_of_remaining(rows: Rows, column: str, value: object) -> Counts:
 
 @trainings
 def gain_at_backtracks(rows: Rows) -> "Series[float]":
-    """Return how much accuracy backtracking adds, compared with completing the rejected prefixes without it.
+    """Return the accuracy of backtracking minus the accuracy without it at the prefixes it rejects.
 
-    The prompts are prefixes after which the model made an error. Differences are averaged over combinations of the
-    quota (largest number of backtracks) and the stride (number of erased tokens). Combinations without any backtrack
-    are omitted.
+    The accuracy is the fraction of correct completions. Backtracking starts from prefixes after which the model made an
+    error. For comparison, plain sampling completes every prefix that the verifier of backtracking rejected. The
+    difference is averaged over combinations of quota (largest number of backtracks) and stride (number of erased
+    tokens). Combinations without any backtrack are omitted.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -256,7 +259,7 @@ def gain_at_backtracks(rows: Rows) -> "Series[float]":
 
 @trainings
 def diversity(rows: Rows, decoding: str, column: str = "distinct") -> "Series[float]":
-    """Return how many of the completions of a prompt are distinct.
+    """Return the number of distinct completions of a prompt, as a mean over prompts.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -272,15 +275,15 @@ def diversity(rows: Rows, decoding: str, column: str = "distinct") -> "Series[fl
 
 @trainings
 def pooled_out_of_quota(rows: Rows) -> "Series[float]":
-    """Return the share of remaining errors in strings for which no further backtrack was allowed.
+    """Return the fraction of errors that occur after all allowed backtracks were used.
 
     Backtracking erases the last tokens of rejected prefixes, up to a maximum number of times per string (the quota).
-    Errors on new prompts are pooled over all trainings.
+    Its errors on new prompts are pooled over all trainings.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
 
     Returns:
-        A series with this single number.
+        Series with this single number.
     """
     return pd.Series([float(np.mean(remaining(rows).quota_left == 0))])

@@ -1,4 +1,4 @@
-"""Analysis of the recorded steps (trace) of a sampler: rejected prefixes, and the errors that remain."""
+"""Analysis of the recorded steps (trace) of a sampler: its rejected prefixes and its errors."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -15,10 +15,10 @@ BRACKETS = "[]()"
 
 
 def rejected_prefixes(samples: Samples, tokens: Tensor) -> tuple[Tensor, Tensor]:
-    """Return every prefix at which a sampler with backtracking erased tokens.
+    """Return all prefixes at which a sampler with backtracking erased tokens.
 
     Args:
-        samples: Samples with their trace, the recorded steps of the sampler.
+        samples: Samples with their trace, which records the steps of the sampler.
         tokens: Token ids (samples, width) of the prompts.
 
     Returns:
@@ -41,18 +41,18 @@ def rejected_prefixes(samples: Samples, tokens: Tensor) -> tuple[Tensor, Tensor]
 def remaining_errors(
     distribution: Dyck, model: Transformer, samples: Samples, quota: int
 ) -> Iterator[dict[str, Any]]:
-    """Yield one row per sample that contains an error after backtracking.
+    """Yield one row per sample of backtracking that contains an error.
 
     Args:
         distribution: Distribution whose strings are correct.
-        model: The model that was sampled.
-        samples: Samples with their trace, the recorded steps of the sampler.
+        model: The language model that was sampled.
+        samples: Samples with their trace, which records the steps of the sampler.
         quota: Number of backtracks that were allowed per sample.
 
     Yields:
-        The kind of the first error ("error"), the text before it ("prefix"), the wrong and the most probable token with
-        their probabilities ("token", "token_prob", "best", "best_prob"), and the unused number of backtracks
-        ("quota_left").
+        Row about the first error of a sample: "error" (kind of error), "prefix" (text before it), "token" and
+        "token_prob" (wrong token and its probability), "best" and "best_prob" (most probable token and its
+        probability), and "quota_left" (number of unused backtracks).
     """
     assert samples.trace is not None
     position, kind = distribution.errors(samples.tokens, samples.lengths, distribution.vocab_size)

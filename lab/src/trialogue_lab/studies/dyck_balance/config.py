@@ -1,4 +1,4 @@
-"""Configuration of the study and its presets."""
+"""Settings of the study and its presets."""
 
 from dataclasses import dataclass
 
@@ -9,14 +9,14 @@ from trialogue_lab.ledger import Count, Positive, Seeds, Settings
 class Config(Settings):
     """Settings of one run. The defaults are the preset `default`.
 
-    Networks whose first layer is a fixed embedding of brackets are trained on complete strings of matched brackets.
-    They are the networks "words" of the study `dyck-attention`.
+    Networks are trained on strings of matched brackets. Their first layer is a fixed embedding of brackets. They are
+    the networks "words" of the study `dyck-attention`.
 
     Args:
         seeds: Seeds of the networks.
         types: Number of bracket types.
         depth: Largest number of brackets that are open at the same time.
-        steps: Number of updates per network. Each update takes a batch of 100 strings.
+        steps: Number of training steps per network. Each step uses a batch of 100 strings.
         learning_rate: Learning rate.
     """
 

@@ -10,14 +10,14 @@ from trialogue_lab.studies.dyck_balance.config import Config
 from trialogue_lab.theory.balance import balance_violation
 
 ARM = "words"
-"""Networks with a minimal first layer that are trained on complete words without a regulariser."""
+"""Networks with a fixed embedding as first layer, trained on complete strings without a regularizer."""
 
 
 def parts(config: Config) -> list[Part]:
-    """Return one task per network, which trains the network on bracket strings and measures it.
+    """Return one task per network, which trains it on bracket strings and measures it.
 
-    Each task measures the accuracy on closing brackets, and the balance violation. The violation is zero if matched
-    brackets cancel in the network's attention sums.
+    The task measures how often the network predicts closing brackets correctly, and its balance violation. The
+    violation is zero if matched brackets cancel in the network's attention sums.
 
     Args:
         config: Settings of the run.

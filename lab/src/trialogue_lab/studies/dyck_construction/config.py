@@ -1,4 +1,4 @@
-"""Configuration of the study and its presets."""
+"""Settings of the study and its presets."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -12,21 +12,22 @@ from trialogue_lab.ledger import Count, Increasing, Positive, Seeds, Settings
 class Config(Settings):
     """Settings of one run. The defaults are the preset `default`.
 
-    A network is balanced if an opening bracket and its matching closing bracket cancel in the attention sums. The
-    constructed networks are balanced, and therefore predict the exact probabilities of the next bracket.
+    The networks are transformers whose weights are constructed, not trained. A network is balanced if each opening
+    bracket and its matching closing bracket cancel in the attention sums. A balanced network predicts the exact
+    probabilities of the next bracket.
 
     Args:
         seeds: Seeds of the balanced networks to which noise is added, and of their prefixes.
-        exact_seeds: Seeds of the balanced networks that are compared with the exact distribution.
+        exact_seeds: Seeds of the balanced networks whose predictions are compared with the exact distribution.
         chain_seeds: Seeds of the networks on which the inequalities of Theorem 2.2.2 are tested. Three in ten are
             balanced networks with noise, and the others are random.
         types: Number of bracket types.
         depth: Largest number of brackets that are open at the same time.
         logits_std: Standard deviation of the attention scores.
         prefixes: Number of prefixes for the comparison with the exact distribution.
-        longest: Largest length of these prefixes.
-        disturbances: Standard deviations of the noise that is added to attention scores.
-        disturbed_prefixes: Number of prefixes per standard deviation and range of lengths.
+        longest: Largest length of these prefixes, in brackets.
+        disturbances: Standard deviations of the noise that is added to the attention scores.
+        disturbed_prefixes: Number of prefixes on which networks with noise are tested, for each range of lengths.
     """
 
     seeds: Seeds = tuple(range(101, 111))

@@ -1,4 +1,4 @@
-"""Tasks of a run: they test constructed networks without and with noise, and the inequalities of Theorem 2.2.2."""
+"""Tasks of a run, which test constructed networks with and without noise, and the inequalities of Theorem 2.2.2."""
 
 from functools import partial
 from pathlib import Path
@@ -27,8 +27,8 @@ _ROUNDING = 1e-9
 def parts(config: Config) -> list[Part]:
     """Return the tasks of a run.
 
-    There is one task per constructed network that predicts brackets, one task per group of networks for the
-    inequalities of Theorem 2.2.2, and one for Lemma 2.2.1.
+    There is one task per constructed network that predicts brackets. Further tasks test the inequalities of Theorem
+    2.2.2 on groups of networks. The last task tests Lemma 2.2.1.
 
     Args:
         config: Settings of the run.
@@ -84,7 +84,7 @@ def _measure_disturbed(config: Config, seed: int, _: Path) -> MeasuredRows:
 
 
 def _add_noise(network: models.DyckTransformer, std: float, seed: int) -> None:
-    """Add normal noise to the query weights, and thereby to the attention scores."""
+    """Add normal noise to the query weights, which changes the attention scores."""
     weight = network.attention.query.weight
     noise = torch.empty(weight.shape, dtype=weight.dtype).normal_(generator=generator(seed, "disturbance"))
     with torch.no_grad():
@@ -142,10 +142,7 @@ def _measure_chains(seeds: tuple[int, ...], _: Path) -> MeasuredRows:
 
 
 def _measure_lemma(_: Path) -> MeasuredRows:
-    """Test Lemma 2.2.1 on random vectors.
-
-    Yield the largest distance of normalized sums, divided by its bound eps.
-    """
+    """Test Lemma 2.2.1 on random vectors, and yield the largest distance divided by its bound eps."""
     random = generator(0, "lemma 2.2.1")
     far, *near = (torch.empty(2000, 5, dtype=torch.float64).normal_(generator=random) for _ in range(3))
     far = far / far.norm(dim=1, keepdim=True)

@@ -1,9 +1,9 @@
 """Statistics of the study about transformers that are constructed to predict the next bracket.
 
 A transformer is balanced if an opening bracket and its matching closing bracket cancel in the attention sums. It then
-predicts exact probabilities. Normal noise in the attention scores, with standard deviation `disturbance`, violates the
+predicts exact probabilities. Normal noise in the attention scores, with standard deviation `disturbance`, destroys the
 balance. Statistics of networks with noise have one number per network. Statistics of the inequalities of Theorem 2.2.2
-have one number for the run.
+have one number per run.
 """
 
 import numpy as np
@@ -16,17 +16,19 @@ networks = Replication("draw", "seeds")
 
 @networks
 def accuracy(rows: Rows, disturbance: float, longest: int) -> "Series[float]":
-    """Return how often a transformer with noise predicts the correct closing bracket.
+    """Return how often a transformer predicts the correct closing bracket after noise is added to it.
 
-    Without noise, the transformer predicts exact probabilities. Normal noise is added to its attention scores.
+    Without noise, the transformer predicts the exact probabilities of the next bracket. Normal noise is added to its
+    attention scores. A prediction is correct if the most probable closing bracket matches the innermost open bracket.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         disturbance: Standard deviation of the noise.
-        longest: Largest length of the prefixes, which selects one of the ranges `LENGTHS`.
+        longest: Largest length of the prefixes: 60 selects lengths 20 to 60, 500 selects 400 to 500, and 5000 selects
+            4000 to 5000.
 
     Returns:
-        One share of prefixes per seed of the noise.
+        One fraction of prefixes per seed of the noise.
     """
     table = rows.where("disturbed", disturbance=disturbance, longest=longest)
     return table.groupby("seed").accuracy.mean()
@@ -37,7 +39,7 @@ def violation(rows: Rows, disturbance: float) -> "Series[float]":
     """Return the balance violation of a transformer with normal noise in its attention scores.
 
     The transformer predicts brackets. It is balanced if an opening bracket and its matching closing bracket cancel in
-    the attention sums. The violation is the mean norm of the vectors that such pairs add, relative to the norm of the
+    the attention sums. The violation is the mean norm of the vector that such a pair adds, divided by the norm of the
     sum for a short prefix.
 
     Args:
@@ -45,43 +47,46 @@ def violation(rows: Rows, disturbance: float) -> "Series[float]":
         disturbance: Standard deviation of the noise.
 
     Returns:
-        One violation per seed of the noise. It is zero without noise, up to rounding.
+        One violation per seed of the noise. Without noise, it is zero up to rounding.
     """
     return rows.where("disturbed", disturbance=disturbance).groupby("seed").violation.mean()
 
 
 @networks
 def distance(rows: Rows, disturbance: float, pairs: int) -> "Series[float]":
-    """Return the distance between a transformer's representations of two prefixes after many bracket pairs.
+    """Return the distance between a transformer's representations of two prefixes after many matched brackets.
 
-    Both prefixes follow the same pairs of an opening and a closing bracket. The representations are normalized sums in
-    the attention layer. Normal noise is added to the attention scores. If the pairs do not cancel in the sums, the
-    distance decreases as 1 / `pairs` (equation 2.49).
+    Each prefix starts with the same `pairs` pairs of an opening and a closing bracket. The representations are
+    normalized sums in the attention layer. Normal noise is added to the attention scores. If matched brackets do not
+    cancel in the sums, the distance decreases as 1 / `pairs` (equation 2.49).
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         disturbance: Standard deviation of the noise.
-        pairs: Number of bracket pairs before the prefixes.
+        pairs: Number of bracket pairs at the start of the prefixes.
 
     Returns:
-        One median distance over cases per seed of the noise.
+        One median distance over pairs of prefixes per seed of the noise.
     """
     return rows.where("pumped", disturbance=disturbance, pairs=pairs).groupby("seed").distance.mean()
 
 
 @networks
 def slope(rows: Rows, disturbance: float) -> "Series[float]":
-    """Return how fast a transformer's representations of two prefixes become similar after more bracket pairs.
+    """Return the exponent with which the distance between two representations decreases with the prefix length.
 
-    Both prefixes follow the same pairs of an opening and a closing bracket. The representations are normalized sums in
-    the attention layer. Normal noise is added to the attention scores.
+        slope = log10(distance(100,000 pairs) / distance(1,000 pairs)) / 2
+
+    The representations are a transformer's normalized attention sums for two prefixes. Each prefix starts with the same
+    number of matched bracket pairs. Normal noise is added to the attention scores. Theory predicts -1 if there is any
+    noise.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         disturbance: Standard deviation of the noise.
 
     Returns:
-        One slope of log distance against log number of pairs, between 1,000 and 100,000 pairs, per seed of the noise.
+        One slope per seed of the noise.
     """
     far, near = (distance(disturbance, pairs)(rows) for pairs in (100_000, 1000))
     return (far / near).map(np.log10) / 2
@@ -92,20 +97,24 @@ def failed(rows: Rows, step: str) -> float:
     """Return how often an inequality in the proof of Theorem 2.2.2 is violated.
 
     The theorem states that matched brackets nearly cancel in the attention sums of a network with small errors. Its
-    proof is a chain of three inequalities.
+    proof is a chain of three inequalities, which are evaluated on several networks.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         step: Name of the inequality, "first", "second" or "third".
+
+    Returns:
+        Number of violations over all networks.
     """
     return float(rows["chain"][step].sum())
 
 
 @exact
 def positive(rows: Rows, network: str) -> float:
-    """Return for how many networks the first inequality of Theorem 2.2.2 is nontrivial.
+    """Return the number of networks for which the first inequality of Theorem 2.2.2 is not trivial.
 
-    It is not trivial if it requires a positive distance between the representations of two prefixes.
+    The inequality is a lower bound on the distance between the representations of two prefixes. It is trivial if the
+    bound is zero or negative.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -117,9 +126,11 @@ def positive(rows: Rows, network: str) -> float:
 
 @exact
 def slack(rows: Rows, network: str) -> float:
-    """Return the slack of the last inequality of Theorem 2.2.2, as the median over networks.
+    """Return how loose the bound of Theorem 2.2.2 is, as a median over networks.
 
-    The slack is the decimal logarithm of the upper bound divided by the bounded number. It is zero for an equality.
+        slack = log10(upper bound / bounded quantity)
+
+    It is zero if both are equal.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.

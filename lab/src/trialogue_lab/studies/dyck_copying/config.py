@@ -1,4 +1,4 @@
-"""Configuration of the study and its presets."""
+"""Settings of the study and its presets."""
 
 from dataclasses import dataclass
 
@@ -9,11 +9,11 @@ from trialogue_lab.ledger import Count, Positive, Seeds, Settings
 class Config(Settings):
     """Settings of one run. The defaults are the preset `default`.
 
-    Networks are trained to predict the bracket at each position from the input that contains it.
+    Networks are trained to copy: they predict the bracket at each position from an input that contains this bracket.
 
     Args:
-        seeds: Seeds of the networks, for each architecture.
-        steps: Number of updates. Each update takes a batch of 100 prefixes of bracket strings.
+        seeds: Seeds of the networks. One network is trained per seed and architecture.
+        steps: Number of training steps. Each step uses a batch of 100 prefixes of bracket strings.
         learning_rate: Learning rate.
         length: Number of brackets in a prefix.
     """

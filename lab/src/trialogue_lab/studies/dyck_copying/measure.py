@@ -62,12 +62,12 @@ def _measure(config: Config, name: str, seed: int, _: Path) -> MeasuredRows:
 
 @torch.no_grad()
 def _copy_accuracy(network: DyckTransformer, tokens: Tensor) -> float:
-    """Return the share of tokens that are the most probable prediction at their own position."""
+    """Return the fraction of tokens that the network predicts correctly at their own position."""
     return float((network(tokens)[:, 1:].argmax(-1) == tokens).double().mean())
 
 
 def _summarize_attention(pattern: Tensor, tokens: Tensor) -> dict[str, float]:
-    """Return the distance of attention weights (n, T, T) from uniform, and some mean weights."""
+    """Return the distance of attention weights (n, T, T) from uniform weights, and some mean weights."""
     length = pattern.shape[-1]
     uniform = torch.ones(length, length).tril()
     uniform = (uniform / uniform.sum(1, keepdim=True)).expand_as(pattern)

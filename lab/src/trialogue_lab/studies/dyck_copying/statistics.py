@@ -9,7 +9,7 @@ trainings = Replication("training", "seeds")
 
 @trainings
 def copied(rows: Rows, arm: str, column: str = "copied") -> Counts:
-    """Count the tokens that a network copies correctly from its input.
+    """Count the tokens that a trained network copies correctly from its input.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -18,7 +18,7 @@ def copied(rows: Rows, arm: str, column: str = "copied") -> Counts:
             weights.
 
     Returns:
-        Number of correct predictions and number of all tokens, per training seed.
+        Number of correct predictions and number of tokens, per training seed.
     """
     table = rows.where("network", arm=arm).set_index("seed")
     return Counts((table[column] * table.tokens).round(), table.tokens)
@@ -26,14 +26,16 @@ def copied(rows: Rows, arm: str, column: str = "copied") -> Counts:
 
 @trainings
 def lost(rows: Rows, arm: str) -> Counts:
-    """Count how many fewer tokens a network copies correctly with uniform attention.
+    """Count the tokens that a network no longer copies correctly when its attention is made uniform.
+
+        lost = (correct predictions of the trained network) - (correct predictions with uniform attention)
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         arm: Name of the architecture, for example "4 layers" or "1 layer, no residual".
 
     Returns:
-        Decrease of the number of correct predictions and number of all tokens, per training seed.
+        The difference and the number of tokens, per training seed.
     """
     table = rows.where("network", arm=arm).set_index("seed")
     return Counts(((table.copied - table.uniform) * table.tokens).round(), table.tokens)
@@ -41,29 +43,30 @@ def lost(rows: Rows, arm: str) -> Counts:
 
 @trainings
 def last_layer(rows: Rows, arm: str, column: str) -> "Series[float]":
-    """Return a property of the attention weights in the last layer of a network.
+    """Return a measured property of the attention weights in a network's last layer.
 
     The network is trained to copy bracket strings.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         arm: Name of the architecture, for example "4 layers" or "1 layer, no residual".
-        column: Name of the property. "from_uniform" is the distance from uniform weights, relative to the expected
-            distance between random weights. "on_itself" is the mean weight of a position on itself. "on_closing" is the
-            mean total weight on closing brackets, and "on_closing_uniform" is this weight if attention is uniform.
+        column: Name of the property. "from_uniform" is the squared distance from uniform weights, divided by its
+            expectation for two random patterns. "on_itself" is the mean weight of a position on itself. "on_closing" is
+            the mean total weight on closing brackets. "on_closing_uniform" is the same for uniform weights.
 
     Returns:
-        One value per training seed.
+        One number per training seed.
     """
     return rows.where("layer", arm=arm).sort_values("layer").groupby("seed")[column].last()
 
 
 @trainings
 def sharpest(rows: Rows, arm: str) -> "Series[float]":
-    """Return the largest distance between the attention weights of a layer and uniform attention.
+    """Return how far the least uniform layer of a network is from uniform attention.
 
-    The network is trained to copy bracket strings. The distance is relative to the expected distance between random
-    attention weights, and the maximum over layers is returned.
+        maximum over layers of |A - U|^2 / (expected |A - B|^2 of random attention weights A and B)
+
+    A are the attention weights of a layer, and U are uniform weights. The network is trained to copy bracket strings.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.

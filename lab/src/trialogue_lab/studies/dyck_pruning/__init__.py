@@ -1,12 +1,13 @@
-"""How wide must a random network be, so that pruning alone makes it any given one?
+"""How wide must a random network be, so that pruning alone turns it into a given network?
 
-Section 2.2.4 of the thesis at small size. The lemmas behind Theorem 2.2.3 approximate each target weight by a sum over
-a subset of products of random weights. This study measures how close such subsets come to numbers, matrices, attention
-scores and two ReLU layers. It also prunes whole transformers of four or eight layers to transformers of one or two. For
-Corollary 2.2.3, it prunes the same network to two targets such that the pruned networks share a weight matrix.
+This is a test of section 2.2.4 of the thesis at small size. The lemmas behind Theorem 2.2.3 approximate each target
+weight by a sum over a subset of products of random weights. This study measures how close such sums come to numbers,
+matrices, attention scores and two ReLU layers. It also prunes whole transformers of four or eight layers to
+transformers of one or two layers. For Corollary 2.2.3, it prunes the same network to two targets such that the pruned
+networks share a weight matrix.
 
-Deviations: Each weight takes the best subset, found by meeting in the middle, instead of any subset that is close
-enough. The error eps is measured instead of prescribed. Targets have width 2, with C = 0.5.
+Deviations: The best subset is used for each weight, instead of any subset that is close enough. It is found by a
+meet-in-the-middle search. The error eps is measured instead of prescribed. Targets have width 2, with C = 0.5.
 """
 
 from trialogue_lab.ledger import Study

@@ -1,4 +1,4 @@
-"""Configuration of the study and its presets."""
+"""Settings of the study and its presets."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -12,19 +12,19 @@ from trialogue_lab.ledger import Count, Increasing, Seeds, Settings
 class Config(Settings):
     """Settings of one run. The defaults are the preset `default`.
 
-    Random networks are pruned, so that they approximate a target. Pruning sets some weights to zero and leaves the
-    others unchanged.
+    Random networks are pruned to approximate a target. Pruning sets some weights to zero and leaves the others
+    unchanged.
 
     Args:
         seeds: Seeds of the random networks and targets.
-        counts: Numbers of products of two random weights. The sum over a subset of the products approximates one
-            number.
-        targets: Number of target numbers per count. The largest error is reported.
+        counts: Numbers of products of two random weights. The sum of a subset of the products approximates one number.
+        targets: Number of target numbers per entry of `counts`. The largest error is reported.
         sizes: Numbers of rows and columns of the target matrices.
-        units: Average numbers of hidden units per input and sign.
+        units: Numbers of hidden units for each input and each sign (positive or negative inputs).
         inputs: Number of random input vectors on which errors are measured.
-        layers: Numbers of layers of the target transformers. The random transformers have four layers for each of them.
-        hidden: Widths of the keys and hidden layers of the random transformers: eight times the products per weight.
+        layers: Numbers of layers of the target transformers. The random transformers have four times as many.
+        hidden: Widths of the random transformers, for keys and hidden layers. Each target weight is approximated by a
+            subset of `hidden` / 8 products of two random weights.
     """
 
     seeds: Seeds = tuple(range(301, 331))

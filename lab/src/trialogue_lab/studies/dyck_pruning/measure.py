@@ -1,4 +1,4 @@
-"""Tasks of a run. They prune random networks to numbers, matrices, attention scores, two layers, and transformers."""
+"""Tasks of a run, which prune random networks to numbers, matrices, attention scores, two layers and transformers."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ def parts(config: Config) -> list[Part]:
     """Return two tasks per seed, in which random networks are pruned to approximate targets.
 
     Pruning sets some random weights to zero and leaves the others unchanged. The targets of the first task are numbers,
-    matrices, attention scores and networks with two layers. The targets of the second task are transformers.
+    matrices, attention scores and two-layer networks. The targets of the second task are transformers.
 
     Args:
         config: Settings of the run.
@@ -71,7 +71,7 @@ def _measure_lemmas(config: Config, seed: int, _: Path) -> MeasuredRows:
 
 
 def _largest_error(differences: Tensor, inputs: Tensor) -> float:
-    """Return the largest norm of a difference relative to its input, both (n, size)."""
+    """Return the largest ratio |difference| / |input| over rows, for two tensors (n, size)."""
     return float((differences.norm(dim=1) / inputs.norm(dim=1)).max())
 
 
@@ -102,7 +102,7 @@ def _measure_transformers(config: Config, seed: int, _: Path) -> MeasuredRows:
 
 @torch.no_grad()
 def _distance(target: Weights, other: Weights, seed: int) -> float:
-    """Return the largest distance between two transformers' outputs, relative to the largest input."""
+    """Return the largest distance between the outputs of two transformers, relative to the largest input."""
     inputs = uniform_weights(_SEQUENCES * _POSITIONS, len(target[0].value), seed, "sequences")
     inputs = inputs.reshape(_SEQUENCES, _POSITIONS, -1) / inputs.norm(dim=1).max()
     padded = torch.nn.functional.pad(inputs, (0, len(other[0].value) - inputs.shape[2]))
@@ -117,7 +117,7 @@ def _matrices(layer: LayerWeights) -> tuple[Tensor, ...]:
 
 
 def _count_changed(pruned: Weights, large: Weights) -> int:
-    """Count the weights that are neither zero nor equal to the random transformer's."""
+    """Count the pruned weights that are neither zero nor equal to the original weight."""
     return sum(
         int(((after != 0) & (after != before)).sum())
         for pruned_layer, layer in zip(pruned, large, strict=True)

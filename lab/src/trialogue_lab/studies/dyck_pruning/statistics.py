@@ -1,7 +1,7 @@
 """Statistics of the study about random networks that are pruned to approximate a target.
 
-Pruning sets some random weights to zero and leaves the others unchanged. Counts of differences have one number for the
-run. All other statistics have one number per seed.
+Pruning sets some random weights to zero and leaves the others unchanged. Most statistics have one number per seed.
+Statistics that count differences between networks have one number per run.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ draws = Replication("draw", "seeds")
 
 
 def _fits(table: DataFrame, column: str) -> DataFrame:
-    """Return slope and R^2 of log10(error) against a column, by seed."""
+    """Return the slope and R^2 of a linear fit of log10(error) against a column, by seed."""
     fits = {seed: linregress(own[column], np.log10(own.error)) for seed, own in table.groupby("seed")}
     found = {seed: {"slope": fit.slope, "r_squared": fit.rvalue**2} for seed, fit in fits.items()}
     return DataFrame.from_dict(found, orient="index")
@@ -28,7 +28,8 @@ def error(rows: Rows, /, kind: str, **values: object) -> "Series[float]":
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        kind: Kind of target: "number", "matrix", "scores" (attention scores), "layers" (two layers) or "transformer".
+        kind: Kind of target: "number", "matrix", "scores" (attention scores), "layers" (two-layer network) or
+            "transformer".
         **values: Values of other columns that select the rows, for example `size=2`.
 
     Returns:
@@ -39,97 +40,101 @@ def error(rows: Rows, /, kind: str, **values: object) -> "Series[float]":
 
 @draws
 def numbers_fall(rows: Rows) -> "Series[float]":
-    """Return how fast the error of approximating a number decreases with more random products.
+    """Return the change of log10(error) per additional random product, for the approximation of numbers.
 
-    The number is approximated by the sum over a subset of products of two random weights. The error is the largest one
-    over several target numbers.
+    A number is approximated by the sum of a subset of products of two random weights. The error is the largest one over
+    several numbers. The change is the slope of a linear fit.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
 
     Returns:
-        One slope per seed: change of log10(error) per additional product.
+        One slope per seed. It is negative if more products give a smaller error.
     """
     return _fits(rows["number"], "count")["slope"]
 
 
 @draws
 def matrices_fall(rows: Rows, size: int) -> "Series[float]":
-    """Return how fast the error of approximating a matrix decreases with more hidden units.
+    """Return the change of log10(error) per additional hidden unit, for the approximation of a matrix.
 
-    The matrix is approximated by a random network with two layers, some of whose weights are set to zero.
+    The matrix is approximated by a random two-layer network, some of whose weights are set to zero. Hidden units are
+    counted for each input and each sign. The change is the slope of a linear fit.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         size: Number of rows and columns of the matrix.
 
     Returns:
-        One slope per seed: change of log10(error) per hidden unit for each input and sign.
+        One slope per seed. It is negative if wider networks have a smaller error.
     """
     return _fits(rows.where("matrix", size=size), "units")["slope"]
 
 
 @draws
 def straightness(rows: Rows, size: int) -> "Series[float]":
-    """Return how well an exponential function describes the error of approximating a matrix.
+    """Return R^2 of a linear fit of log10(error) against the number of hidden units.
 
-    The matrix is approximated by a random network with two layers, some of whose weights are set to zero. The logarithm
-    of the error is fitted by a linear function of the number of hidden units.
+    The error is that of approximating a matrix by a random two-layer network, some of whose weights are set to zero.
+    R^2 near 1 means that the error decreases exponentially with the width.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         size: Number of rows and columns of the matrix.
 
     Returns:
-        One R^2 of the linear fit per seed.
+        One R^2 per seed.
     """
     return _fits(rows.where("matrix", size=size), "units")["r_squared"]
 
 
 @draws
 def falls(rows: Rows, kind: str) -> "Series[float]":
-    """Return how fast the error of approximating a target decreases with more hidden units.
+    """Return the change of log10(error) per additional hidden unit, for the approximation of a target.
 
-    The target is approximated by a random network, some of whose weights are set to zero.
+    The target is approximated by a random network, some of whose weights are set to zero. Hidden units are counted for
+    each input and each sign. The change is the slope of a linear fit.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        kind: Kind of target, "scores" for attention scores or "layers" for two layers.
+        kind: Kind of target, "scores" for attention scores or "layers" for a two-layer network.
 
     Returns:
-        One slope per seed: change of log10(error) per hidden unit for each input and sign.
+        One slope per seed. It is negative if wider networks have a smaller error.
     """
     return _fits(rows[kind], "units")["slope"]
 
 
 @draws
 def transformers_fall(rows: Rows, layers: int) -> "Series[float]":
-    """Return how fast the error of approximating a transformer decreases with the width.
+    """Return the change of log10(error) per unit of width, for the approximation of a transformer.
 
-    The target is approximated by a random transformer, some of whose weights are set to zero.
+    The target is approximated by a wider and deeper random transformer, some of whose weights are set to zero. The
+    width is that of its keys and hidden layers. The change is the slope of a linear fit.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         layers: Number of layers of the target.
 
     Returns:
-        One slope per seed: change of log10(error) per additional hidden unit.
+        One slope per seed. It is negative if wider transformers have a smaller error.
     """
     return _fits(rows.where("transformer", layers=layers, first=0), "hidden")["slope"]
 
 
 @draws
 def both_transformers_within(rows: Rows, layers: int, hidden: int, eps: float) -> Counts:
-    """Count the random transformers that approximate both of two target transformers after pruning.
+    """Count the random transformers that can be pruned to either of two target transformers.
 
-    Pruning sets some weights to zero and leaves the others unchanged. For targets with one layer, several positions of
-    this layer in the random transformer are tried, and both errors must be small for all of them.
+    Pruning sets some weights to zero and leaves the others unchanged. A random transformer counts if both errors are
+    below `eps`. If the targets have one layer, two positions of this layer in the random transformer are tried. Both
+    errors must then be below `eps` for each position.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         layers: Number of layers of the targets.
         hidden: Width of the random transformer.
-        eps: Both errors must be smaller than `eps`.
+        eps: Upper limit of both errors.
 
     Returns:
         One success or failure per seed.
@@ -141,9 +146,10 @@ def both_transformers_within(rows: Rows, layers: int, hidden: int, eps: float) -
 
 @exact
 def different_shared_layers(rows: Rows) -> float:
-    """Return the number of pairs of pruned transformers whose unused layers are not identical.
+    """Return the number of pairs of pruned transformers whose unused layers differ.
 
-    Both transformers of a pair are pruned from the same random transformer, to two different targets.
+    Both transformers of a pair are pruned from the same random transformer, to two different targets. The unused layers
+    are those that compute the identity.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -153,15 +159,16 @@ def different_shared_layers(rows: Rows) -> float:
 
 @draws
 def both_within(rows: Rows, size: int, units: int, eps: float) -> Counts:
-    """Count the random networks that approximate both of two target matrices after pruning.
+    """Count the random networks that can be pruned to either of two target matrices.
 
-    Pruning sets some weights to zero and leaves the others unchanged.
+    Pruning sets some weights to zero and leaves the others unchanged. A random network counts if both errors are below
+    `eps`.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         size: Number of rows and columns of the targets.
-        units: Number of hidden units per input and sign.
-        eps: Both errors must be smaller than `eps`.
+        units: Number of hidden units for each input and each sign.
+        eps: Upper limit of both errors.
 
     Returns:
         One success or failure per seed.
@@ -172,7 +179,7 @@ def both_within(rows: Rows, size: int, units: int, eps: float) -> Counts:
 
 @exact
 def different_first(rows: Rows) -> float:
-    """Return the number of pairs of pruned networks whose first weight matrices are not identical.
+    """Return the number of pairs of pruned networks whose first weight matrices differ.
 
     Both networks of a pair are pruned from the same random network, to two different target matrices.
 

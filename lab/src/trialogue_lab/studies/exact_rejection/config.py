@@ -10,21 +10,24 @@ from trialogue_lab.ledger import Count, Seeds, Settings
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
-    """Settings of one run.
+    """Settings of one run, which measures exact samplers under constraints.
+
+    `AdaptiveRejection` rejects outputs that violate a constraint. It stores the rejected prefixes in a table, and never
+    samples them again.
 
     Args:
-        model: Name of the language model. Empty for random models of a few letters, for tests.
-        tree_seeds: Seeds of the random trees, on which every second output is allowed on average.
+        model: Name of the language model. Empty for random models with a few letters, which tests use.
+        tree_seeds: Seeds of the random trees, on which half of the outputs are allowed on average.
         rare_tree_seeds: Seeds of the larger random trees, on which only four outputs are allowed.
-        history: Number of samples that leave a table behind, one after another, before the last measured sample.
-        seeds: Seeds of the questions. Each selects one question for every kind of constraint of `constrained-law`.
-        outputs: Number of successive outputs of a question, which share one table.
-        first_outputs: Number of outputs of a question that start from an empty table each.
+        history: Number of successive samples on a tree that share one table, before the last measured sample.
+        seeds: Seeds of the questions. Each seed selects one question per kind of constraint of `constrained-law`.
+        outputs: Number of successive outputs for a question that share one table.
+        first_outputs: Number of outputs for a question that each start from an empty table.
         max_new_tokens: Maximum number of tokens of an answer to a question.
-        request_seeds: Seeds of the requests for JSON. Each selects one request for each of the ten schemas.
-        round_size: Number of outputs of a request that start from the same table. The outputs of a second round of
-            this size start from the tables of the first.
-        max_attempts: Number of rejected attempts after which an output of a request fails.
+        request_seeds: Seeds of the requests for JSON. Each seed selects one request per schema.
+        round_size: Number of outputs for a request that start from an empty table. A second round of as many outputs
+            starts from their tables.
+        max_attempts: Number of rejected attempts after which an output for a request fails.
         request_tokens: Maximum number of tokens of an answer to a request.
     """
 

@@ -1,4 +1,4 @@
-"""Grammar-aligned decoding: sampling with masks and estimates of future acceptance, as a baseline."""
+"""Grammar-aligned decoding, a baseline that masks tokens and estimates the probability of allowed continuations."""
 
 import math
 from dataclasses import dataclass
@@ -17,12 +17,14 @@ from trialogue.samplers.prefix.rejection_table import ACCEPTED, RejectionTable, 
 
 
 class SuccessRates(NamedTuple):
-    """State of `GrammarAligned`.
+    """State of the sampler `GrammarAligned`.
+
+    The success rate of a prefix estimates the probability that the model continues it to an allowed output.
 
     Attributes:
-        table: Success rates of the visited prefixes of each row, as the open masses of a table. None if no prefix was
+        table: For each row of the batch, a table with the success rates of the visited prefixes. None if no prefix was
             visited.
-        visit: Last visit of each row, None at the prompt.
+        visit: For each row, the record of its last token. None at the prompt.
     """
 
     table: Objects
@@ -31,12 +33,14 @@ class SuccessRates(NamedTuple):
 
 @dataclass(frozen=True)
 class GrammarAligned(Sampler[SuccessRates]):
-    """Draw allowed tokens only, with the model's probabilities times estimated success rates of their continuations.
+    """Sample allowed tokens, weighted by the estimated probability that they lead to an allowed output.
+
+        p(token) = constant * p_model(token) * rate(prefix + token)
 
     The success rate of a prefix estimates the probability that the model continues it to an allowed output. It is 1
-    until a sample has visited the prefix, and then the sum over allowed tokens of their probability times success rate.
-    Samples follow one another and share the estimates. No sample is rejected. The first sample is therefore a sample of
-    masked decoding, and later ones approach the restricted distribution.
+    until a sample has visited the prefix. Afterwards, it is the sum over allowed next tokens of p_model(token) *
+    rate(prefix + token). Samples are generated one after another and share these estimates. The first sample therefore
+    has the distribution of masked decoding. Later samples approach the model's distribution given the constraint.
 
     References:
         Park et al., "Grammar-aligned decoding", arXiv 2405.21047. Code: ebmoon/transformers-GAD.
@@ -46,24 +50,31 @@ class GrammarAligned(Sampler[SuccessRates]):
     round_size = 1
 
     def init(self, decoding: Decoding) -> SuccessRates:
-        """Return the state of rows at their prompts, with no visited prefix."""
+        """Return the initial state, in which no prefix was visited."""
         none = Objects([None] * len(decoding.lengths))
         return SuccessRates(none, none)
 
     def merged(self, start: SuccessRates, ends: SuccessRates) -> SuccessRates:
-        """Return the state from which the next sample starts."""
+        """Return the state from which the next sample starts.
+
+        It contains the success rates that all samples so far have estimated.
+
+        Args:
+            start: State from which the current samples started.
+            ends: States at the end of these samples.
+        """
         table = reduce(merged, cast(tuple[RejectionTable | None, ...], ends.table.items))
         return start._replace(table=Objects([table]))
 
     def step(
         self, decoding: Decoding, state: SuccessRates, verifier: Judge, choose: Choose
     ) -> tuple[Moves, SuccessRates]:
-        """Append an allowed token to each row, and update the success rates of rows that are complete.
+        """Append an allowed token to each row, and update the success rates of complete rows.
 
         Args:
-            decoding: The rows of the batch and the model's next-token distributions.
-            state: Success rates and visits of the rows.
-            verifier: Masks of the rows.
+            decoding: The rows of the batch, with the model's next-token distributions.
+            state: Success rates and visited prefixes of the rows.
+            verifier: Returns which next tokens the constraint allows.
             choose: Source of randomness.
 
         Returns:

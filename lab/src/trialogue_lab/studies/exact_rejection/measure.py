@@ -1,4 +1,4 @@
-"""Tasks of a run: exact distributions on trees, and samples of a chat model."""
+"""Tasks of a run, which compute exact distributions on random trees and sample from a chat model."""
 
 import time
 from collections import Counter
@@ -31,13 +31,13 @@ from trialogue_lab.studies.exact_rejection.requests import FREE, SCHEMAS, reques
 from trialogue_lab.studies.exact_rejection.trees import rare_rows, tree_rows
 
 _ATTEMPTS = 256
-"""Number of single attempts that estimate the model calls of an attempt of rejection."""
+"""Number of single attempts that estimate the model calls of an attempt of rejection sampling."""
 _MASKED = 32
 """Number of outputs of masked decoding of a question."""
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run: one per seed of the trees, per question, and per request.
+    """Return the tasks of a run: one per random tree, per question, and per request for JSON.
 
     Args:
         config: Settings of the run.
@@ -89,7 +89,7 @@ def _run(
 
 
 def _outputs(measure: str, samples: Samples, prompt: tuple[int, ...]) -> MeasuredRows:
-    """Yield one row per output: its costs, its length in tokens and whether it is accepted."""
+    """Yield one row per output, with its model calls, its number of tokens, and whether it is accepted."""
     columns = (samples.queries, samples.distinct_queries, samples.lengths - len(prompt), samples.accepted)
     for number, values in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
         yield {
@@ -100,9 +100,9 @@ def _outputs(measure: str, samples: Samples, prompt: tuple[int, ...]) -> Measure
 
 
 def _target(case: ModelQuestion, config: Config, kind: str, seed: int) -> tuple[Distribution, float]:
-    """Return the model's restricted distribution of texts, and the probability that an output is allowed.
+    """Return the model's distribution of texts given the constraint, and the probability of the constraint.
 
-    The committed result of `constrained-law` has both for its own questions. For others they are computed.
+    Both are loaded from the committed result of `constrained-law` if it contains the question, and computed otherwise.
     """
     known = KNOWN["default"]
     if config.model == known.model and seed in known.seeds:
@@ -116,11 +116,10 @@ def _target(case: ModelQuestion, config: Config, kind: str, seed: int) -> tuple[
 
 
 def _question(config: Config, kind: str, seed: int, _: Path) -> MeasuredRows:
-    """Measure outputs of one question of `constrained-law`.
+    """Sample answers to one question of `constrained-law`, and yield measurements.
 
-    Yields:
-        Rows with the measure "shared" for outputs that follow one another with one table, "first" for outputs that
-        start from an empty table each, "masked" for masked decoding, and "question" for the whole question.
+    The column "measure" is "shared" for successive outputs with one table of rejected prefixes. It is "first" for
+    outputs that start from an empty table, "masked" for masked decoding, and "question" for the whole question.
     """
     case = case_of(Questions(model=config.model, max_new_tokens=config.max_new_tokens), kind, seed)
     began = time.process_time()
@@ -132,7 +131,7 @@ def _question(config: Config, kind: str, seed: int, _: Path) -> MeasuredRows:
     yield from _outputs(
         "masked", _run(case, MaskedDecoding(), _MASKED, seed, "masked", batch_size=8), case.prompt
     )
-    # An attempt from an empty table is an attempt of rejection that stops at the first rejected token.
+    # An attempt from an empty table equals an attempt of rejection sampling that stops at the first rejected token.
     attempts = _run(case, AdaptiveRejection(max_attempts=1), _ATTEMPTS, seed, "attempts", batch_size=8)
     target, mass = _target(case, config, kind, seed)
     counts = Counter(map(case.text, shared.completions()))
@@ -151,10 +150,9 @@ def _question(config: Config, kind: str, seed: int, _: Path) -> MeasuredRows:
 
 
 def _request(config: Config, name: str, seed: int, _: Path) -> MeasuredRows:
-    """Measure outputs of one request for JSON.
+    """Sample answers to one request for JSON, and yield measurements.
 
-    Yields:
-        Rows with the measure "request output" for two rounds of outputs, and "request" for the whole request.
+    The column "measure" is "request output" for single outputs, and "request" for the whole request.
     """
     case = _request_case(config, name, seed)
     number, masked_number = 2 * config.round_size, 2 * config.round_size

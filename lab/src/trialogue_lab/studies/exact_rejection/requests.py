@@ -1,4 +1,4 @@
-"""Requests for JSON in ten schemas, with bounded fields and free strings."""
+"""Requests for JSON in ten schemas. Some schemas have only fields with few values, others have free strings."""
 
 import json
 from dataclasses import dataclass
@@ -71,7 +71,7 @@ FREE = ("string", "string, integer", "three strings")
 
 @dataclass(frozen=True)
 class Request:
-    """A request to a language model, and the JSON schema of its answer.
+    """A request to a language model, with the JSON schema of its answer.
 
     Args:
         text: Text of the request.
@@ -83,14 +83,14 @@ class Request:
 
 
 def request(name: str, seed: int) -> Request:
-    """Return a request for JSON about a random subject.
+    """Return a request for a JSON description of a random subject.
 
     Args:
         name: Name of the schema, a key of `SCHEMAS`.
         seed: Seed that selects the subject.
 
     Returns:
-        The request with an example, and a schema that allows compact JSON only, without spaces between its parts.
+        The request with an example, and a schema that allows only compact JSON, without spaces.
     """
     kind, properties, example = SCHEMAS[name]
     subjects = _SUBJECTS[kind]

@@ -1,7 +1,8 @@
-"""Statistics of the study: model calls of exact outputs, and what a budget of attempts leaves out.
+"""Statistics of the study about the model calls of exact outputs under a constraint.
 
-A language model answers questions and requests under a constraint. `AdaptiveRejection` draws exact outputs: it rejects
-outputs that violate the constraint, and excludes prefixes that earlier attempts found to be rejected.
+A language model answers questions and requests under a constraint. `AdaptiveRejection` samples exact outputs: it
+rejects outputs that violate the constraint, stores the rejected prefixes in a table, and never samples them again. An
+attempt ends with an accepted output or a rejected prefix.
 """
 
 import numpy as np
@@ -14,19 +15,22 @@ requests = Replication("prompt set", "request_seeds", objects="the model of the 
 
 
 def _geometric(table: DataFrame, column: str, groups: list[str]) -> "Series[float]":
-    """Return the mean of a column in each group, and its geometric mean over the groups of each seed."""
+    """Return the mean of a column in each group, and the geometric mean of these over the groups of each seed."""
     means = table.groupby(groups)[column].mean()
     return np.exp(np.log(means).groupby("seed").mean())
 
 
 @questions
 def question_calls(rows: Rows, measure: str, column: str = "calls") -> "Series[float]":
-    """Return the mean number of model calls per output, as a geometric mean over questions.
+    """Return the number of model calls per output, as a geometric mean over questions.
+
+    Outputs are exact samples of a language model under a constraint. The sampler rejects invalid outputs, and stores
+    the rejected prefixes in a table.
 
     Args:
-        rows: Measurements of a run.
+        rows: Measurements of a run, as one table per kind of row.
         measure: "first" for outputs that start from an empty table, "shared" for successive outputs that share one
-            table, or "masked" for masked decoding.
+            table, or "masked" for masked decoding, which is not exact.
         column: "calls" for all model calls (default), or "distinct" for calls on prefixes that occur for the first time
             in the run.
 
@@ -38,10 +42,13 @@ def question_calls(rows: Rows, measure: str, column: str = "calls") -> "Series[f
 
 @questions
 def first_of_shared(rows: Rows, column: str) -> "Series[float]":
-    """Return the model calls of the first of the successive outputs, as a geometric mean over questions.
+    """Return the number of model calls for the first exact output, as a geometric mean over questions.
+
+    The output is an exact sample of a language model under a constraint. Later outputs, which reuse its table of
+    rejected prefixes, are omitted.
 
     Args:
-        rows: Measurements of a run.
+        rows: Measurements of a run, as one table per kind of row.
         column: "calls" for all model calls, or "distinct" for calls on prefixes that occur for the first time.
 
     Returns:
@@ -52,12 +59,12 @@ def first_of_shared(rows: Rows, column: str) -> "Series[float]":
 
 @questions
 def of_question(rows: Rows, column: str) -> "Series[float]":
-    """Return the geometric mean over questions of a column of the rows "question".
+    """Return the geometric mean of a measured column over questions.
 
     Args:
-        rows: Measurements of a run.
-        column: Name of the column, for example "stopping_calls", the expected model calls per accepted output of
-            rejection that stops at the first rejected token.
+        rows: Measurements of a run, as one table per kind of row.
+        column: Column of the rows of kind "question". For example, "stopping_calls" is the expected number of model
+            calls per accepted output of rejection sampling that stops at the first rejected token.
 
     Returns:
         One geometric mean per seed.
@@ -67,12 +74,13 @@ def of_question(rows: Rows, column: str) -> "Series[float]":
 
 @questions
 def mean_of_question(rows: Rows, column: str) -> "Series[float]":
-    """Return the mean over questions of an expression of the columns of the rows "question".
+    """Return the mean over questions of an expression of measured columns.
 
     Args:
-        rows: Measurements of a run.
-        column: Expression for `DataFrame.eval`. "tv - drawn_tv" is the total variation distance between the
-            frequencies of outputs and the restricted distribution, minus its expectation for exact samples.
+        rows: Measurements of a run, as one table per kind of row.
+        column: Expression for `DataFrame.eval` of columns of the rows of kind "question". For example, "tv - drawn_tv"
+            is the total variation distance between sampled outputs and the target, minus the expected distance of exact
+            samples.
 
     Returns:
         One mean per seed.
@@ -83,7 +91,7 @@ def mean_of_question(rows: Rows, column: str) -> "Series[float]":
 
 
 def _per_request(rows: Rows, free: bool | None) -> DataFrame:
-    """Return the rows of requests with model calls per output, all or only those with or without free strings."""
+    """Return the rows of requests, with model calls per output. `free` selects schemas with or without free strings."""
     table = rows["request"] if free is None else rows.where("request", free=free)
     return table.assign(
         exact_calls=table.calls / table.accepted.replace(0, np.nan),
@@ -92,24 +100,26 @@ def _per_request(rows: Rows, free: bool | None) -> DataFrame:
 
 
 def _counts(holds: "Series[bool]", table: DataFrame) -> Counts:
-    """Return the number of requests for which `holds` is true, and of all requests, of each seed."""
+    """Return, for each seed, the number of requests for which `holds` is true and the number of requests."""
     groups = holds.groupby(table.seed)
     return Counts(groups.sum(), groups.count())
 
 
 @requests
 def share_within(rows: Rows, factor: float, free: bool | None = None) -> Counts:
-    """Return the share of requests whose exact outputs cost at most `factor` times the calls of masked decoding.
+    """Count the requests for which an exact output costs at most `factor` times the calls of masked decoding.
 
-    The calls of failed outputs count. A request without any accepted output is not within the factor.
+    The cost is the number of model calls of all outputs, divided by the number of accepted outputs. A request without
+    any accepted output does not count, even if `factor` is large.
 
     Args:
-        rows: Measurements of a run.
-        factor: Largest ratio of model calls per accepted output to model calls per output of masked decoding.
-        free: Whether to use schemas with free strings only, or bounded schemas only (default: all).
+        rows: Measurements of a run, as one table per kind of row.
+        factor: Largest allowed ratio of both costs.
+        free: True for schemas with free strings only, False for schemas without free strings only, None (default) for
+            all.
 
     Returns:
-        The counts of each seed.
+        Number of such requests and number of requests, per seed.
     """
     table = _per_request(rows, free)
     return _counts(table.exact_calls <= factor * table.decoded_calls, table)
@@ -117,14 +127,17 @@ def share_within(rows: Rows, factor: float, free: bool | None = None) -> Counts:
 
 @requests
 def beyond_budget(rows: Rows, free: bool | None = None) -> Counts:
-    """Return the share of outputs of requests that fail because their budget of attempts is used up.
+    """Count the outputs that fail because the maximum number of attempts was reached.
+
+    An attempt fails if it violates the constraint of the request.
 
     Args:
-        rows: Measurements of a run.
-        free: Whether to use schemas with free strings only, or bounded schemas only (default: all).
+        rows: Measurements of a run, as one table per kind of row.
+        free: True for schemas with free strings only, False for schemas without free strings only, None (default) for
+            all.
 
     Returns:
-        The counts of each seed.
+        Number of failed outputs and number of outputs, per seed.
     """
     sums = _per_request(rows, free).groupby("seed")[["accepted", "outputs"]].sum()
     return Counts(sums.outputs - sums.accepted, sums.outputs)
@@ -132,17 +145,19 @@ def beyond_budget(rows: Rows, free: bool | None = None) -> Counts:
 
 @requests
 def better_than_weights(rows: Rows, free: bool | None = None) -> Counts:
-    """Return the share of requests in which exact outputs give more effective samples per model call than weights.
+    """Count the requests for which exact sampling is more efficient than weighted masked decoding.
 
-    An exact output is one effective sample. Weighted outputs of masked decoding are worth their effective sample size,
-    which is estimated from few outputs and therefore too large on average.
+    Efficiency is the number of effective samples per model call. An exact output is one effective sample. The outputs
+    of masked decoding have importance weights w, and their effective sample size is (sum w)^2 / sum w^2. This estimate
+    is too large on average, because there are few outputs.
 
     Args:
-        rows: Measurements of a run.
-        free: Whether to use schemas with free strings only, or bounded schemas only (default: all).
+        rows: Measurements of a run, as one table per kind of row.
+        free: True for schemas with free strings only, False for schemas without free strings only, None (default) for
+            all.
 
     Returns:
-        The counts of each seed.
+        Number of such requests and number of requests, per seed.
     """
     table = _per_request(rows, free)
     more = table.accepted / table.calls > table.masked_effective / table.masked_calls
@@ -151,11 +166,14 @@ def better_than_weights(rows: Rows, free: bool | None = None) -> Counts:
 
 @requests
 def request_calls(rows: Rows, number: int) -> "Series[float]":
-    """Return the model calls per output of a round, as a geometric mean over requests. Failed outputs count.
+    """Return the number of model calls per output for requests, as a geometric mean over requests.
+
+    Failed outputs are included.
 
     Args:
-        rows: Measurements of a run.
-        number: 0 for the outputs that start from an empty table, 1 for those that start from the tables of round 0.
+        rows: Measurements of a run, as one table per kind of row.
+        number: 0 for outputs that start from an empty table of rejected prefixes, or 1 for outputs that start from the
+            tables of the first ones.
 
     Returns:
         One geometric mean per seed.
@@ -165,12 +183,14 @@ def request_calls(rows: Rows, number: int) -> "Series[float]":
 
 @exact
 def rejected_trees(rows: Rows, sampler: str, error: float) -> float:
-    """Return the share of random trees on which the check of exactness finds an error in a sampler.
+    """Return the fraction of random trees on which a sampler's output probabilities are wrong.
+
+    The probabilities are computed exactly and compared with the target.
 
     Args:
-        rows: Measurements of a run.
+        rows: Measurements of a run, as one table per kind of row.
         sampler: Name of the sampler, for example "adaptive rejection".
-        error: Smallest error of an output probability that counts.
+        error: Probabilities are wrong if the largest absolute error exceeds this number.
     """
     errors = rows.where("tree", sampler=sampler)[["first_error", "later_error", "second_error"]]
     return float((errors.max(axis=1) > error).mean())

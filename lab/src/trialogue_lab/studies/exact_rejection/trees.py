@@ -1,4 +1,4 @@
-"""Exact output distributions on random trees, for samples that follow one another."""
+"""Exact output distributions of samplers on random trees, for samples that are generated one after another."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -26,14 +26,22 @@ _RARE_OUTPUTS = 4
 
 
 class TreeMask(FunctionVerifier):
-    """Verifier of a random tree that returns the verdicts of all next tokens at once, as a grammar does."""
+    """Verifier of a random tree that checks all next tokens of a prefix at once, as a grammar does."""
 
     def __init__(self, allows: Callable[[Prefix], bool]) -> None:
         super().__init__(allows)
         self._allows = allows
 
     def children(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Return the verdicts (n, vocab) float64 of the selected prefixes followed by each token."""
+        """Return, for each possible next token, whether the extended prefix is allowed.
+
+        Args:
+            decoding: The sequences being generated.
+            rows: Indices (n,) of the selected sequences.
+
+        Returns:
+            Values (n, vocab) float64, 1 if allowed and 0 otherwise.
+        """
         prefixes = [
             tuple(decoding.tokens[row, : int(decoding.lengths[row])].tolist()) for row in rows.tolist()
         ]
@@ -45,11 +53,11 @@ class TreeMask(FunctionVerifier):
 
 @dataclass(frozen=True)
 class RareTree(RandomTree):
-    """Random tree on which only four outputs are allowed, chosen at random."""
+    """Random tree of token sequences on which only four outputs are allowed. They are chosen at random."""
 
     @cache  # noqa: B019 (there are only a few small trees)
     def outputs(self) -> tuple[Prefix, ...]:
-        """Return the allowed outputs."""
+        """Return the four allowed outputs."""
         leaves = sorted(self.distribution())
         chosen = numpy_generator(self.seed, "allowed outputs").choice(
             len(leaves), _RARE_OUTPUTS, replace=False
@@ -58,19 +66,19 @@ class RareTree(RandomTree):
 
     @cache  # noqa: B019
     def allows(self, prefix: Prefix) -> bool:
-        """Return whether a prefix begins an allowed output."""
+        """Return whether a prefix can be continued to an allowed output."""
         return any(output[: len(prefix)] == prefix for output in self.outputs())
 
 
 @dataclass(frozen=True)
 class Observed:
-    """Mixin for samplers that start from a given table and record the tables that they leave.
+    """Mixin for samplers that learn a table of rejected prefixes, which records these tables.
 
     Args:
         start: Table from which every sample starts.
-        successive: Tables that successive samples of a run leave, in order.
-        left: Tables that finished samples leave.
-        attempts: Tables of a prompt before and after a rejected attempt.
+        successive: Tables after each of several successive samples, in order.
+        left: Tables at the end of single samples.
+        attempts: Pairs of tables, before and after each rejected attempt.
     """
 
     start: Table = None
@@ -79,18 +87,18 @@ class Observed:
     attempts: list[tuple[Table, Table]] = field(default_factory=list, compare=False)
 
     def init(self, decoding: Decoding) -> Any:
-        """Return states that start from the table `start`."""
+        """Return initial states with the table `start`."""
         state: Any = super().init(decoding)  # type: ignore[misc]
         return state._replace(table=Objects([self.start] * len(decoding.lengths)))
 
     def merged(self, start: Any, ends: Any) -> Any:
-        """Record the table from which the next sample of a run starts."""
+        """Record the table from which the next sample starts."""
         state: Any = super().merged(start, ends)  # type: ignore[misc]
         self.successive.append(state.table.items[0])
         return state
 
     def step(self, decoding: Decoding, state: Any, verifier: Judge, choose: Choose) -> tuple[Moves, Any]:
-        """Record the tables of rows that finish a sample, or an attempt that is rejected."""
+        """Record the tables of rows that finish a sample or reject an attempt."""
         moves, after = super().step(decoding, state, verifier, choose)  # type: ignore[misc]
         for row, (before, now) in enumerate(zip(state.table.items, after.table.items, strict=True)):
             if moves.done[row]:
@@ -102,14 +110,14 @@ class Observed:
 
 @dataclass(frozen=True)
 class ObservedRejection(Observed, AdaptiveRejection):
-    """`AdaptiveRejection` with one table for successive samples."""
+    """`AdaptiveRejection` that records its tables of rejected prefixes. Successive samples share one table."""
 
     share: int | None = 1
 
 
 @dataclass(frozen=True)
 class ObservedGrammarAligned(Observed, GrammarAligned):
-    """`GrammarAligned` with records of its success rates."""
+    """`GrammarAligned` that records its tables of estimated success rates."""
 
 
 SAMPLERS: dict[str, type[Any]] = {"adaptive rejection": ObservedRejection, "ASAp": ObservedGrammarAligned}
@@ -117,10 +125,18 @@ SAMPLERS: dict[str, type[Any]] = {"adaptive rejection": ObservedRejection, "ASAp
 
 
 def error_of(sampler: Any, tree: RandomTree, verifier: Verifier) -> tuple[float, float]:
-    """Return the largest error of an output probability of a sampler, and its expected number of model calls.
+    """Compare the exact output probabilities of a sampler with its target on a random tree.
 
-    The error is compared with the model's distribution on the tree, restricted to allowed outputs. It includes the
-    probability that the sampler returns no output.
+    The target is the model's distribution given that the output is allowed.
+
+    Args:
+        sampler: The sampler.
+        tree: Random tree, which defines the model and the allowed outputs.
+        verifier: Verifier that the sampler uses.
+
+    Returns:
+        Largest absolute error of an output probability, and the expected number of model calls. The probability that
+        the sampler returns no output counts as an error.
     """
     found = exact_distribution(sampler, tree.table(), verifier)
     target = target_distribution(tree.table(), tree.allows)
@@ -130,16 +146,20 @@ def error_of(sampler: Any, tree: RandomTree, verifier: Verifier) -> tuple[float,
 
 
 def tree_rows(seed: int, history: int) -> MeasuredRows:
-    """Check samples on two random trees, one for a function of prefixes as verifier and one for a mask.
+    """Check on random trees whether the samples of two samplers are exact.
+
+    The samplers learn from earlier samples: they store prefixes in a table. Each is run on two trees. One has a
+    function of prefixes as its verifier, the other a mask of next tokens.
 
     Args:
-        seed: Seed of the trees and of the simulated histories.
-        history: Number of successive samples that leave a table behind.
+        seed: Seed of the trees and of the simulated samples.
+        history: Number of successive samples before the last one.
 
     Yields:
-        One row per verifier and sampler: the largest error of the first sample, of a sample after each of the
-        successive samples, and of the second sample after any table that the first can leave; and the smallest
-        increase of the acceptance probability after a rejected attempt.
+        One row per verifier and sampler. "first_error", "second_error" and "later_error" are the largest errors of an
+        output probability, for the first sample, the second sample and a sample after each number of successive
+        samples. The second sample is checked for all tables that the first can produce. "acceptance_increase" is the
+        smallest increase of the acceptance probability after a rejected attempt.
     """
     eos = (None, 1)[seed % 2]
     small, wide = viable(RandomTree(seed, eos=eos)), viable(RandomTree(seed, vocab=3, horizon=2, eos=eos))
@@ -177,7 +197,7 @@ def _acceptance(
 ) -> dict[str, float]:
     """Return the smallest increase of the acceptance probability after a rejected attempt.
 
-    The acceptance probability of an attempt is computed by running one attempt from each table.
+    The acceptance probability of a table is computed for a single attempt that starts from it.
     """
     if not attempts:
         return {}
@@ -192,14 +212,17 @@ def _acceptance(
 
 
 def rare_rows(seed: int, history: int) -> MeasuredRows:
-    """Measure how far successive samples of grammar-aligned decoding are from the target where few outputs are allowed.
+    """Measure how far grammar-aligned decoding is from its target if only few outputs are allowed.
+
+    Grammar-aligned decoding learns from earlier samples. Its output distribution is computed after each sample.
 
     Args:
-        seed: Seed of the tree and of the simulated history.
-        history: Number of successive samples that leave success rates behind.
+        seed: Seed of the tree and of the simulated samples.
+        history: Number of successive samples before the last one.
 
     Yields:
-        One row per number of earlier samples, with the total variation distance of the next sample from the target.
+        One row per number of earlier samples, with the total variation distance of the next sample's distribution from
+        the target.
     """
     tree = RareTree(seed, vocab=3 + seed % 2, horizon=6 - seed % 2)
     verifier = TreeMask(tree.allows)

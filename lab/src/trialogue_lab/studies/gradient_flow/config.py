@@ -12,14 +12,14 @@ from trialogue_lab.ledger import Positive, Seeds, Settings
 class Config(Settings):
     """Settings of one run.
 
-    A network with two layers predicts the token x_0 from the other tokens. Its weights follow the gradient flow of the
-    squared error.
+    A network with layers A1 and A2 predicts the token x_0 from the other tokens x as A2 . (x + (A1 x)^2). Its weights
+    follow the gradient flow of the squared error.
 
     Args:
         seeds: Seeds of the random distributions of the tokens and of the initial weights.
         size: Number of tokens besides x_0. Gaussian moments are computed on a grid of 4^(size + 1) points.
         samples: Number of samples that define a distribution with three-body interactions.
-        draws: Number of Monte Carlo samples that the Gaussian moments are compared with.
+        draws: Number of Monte Carlo samples with which exact Gaussian moments are compared.
         decay: Weight decay.
         time: Duration of the flows on Gaussian tokens.
     """

@@ -1,4 +1,8 @@
-"""Tasks of a run: they integrate gradient flows on random distributions, and compare them with published formulas."""
+"""Tasks of a run, which integrate gradient flows on random distributions and compare them with published formulas.
+
+The network predicts the token x_0 from the other tokens x as A2 . (x + (A1 x)^2), where A1 is its first layer and A2
+its last layer.
+"""
 
 import itertools
 import math
@@ -17,7 +21,7 @@ from trialogue_lab.theory.gradient_flow import GaussianFlow, SampleFlow, Weights
 MAX_NORM = 1e-3
 """Largest norm of the first layer while its growth rate is fitted."""
 FOLDS, ROUNDS = 14.0, 3
-"""Powers of e by which the first layer grows or shrinks in one round, and the number of rounds.
+"""Natural logarithm of the factor by which the first layer grows or shrinks in one round, and the number of rounds.
 
 Each round starts from the direction in which the previous one ended.
 """
@@ -48,14 +52,15 @@ def _measure(config: Config, seed: int, _: Path) -> MeasuredRows:
 def gaussian(size: int, seed: int) -> tuple[Tensor, Weights]:
     """Sample a Gaussian distribution of the tokens, and initial weights of a network.
 
-    The network has two layers and predicts token x_0 from the L other tokens.
+    The network predicts the token x_0 from the L other tokens.
 
     Args:
         size: Number L of other tokens.
         seed: Seed of the distribution and the weights.
 
     Returns:
-        The covariance (L + 1, L + 1) with x_0 first and eigenvalues above 0.3, and weights with standard deviation 0.5.
+        Covariance (L + 1, L + 1) with x_0 first and eigenvalues above 0.3. Weights of both layers, with standard
+        deviation 0.5.
     """
     root = _normal(size + 1, size + 1, seed=seed, name="covariance")
     covariance = root @ root.T / (size + 1) + 0.3 * torch.eye(size + 1, dtype=torch.float64)
@@ -64,17 +69,18 @@ def gaussian(size: int, seed: int) -> tuple[Tensor, Weights]:
 
 
 def three_bodies(config: Config, seed: int) -> tuple[SampleFlow, Tensor]:
-    """Sample tokens with three-body interactions, and return a gradient flow on them.
+    """Sample tokens with three-body interactions, and return the gradient flow of a network on them.
 
-    The network predicts x_0. The samples have x_0 = w.x + x.Q x / 2 + noise. Here x contains the L other tokens, and w
-    and Q are random.
+        x_0 = w . x + x . Q x / 2 + noise
+
+    The network predicts the token x_0 from the L other tokens x. w and Q are random.
 
     Args:
         config: Number of tokens and of samples.
         seed: Seed of the samples.
 
     Returns:
-        The gradient flow, and the last layer (L,) that minimizes the loss of a network whose first layer is zero.
+        The gradient flow, and the last layer (L,) of a network that minimizes the loss if the first layer is zero.
     """
     others = _normal(config.samples, config.size, seed=seed, name="others")
     coupling = _normal(config.size, config.size, seed=seed, name="coupling")
@@ -85,16 +91,16 @@ def three_bodies(config: Config, seed: int) -> tuple[SampleFlow, Tensor]:
 
 
 def gradient_row(config: Config, covariance: Tensor, weights: Weights, seed: int) -> dict[str, float]:
-    """Compare the published gradients of the network's loss (equations 8 to 11) with automatic differentiation.
+    """Compare published formulas for a network's gradients (equations 8 to 11) with automatic differentiation.
 
     Args:
         config: Number of Monte Carlo samples.
-        covariance: Covariance (L + 1, L + 1) of the Gaussian tokens, predicted token x_0 first.
+        covariance: Covariance (L + 1, L + 1) of the Gaussian tokens, with the predicted token x_0 first.
         weights: Weights at which gradients are computed.
         seed: Seed of the samples.
 
     Returns:
-        Largest absolute differences of gradients on samples ("sample_error") and on the Gaussian distribution
+        Largest absolute differences between gradients on samples ("sample_error") and on the Gaussian distribution
         ("gaussian_error"). "z" is the largest deviation of the Monte Carlo mean from the formula, in standard errors.
     """
     points, mass = quadrature(covariance)
@@ -111,14 +117,16 @@ def gradient_row(config: Config, covariance: Tensor, weights: Weights, seed: int
 
 
 def derivative(weights: Weights, points: Tensor, mass: Tensor) -> Weights:
-    """Return the network's negative gradient of the loss, by automatic differentiation.
+    """Return the negative gradient of a network's loss, by automatic differentiation.
 
-    The loss is half the mean squared error.
+        loss = mean((x_0 - A2 . (x + (A1 x)^2))^2) / 2
+
+    A1 and A2 are the first and the last layer. The network predicts the token x_0 from the L other tokens x.
 
     Args:
         weights: Weights of the two layers at which the gradient is computed.
-        points: Values of all tokens (n, L + 1), predicted token x_0 first.
-        mass: Weights of the points (n,), which sum to one.
+        points: Values of all tokens (n, L + 1), with the predicted token x_0 first.
+        mass: Weights of the points in the mean (n,), which sum to one.
 
     Returns:
         The negative gradient for each layer.
@@ -134,13 +142,13 @@ def _squared_error(weights: Weights, points: Tensor, mass: Tensor) -> Tensor:
 
 
 def quadrature(covariance: Tensor, nodes: int = 4) -> tuple[Tensor, Tensor]:
-    """Return a Gauss-Hermite quadrature of a Gaussian distribution.
+    """Return a Gauss-Hermite quadrature of a Gaussian distribution with mean zero.
 
-    It is exact for polynomials of degree 2 * nodes - 1.
+    It is exact for polynomials of degree up to 2 * nodes - 1 in each variable.
 
     Args:
-        covariance: Covariance (L + 1, L + 1) of the distribution, whose mean is zero.
-        nodes: Nodes per dimension.
+        covariance: Covariance (L + 1, L + 1) of the distribution.
+        nodes: Number of nodes per dimension (default: 4).
 
     Returns:
         Points (n, L + 1) and their weights (n,).
@@ -152,12 +160,12 @@ def quadrature(covariance: Tensor, nodes: int = 4) -> tuple[Tensor, Tensor]:
 
 
 def largest_z(closed: Weights, weights: Weights, samples: Tensor) -> float:
-    """Return the largest deviation of Monte Carlo gradients from the formula, in standard errors.
+    """Return the largest deviation of Monte Carlo gradients from a formula, in standard errors.
 
     Args:
         closed: Gradients by the formula.
         weights: Weights of the two layers at which gradients are computed.
-        samples: Values of all tokens (n, L + 1), predicted token x_0 first.
+        samples: Values of all tokens (n, L + 1), with the predicted token x_0 first.
     """
     target, others = samples[:, 0], samples[:, 1:]
     hidden = others @ weights.first.T
@@ -172,15 +180,18 @@ def largest_z(closed: Weights, weights: Weights, samples: Tensor) -> float:
 def two_body_row(config: Config, covariance: Tensor, weights: Weights) -> dict[str, float]:
     """Compare a gradient flow whose first layer starts at zero with its exact solution.
 
+    The network predicts the token x_0 as A2 . (x + (A1 x)^2). A1 is the first layer, which remains zero, and A2 the
+    last layer.
+
     Args:
         config: Number of tokens and duration of the flow.
-        covariance: Covariance (L + 1, L + 1) of the Gaussian tokens, predicted token x_0 first.
+        covariance: Covariance (L + 1, L + 1) of the Gaussian tokens, with x_0 first.
         weights: Initial weights, of which only the last layer is used.
 
     Returns:
-        `first_most` is the largest absolute entry of the first layer, and `last_moved` the distance between the initial
-        and the final last layer. `closed_error` is the largest difference of the last layer from the exact solution,
-        and `mean_error` that of its limit from the coefficients of the conditional mean of x_0.
+        Dictionary with "first_most" (largest absolute entry of A1), "last_moved" (distance between the initial and the
+        final A2), "closed_error" (largest difference of A2 from the exact solution) and "mean_error" (largest
+        difference between the limit of A2 and the coefficients of the conditional mean of x_0).
     """
     flow, size = GaussianFlow(covariance), config.size
     times = torch.linspace(0, config.time, _POINTS)
@@ -200,16 +211,15 @@ def two_body_row(config: Config, covariance: Tensor, weights: Weights) -> dict[s
 def bound_row(covariance: Tensor, weights: Weights) -> dict[str, float]:
     """Compare the squared error that a network's first layer adds with two formulas.
 
-    The network predicts one Gaussian token from the others.
+    The network predicts the Gaussian token x_0 as A2 . (x + (A1 x)^2). C is the covariance of the other tokens x.
 
     Args:
-        covariance: Covariance (L + 1, L + 1) of the tokens, predicted token x_0 first.
-        weights: Weights of the two layers.
+        covariance: Covariance (L + 1, L + 1) of the tokens, with x_0 first.
+        weights: Weights of the two layers A1 and A2.
 
     Returns:
-        `added` is the exact error. `excess` is the formula with A1 C A1^T, where A1 is the first layer and C the
-        covariance of the other tokens. `printed` is the published formula, with A1 C A1. `error` and `printed_error`
-        are the relative errors of both formulas.
+        Dictionary with "added" (the exact added error), "excess" (corrected formula, with A1 C A1^T), "printed"
+        (published formula, with A1 C A1), and the relative errors "error" and "printed_error" of both formulas.
     """
     flow, (points, mass) = GaussianFlow(covariance), quadrature(covariance)
     without = weights._replace(first=torch.zeros_like(weights.first))
@@ -228,16 +238,16 @@ def bound_row(covariance: Tensor, weights: Weights) -> dict[str, float]:
 
 
 def decay_rows(config: Config, covariance: Tensor, weights: Weights) -> MeasuredRows:
-    """Integrate gradient flows on Gaussian tokens with and without weight decay.
+    """Integrate gradient flows of a network on Gaussian tokens, with and without weight decay.
 
     Args:
         config: Weight decay and duration of the flows.
-        covariance: Covariance (L + 1, L + 1) of the tokens, predicted token x_0 first.
-        weights: Initial weights.
+        covariance: Covariance (L + 1, L + 1) of the tokens, with the predicted token x_0 first.
+        weights: Initial weights of the two layers.
 
     Yields:
-        One row per flow with the final norm of the first layer, its ratio to the initial norm, and the error of the
-        last layer. One row per flow and time with the norm of the first layer.
+        One row per flow, with the final norm of the first layer, its ratio to the initial norm, and the error of the
+        last layer. One row per flow and time, with the norm of the first layer.
     """
     flow = GaussianFlow(covariance)
     times = torch.linspace(0, config.time, _POINTS)
@@ -259,16 +269,16 @@ def decay_rows(config: Config, covariance: Tensor, weights: Weights) -> Measured
 
 
 def growth_rows(flow: SampleFlow, last: Tensor) -> MeasuredRows:
-    """Fit the growth rate of a small first layer, and compare it with equation 13.
+    """Fit the exponential growth rate of a small first layer, and compare it with equation 13.
 
     Args:
-        flow: Gradient flow on samples of the tokens.
-        last: Last layer (L,), which is optimal for a first layer of zero.
+        flow: Gradient flow of a two-layer network on samples of the tokens.
+        last: Last layer (L,), which minimizes the loss if the first layer is zero.
 
     Yields:
-        One row with the predicted `rate`, the `fitted` rate and the relative `error`. `diagonal` is the norm of the
-        diagonal of the derivative divided by its published value. `off_diagonal` is the share of the norm of the
-        derivative that is off the diagonal. Further rows have the norm of the first layer by time.
+        One row with "rate" (predicted), "fitted" and "error" (their relative difference). "diagonal" is the norm of the
+        diagonal of the first layer's derivative, divided by its published value. "off_diagonal" is the fraction of the
+        derivative's norm that is off the diagonal. Further rows have the norm of the first layer by time.
     """
     stability = flow.stability_matrix(last)
     rate, size = growth_rate(last, stability), len(last)
@@ -299,10 +309,10 @@ def growth_rows(flow: SampleFlow, last: Tensor) -> MeasuredRows:
 
 
 def example_rows(config: Config, seed: int) -> MeasuredRows:
-    """Compute the growth rate of the first layer in the published example.
+    """Compute the growth rate of a network's first layer in the published example.
 
-    Its tokens are independent and skewed. They are centered exponential variables or their negatives, so that their
-    third moments are 2 or -2. They are independent of the predicted token x_0.
+    The tokens of the example are independent and skewed. They are centered exponential variables or their negatives, so
+    that their third moments are 2 or -2. The predicted token x_0 is independent of them.
 
     Args:
         config: Number of tokens and of samples.

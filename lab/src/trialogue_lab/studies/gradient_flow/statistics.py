@@ -1,7 +1,8 @@
-"""Statistics of the study about gradient flow of a two-layer network that predicts token x_0 from the other tokens.
+"""Statistics of the study about gradient flow of a two-layer network that predicts one token from the others.
 
-The last layer A2 learns interactions of x_0 with one other token, and the first layer A1 those with two other tokens.
-Each statistic has one number per random distribution of the tokens.
+The network predicts the token x_0 as A2 . (x + (A1 x)^2). The last layer A2 learns interactions of x_0 with one other
+token. The first layer A1 learns its interactions with two other tokens. Each statistic has one number per random
+distribution of the tokens.
 """
 
 from pandas import Series
@@ -13,14 +14,14 @@ distributions = Replication("draw", "seeds")
 
 @distributions
 def kept(rows: Rows, decays: bool = False) -> "Series[float]":
-    """Return how much of a network's first layer remains after gradient flow.
+    """Return the final norm of a network's first layer under gradient flow, divided by the initial norm.
 
-    It is the ratio of the final to the initial norm. The network has two layers and predicts one token from the others.
-    The tokens are Gaussian, so that the first layer has nothing to learn.
+    The network predicts one token from the others as A2 . (x + (A1 x)^2), where A1 is its first layer. The tokens are
+    Gaussian. The first layer then has nothing to learn, because only pairs of tokens interact.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        decays: Whether the flow has weight decay.
+        decays: Whether the gradient flow includes weight decay.
 
     Returns:
         One ratio per seed of the distribution.
@@ -30,36 +31,37 @@ def kept(rows: Rows, decays: bool = False) -> "Series[float]":
 
 @distributions
 def growth(rows: Rows, column: str) -> "Series[float]":
-    """Return a measured value of the growth of a network's first layer under gradient flow.
+    """Return the exponential growth rate of a network's first layer, or a related measurement.
 
-    The network has two layers and predicts one token from the others. The tokens have three-body interactions, which
-    the first layer learns.
+    The network predicts one token from the others as A2 . (x + (A1 x)^2), where A1 is its first layer. A1 is close to
+    zero and follows the gradient flow, while A2 is fixed. The tokens have three-body interactions.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        column: "rate" for the growth rate by equation 13, "fitted" for the rate of the numerically integrated flow,
-            "error" for their relative difference, or another column: "printed_rate", "diagonal" or "off_diagonal".
+        column: "rate" for the growth rate by the corrected equation 13. "fitted" for the rate of the numerically
+            integrated flow. "error" for their relative difference. "printed_rate" is the published rate. "diagonal" and
+            "off_diagonal" compare the derivative of A1 with its published formula.
 
     Returns:
-        One value per seed of the distribution.
+        One number per seed of the distribution.
     """
     return rows["growth"].set_index("seed")[column]
 
 
 @distributions
 def example(rows: Rows, positive: bool, both_signs: bool, column: str = "rate") -> "Series[float]":
-    """Return the growth rate of a network's first layer in the published example.
+    """Return the exponential growth rate of a network's first layer in the published example.
 
-    Its tokens are independent and skewed. The network has two layers and predicts one token from the others. Its first
-    layer is small and grows under gradient flow, while the last layer is given.
+    The network predicts one token from the others as A2 . (x + (A1 x)^2), where A1 is its first layer. A1 is close to
+    zero and follows the gradient flow, while A2 is fixed. The tokens are independent and skewed.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         positive: Whether the third moments of the tokens are positive.
-        both_signs: Whether the entries of the last layer have both signs.
+        both_signs: Whether A2 has positive and negative entries.
         column: "rate" (default), or "printed_rate" for the largest eigenvalue of the published matrix.
 
     Returns:
-        One rate per seed of the last layer.
+        One rate per seed of A2. It is negative if A1 decreases to zero.
     """
     return rows.where("example", positive=positive, both_signs=both_signs).set_index("seed")[column]

@@ -17,35 +17,36 @@ DEPTHS = (1, 2, 3)
 class Config(Settings):
     """Settings of one run.
 
-    Every seed gives one distribution with interactions of up to four tokens, on which networks with one, two and three
-    layers are trained, and one distribution with interactions of two tokens. Networks are trained on full
-    distributions, without samples. Further networks are trained on samples of distributions of the published size.
+    Every seed gives two small random distributions of token sequences. In one, up to four tokens interact. Networks
+    with one, two and three layers are trained on it. In the other, only pairs of tokens interact. These trainings use
+    exact expectations instead of samples. Further networks are trained on samples of large distributions, which have
+    the published size.
 
     Args:
-        seeds: Seeds of the distributions.
+        seeds: Seeds of the small distributions.
         sites: Number of tokens of a sequence.
         vocab_size: Number of values of a token.
-        rank: Rank of the energies.
-        scale: Standard deviation of energies over uniformly random sequences.
+        rank: Rank of the energy function of a distribution.
+        scale: Standard deviation of the energy over uniformly random sequences.
         gap: Smallest difference in nats between the lowest possible losses with interactions of two, three and four
-            tokens.
+            tokens. Distributions with a smaller difference are discarded.
         starts: Numbers of random starts of the minimizations that compute these losses for two and three tokens.
-        steps: Training steps with one, two and three layers.
+        steps: Numbers of training steps of networks with one, two and three layers.
         learning_rate: Learning rate.
         momentum: Momentum.
-        clip: Maximum norm of the gradient. Without it, trainings diverge.
+        clip: Maximum norm of the gradient. Trainings diverge without it.
         initial_scale: Initial scale of the weights.
-        pair_steps: Training steps of one layer on a two-body distribution.
-        spectrum_sites: Number of tokens of a sequence when interaction orders of random networks are computed.
-        large_seeds: Seeds of the distributions of the published size. Empty for none.
-        large_sites: Number of tokens of a sequence in these distributions.
-        large_vocab_size: Number of values of a token in these distributions.
-        large_rank: Rank of the energies of these distributions.
-        large_sequences: Number of training sequences.
-        large_sweeps: Number of sweeps of Gibbs sampling of a sequence.
+        pair_steps: Number of training steps of one layer on a distribution in which only pairs of tokens interact.
+        spectrum_sites: Number of tokens of a sequence for computing the interaction orders of random networks.
+        large_seeds: Seeds of the large distributions. Empty to omit them.
+        large_sites: Number of tokens of a sequence in a large distribution.
+        large_vocab_size: Number of values of a token in a large distribution.
+        large_rank: Rank of the energy function of a large distribution.
+        large_sequences: Number of training sequences sampled from a large distribution.
+        large_sweeps: Number of sweeps of Gibbs sampling per training sequence.
         large_steps: Number of training steps on these sequences.
         large_rate: Learning rate on these sequences.
-        large_scale: Initial scale of the weights on these distributions (see `initial_scale`).
+        large_scale: Initial scale of the weights of networks for large distributions.
         large_batch: Batch size on these sequences.
     """
 
@@ -79,7 +80,7 @@ class Config(Settings):
 
         Args:
             layers: Number of layers of the network.
-            rows: Number of sequences with one masked token, which are all used in every step.
+            rows: Number of sequences with one masked token. Every step uses all of them.
             seed: Seed of the training.
 
         Returns:
@@ -103,7 +104,7 @@ class Config(Settings):
         """Return the training settings of a network on samples of a large distribution.
 
         Args:
-            layers: Number of layers of the network. With one layer, there are a quarter of the steps.
+            layers: Number of layers of the network. Networks with one layer take a quarter of the steps.
             seed: Seed of the training.
 
         Returns:

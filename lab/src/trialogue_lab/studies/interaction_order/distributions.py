@@ -1,4 +1,4 @@
-"""The distributions that networks are trained on, and the lowest losses with interactions of few tokens."""
+"""The random distributions that networks are trained on, and the lowest losses of simple predictors."""
 
 from dataclasses import dataclass
 from itertools import count
@@ -15,14 +15,14 @@ _MAX_DRAWS = 1000
 
 @dataclass(frozen=True, eq=False)
 class Staircase:
-    """A random distribution in which up to four tokens interact.
+    """A random distribution in which up to four tokens interact, with the lowest losses of simple predictors.
 
-    The lowest losses of simpler predictors are stored with it. A loss is the mean negative log-probability of a single
-    masked token. A two-body (three-body) predictor is a product of functions of at most two (three) tokens.
+    A loss is the mean negative log-probability of a single masked token given the others. A two-body (three-body)
+    predictor is a product of functions of at most two (three) tokens.
 
     Args:
         model: The distribution.
-        population: All its sequences with one masked token, and their probabilities.
+        population: All sequences of the distribution with one masked token, and their probabilities.
         two: Lowest loss of two-body predictors, in nats.
         three: Lowest loss of three-body predictors, in nats.
         draws: Number of distributions that were sampled until the losses were far enough apart.
@@ -36,12 +36,12 @@ class Staircase:
 
     @property
     def four(self) -> float:
-        """Lowest loss of any predictor in nats, the conditional entropy of a token."""
+        """Lowest loss of any predictor, in nats. It is the conditional entropy of a token given the others."""
         return self.population.entropy
 
     @property
     def bounds(self) -> dict[str, float]:
-        """The lowest losses in nats with interactions of at most "two", "three" and "four" tokens."""
+        """Lowest losses in nats, with the keys "two", "three" and "four" for the number of interacting tokens."""
         return {"two": self.two, "three": self.three, "four": self.four}
 
 
@@ -55,13 +55,13 @@ def population_of(model: ManyBody) -> MaskedPopulation:
 
 
 def staircase(config: Config, seed: int) -> Staircase:
-    """Return a random distribution for which interactions of two, three and four tokens all matter.
+    """Sample a random distribution for which interactions of two, three and four tokens all matter.
 
     Distributions are sampled until the lowest losses with interactions of at most two, three and four tokens differ by
-    `config.gap`. No trained network affects the choice.
+    more than `config.gap`. The choice depends on no trained network.
 
     Args:
-        config: Size of the distribution, and the required gap in nats.
+        config: Size of the distribution, and the required difference of the losses in nats.
         seed: Seed of the distributions.
 
     Returns:

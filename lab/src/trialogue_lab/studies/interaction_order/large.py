@@ -1,4 +1,4 @@
-"""Measurements on a distribution of the published size, which is too large to be enumerated and is sampled."""
+"""Measurements on a large distribution of the published size, which is sampled and not enumerated."""
 
 import math
 from pathlib import Path
@@ -37,11 +37,11 @@ def measure_large(config: Config, seed: int, _: Path) -> MeasuredRows:
 
     Args:
         config: Settings of the run.
-        seed: Seed of the distribution and the networks.
+        seed: Seed of the distribution and of the networks.
 
     Yields:
-        One row with the held-out losses of the distribution itself, and of predictors that are products of functions of
-        two or three tokens. One row per network and recorded step.
+        One row with the held-out losses of simple predictors and of the distribution itself. A simple predictor is a
+        product of functions of two or three tokens. One row per network and recorded step, with its held-out loss.
     """
     stream = seed_of(seed, "interaction-order", "large")
     shape = config.large_sites, config.large_vocab_size
@@ -61,7 +61,7 @@ def measure_large(config: Config, seed: int, _: Path) -> MeasuredRows:
 
 
 def heldout_loss(oracle: Masked, test_sequences: Tensor) -> float:
-    """Return the mean negative log-probability of single masked tokens given the others, in nats.
+    """Return the mean negative log-probability of single masked tokens given the other tokens, in nats.
 
     Args:
         oracle: The masked language model.
@@ -86,7 +86,7 @@ def _network_rows(config: Config, layers: int, sequences: Tensor, test: Tensor, 
 
 
 def _form_loss(config: Config, order: int, sequences: Tensor, test: Tensor, seed: int) -> float:
-    """Return the held-out loss of a trained product of functions of `order` tokens."""
+    """Train a predictor that is a product of functions of `order` tokens, and return its held-out loss."""
     size: dict[str, Any] = {"vocab_size": config.large_vocab_size, "sites": config.large_sites}
     shape = ProductFormConfig(**size, order=order, initial_scale=0.1)
     form = ProductForm(shape, seed_of(seed, "interaction-order", "form", order))

@@ -20,9 +20,9 @@ CONTEXTS = 2**20
 def logit_spectrum(model: Masked, sites: int, site: int = 0) -> Tensor:
     """Return how strongly interactions of each order affect the predictions of a masked language model.
 
-    The logits of the masked token are expanded into terms that depend on subsets of the other tokens. Logits are
-    log-probabilities minus their mean over values, so that a constant added to all logits has no effect. A model in
-    which at most k tokens interact, including the masked one, has zeros from entry k on.
+    The logits of the masked token are a sum of terms, each of which depends on a subset of the other tokens. The number
+    of tokens in the subset is its order. Logits are log-probabilities minus their mean over token values. If at most k
+    tokens interact in the model, including the masked one, all terms of order k and above are zero.
 
     Args:
         model: The masked language model.
@@ -30,10 +30,10 @@ def logit_spectrum(model: Masked, sites: int, site: int = 0) -> Tensor:
         site: Position of the masked token (default: 0).
 
     Returns:
-        Largest absolute coefficients (sites,), float64. Entry k is the maximum over terms with k other tokens.
+        Largest absolute coefficients (sites,), float64. Entry k is the maximum over terms of order k.
 
     Raises:
-        InputError: `sites` or `site` is out of range, or there are more than `CONTEXTS` contexts.
+        InputError: If `sites` or `site` is out of range, or if there are more than `CONTEXTS` contexts.
     """
     sites = check("sites", sites, Count)
     site, vocab = check("site", site, integer_range(0, sites - 1)), model.vocab_size
@@ -53,7 +53,7 @@ def logit_spectrum(model: Masked, sites: int, site: int = 0) -> Tensor:
 
 
 def _basis(values: int) -> Tensor:
-    """Return an orthonormal basis (V, V) of functions of one token, the constant first."""
+    """Return an orthonormal basis (V, V) of functions of one token. The first function is constant."""
     triangular = torch.eye(values, dtype=torch.float64)
     triangular[:, 0] = 1.0
     columns, _ = torch.linalg.qr(triangular)

@@ -1,4 +1,4 @@
-"""Tasks of a run: one per small distribution, and one per large distribution."""
+"""Tasks of a run, one per small or large random distribution."""
 
 from trialogue_lab.ledger import Part, parts_by_seed
 from trialogue_lab.studies.interaction_order.config import Config
@@ -7,10 +7,10 @@ from trialogue_lab.studies.interaction_order.small import measure_small
 
 
 def parts(config: Config) -> list[Part]:
-    """Return one task per random distribution of the tokens.
+    """Return one task per random distribution of token sequences.
 
-    The first tasks use small distributions, whose sequences are enumerated. The others sample sequences of
-    distributions of the published size.
+    The sequences of small distributions are enumerated. Large distributions have the published size, and their
+    sequences are sampled.
 
     Args:
         config: Settings of the run.

@@ -46,7 +46,7 @@ def _staircase_figure(rows: Rows) -> Drawing:
 
 
 def _draw_one_distribution(curves: Axes, moved: Axes, bounds: "Series[Any]", table: DataFrame) -> None:
-    """Draw losses on one distribution, and how far each of three layers has moved."""
+    """Draw losses on one distribution, and the distance of each layer's weights from their initial values."""
     _draw_bounds(curves, bounds)
     table = table[table.step > 0]
     for layers, color in _DEPTHS.items():
@@ -120,7 +120,7 @@ def _single_layers_figure(rows: Rows) -> Drawing:
 
 
 def _draw_points(axes: Axes, rows: Rows, columns: Sequence[tuple[Statistic, str]]) -> None:
-    """Draw columns of points, one per distribution, with mean and standard deviation next to each."""
+    """Draw columns of points, one point per distribution, with the mean and standard deviation next to them."""
     for place, (statistic, color) in enumerate(columns):
         values = statistic(rows)
         across = np.linspace(place - 0.2, place + 0.2, len(values))

@@ -1,4 +1,4 @@
-"""Measurements on small distributions, whose sequences are all enumerated."""
+"""Measurements on small random distributions, whose sequences are all enumerated."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,7 +25,7 @@ DISPLACEMENT_INTERVAL = 10
 PLATEAU_TOLERANCE = 0.01
 """Maximum distance in nats between a loss and the plateau that it belongs to."""
 ONSET_SHARE = 0.1
-"""Share of its final displacement at which a layer has begun to learn."""
+"""Fraction of its final displacement above which a layer counts as learning."""
 _CURVE_POINTS = 70
 _INITIAL_SCALES = (0.05, 0.1, 0.2)
 
@@ -33,16 +33,15 @@ Losses = NDArray[np.float64]
 
 
 def measure_small(config: Config, seed: int, _: Path) -> MeasuredRows:
-    """Train and measure networks on random distributions that are small enough to be enumerated.
+    """Train and measure networks on random distributions whose sequences can be enumerated.
 
     Args:
         config: Settings of the run.
-        seed: Seed of the distributions and the networks.
+        seed: Seed of the distributions and of the networks.
 
     Yields:
-        Rows about the distribution, about the training of factored networks with one to three layers, about single
-        attention layers on distributions with interactions of two tokens, about the interaction orders of random
-        networks, and about the effect of exchanging two layers.
+        Rows of several kinds: about the distribution, about the training of networks with one to three layers, about
+        single attention layers, about the interaction orders of random networks, and about exchanging two layers.
     """
     stairs = staircase(config, seed)
     yield {"kind": "law", "draws": stairs.draws, **stairs.bounds} | {
@@ -55,9 +54,9 @@ def measure_small(config: Config, seed: int, _: Path) -> MeasuredRows:
 
 
 def network(config: Config, layers: int, seed: int, scale: float | None = None) -> FactoredAttention:
-    """Return an untrained factored network for a small distribution.
+    """Return an untrained network with factored attention for a small distribution.
 
-    Its attention weights do not depend on the tokens.
+    In factored attention, the weights depend on positions only and not on tokens.
 
     Args:
         config: Number of tokens per sequence, and size of the vocabulary.
@@ -73,19 +72,17 @@ def network(config: Config, layers: int, seed: int, scale: float | None = None) 
 
 
 def staircase_rows(config: Config, stairs: Staircase, seed: int) -> MeasuredRows:
-    """Train networks with one to three layers on a random distribution.
-
-    Up to four tokens of the distribution interact.
+    """Train networks with one to three layers on a random distribution in which up to four tokens interact.
 
     Args:
         config: Settings of the trainings.
-        stairs: The distribution, with the lowest losses of predictors with fewer interactions.
+        stairs: The distribution, with the lowest losses of simple predictors.
         seed: Seed of the initial weights.
 
     Yields:
-        One row per network with its final loss. `onset_k` is the step at which layer k begins to learn. `stay_k` is the
-        number of steps at which the loss stays near the final loss of the network with k layers, divided by the number
-        of steps of the preceding decrease. Further rows have the loss by step.
+        One row per network with its final loss. "onset_k" is the training step at which layer k begins to learn.
+        "stay_k" is the number of steps for which the loss stays near the final loss of the network with k layers,
+        divided by the number of steps of the preceding decrease. Further rows have the loss by step.
     """
     finals: dict[int, float] = {}
     for layers in DEPTHS:
@@ -113,8 +110,8 @@ def train_network(
         seed: Seed of the initial weights.
 
     Returns:
-        The losses (steps + 1,) in nats before each step and after the last one, the recorded steps, and the distances
-        (recorded steps, layers) of each layer's weights from their initial values.
+        Losses (steps + 1,) in nats before each step and after the last one, the recorded steps, and the mean squared
+        distances (recorded steps, layers) of each layer's weights from their initial values.
     """
     net, population = network(config, layers, seed), stairs.population
     training = config.training(layers, len(population), seed)
@@ -128,12 +125,12 @@ def train_network(
 
 
 def onset(moved: Losses) -> int:
-    """Return when a layer has moved by a tenth of its final distance.
+    """Return the time at which a layer begins to learn.
 
-    Distances are measured from the initial weights. The layer begins to learn at this time.
+    It is the first time at which the displacement exceeds a tenth of its final value.
 
     Args:
-        moved: Distances (times,) of a layer's weights from their initial values.
+        moved: Mean squared changes (times,) of the layer's weights since the initial time.
 
     Returns:
         Index of the time.
@@ -144,16 +141,18 @@ def onset(moved: Losses) -> int:
 def plateau_ratios(losses: Losses, levels: Sequence[float]) -> list[float]:
     """Return how long a loss stays at each level, relative to the preceding decrease.
 
-    A plateau consists of the steps within 0.01 nats of a level. A decrease begins where the previous plateau ends. Each
-    has at least one step. A plateau that does not end is counted up to the last step. A level that is not reached has a
-    plateau of one step.
+        ratio = (steps of the plateau) / (steps of the decrease before it)
+
+    A plateau consists of the steps within 0.01 nats of a level. A decrease begins where the previous plateau ends. Both
+    have at least one step. The last plateau can extend to the last step. The plateau of a level that is not reached
+    counts as one step.
 
     Args:
         losses: Losses (steps + 1,) in nats.
         levels: Levels in nats, in descending order.
 
     Returns:
-        For each level, the number of steps of the plateau divided by the number of steps of the decrease.
+        One ratio per level.
     """
     found, before = [], 0
     for level in levels:
@@ -170,15 +169,16 @@ def plateau_ratios(losses: Losses, levels: Sequence[float]) -> list[float]:
 def pair_rows(config: Config, seed: int) -> MeasuredRows:
     """Train single attention layers on a random distribution in which only pairs of tokens interact.
 
-    One layer has factored attention, whose weights do not depend on the tokens. The other has standard attention.
+    One layer has factored attention, whose weights do not depend on the tokens. The other layer has standard attention.
 
     Args:
         config: Settings of the training.
         seed: Seed of the distribution and the initial weights.
 
     Yields:
-        One row with both final losses. `couplings` and `similarities` are the correlations of the learned matrices with
-        the true interactions between positions and the true similarities between token values.
+        One row with both final losses. "couplings" is the correlation of the learned attention weights with the true
+        interactions between positions. "similarities" is the correlation of the learned values with the true
+        similarities between token values.
     """
     random: dict[str, Any] = {"order": 2, "rank": config.rank, "scale": config.scale}
     stream = seed_of(seed, "interaction-order", "pairs")
@@ -226,18 +226,16 @@ def correlation(found: Tensor, exact: Tensor) -> float:
 
 
 def spectrum_rows(config: Config, seed: int) -> MeasuredRows:
-    """Compute the interaction orders of random networks with one to four layers.
-
-    Networks with and without layer norm are measured.
+    """Compute the largest number of tokens that interact in random networks with one to four layers.
 
     Args:
         config: Number of tokens per sequence.
         seed: Seed of the weights.
 
     Yields:
-        One row per network. `bodies` is the largest number of tokens that interact. `top` is the strength of
-        interactions of 2^(layers - 1) + 1 tokens, and `beyond` that of more tokens, relative to the strongest
-        interaction.
+        One row per network, with or without layer norm. "bodies" is the largest number of interacting tokens. "top" is
+        the strength of interactions of 2^(layers - 1) + 1 tokens, and "beyond" that of more tokens. Both are relative
+        to the strongest interaction.
     """
     sites = config.spectrum_sites
     for layers in (1, 2, 3, 4):
@@ -253,7 +251,7 @@ def spectrum_rows(config: Config, seed: int) -> MeasuredRows:
                 "norm": norm,
                 "top": float(shares[top]),
                 "beyond": float(shares[most:].max()),
-                # The bodies are the tokens of a term and the masked token.
+                # The interacting tokens are those of a term and the masked token.
                 "bodies": int((shares > 1e-10).nonzero().max()) + 1,
                 "bound": most,
                 "printed": layers + 1,
@@ -261,9 +259,7 @@ def spectrum_rows(config: Config, seed: int) -> MeasuredRows:
 
 
 def exchange_rows(config: Config, stairs: Staircase, seed: int) -> MeasuredRows:
-    """Measure how much logits change if a network's first two layers are exchanged.
-
-    The network has three layers.
+    """Measure how much the logits of a three-layer network change if its first two layers are exchanged.
 
     Args:
         config: Settings of the networks.
@@ -271,7 +267,8 @@ def exchange_rows(config: Config, stairs: Staircase, seed: int) -> MeasuredRows:
         seed: Seed of the initial weights.
 
     Yields:
-        One row per initial scale of the weights, with the relative change of the logits.
+        One row per initial scale of the weights. "change" is the norm of the change of the logits, divided by the norm
+        of the contribution of both layers.
     """
     states = stairs.model.states()
     for scale in _INITIAL_SCALES:

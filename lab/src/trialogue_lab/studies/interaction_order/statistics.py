@@ -1,7 +1,7 @@
 """Statistics of the study about the order in which networks learn interactions.
 
 Networks of one to three layers predict single masked tokens of random distributions, in which up to four tokens
-interact. Statistics have one number per distribution and its trainings.
+interact. Statistics have one number per distribution.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ from trialogue_lab.studies.interaction_order.config import DEPTHS
 trainings = Replication("training", "seeds")
 large_trainings = Replication("training", "large_seeds")
 FORMS = dict(zip(DEPTHS, ("two", "three", "four"), strict=True))
-"""The bodies that networks with this number of layers can learn according to the document."""
+"""Largest number of interacting tokens that a network can learn according to the document, by number of layers"""
 
 
 def _trainings_with(rows: Rows, layers: int) -> DataFrame:
@@ -21,7 +21,7 @@ def _trainings_with(rows: Rows, layers: int) -> DataFrame:
 
 
 def _count_in_order(rows: Rows, *layers: int) -> Counts:
-    """Count the networks of three layers in which `layers` learn in this order."""
+    """Count the networks of three layers in which `layers` begin to learn in this order."""
     onsets = _trainings_with(rows, 3)[[f"onset_{layer}" for layer in layers]]
     return counts_from_shares((onsets.diff(axis=1).iloc[:, 1:] > 0).all(axis=1), trials=1)
 
@@ -30,7 +30,7 @@ def _count_in_order(rows: Rows, *layers: int) -> Counts:
 def loss(rows: Rows, layers: int) -> "Series[float]":
     """Return the final loss of a network on a random distribution, in nats per token.
 
-    The network is trained to predict single masked tokens of the distribution, in which up to four tokens interact.
+    The network predicts single masked tokens of the distribution, in which up to four tokens interact.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -44,15 +44,15 @@ def loss(rows: Rows, layers: int) -> "Series[float]":
 
 @trainings
 def bound(rows: Rows, form: str) -> "Series[float]":
-    """Return the lowest possible loss with interactions of few tokens, in nats per token.
+    """Return the lowest possible loss of a class of predictors, in nats per token.
 
-    The loss is the negative log-probability of single masked tokens of a random distribution, in which up to four
+    The loss is the mean negative log-probability of single masked tokens of a random distribution, in which up to four
     tokens interact.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        form: "two" or "three" for the best predictor that is a product of functions of at most two or three tokens.
-            "four" for the conditional entropy of a token, which is the lowest loss of any predictor.
+        form: Class of predictors. "two" and "three" are products of functions of at most two or three tokens. "four" is
+            any predictor, whose lowest loss is the conditional entropy of a token.
 
     Returns:
         One loss per seed of the distribution.
@@ -64,13 +64,13 @@ def bound(rows: Rows, form: str) -> "Series[float]":
 def excess(rows: Rows, layers: int) -> "Series[float]":
     """Return the final loss of a network minus the loss that the source predicts.
 
-    Networks predict single masked tokens of a random distribution, in which up to four tokens interact. The predicted
-    loss is the lowest one that is possible with interactions of two tokens for one layer, three tokens for two layers,
-    and four tokens for three layers.
+        predicted loss of n layers = lowest possible loss with interactions of at most n + 1 tokens
+
+    The network predicts single masked tokens of a random distribution, in which up to four tokens interact.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        layers: Number of layers of the network, 1 to 3.
+        layers: Number n of layers of the network, 1 to 3.
 
     Returns:
         One difference in nats per seed of the distribution.
@@ -81,34 +81,31 @@ def excess(rows: Rows, layers: int) -> "Series[float]":
 
 @trainings
 def standing(rows: Rows, level: int) -> "Series[float]":
-    """Return how long a network's loss stays on a plateau.
+    """Return how long the loss of a three-layer network stays near the final loss of a shallower network.
 
-    The network has three layers, and the plateau is at the final loss of a shallower network. The loss decreases in
-    steps with plateaus between them. The number of training steps on this plateau is divided by the number of training
-    steps of the preceding decrease.
+        ratio = (training steps within 0.01 nats of this loss) / (training steps of the decrease before)
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         level: Number of layers of the shallower network, 1 or 2.
 
     Returns:
-        One ratio per seed of the distribution.
+        One ratio per seed of the distribution. A ratio above 1 means that the loss has a plateau.
     """
     return _trainings_with(rows, 3)[f"stay_{level}"]
 
 
 @trainings
 def in_order(rows: Rows) -> Counts:
-    """Count the networks in which layers learn from the last to the first.
+    """Count the three-layer networks whose last layer learns first and whose first layer learns last.
 
-    The networks have three layers. A layer begins to learn when its weights have moved by more than a tenth of their
-    final distance from the initial values.
+    A layer begins to learn when the mean squared change of its weights exceeds a tenth of its final value.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
 
     Returns:
-        One success or failure per seed.
+        One success or failure per training seed.
     """
     return _count_in_order(rows, 3, 2, 1)
 
@@ -117,15 +114,14 @@ def in_order(rows: Rows) -> Counts:
 def last_first(rows: Rows, layers: int = 3) -> Counts:
     """Count the networks in which the last layer begins to learn before all other layers.
 
-    A layer begins to learn when its weights have moved by more than a tenth of their final distance from the initial
-    values.
+    A layer begins to learn when the mean squared change of its weights exceeds a tenth of its final value.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         layers: Number of layers of the networks (default: 3).
 
     Returns:
-        One success or failure per seed.
+        One success or failure per training seed.
     """
     table = _trainings_with(rows, layers)
     others = table[[f"onset_{layer}" for layer in range(1, layers)]].min(axis=1)
@@ -134,35 +130,35 @@ def last_first(rows: Rows, layers: int = 3) -> Counts:
 
 @trainings
 def middle_before_first(rows: Rows) -> Counts:
-    """Count the networks in which the middle layer learns before the first layer.
+    """Count the three-layer networks in which the middle layer begins to learn before the first layer.
 
-    The networks have three layers. A layer begins to learn when its weights have moved by more than a tenth of their
-    final distance from the initial values.
+    A layer begins to learn when the mean squared change of its weights exceeds a tenth of its final value.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
 
     Returns:
-        One success or failure per seed.
+        One success or failure per training seed.
     """
     return _count_in_order(rows, 2, 1)
 
 
 @trainings
 def pairs(rows: Rows, column: str) -> "Series[float]":
-    """Return a measured value of single attention layers.
+    """Return one measured column, for single attention layers.
 
-    They are trained on distributions in which only pairs of tokens interact. One layer has factored attention, whose
-    weights do not depend on the tokens. The other has standard attention. Both predict single masked tokens.
+    They are trained to predict masked tokens of distributions in which only pairs of tokens interact. One layer has
+    factored attention, whose weights do not depend on the tokens. The other layer has standard attention.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        column: "factored" or "standard" for the final loss of this layer in nats, or "entropy" for the lowest possible
-            loss. "couplings" or "similarities" for the correlation between learned and true matrices, between positions
-            or between token values.
+        column: "factored" or "standard" for the final loss of this layer, or "entropy" for the lowest possible loss,
+            all in nats. "couplings" for the correlation of the factored layer's attention weights with the true
+            interactions between positions. "similarities" for the correlation of its values with the true similarities
+            between token values.
 
     Returns:
-        One value per seed of the distribution.
+        One number per seed of the distribution.
     """
     return rows["pairs"].set_index("seed")[column]
 
@@ -171,8 +167,8 @@ def pairs(rows: Rows, column: str) -> "Series[float]":
 def pair_excess(rows: Rows, network: str) -> "Series[float]":
     """Return the loss of a single attention layer minus the lowest possible loss, in nats.
 
-    The layer is trained to predict single masked tokens of a distribution in which only pairs of tokens interact. The
-    lowest possible loss is the conditional entropy of a token.
+    The layer predicts single masked tokens of a distribution in which only pairs of tokens interact. The lowest
+    possible loss is the conditional entropy of a token.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -187,17 +183,16 @@ def pair_excess(rows: Rows, network: str) -> "Series[float]":
 
 @large_trainings
 def large_loss(rows: Rows, layers: int) -> "Series[float]":
-    """Return the final held-out loss of a network on a large distribution.
+    """Return the final held-out loss of a network on a distribution of the published size.
 
-    The distribution has the published size, and losses are in nats per token. The network is trained to predict single
-    masked tokens from the others.
+    The network predicts single masked tokens from the other tokens.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         layers: Number of layers of the network, 1 to 3.
 
     Returns:
-        One loss per seed of the distribution.
+        One loss in nats per token for each seed of the distribution.
     """
     table = rows.where("large-curve", layers=layers).sort_values("step")
     return table.groupby("seed").loss.last()
@@ -205,28 +200,29 @@ def large_loss(rows: Rows, layers: int) -> "Series[float]":
 
 @large_trainings
 def large_bound(rows: Rows, form: str) -> "Series[float]":
-    """Return the held-out loss of a simple predictor on a large distribution.
+    """Return the held-out loss of a reference predictor on a distribution of the published size.
 
-    The loss is in nats per token. The predictor uses interactions of few tokens. It predicts single masked tokens of a
-    random distribution of the published size.
+    The loss is the mean negative log-probability of single masked tokens given the other tokens.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        form: "two" or "three" for a trained product of functions of at most two or three tokens, or "four" for the
-            conditional probabilities of the distribution itself.
+        form: "two" or "three" for a trained product of functions of at most two or three tokens. "four" for the exact
+            conditional probabilities of the distribution.
 
     Returns:
-        One loss per seed of the distribution.
+        One loss in nats per token for each seed of the distribution.
     """
     return rows["large-law"].set_index("seed")[form]
 
 
 @exact
 def exchange_exponent(rows: Rows) -> float:
-    """Return how the effect of exchanging two layers depends on the initial weights.
+    """Return the exponent that relates the effect of exchanging two layers to the scale of the weights.
 
-    Networks are initialized with weights of several scales. The relative change of the logits when the layers are
-    exchanged is proportional to a power of the scale, and the fitted exponent of this power is returned.
+        relative change of the logits = constant * (initial scale of the weights)^exponent
+
+    The exponent is fitted to networks with several initial scales. If it is positive, the order of the layers does not
+    matter for small weights.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.

@@ -36,10 +36,10 @@ def _repetition(config: Config, seed: int, _: Path) -> MeasuredRows:
 
 
 def exact_rows(config: Config) -> MeasuredRows:
-    """Compute the asymptotic error of estimators of an Ising model's parameters.
+    """Compute the exact asymptotic error of fitted Ising models.
 
-    The estimators predict masked spins from the others. For many samples n, the squared error of the parameters is
-    about Tr Gamma / n, where Gamma is the asymptotic covariance.
+    The models are fitted to n samples by predicting masked spins from the others. For large n, the squared error of the
+    parameters is about Tr Gamma / n, where Gamma is their asymptotic covariance.
 
     Args:
         config: Settings of the run.
@@ -77,11 +77,14 @@ def measured_rows(config: Config, coupling: float, seed: int) -> MeasuredRows:
         seed: Seed of the training sets and masks.
 
     Yields:
-        One row per number of masked spins, size n of the training set, and number of masks per sample. `squared_error`
-        and `deviation` are the mean and the standard deviation over training sets of the squared error, summed over
-        parameters. `squared_error_couplings` is the mean for couplings alone. `within_trace` is the share of training
-        sets with an error of at most Tr Gamma / n, where Gamma is the asymptotic covariance. `unbounded` is the share
-        without a finite estimate, whose error counts as infinite.
+        One row per number of masked spins, size n of the training set, and number of masks per sample.
+
+        - `squared_error`, `deviation`: mean and standard deviation over training sets of the squared error, summed over
+          parameters.
+        - `squared_error_couplings`: mean for the couplings alone.
+        - `within_trace`: share of training sets with an error of at most Tr Gamma / n, where Gamma is the asymptotic
+          covariance.
+        - `unbounded`: share of training sets without a finite estimate. Their error counts as infinite.
     """
     model = config.model(coupling)
     for size in range(1, config.sites + 1):
@@ -127,7 +130,7 @@ def every_mask(samples: Tensor, size: int) -> tuple[Tensor, Tensor]:
 
 
 def _estimate(samples: Tensor, masks: int | Tensor, seed: int = 0) -> Tensor:
-    """Return the estimated parameters. They are infinite if no finite estimate exists."""
+    """Return the fitted parameters. They are infinite if no finite estimate exists."""
     options: dict[str, Any] = {"masks": masks} if isinstance(masks, Tensor) else {"block_size": masks}
     try:
         return fit_pseudolikelihood(samples, seed=seed, **options).model.parameters

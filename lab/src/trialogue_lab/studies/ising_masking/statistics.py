@@ -17,9 +17,10 @@ draws = Replication("draw", "seeds")
 
 
 def exact_rows(rows: Rows, coupling: float, masks: str = "one", pairs: str = "unordered") -> DataFrame:
-    """Return exact properties of the estimators of one Ising model.
+    """Select exactly computed properties of estimators for one Ising model.
 
-    An estimator masks k spins of each sample, and fits the model's parameters by predicting them from the others.
+    An estimator masks k spins of each sample. It fits the model's parameters by predicting the masked spins from the
+    others.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -36,13 +37,13 @@ def exact_rows(rows: Rows, coupling: float, masks: str = "one", pairs: str = "un
 def fit_column(
     rows: Rows, column: str, coupling: float, masks: str = "one", min_samples: int = LARGE
 ) -> DataFrame:
-    """Return one measured quantity of fitted Ising models as a table.
+    """Return one measured column of fitted Ising models as a table.
 
     Each model is fitted to n samples. The fit masks k spins per sample and predicts them from the others.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        column: Name of the quantity, for example "squared_error".
+        column: Name of the column, for example "squared_error".
         coupling: Coupling J between the spins of the true model.
         masks: "one" for one random mask per sample, or "all" for all masks of k spins.
         min_samples: Smallest number of samples n. Smaller training sets are omitted.
@@ -56,10 +57,9 @@ def fit_column(
 
 
 def scaled_errors(rows: Rows, coupling: float, masks: str = "one", min_samples: int = LARGE) -> DataFrame:
-    """Return the squared error of fitted Ising models, multiplied by the number of samples n.
+    """Return n times the squared error of Ising models that are fitted to n samples.
 
-    The error is summed over the parameters of a model. Each model is fitted to n samples. The fit masks k spins per
-    sample and predicts them from the others.
+    The squared error is summed over all parameters. The fit masks k spins per sample and predicts them from the others.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -83,19 +83,18 @@ def limit(
     column: str = "trace",
     pairs: str = "unordered",
 ) -> float:
-    """Return the exact asymptotic error of an estimator of an Ising model's parameters.
+    """Return the limit of n times the squared error of an Ising model's fitted parameters.
 
-    The estimator masks some spins of each sample, and fits the parameters by predicting them from the others. For many
-    samples n, its squared error is about Tr Gamma / n, where Gamma is the asymptotic covariance. The trace Tr Gamma is
-    returned.
+    The fit uses n samples. It masks some spins of each sample and predicts them from the others. As n grows, n times
+    the squared error tends to Tr Gamma, where Gamma is the asymptotic covariance of the parameters.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         coupling: Coupling J between the spins of the model.
         size: Number of masked spins.
         masks: "one" for one random mask per sample, or "all" for all masks of `size` spins.
-        column: "trace" (default) for all parameters, "trace_couplings" for the couplings, or "trace_fields" for the
-            external fields.
+        column: "trace" (default) for the error of all parameters, "trace_couplings" for the couplings, or
+            "trace_fields" for the external fields.
         pairs: "unordered" if the energy counts each pair of spins once, or "ordered" if it counts each pair twice.
     """
     return float(exact_rows(rows, coupling, masks, pairs)[column].loc[size])
@@ -103,10 +102,10 @@ def limit(
 
 @draws
 def scaled_error(rows: Rows, coupling: float, size: int) -> "Series[float]":
-    """Return the mean squared error of fitted Ising models, multiplied by n.
+    """Return n times the squared error of Ising models that are fitted to n samples.
 
-    Here n is the number of samples. The fit masks some spins of each sample and predicts them from the others. The
-    error is summed over parameters, and averaged over training sets with n >= 1,000.
+    The fit masks some spins of each sample and predicts them from the others. The squared error is summed over all
+    parameters, and n is at least 1,000.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -114,7 +113,7 @@ def scaled_error(rows: Rows, coupling: float, size: int) -> "Series[float]":
         size: Number of masked spins.
 
     Returns:
-        One mean per seed.
+        One mean over training sets per seed.
     """
     return scaled_errors(rows, coupling)[size].groupby("seed").mean()
 
@@ -123,7 +122,7 @@ def scaled_error(rows: Rows, coupling: float, size: int) -> "Series[float]":
 def error_at(
     rows: Rows, coupling: float, size: int, n: int, masks: str = "one", column: str = "squared_error"
 ) -> "Series[float]":
-    """Return the squared error of Ising models fitted to n samples, multiplied by n.
+    """Return n times the squared error of Ising models that are fitted to n samples.
 
     The fit masks some spins of each sample and predicts them from the others.
 
@@ -137,25 +136,26 @@ def error_at(
             couplings.
 
     Returns:
-        One number per seed, averaged over its training sets.
+        One mean over training sets per seed.
     """
     return n * fit_column(rows, column, coupling, masks, min_samples=0)[size].xs(n, level="n")
 
 
 @draws
 def gain(rows: Rows, coupling: float, fewer: int) -> "Series[float]":
-    """Return how much the squared error decreases if one more spin is masked.
+    """Return how much the estimation error decreases if one more spin is masked.
 
-    Ising models are fitted to n samples. The fit masks some spins of each sample and predicts them from the others. The
-    error is summed over parameters, multiplied by n, and averaged over training sets with n >= 1,000.
+    Ising models are fitted to n >= 1,000 samples by predicting masked spins from the others. The error is n times the
+    squared error, summed over all parameters. The result is error(`fewer`) - error(`fewer` + 1), averaged over training
+    sets.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         coupling: Coupling J between the spins of the true model.
-        fewer: Number of masked spins, which is compared with `fewer` + 1.
+        fewer: The smaller number of masked spins.
 
     Returns:
-        One decrease per seed.
+        One difference per seed.
     """
     errors = scaled_errors(rows, coupling)
     return (errors[fewer] - errors[fewer + 1]).groupby("seed").mean()
@@ -163,11 +163,11 @@ def gain(rows: Rows, coupling: float, fewer: int) -> "Series[float]":
 
 @draws
 def smallest_gain(rows: Rows, coupling: float) -> "Series[float]":
-    """Return the smallest decrease of the error from one masked spin to four.
+    """Return the smallest decrease of the error from one masked spin to four, over all n.
 
-    Ising models are fitted to n samples by predicting masked spins from the others. The error is summed over parameters
-    and multiplied by n. The minimum of the decrease is taken over all n. If its mean over seeds is positive, the
-    expected error decreases at every n, because the mean of minima is at most the minimum of means.
+    Ising models are fitted to n samples by predicting masked spins from the others. The error is n times the squared
+    error, summed over all parameters. If the mean of the result over seeds is positive, masking four spins is better at
+    every n.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -182,11 +182,10 @@ def smallest_gain(rows: Rows, coupling: float) -> "Series[float]":
 
 @draws
 def error_over_limit(rows: Rows, coupling: float, size: int) -> "Series[float]":
-    """Return the ratio of the measured squared error to its asymptotic value.
+    """Return the measured squared error divided by its asymptotic value Tr Gamma / n.
 
-    Ising models are fitted to n samples. The fit masks some spins of each sample and predicts them from the others. For
-    many samples n, the expected squared error is Tr Gamma / n, where Gamma is the asymptotic covariance of the
-    estimated parameters. The ratio is averaged over training sets with n >= 1,000.
+    Ising models are fitted to n >= 1,000 samples. The fit masks some spins of each sample and predicts them from the
+    others. Gamma is the asymptotic covariance of the fitted parameters.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -194,7 +193,7 @@ def error_over_limit(rows: Rows, coupling: float, size: int) -> "Series[float]":
         size: Number of masked spins.
 
     Returns:
-        One mean ratio per seed.
+        One mean ratio over training sets per seed.
     """
     trace = exact_rows(rows, coupling).trace.loc[size]
     return (scaled_errors(rows, coupling)[size] / trace).groupby("seed").mean()
@@ -202,19 +201,18 @@ def error_over_limit(rows: Rows, coupling: float, size: int) -> "Series[float]":
 
 @draws
 def gain_of_all_masks(rows: Rows, coupling: float) -> "Series[float]":
-    """Return the relative decrease of the error from one masked spin to four.
+    """Return how much four masked spins improve on one if all possible masks are used.
 
-    Here, all masks of a size are used. Ising models are fitted to n samples by predicting masked spins from the others,
-    with every possible mask of one or of four spins. The decrease is divided by the asymptotic error Tr Gamma / n with
-    one random mask of four spins per sample. Gamma is the asymptotic covariance of the estimated parameters. The result
-    is averaged over training sets with n >= 1,000.
+    Ising models are fitted to n >= 1,000 samples by predicting masked spins from the others. Every sample is used with
+    every mask of one or of four spins. The result is (error of one - error of four) / (Tr Gamma / n). Gamma is the
+    asymptotic covariance of the estimator that uses one random mask of four spins per sample.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         coupling: Coupling J between the spins of the true model.
 
     Returns:
-        One relative decrease per seed.
+        One mean over training sets per seed.
     """
     errors = scaled_errors(rows, coupling, "all")
     return (errors[1] - errors[4]).groupby("seed").mean() / exact_rows(rows, coupling).trace.loc[4]
@@ -222,26 +220,25 @@ def gain_of_all_masks(rows: Rows, coupling: float) -> "Series[float]":
 
 @draws
 def within_trace(rows: Rows, coupling: float) -> "Series[float]":
-    """Return the share of training sets whose squared error is at most its asymptotic value.
+    """Return the share of training sets with squared error at most Tr Gamma / n.
 
-    Ising models are fitted by predicting masked spins from the others. For many samples n, the expected squared error
-    is Tr Gamma / n, where Gamma is the asymptotic covariance of the estimated parameters. The share is averaged over
-    the numbers of masked spins and over training sets with n >= 1,000.
+    Ising models are fitted to n >= 1,000 samples by predicting masked spins from the others. Gamma is the asymptotic
+    covariance of the fitted parameters, so the expected squared error is about Tr Gamma / n.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         coupling: Coupling J between the spins of the true model.
 
     Returns:
-        One share per seed.
+        One mean share over n and the numbers of masked spins, per seed.
     """
     return fit_column(rows, "within_trace", coupling).mean(axis=1).groupby("seed").mean()
 
 
 def _by_model(rows: Rows, column: str, pairs: str = "unordered") -> DataFrame:
-    """Return an exact property by coupling and number of masked spins.
+    """Return exact values of `column`, by coupling and number of masked spins.
 
-    The estimator fits an Ising model with one random mask per sample.
+    One random mask is used per sample.
     """
     table = rows.where("exact", masks="one", pairs=pairs)
     return table.pivot(index="coupling", columns="block_size", values=column)
@@ -251,12 +248,15 @@ def _by_model(rows: Rows, column: str, pairs: str = "unordered") -> DataFrame:
 def last_gain_of_couplings(rows: Rows) -> float:
     """Return how much masking the last spin reduces the error of the couplings.
 
-    Ising models are fitted by predicting masked spins from the others, with one random mask per sample. All N spins are
-    masked instead of N - 1. The asymptotic error is the sum of the asymptotic variances of the couplings. The largest
-    decrease over all models is returned.
+    Ising models are fitted by predicting masked spins from the others, with one random mask per sample. The error is
+    the sum of the asymptotic variances of the couplings. The result is error(N - 1 masked spins) - error(N masked
+    spins).
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
+
+    Returns:
+        The largest decrease over all models with N spins.
     """
     traces = _by_model(rows, "trace_couplings")
     return float((traces.iloc[:, -2] - traces.iloc[:, -1]).max())
@@ -264,15 +264,17 @@ def last_gain_of_couplings(rows: Rows) -> float:
 
 @exact
 def slack_of_poincare(rows: Rows) -> float:
-    """Return the smallest relative distance of the asymptotic error from its bound.
+    """Return the smallest relative distance of the asymptotic error from its upper bound.
 
-    Ising models are fitted by predicting k masked spins from the others. The asymptotic error is Tr Gamma, where Gamma
-    is the estimator's asymptotic covariance. The bound is C Tr I^-1, where C is the Poincaré constant of the Markov
-    chain that resamples k spins, and I is the Fisher information. The distance is (bound - error) / bound, and the
-    minimum is taken over models and k.
+    Ising models are fitted by predicting k masked spins from the others. The error is Tr Gamma, where Gamma is the
+    asymptotic covariance of the parameters. The bound is C Tr I^-1. C is the Poincaré constant of the Markov chain that
+    resamples k spins, and I is the Fisher information.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
+
+    Returns:
+        The minimum of (bound - error) / bound over models and k.
     """
     traces = _by_model(rows, "trace")
     bound = _by_model(rows, "poincare").mul(traces.iloc[:, -1], axis=0)
@@ -281,14 +283,16 @@ def slack_of_poincare(rows: Rows) -> float:
 
 @exact
 def largest_step_of_limit(rows: Rows, pairs: str) -> float:
-    """Return the largest increase of the log error when one more spin is masked.
+    """Return the largest increase of log Tr Gamma when one more spin is masked.
 
-    Ising models are fitted by predicting masked spins from the others. The asymptotic error is Tr Gamma, where Gamma is
-    the estimator's asymptotic covariance. The maximum is taken over models and numbers of masked spins. It is negative
-    if every additional masked spin reduces the error.
+    Ising models are fitted by predicting masked spins from the others. Gamma is the asymptotic covariance of the fitted
+    parameters. A negative result means that every additional masked spin reduces the error.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         pairs: "unordered" if the energy counts each pair of spins once, or "ordered" if it counts each pair twice.
+
+    Returns:
+        The maximum over models and numbers of masked spins.
     """
     return float(np.nanmax(_by_model(rows, "trace", pairs).apply(np.log).diff(axis=1).to_numpy()))

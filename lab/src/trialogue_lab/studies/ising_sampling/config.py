@@ -27,8 +27,8 @@ def block_label(size: int) -> str:
 class Config(Settings):
     """Settings of a run.
 
-    The sampled Ising models have a clique, which is a set of spins that are all coupled with each other. The sampler
-    k-Gibbs resamples k random spins per step.
+    The sampled Ising models contain a clique, a set of spins that are all coupled with each other. The k-Gibbs sampler
+    resamples k random spins per step.
 
     Args:
         sites: Number of spins N.

@@ -54,12 +54,13 @@ def _measured(config: Config, coupling: float, _: Path) -> MeasuredRows:
 
 
 def exact_row(log_matrix: NDArray[np.float64], budget: int) -> dict[str, float]:
-    """Compute properties of the number of steps T until a clique points up.
+    """Compute properties of the number T of steps until all spins of a clique point up.
 
-    All spins of the clique point down at the start. A clique is a set of spins that are all coupled with each other.
+    A clique is a set of spins that are all coupled with each other. All of its spins point down at the start.
 
     Args:
-        log_matrix: Log transition probabilities (states, states) of a Markov chain on the number of up spins.
+        log_matrix: Log transition probabilities (states, states) of a Markov chain whose state is the number of up
+            spins in the clique.
         budget: Largest number of steps.
 
     Returns:
@@ -85,15 +86,15 @@ def exact_row(log_matrix: NDArray[np.float64], budget: int) -> dict[str, float]:
 def simulated_rows(
     config: Config, coupling: float, name: str, chain: Chain[Any]
 ) -> Iterator[dict[str, float | int]]:
-    """Simulate Markov chains until all spins of the clique point up.
+    """Simulate a sampler until all spins of a clique point up.
 
-    All spins point down at the start, and chains stop after a budget of steps. A clique is a set of spins that are all
-    coupled with each other.
+    A clique is a set of spins that are all coupled with each other. All spins point down at the start, and chains stop
+    after a budget of steps.
 
     Args:
         config: Settings of the run.
         coupling: Coupling J between the spins of the clique.
-        name: Name of the sampler, which selects the random numbers.
+        name: Name of the sampler, which also determines the random stream.
         chain: The sampler.
 
     Yields:

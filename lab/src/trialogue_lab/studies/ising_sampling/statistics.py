@@ -18,10 +18,10 @@ draws = Replication("draw", "seeds")
 
 
 def chains(rows: Rows) -> list[str]:
-    """Return the names of the samplers of the Ising model.
+    """Return the names of all samplers of the Ising model.
 
-    They are the k-Gibbs samplers in ascending order of k, which resample k random spins per step, and then "independent
-    parallel", which resamples all spins independently.
+    The k-Gibbs samplers, which resample k random spins per step, come first in ascending order of k. The last name is
+    "independent parallel", which resamples all spins independently.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -32,12 +32,12 @@ def chains(rows: Rows) -> list[str]:
 def blocks(rows: Rows, smallest: int = 1, below_all: int = 0) -> list[str]:
     """Return the names of the k-Gibbs samplers with k in a range.
 
-    They resample k random spins of an Ising model per step.
+    A k-Gibbs sampler resamples k random spins of an Ising model per step.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        smallest: Smallest number k of spins.
-        below_all: The largest k is the largest measured number minus `below_all`.
+        smallest: Smallest k (default: 1).
+        below_all: The largest k is the largest measured k minus `below_all` (default: 0).
 
     Returns:
         Names in ascending order of k.
@@ -53,12 +53,12 @@ def blocks(rows: Rows, smallest: int = 1, below_all: int = 0) -> list[str]:
 
 
 def expected(rows: Rows, column: str) -> DataFrame:
-    """Return one exact property of all samplers of the Ising model as a table.
+    """Return one exactly computed column of all samplers of the Ising model as a table.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        column: Name of the property, for example "log_expected", the logarithm of the expected number of steps until
-            all coupled spins point up.
+        column: Name of the column, for example "log_expected", the logarithm of the expected number of steps until all
+            coupled spins point up.
 
     Returns:
         One row per coupling J between the spins, and one column per sampler.
@@ -67,13 +67,13 @@ def expected(rows: Rows, column: str) -> DataFrame:
 
 
 def simulated(rows: Rows, column: str, names: Sequence[str], most: float = math.inf) -> DataFrame:
-    """Return one property of simulated Markov chains as a table.
+    """Return one column of simulated samplers of the Ising model as a table.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        column: Name of the property, for example "mean", the mean number of steps until all coupled spins point up.
+        column: Name of the column, for example "mean", the mean number of steps until all coupled spins point up.
         names: Names of the samplers.
-        most: Largest coupling J between the spins.
+        most: Largest coupling J between the spins (default: no limit).
 
     Returns:
         One row per coupling and seed, and one column per sampler.
@@ -104,19 +104,19 @@ def steps(rows: Rows, coupling: float, chain: str, column: str = "mean") -> "Ser
 
 @draws
 def log_steps_ratio(rows: Rows, first: str, second: str, most: float = math.inf) -> "Series[float]":
-    """Return the log ratio of the numbers of steps that two samplers need.
+    """Return log(steps of the first sampler / steps of the second sampler).
 
-    The samplers run until all coupled spins point up. All spins of an Ising model point down at the start. Numbers of
-    steps are averaged over simulated chains, and log ratios over couplings.
+    A sampler starts with all spins of an Ising model down, and runs until all coupled spins point up. Numbers of steps
+    are averaged over simulated chains.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         first: Name of the sampler in the numerator.
         second: Name of the sampler in the denominator.
-        most: Largest coupling J between the spins.
+        most: Largest coupling J between the spins (default: no limit).
 
     Returns:
-        One mean log ratio per seed.
+        One mean log ratio over couplings per seed.
     """
     logs = np.log(simulated(rows, "mean", [first, second], most))
     return (logs[first] - logs[second]).groupby("seed").mean()
@@ -124,19 +124,19 @@ def log_steps_ratio(rows: Rows, first: str, second: str, most: float = math.inf)
 
 @draws
 def slowdown(rows: Rows, first: float, second: float, below_all: int = 0) -> "Series[float]":
-    """Return the log ratio of the numbers of steps that samplers need at two couplings.
+    """Return log(steps at the first coupling / steps at the second coupling).
 
-    The sampler k-Gibbs resamples k random spins of an Ising model per step, until all coupled spins point up. Simulated
-    chains start with all spins down. Log ratios are averaged over the numbers k.
+    The k-Gibbs sampler resamples k random spins of an Ising model per step. Simulated chains start with all spins down,
+    and run until all coupled spins point up.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        first: Coupling J in the numerator.
+        first: Coupling J between the spins in the numerator.
         second: Coupling J in the denominator.
-        below_all: The largest k is the largest measured number minus `below_all`.
+        below_all: The largest k is the largest measured k minus `below_all` (default: 0).
 
     Returns:
-        One mean log ratio per seed.
+        One mean log ratio over all k per seed.
     """
     logs = np.log(simulated(rows, "mean", blocks(rows, below_all=below_all))).mean(axis=1).unstack("coupling")
     return logs[first] - logs[second]
@@ -144,17 +144,17 @@ def slowdown(rows: Rows, first: float, second: float, below_all: int = 0) -> "Se
 
 @draws
 def steps_over_exact(rows: Rows, least: int) -> "Series[float]":
-    """Return the ratio of simulated to exact mean numbers of steps.
+    """Return the simulated mean number of steps divided by its exact value.
 
-    Steps are counted until all coupled spins of an Ising model point up. The sampler k-Gibbs resamples k random spins
-    per step and starts with all spins down. Ratios are averaged over couplings and numbers k.
+    The k-Gibbs sampler resamples k random spins of an Ising model per step. It starts with all spins down, and runs
+    until all coupled spins point up.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        least: Smallest number k of spins.
+        least: Smallest k.
 
     Returns:
-        One mean ratio per seed.
+        One mean ratio over couplings and k per seed.
     """
     simulated_means, exact_means = _simulated_and_exact(rows, "mean", blocks(rows, least))
     return (simulated_means / exact_means).mean(axis=1).groupby("seed").mean()
@@ -164,21 +164,20 @@ def steps_over_exact(rows: Rows, least: int) -> "Series[float]":
 def arrivals_above_exact(rows: Rows) -> "Series[float]":
     """Return the share of successful chains minus the exact probability of success.
 
-    A chain is successful if all coupled spins of an Ising model point up in time. Chains start with all spins down and
-    stop after a fixed number of steps.
+    Chains of a sampler of an Ising model start with all spins down, and stop after a fixed number of steps. A chain is
+    successful if all coupled spins point up before it stops.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
 
     Returns:
-        One difference per seed, averaged over samplers and couplings.
+        One mean difference over samplers and couplings, per seed.
     """
     shares, probabilities = _simulated_and_exact(rows, "reached", chains(rows))
     return (shares - probabilities).mean(axis=1).groupby("seed").mean()
 
 
 def _simulated_and_exact(rows: Rows, column: str, names: Sequence[str]) -> tuple[DataFrame, DataFrame]:
-    """Return simulated numbers, and the exact numbers in the same shape."""
     measured = simulated(rows, column, names)
     truth = expected(rows, column)[measured.columns]
     return measured, truth.loc[measured.index.get_level_values("coupling")].set_axis(measured.index)
@@ -186,10 +185,10 @@ def _simulated_and_exact(rows: Rows, column: str, names: Sequence[str]) -> tuple
 
 @exact
 def exact_number(rows: Rows, coupling: float, chain: str, column: str = "mean") -> float:
-    """Return an exact property of the number of steps T of a sampler.
+    """Return an exact property of the number T of steps until all coupled spins point up.
 
-    T is the number of steps until all coupled spins of an Ising model point up. The sampler starts with all spins down.
-    The budget is the number of steps after which simulated chains stop.
+    The sampler of an Ising model starts with all spins down. The budget is the number of steps after which simulated
+    chains stop.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -203,10 +202,10 @@ def exact_number(rows: Rows, coupling: float, chain: str, column: str = "mean") 
 
 @exact
 def largest_increase_with_blocks(rows: Rows) -> float:
-    """Return the largest increase of log expected steps from one k to the next.
+    """Return the largest increase of log(expected steps) from one k to the next larger k.
 
-    The sampler k-Gibbs resamples k random spins of an Ising model per step, until all coupled spins point up. Each k is
-    compared with the next larger one, at each coupling. The result is negative if a larger k is always faster.
+    The k-Gibbs sampler resamples k random spins of an Ising model per step, until all coupled spins point up. A
+    negative result means that a larger k is faster at every coupling.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -217,10 +216,10 @@ def largest_increase_with_blocks(rows: Rows) -> float:
 
 @exact
 def smallest_increase_with_coupling(rows: Rows) -> float:
-    """Return the smallest increase of log expected steps from one coupling to the next.
+    """Return the smallest increase of log(expected steps) from one coupling to the next.
 
-    The sampler k-Gibbs resamples k random spins of an Ising model per step, until all coupled spins point up. The
-    minimum is taken over couplings and numbers k. It is positive if stronger couplings always slow the sampler down.
+    The k-Gibbs sampler resamples k random spins of an Ising model per step, until all coupled spins point up. The
+    minimum is taken over couplings and k. A positive result means that stronger couplings always slow the sampler down.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -231,14 +230,14 @@ def smallest_increase_with_coupling(rows: Rows) -> float:
 
 @exact
 def smallest_slowdown(rows: Rows, first: float, second: float) -> float:
-    """Return the smallest log ratio of the expected steps at two couplings.
+    """Return the minimum over k of log(expected steps at one coupling / at another).
 
-    The sampler k-Gibbs resamples k random spins of an Ising model per step, until all coupled spins point up. The
-    minimum is taken over all k smaller than the number of spins.
+    The k-Gibbs sampler resamples k random spins of an Ising model per step, until all coupled spins point up. All k
+    smaller than the number of spins are used.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        first: Coupling J in the numerator.
+        first: Coupling J between the spins in the numerator.
         second: Coupling J in the denominator.
     """
     logs = expected(rows, "log_expected")[blocks(rows, below_all=1)].T
@@ -247,16 +246,15 @@ def smallest_slowdown(rows: Rows, first: float, second: float) -> float:
 
 @exact
 def reached_by_reading(rows: Rows, chain: str, least: float, times: int) -> float:
-    """Return the largest probability that all coupled spins point up in time.
+    """Return the largest probability over couplings that all coupled spins point up in time.
 
-    Chains stop after a fixed number of steps. The maximum is taken over couplings J. The published energy can be read
-    as counting each pair of spins once or twice. A model with the coupling 2 J is the model with the coupling J in
-    which every pair is counted twice.
+    Chains stop after a fixed number of steps. The energy of the Ising model can count each pair of spins once or twice.
+    Counting twice at coupling J is the same as counting once at coupling 2 J.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         chain: Name of the sampler.
-        least: Smallest coupling J.
+        least: Smallest coupling J between the spins.
         times: Number of times that the energy counts a pair, 1 or 2.
 
     Raises:

@@ -101,9 +101,9 @@ class CliqueFamily:
         return min(smallest_conditional(self.probabilities(*corner), self.blocks) for corner in corners)
 
     def farthest(self, coupling: float, field: float) -> float:
-        """Return the largest total variation distance from a model to the box's corners.
+        """Return the largest total variation distance from one model to a corner of the box.
 
-        The box contains the parameters of all models.
+        The box is the range of the parameters J and h of all models.
 
         Args:
             coupling: Coupling J of the model.
@@ -114,14 +114,13 @@ class CliqueFamily:
         return max(total_variation(self.probabilities(*corner), own) for corner in corners)
 
     def cells(self, eps: float) -> int:
-        """Return an upper bound on the number of cells that cover the box.
+        """Return an upper bound on the number of cells that cover the parameter box.
 
-        The box contains the parameters, and the number of cells is C_eps of Assumption 4.1.4. Log-probabilities vary by
-        at most eps / 2 in a cell. With N spins, a log-probability changes by at most 2 per unit of the field and 2 (N -
-        1) per unit of the coupling.
+        In a cell, log-probabilities vary by at most eps / 2. With N spins, a log-probability changes by at most 2 per
+        unit of the field and 2 (N - 1) per unit of the coupling. The number is C_eps of Assumption 4.1.4.
 
         Args:
-            eps: Accuracy of the cover.
+            eps: Accuracy of the cover in nats.
         """
         spans = self.couplings[1] - self.couplings[0], self.fields[1] - self.fields[0]
         rates = 2 * (self.sites - 1), 2
@@ -210,10 +209,10 @@ class CliqueFamily:
         return float(-xlogy(counts.masks, np.where(counts.masks > 0, own, 1.0)).sum() / counts.masks.sum())
 
     def tensorization(self, theta: Array) -> float:
-        """Return an upper bound on a model's constant of approximate tensorization of entropy (C_AT).
+        """Return an upper bound on the constant C_AT of approximate tensorization of entropy.
 
-        This constant bounds the KL divergence of joint distributions by the divergences of the conditional
-        distributions of single spins.
+        C_AT relates joint to conditional distributions. For the model q and every distribution p, KL(p, q) is at most
+        C_AT times the mean KL divergence of the conditional distributions of single spins.
 
         Args:
             theta: Coupling and field (2,) of the model.

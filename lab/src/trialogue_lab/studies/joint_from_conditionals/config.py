@@ -12,10 +12,10 @@ from trialogue_lab.studies.joint_from_conditionals.clique_family import CliqueFa
 
 @dataclass(frozen=True, kw_only=True)
 class Sizes(Settings):
-    """True model, size of the data sets, and box of the fitted parameters.
+    """True Ising model, size of the data sets, and range of the fitted parameters.
 
-    The models are Ising models with a coupling J between all pairs of spins and a field h. In the box, J is between 0
-    and 2 `coupling`, and h is between `field` - `margin` and `field` + `margin`.
+    All pairs of spins have the coupling J, and all spins have the field h. The fitted parameters are restricted to a
+    box: J is between 0 and 2 `coupling`, and h is between `field` - `margin` and `field` + `margin`.
 
     Args:
         sites: Number of spins.
@@ -59,8 +59,8 @@ class Sizes(Settings):
 class Config(Settings):
     """Settings of one run.
 
-    Ising models are fitted to data sets by predicting masked spins. Other claims are tested on random Ising models: how
-    fast Gibbs samplers approach them (decay), and whether the loss of a fit is convex.
+    Ising models are fitted to data sets by predicting masked spins. Random Ising models are used to test how fast Gibbs
+    samplers converge, and whether the loss of the fit is convex.
 
     Args:
         sizes: Sizes of data sets for which Theorem 4.1.4 is tested.

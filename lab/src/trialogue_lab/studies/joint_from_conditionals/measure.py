@@ -57,10 +57,14 @@ def _measure(config: Config, seed: int, _: Path) -> MeasuredRows:
 def bound_row(config: Config, sizes: Sizes, seed: int, place: int) -> dict[str, Any]:
     """Compare theoretical bounds with measured errors of fitted Ising models.
 
-    A data set consists of samples and random masks. A model is fitted by predicting masked spins from the others. The
-    bound `stated` is Theorem 4.1.4 with the loss as defined, and `proved` is the theorem with the loss of its proof,
-    which is relative to the samples' conditional entropy. `average`, `lemma` and `empirical` are Corollary 4.3.1, Lemma
-    4.3.5 and Lemma 4.3.6.
+    A data set consists of samples and random masks. A model is fitted by predicting masked spins from the others. There
+    are five bounds:
+
+    - "stated": Theorem 4.1.4.
+    - "proved": the form of this theorem that its proof shows.
+    - "average": Corollary 4.3.1.
+    - "lemma": Lemma 4.3.5.
+    - "empirical": Lemma 4.3.6.
 
     Args:
         config: Settings of the run.
@@ -69,10 +73,14 @@ def bound_row(config: Config, sizes: Sizes, seed: int, place: int) -> dict[str, 
         place: Index of `sizes` in the config.
 
     Returns:
-        Means over data sets. For a bound b, `b_within` is the share of data sets that satisfy it, `b_bound` its mean,
-        and `log_looseness_b` the mean log ratio of the bound to the bounded error. `variation` is the total variation
-        distance between the fitted and the true distribution, `loss` the loss of the fitted model, and `tensorization`
-        its constant of approximate tensorization of entropy.
+        Means over data sets.
+
+        - `b_within`: share of data sets that satisfy the bound b.
+        - `b_bound`: value of the bound b.
+        - `log_looseness_b`: log(bound b / bounded error).
+        - `variation`: total variation distance between the fitted and the true distribution.
+        - `loss`: loss of the fitted model.
+        - `tensorization`: constant of approximate tensorization of entropy of the fitted model.
     """
     family = sizes.family
     size = {"sites": sizes.sites, "vocab_size": 2, "samples": sizes.samples}
@@ -117,10 +125,10 @@ def bound_row(config: Config, sizes: Sizes, seed: int, place: int) -> dict[str, 
 
 
 def lemma_distances(config: Config, sizes: Sizes, beta: float) -> list[float]:
-    """Return bounds by Lemma 4.3.5 on how much the loss depends on random masks.
+    """Return bounds of Lemma 4.3.5 on how much the loss depends on random masks.
 
-    The lemma bounds the difference between the loss with the sampled masks and its expectation over masks. Each bound
-    holds with probability 1 - delta. Bounds differ in the share of delta that is assigned to the masks.
+    The lemma bounds |loss with the sampled masks - expected loss over masks|. Each bound holds with probability 1 -
+    delta. Bounds differ in the share of delta that is assigned to the masks.
 
     Args:
         config: Settings with the failure probability delta.
@@ -163,11 +171,13 @@ def decay_rows(
         draws: Random number generator of the starting distribution.
 
     Yields:
-        One row for a random starting distribution, and one for the least likely state. `chi_square` is the maximum over
-        times t of log chi^2(p_t) - log chi^2(p_0) + 2 t / C, where p_t is the distribution at time t and C the Poincaré
-        constant. `entropy` is the maximum of log KL(p_t) - log KL(p_0) + t / c, with an upper bound c on the constant
-        of approximate tensorization of entropy. Both are at most zero if the distance decreases as fast as the
-        constants imply.
+        One row for a random starting distribution, and one for the least likely state. p_t is the distribution at time
+        t. C is the Poincaré constant, and c an upper bound on the constant of approximate tensorization of entropy.
+
+        - `chi_square`: maximum over t of log chi^2(p_t) - log chi^2(p_0) + 2 t / C.
+        - `entropy`: maximum over t of log KL(p_t) - log KL(p_0) + t / c.
+
+        Both are at most zero if the distance decreases as fast as the constants imply.
     """
     p = model.probabilities()
     matrix = block_dynamics(p, masks)

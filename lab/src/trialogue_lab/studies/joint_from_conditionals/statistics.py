@@ -15,16 +15,20 @@ draws = Replication("draw", "seeds")
 
 @draws
 def within(rows: Rows, bound: str) -> Counts:
-    """Count the data sets for which a measured error is within its theoretical bound.
+    """Count the data sets for which a measured error is at most its theoretical bound.
 
     A data set consists of samples of an Ising model and random masks of spins. A model is fitted by predicting masked
-    spins from the others, and the bound is on its error. The size of data sets with the smallest share of successes is
-    used.
+    spins from the others, and the bound is on its error. Only the size of data sets with the smallest share of
+    successes counts.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        bound: "stated" for Theorem 4.1.4 as stated, "proved" for the form that its proof shows, "average" for Corollary
-            4.3.1, "lemma" for Lemma 4.3.5, or "empirical" for Lemma 4.3.6.
+        bound: Name of the bound.
+            - "stated": Theorem 4.1.4 as stated.
+            - "proved": the form of this theorem that its proof shows.
+            - "average": Corollary 4.3.1.
+            - "lemma": Lemma 4.3.5.
+            - "empirical": Lemma 4.3.6.
 
     Returns:
         Number of data sets that satisfy the bound and number of all data sets, per seed.
@@ -35,15 +39,15 @@ def within(rows: Rows, bound: str) -> Counts:
 
 @draws
 def of_sizes(rows: Rows, column: str, sizes: str) -> "Series[float]":
-    """Return the mean of a measured quantity over the data sets of one size.
+    """Return the mean of one measured column over data sets of the same size.
 
     A data set consists of samples of an Ising model and random masks of its spins. A model is fitted to it by
     predicting masked spins from the others.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        column: Name of the quantity, for example "stated_bound" for the bound of Theorem 4.1.4, or "variation" for the
-            total variation distance between the fitted and the true distribution.
+        column: Name of the column, for example "stated_bound" for the bound of Theorem 4.1.4. "variation" is the total
+            variation distance between the fitted and the true distribution.
         sizes: Numbers of spins N, of samples n and of masks per sample m, for example "N = 2, n = 100000, m = 1e+10".
 
     Returns:
@@ -54,10 +58,10 @@ def of_sizes(rows: Rows, column: str, sizes: str) -> "Series[float]":
 
 @draws
 def least_looseness(rows: Rows, bound: str) -> "Series[float]":
-    """Return the smallest log ratio of a theoretical bound to the error that it bounds.
+    """Return the smallest log(bound / error) over data sets of several sizes.
 
-    An Ising model is fitted to data sets of several sizes by predicting masked spins from the others. Log ratios are
-    averaged over data sets of the same size, and the minimum is taken over sizes.
+    An Ising model is fitted to each data set by predicting masked spins from the others. A theorem gives an upper bound
+    on its error. Log ratios are averaged over data sets of the same size before the minimum is taken.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.

@@ -16,7 +16,8 @@ CONTEXT = 2
 class Config(Settings):
     """Settings of one run. The defaults are the preset `default`.
 
-    The networks have one attention layer, and their weights are computed. A context is a sequence of two tokens.
+    The weights of the networks, which have one attention layer, are computed instead of trained. A context is a
+    sequence of two tokens.
 
     Args:
         seeds: Seeds of the random distributions, tokens and attention heads.
@@ -24,17 +25,18 @@ class Config(Settings):
         width: Embedding width of the narrow network. The width of the wide network is `vocab_size` - 1.
         head_width: Head width of the networks that store all distributions. It is small, so that the number of features
             can be increased in small steps.
-        provisions: Numbers of features in excess of the number of contexts, as shares of this number. They are rounded
-            up to whole heads.
+        provisions: Additional features of a network, beyond one per context, as shares of the number of contexts. They
+            are rounded up to whole heads.
         small_vocab_size: Number of tokens in all other experiments.
         association_heads: Numbers of heads of the networks that store one token per context. Their embedding and head
             widths are 2.
         kept_heads: Numbers of heads of the networks that store the most likely contexts.
         prior_exponent: Exponent a of the probabilities of contexts: the r-th most likely one has a probability
             proportional to r^-a.
-        widths: Ranks of the encoders, which are tables of logits of limited rank. All are below the rank of the
-            distributions.
-        look_up_width: Rank of the encoders of Theorem 2. It is large enough for nearly orthogonal vectors.
+        widths: Ranks of the low-rank tables of logits (encoders) that approximate the distributions. All are below the
+            rank of the distributions.
+        look_up_width: Rank of the low-rank tables of logits in Theorem 2. It is large enough for nearly orthogonal
+            vectors.
     """
 
     seeds: Seeds = tuple(range(101, 113))

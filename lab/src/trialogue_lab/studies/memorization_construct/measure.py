@@ -110,7 +110,7 @@ def _held(config: Config, seed: int) -> MeasuredRows:
 
 
 def _associations(config: Config, seed: int) -> MeasuredRows:
-    """Store one token for as many contexts as possible, and measure the accuracy on all."""
+    """Build networks that store one token per context for some contexts, and measure their accuracy."""
     size = config.small_vocab_size
     contexts = whole_sequences(size, CONTEXT)
     order = torch.randperm(len(contexts), generator=generator(seed, "order"))
@@ -140,8 +140,8 @@ def _build_with_retries(
 ) -> tuple[memorization.Memorized, int]:
     """Build a network that stores one token per context, and count the attempts.
 
-    In two dimensions and without additional features, some random heads are so badly conditioned that rounding lowers
-    the rank of their features. Such heads are sampled again.
+    In two dimensions, rounding can lower the rank of the features of badly conditioned random heads. Such heads are
+    sampled again.
     """
     attempts = 0
     while True:

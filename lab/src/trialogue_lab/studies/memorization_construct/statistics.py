@@ -19,7 +19,8 @@ draws = Replication("draw", "seeds")
 def rank_error(rows: Rows, formula: str, generic: bool | None = None) -> float:
     """Return the largest difference between the measured rank of a feature matrix and a formula.
 
-    The feature matrix contains the outputs of a network's attention heads for all contexts (sequences of S tokens).
+    The feature matrix contains the outputs of a network's attention heads, with one row per context (sequence of S
+    tokens).
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -37,16 +38,16 @@ def rank_error(rows: Rows, formula: str, generic: bool | None = None) -> float:
 
 @draws
 def held(rows: Rows, column: str, provision: float = 0.05, wide: bool = True) -> "Series[float]":
-    """Return a measured value of networks that store the next-token distributions of all contexts.
+    """Return one measured column of networks that store a next-token distribution per context.
 
     A context is a sequence of two tokens. The weights of the one-layer attention network are computed, not trained. It
-    can store as many contexts as it has features (dimensions of the heads' joint output).
+    can store as many contexts as it has features (the rank of the joint output of its heads).
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
-        column: Name of the value, for example "error", the largest error of a log-probability.
-        provision: Number of features in excess of the number of contexts, as a share of the number of contexts.
-        wide: Whether to select the network with the largest embedding width instead of the smallest.
+        column: Name of the column, for example "error", the largest error of a log-probability.
+        provision: Additional features beyond one per context, as a share of the number of contexts.
+        wide: Whether to select the network with the largest embedding width instead of the smallest one.
 
     Returns:
         One value per seed of the distributions.
@@ -58,14 +59,14 @@ def held(rows: Rows, column: str, provision: float = 0.05, wide: bool = True) ->
 
 @draws
 def digits(rows: Rows, column: str, provision: float) -> "Series[float]":
-    """Return the decimal logarithm of a value that `held` returns, for the narrow network.
+    """Return log10 of a value that `held` returns, for the smallest embedding width.
 
-    The narrow network has the smallest embedding width.
+    The value describes a network with computed weights that stores one next-token distribution per context.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
-        column: Name of the value, for example "error_float32", the largest error of a log-probability in float32.
-        provision: Number of features in excess of the number of contexts, as a share of the number of contexts.
+        column: Name of the column, for example "error_float32", the largest error of a log-probability in float32.
+        provision: Additional features beyond one per context, as a share of the number of contexts.
 
     Returns:
         One logarithm per seed of the distributions.
@@ -75,14 +76,15 @@ def digits(rows: Rows, column: str, provision: float) -> "Series[float]":
 
 @draws
 def association(rows: Rows, column: str, heads: int) -> "Series[float]":
-    """Return a measured value of networks that store one given token per context.
+    """Return one measured column of networks that store one token per context.
 
-    The embedding width and the head width are 2. A network stores as many contexts as it has features.
+    A context is a sequence of two tokens, and the weights are computed, not trained. The network has embedding width 2
+    and head width 2. It stores as many contexts as it has features.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
-        column: Name of the value: "accuracy" for all contexts, "right" for the accuracy on stored contexts, or "bound"
-            for the theoretical lower bound of the accuracy.
+        column: Name of the column: "accuracy" for the accuracy on all contexts, "right" for the accuracy on stored
+            contexts, or "bound" for the theoretical lower bound of the accuracy.
         heads: Number of attention heads.
 
     Returns:
@@ -95,13 +97,13 @@ def association(rows: Rows, column: str, heads: int) -> "Series[float]":
 def beyond_bound(rows: Rows) -> "Series[float]":
     """Return the accuracy of networks with computed weights minus its theoretical lower bound.
 
-    The networks must predict one given token after each context, but have too few features to store all contexts.
+    The networks must predict one given token after each context. They have too few features to store all contexts.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
-        One mean difference over networks, per seed of the tokens.
+        One mean over networks per seed of the tokens.
     """
     table = rows["association"].query("stored < contexts")
     return (table.accuracy - table.bound).groupby(table.seed).mean()
@@ -111,12 +113,12 @@ def beyond_bound(rows: Rows) -> "Series[float]":
 def approximate(rows: Rows, column: str, heads: int) -> "Series[float]":
     """Return the KL divergence of networks that are too small to store all contexts.
 
-    The networks store next-token distributions.
+    The divergence is from the true next-token distributions to the predictions, in nats.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
-        column: "kl" if the most likely contexts are stored exactly, or "ridge" if the output weights are fitted to all
-            contexts by ridge regression. Both are divergences from the true next-token distributions, in nats.
+        column: "kl" for networks that store the most likely contexts exactly. "ridge" for networks whose output weights
+            are fitted to all contexts by ridge regression.
         heads: Number of attention heads.
 
     Returns:
@@ -127,57 +129,56 @@ def approximate(rows: Rows, column: str, heads: int) -> "Series[float]":
 
 @exact
 def least_slack(rows: Rows, bound: str) -> float:
-    """Return the smallest log ratio of a bound in Theorem 1 to the bounded error.
+    """Return the smallest log(bound / error) for a bound in Theorem 1.
 
-    A network is built to represent an encoder, which is a table of logits of limited rank. The error is the absolute
-    difference between the KL divergences of the network and of the encoder from the true distributions.
+    A network approximates an encoder, which is a low-rank table of logits for next-token distributions. The error is
+    |KL divergence of the network - KL divergence of the encoder|, both from the true distributions.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
         bound: Column of the bound: "tight" for equation 13, or "loose" for equation 14.
 
     Returns:
-        The smallest natural log ratio over all networks. The bound holds if it is at least zero.
+        The minimum over all networks. The bound holds if it is at least zero.
     """
     return float(np.log(_slack(rows, bound)).min())
 
 
 @draws
 def tightness(rows: Rows, bound: str) -> "Series[float]":
-    """Return the decimal log ratio of a bound in Theorem 1 to the bounded error.
+    """Return log10(bound / error) for a bound in Theorem 1.
 
-    A network is built to represent an encoder, which is a table of logits of limited rank. The error is the absolute
-    difference between the KL divergences of the network and of the encoder from the true distributions.
+    A network approximates an encoder, which is a low-rank table of logits for next-token distributions. The error is
+    |KL divergence of the network - KL divergence of the encoder|, both from the true distributions.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
         bound: Column of the bound: "tight" for equation 13, or "loose" for equation 14.
 
     Returns:
-        One mean over networks with different numbers of heads, per seed.
+        One mean over numbers of heads per seed.
     """
     return _slack(rows, bound).map(math.log10).groupby("seed").mean()
 
 
 def _slack(rows: Rows, bound: str) -> "Series[float]":
-    """Return the ratio of a bound to the error that it bounds."""
+    """Return bound / error of Theorem 1, for networks that are too small to store all contexts."""
     table = rows["approximate"].query("left > 0").set_index("seed")
     return table[bound] / (table.kl - table.encoder_kl).abs()
 
 
 @draws
 def ridge_gain(rows: Rows) -> "Series[float]":
-    """Return how much ridge regression improves on the construction of Theorem 1.
+    """Return log10(KL divergence of Theorem 1's network / KL divergence of ridge regression).
 
-    Both compute the output weights of a network that is too small to store all contexts. The construction stores the
-    most likely contexts exactly, and ridge regression fits all contexts.
+    Both methods compute the output weights of a network that is too small to store all contexts. Theorem 1 stores the
+    most likely contexts exactly. Ridge regression fits all contexts approximately.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
-        The decimal log ratio of KL divergences (construction / ridge regression). There is one mean over numbers of
-        heads per seed.
+        One mean over numbers of heads per seed. It is positive if ridge regression is better.
     """
     table = rows["approximate"].query("left > 0")
     return (table.kl / table.ridge).map(math.log10).groupby(table.seed).mean()
@@ -185,9 +186,7 @@ def ridge_gain(rows: Rows) -> "Series[float]":
 
 @draws
 def encoder(rows: Rows, column: str, width: int) -> "Series[float]":
-    """Return the KL divergence, in nats, from next-token distributions to a low-rank table.
-
-    The table contains logits.
+    """Return the KL divergence of a low-rank table of logits from next-token distributions.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -196,23 +195,23 @@ def encoder(rows: Rows, column: str, width: int) -> "Series[float]":
         width: Rank of the table.
 
     Returns:
-        One divergence per seed of the distributions.
+        One divergence in nats per seed of the distributions.
     """
     return rows.where("encoder", width=width).groupby("seed")[column].mean()
 
 
 @draws
 def log_optimum_ratio(rows: Rows) -> "Series[float]":
-    """Return the log ratio of KL divergences of an optimized and a truncated table.
+    """Return log(KL divergence of an optimized table / KL divergence of a truncated table).
 
-    Both tables approximate next-token distributions. One is optimized numerically, and the other is a truncated
-    singular value decomposition.
+    Both are low-rank tables of logits that approximate next-token distributions. One is optimized numerically. The
+    other one is a truncated singular value decomposition.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
-        One mean natural logarithm per seed, over all ranks except the largest.
+        One mean per seed, over all ranks except the largest.
     """
     table = rows["encoder"].query("width < width.max()")
     return (table.nearest / table.truncated).map(math.log).groupby(table.seed).mean()
@@ -220,9 +219,10 @@ def log_optimum_ratio(rows: Rows) -> "Series[float]":
 
 @exact
 def look_up_slack(rows: Rows, bound: str) -> float:
-    """Return the smallest difference between a bound in Theorem 2 and the bounded divergence.
+    """Return the smallest difference between a bound in Theorem 2 and the bounded KL divergence.
 
-    Theorem 2 approximates next-token distributions by a table of logits that is built from nearly orthogonal vectors.
+    Theorem 2 approximates next-token distributions by a low-rank table of logits, which is built from nearly orthogonal
+    vectors.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.

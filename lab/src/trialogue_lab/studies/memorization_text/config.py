@@ -33,8 +33,8 @@ class Config(Settings):
         contexts: Number of contexts to store: the most frequent ones of the sample, or all if it has fewer.
         smoothing: Number that is added to every count of a token after a context.
         widths: Embedding widths d, which are also the head widths.
-        shares: Numbers of features of the networks that cannot store all contexts, as shares of the number of contexts.
-            A network stores at most one context per feature.
+        shares: Numbers of features of the networks that cannot store all contexts, divided by the number of contexts. A
+            network stores at most one context per feature.
         provision: Additional features of the networks that store all contexts, as a share of the number of contexts.
         trained_shares: Shares for which networks with as many parameters are trained.
         steps: Number of training steps of trained networks.

@@ -37,9 +37,9 @@ def parts(config: Config) -> list[Part]:
 
 
 class TextSample:
-    """Next-token distributions after the most frequent contexts of a text sample, and held-out text.
+    """Sample of a text, with the next-token distributions after its most frequent contexts.
 
-    A context is a sequence of S tokens. These contexts are the ones that networks are built to store.
+    A context is a sequence of S tokens. Networks are built to store these distributions.
 
     Args:
         config: Settings of the run.
@@ -66,8 +66,8 @@ class TextSample:
             predictor: Function from contexts (n, S) to log-probabilities (n, N).
 
         Returns:
-            `kl`, the KL divergence of the predictions from the sample's distributions, and the losses returned by
-            `losses`. All are in nats per token.
+            `kl`, the mean KL divergence of the predictions from the sample's next-token distributions, and the losses
+            that `losses` returns. All are in nats per token.
         """
         kl = divergence(self.targets, predictor(self.contexts), self.prior)
         return {"kl": kl, **self.losses(predictor)}
@@ -113,7 +113,10 @@ def _measure_sample(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
 
 
 def _text_row(config: Config, sample: TextSample) -> dict[str, Any]:
-    """Describe the distributions, and score two baselines: token frequencies and a table of all counts."""
+    """Describe the next-token distributions, and score two baselines.
+
+    The baselines are token frequencies without context, and a table of all counts.
+    """
     table = NgramTable(sample.orders, smoothing=config.smoothing)
     alone = sample.orders[0].log_probs(config.smoothing)
     scores = sample.scores(lambda contexts: alone.expand(len(contexts), -1))
@@ -168,7 +171,7 @@ def _size_columns(parameters: int) -> dict[str, int]:
 def _built_rows(
     sample: TextSample, encoder: memorization.Encoder, shape: AttentionOnlyConfig, seed: int, *, exact: bool
 ) -> MeasuredRows:
-    """Build networks that store all distributions, or that approximate them by both methods of `Method`."""
+    """Build networks that store all distributions, or that approximate them by each `Method`."""
     target = (sample.targets, sample.contexts, shape.width, shape.heads, shape.head_width, seed)
     if exact:
         built = memorization.memorize(*target, prior=sample.prior, encoder=encoder)
@@ -195,7 +198,7 @@ def _built_rows(
 
 
 def _built_scores(sample: TextSample, network: AttentionOnly) -> dict[str, float]:
-    """Return the scores in float64, and the KL divergence with weights cast to float32."""
+    """Return the scores of a network in float64, and its KL divergence in float32."""
     scores = sample.scores(partial(networks.next_token_log_probs, network))
     single = networks.next_token_log_probs(network.float(), sample.contexts)
     return scores | {"kl_float32": divergence(sample.targets, single, sample.prior)}
@@ -204,7 +207,7 @@ def _built_scores(sample: TextSample, network: AttentionOnly) -> dict[str, float
 def _trained_rows(
     config: Config, sample: TextSample, shape: AttentionOnlyConfig, seed: int, artifacts: Path
 ) -> MeasuredRows:
-    """Train a network of the same shape and a transformer of as many parameters."""
+    """Train an attention-only network and a transformer with the same number of parameters."""
     equal = networks.matching_transformer(config.vocab_size, shape.context, config.layers, shape.parameters)
     for method, each in ((TRAINED, shape), (TRANSFORMER, equal)):
         network = networks.trained_network(config, each, sample.rows, seed, artifacts)

@@ -130,7 +130,7 @@ def count_parameters(network: AttentionOnly | Transformer) -> int:
 
 
 def matching_transformer(vocab_size: int, context: int, layers: int, size: int) -> TransformerConfig:
-    """Return the shape of a causal transformer that has approximately a given number of parameters.
+    """Return the shape of a causal transformer that has about `size` parameters.
 
     The transformer has the largest width for which an MLP of four times the width fits. The MLP is then widened to use
     the remaining parameters.

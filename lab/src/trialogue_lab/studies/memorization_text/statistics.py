@@ -26,14 +26,15 @@ def _width(rows: Rows, wide: bool) -> int:
 
 @samples
 def text(rows: Rows, column: str, context: int) -> "Series[float]":
-    """Return a property of the next-token distributions of a text sample.
+    """Return one property of the next-token distributions of a text sample.
 
-    They are estimated from the counts of tokens after the most frequent contexts (sequences of S tokens).
+    The distributions are estimated by counting tokens after the most frequent contexts (sequences of S tokens).
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
-        column: Name of the property, for example "entropy" in nats, "contexts" for the number of contexts, or
-            "alone_kl" for the KL divergence from the distributions to plain token frequencies, in nats.
+        column: Name of the property, for example "entropy" in nats, or "contexts" for the number of contexts.
+            "alone_kl" is the KL divergence from the distributions to the frequencies of tokens without context, in
+            nats.
         context: Context length S.
 
     Returns:
@@ -44,9 +45,9 @@ def text(rows: Rows, column: str, context: int) -> "Series[float]":
 
 @samples
 def encoder(rows: Rows, column: str, context: int, wide: bool) -> "Series[float]":
-    """Return the KL divergence, in nats, from a text's next-token distributions to a low-rank table.
+    """Return the KL divergence of a low-rank table of logits from a text's next-token distributions.
 
-    The table contains logits.
+    Every frequent context of the text has such a distribution.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -56,7 +57,7 @@ def encoder(rows: Rows, column: str, context: int, wide: bool) -> "Series[float]
         wide: Whether to select the largest rank instead of the smallest.
 
     Returns:
-        One divergence per sample of the text.
+        One divergence in nats per sample of the text.
     """
     return _by_seed(rows.where("encoder", context=context, width=_width(rows, wide)), column)
 
@@ -65,16 +66,22 @@ def encoder(rows: Rows, column: str, context: int, wide: bool) -> "Series[float]
 def network(
     rows: Rows, column: str, method: str, context: int, wide: bool, share: float = 1.0
 ) -> "Series[float]":
-    """Return a measured value of one method that stores the next-token distributions of a text.
+    """Return one measured column of a method that stores a text's next-token distributions.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
-        column: Name of the value: "kl" for the divergence from the distributions in nats, "held_out" for the loss on
-            held-out text in nats per token, "bytes" for the size of the parameters, or another column.
-        method: "exact" (constructed network that stores all contexts), "likeliest" (constructed, stores the most
-            frequent contexts), "ridge" (constructed by ridge regression on all contexts), "trained" (trained network of
-            the same shape), "transformer" (trained, with about as many parameters), or "table" (table of counts of the
-            same size).
+        column: Name of the column.
+            - "kl": KL divergence from the distributions, in nats.
+            - "held_out": loss on held-out text, in nats per token.
+            - "bytes": size of the parameters.
+            - Any other measured column.
+        method: Name of the method.
+            - "exact": network with computed weights that stores all contexts.
+            - "likeliest": network with computed weights that stores the most frequent contexts.
+            - "ridge": network with output weights from ridge regression on all contexts.
+            - "trained": trained network of the same shape.
+            - "transformer": trained transformer with about as many parameters.
+            - "table": table of counts of the same size.
         context: Number of tokens of a context.
         wide: Whether to select the largest embedding width instead of the smallest.
         share: Number of features of a network, as a share of the number of contexts. 1 (default) for networks that can
@@ -98,10 +105,10 @@ def _by_seed(table: DataFrame, column: str) -> "Series[float]":
 
 @samples
 def digits_over(rows: Rows, first: str, second: str) -> "Series[float]":
-    """Return the decimal log ratio of the KL divergences of two methods.
+    """Return log10(KL divergence of the first method / KL divergence of the second method).
 
-    The methods store next-token distributions. The ratio is computed for every context length, embedding width and
-    number of features that both methods have.
+    The methods store next-token distributions. They are compared at every context length, embedding width and number of
+    features that both have.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -110,7 +117,7 @@ def digits_over(rows: Rows, first: str, second: str) -> "Series[float]":
         second: Method in the denominator.
 
     Returns:
-        One mean logarithm per sample of the text.
+        One mean over these settings per sample of the text.
 
     Raises:
         NoRows: If the methods were not both measured.
@@ -121,19 +128,20 @@ def digits_over(rows: Rows, first: str, second: str) -> "Series[float]":
 
 @samples
 def beyond(rows: Rows, first: str, second: str, column: str) -> "Series[float]":
-    """Return the difference of a measured value between two methods that store next-token distributions.
+    """Return one measured column of a first method minus the same column of a second method.
 
-    The difference is computed for every context length, embedding width and number of features that both methods have.
+    The methods store next-token distributions. They are compared at every context length, embedding width and number of
+    features that both have.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
         first: Method in the minuend, for example "likeliest", "ridge", "trained", "transformer" or "table" (see
             `network`).
         second: Method that is subtracted.
-        column: Name of the value, for example "held_out", the loss on held-out text in nats per token.
+        column: Name of the column, for example "held_out", the loss on held-out text in nats per token.
 
     Returns:
-        One mean difference per sample of the text.
+        One mean over these settings per sample of the text.
 
     Raises:
         NoRows: If the methods were not both measured.
@@ -144,7 +152,7 @@ def beyond(rows: Rows, first: str, second: str, column: str) -> "Series[float]":
 
 @samples
 def digits_over_alone(rows: Rows, method: str, share: float) -> "Series[float]":
-    """Return the decimal log ratio of KL divergences, a method over plain token frequencies.
+    """Return log10(KL divergence of a method / KL divergence of token frequencies).
 
     Token frequencies predict the next token without its context. Both divergences are from the next-token distributions
     of the text.
@@ -153,7 +161,7 @@ def digits_over_alone(rows: Rows, method: str, share: float) -> "Series[float]":
         rows: Measurements of a run, with one DataFrame per kind.
         method: Name of the method, for example "likeliest" for networks that are built to store the most frequent
             contexts.
-        share: Number of features, as a share of the number of contexts.
+        share: Number of features of the network, divided by the number of contexts.
 
     Returns:
         One minimum over context lengths and embedding widths, per sample of the text. If it is positive, the method is
@@ -166,7 +174,7 @@ def digits_over_alone(rows: Rows, method: str, share: float) -> "Series[float]":
 
 @samples
 def bytes_over_table(rows: Rows, context: int, wide: bool) -> "Series[float]":
-    """Return the size of a network divided by the size of a table, in bytes.
+    """Return size of a network / size of a table of counts, both in bytes.
 
     Both store the next-token distributions of all contexts of a text sample. The weights of the network are computed,
     not trained.
@@ -190,27 +198,29 @@ def bytes_over_table(rows: Rows, context: int, wide: bool) -> "Series[float]":
 
 @exact
 def least_slack(rows: Rows, bound: str) -> float:
-    """Return the smallest log ratio of a bound in Theorem 1 to the bounded error.
+    """Return the smallest log(bound / error) for a bound in Theorem 1.
 
-    A network stores the most frequent contexts of an encoder, a table of logits of limited rank. The error is the
-    absolute difference between the KL divergences of the network and of the encoder from the text's distributions.
+    A network stores the most frequent contexts of an encoder, a low-rank table of logits for the next-token
+    distributions of a text. The error is |KL divergence of the network - KL divergence of the encoder|, both from the
+    true distributions.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
         bound: Column of the bound: "tight" for equation 13, or "loose" for equation 14.
 
     Returns:
-        The smallest natural log ratio over samples and settings. The bound holds if it is at least zero.
+        The minimum over samples and settings. The bound holds if it is at least zero.
     """
     return float(np.log(_slack(rows, bound)).min())
 
 
 @samples
 def tightness(rows: Rows, bound: str) -> "Series[float]":
-    """Return the decimal log ratio of a bound in Theorem 1 to the bounded error.
+    """Return log10(bound / error) for a bound in Theorem 1.
 
-    A network stores the most frequent contexts of an encoder, a table of logits of limited rank. The error is the
-    absolute difference between the KL divergences of the network and of the encoder from the text's distributions.
+    A network stores the most frequent contexts of an encoder, a low-rank table of logits for the next-token
+    distributions of a text. The error is |KL divergence of the network - KL divergence of the encoder|, both from the
+    true distributions.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -223,7 +233,7 @@ def tightness(rows: Rows, bound: str) -> "Series[float]":
 
 
 def _slack(rows: Rows, bound: str) -> "Series[float]":
-    """Return the ratio of a bound to the bounded error, for networks with finite bounds."""
+    """Return bound / error of Theorem 1, for networks with finite bounds."""
     table = rows.where("network", method=LIKELIEST).set_index("seed")
     table = table[(table.left > 0) & table.loose.notna()]
     return table[bound] / (table.kl - table.encoder_kl).abs()
@@ -231,23 +241,23 @@ def _slack(rows: Rows, bound: str) -> "Series[float]":
 
 @samples
 def digits_of_optimum(rows: Rows) -> "Series[float]":
-    """Return the decimal log ratio of KL divergences of an optimized and a truncated table.
+    """Return log10(KL divergence of an optimized table / KL divergence of a truncated table).
 
-    Both tables approximate the next-token distributions of a text. One is optimized numerically, and the other is a
-    truncated singular value decomposition.
+    Both are low-rank tables of logits that approximate the next-token distributions of a text. One is optimized
+    numerically. The other one is a truncated singular value decomposition.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
-        One mean logarithm per sample of the text, over context lengths and ranks.
+        One mean per sample of the text, over context lengths and ranks.
     """
     table = rows["encoder"]
     return (table.kl / table.truncated).map(math.log10).groupby(table.seed).mean()
 
 
 def _compared(rows: Rows, column: str, first: str, second: str) -> DataFrame:
-    """Return a column for two methods, restricted to settings that both methods have."""
+    """Return a column for two methods, for the settings in which both were measured."""
     table = rows["network"].pivot(index=_SETTING, columns="method", values=column)
     if not {first, second} <= set(table):
         raise NoRows(f"{first} and {second} were not both measured")

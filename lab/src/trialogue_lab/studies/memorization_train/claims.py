@@ -23,7 +23,7 @@ _SETTINGS = {"Experiment 5": _MLP, "Experiment 6": _OURS}
 
 
 def _printed(place: str, published: str, statement: str, **fields: Any) -> dict[str, Any]:
-    """Return the citation of a statement of the document, by default with our usual setting."""
+    """Return the citation of a statement of the document, for our usual setting by default."""
     return cited(
         f"{_DOCUMENT}, {place}",
         published,

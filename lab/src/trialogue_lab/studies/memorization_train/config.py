@@ -17,8 +17,8 @@ CONTEXT = 2
 class Config(Settings):
     """Settings of one run.
 
-    Each seed trains every network once to predict one random token after each pair of tokens. The networks have the
-    sizes of the document's Experiments 1 to 6. The large and the deep networks are smaller than in the document.
+    For each seed, every network is trained once to predict one random token after each pair of tokens. The sizes are
+    those of the document's Experiments 1 to 6. Only the large and the deep networks are smaller than in the document.
 
     Args:
         seeds: Seeds of the random tokens and the initial weights.

@@ -23,9 +23,7 @@ _COLUMNS = ("vocab_size", "width", "head_width", "heads", "layers", "mlp_width",
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run, one per experiment and seed.
-
-    Each task trains the networks of its experiment.
+    """Return the tasks of a run: one per experiment and seed, which trains all its networks.
 
     Args:
         config: Settings of the run.
@@ -48,9 +46,9 @@ def experiments(config: Config) -> dict[str, list[Network]]:
         config: Settings of the run.
 
     Returns:
-        For each name of an experiment, the networks as pairs of form and shape. The form is "per-head" (every head has
-        its own value map), "shared" (one value map for all heads), "MLP" (one head and an MLP) or "deep" (several
-        layers).
+        A list of networks for each name of an experiment. A network is a pair of form and shape. The form is "per-head"
+        (every head has its own value map), "shared" (one value map for all heads), "MLP" (one head and an MLP) or
+        "deep" (several layers).
     """
 
     def net(form: str, size: int, width: int, head_width: int, heads: int, **fields: int) -> Network:

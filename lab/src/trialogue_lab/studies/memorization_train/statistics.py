@@ -25,7 +25,7 @@ _VOCAB_SIZES = {"mlp": 70, "two-dimensions": 10}
 
 
 def trained(rows: Rows, experiment: str, form: str = "", **values: int) -> DataFrame:
-    """Return the measured rows of the trained networks of one experiment.
+    """Select the measurements of the networks that one experiment trains.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -55,10 +55,10 @@ def trained(rows: Rows, experiment: str, form: str = "", **values: int) -> DataF
 
 @trainings
 def accuracy(rows: Rows, /, experiment: str, form: str = PER_HEAD, **values: int) -> "Series[float]":
-    """Return the accuracy of trained networks.
+    """Return the accuracy of networks that are trained to predict one token per context.
 
-    They are trained to predict one random token after every context. The accuracy is measured on all contexts (pairs of
-    tokens), which are also the training data.
+    A context is a pair of tokens, and the correct next token is random. The accuracy is measured on all contexts, which
+    are also the training data.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -75,9 +75,9 @@ def accuracy(rows: Rows, /, experiment: str, form: str = PER_HEAD, **values: int
 
 @trainings
 def least_beyond(rows: Rows) -> "Series[float]":
-    """Return the smallest difference between a trained accuracy and its theoretical lower bound.
+    """Return the smallest value of (trained accuracy - theoretical lower bound).
 
-    The networks are trained to predict one random token after every context. They have one layer, no MLP, and a
+    The networks are trained to predict one random token after every pair of tokens. They have one layer, no MLP, and a
     separate value map in every head.
 
     Args:
@@ -91,7 +91,7 @@ def least_beyond(rows: Rows) -> "Series[float]":
 
 
 def line(table: DataFrame) -> tuple[float, float]:
-    """Fit the accuracy as a linear function of the number of heads, by least squares.
+    """Fit a line to accuracy against the number of heads, by least squares.
 
     Args:
         table: Rows of trained networks, with the columns `heads` and `accuracy`. Networks with an accuracy above 0.95
@@ -118,8 +118,8 @@ def _by_seed(table: DataFrame, statistic: Callable[[DataFrame], float]) -> "Seri
 def slope(rows: Rows, experiment: str, width: int, form: str = PER_HEAD) -> "Series[float]":
     """Return the number of additional contexts that a trained network stores per attention head.
 
-    The network is trained to predict one random token after every context. The number is the least-squares slope of its
-    accuracy in the number of heads, multiplied by the number of contexts.
+    The network is trained to predict one random token after every context (pair of tokens). A line is fitted to its
+    accuracy as a function of the number of heads. The result is slope of the line * number of contexts.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -137,29 +137,30 @@ def slope(rows: Rows, experiment: str, width: int, form: str = PER_HEAD) -> "Ser
 
 @trainings
 def straightness(rows: Rows, experiment: str, width: int, form: str = PER_HEAD) -> "Series[float]":
-    """Return the R^2 of a linear fit of the accuracy to the number of heads.
+    """Return how well a line describes the accuracy as a function of the number of heads.
 
-    The networks are trained to predict one random token after every context.
+    The networks are trained to predict one random token after every pair of tokens.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
         experiment: Name of the experiment, for example "heads".
         width: Embedding width.
-        form: Form of the networks, as in `slope`.
+        form: Form of the networks: "per-head" (default) if every head has its own value map, "shared" for one value map
+            for all heads, or "deep" for several layers.
 
     Returns:
-        One coefficient of determination R^2 per training seed.
+        One coefficient of determination R^2 of a least-squares line per training seed.
     """
     return _by_seed(trained(rows, experiment, form, width=width), lambda own: line(own)[1])
 
 
 @trainings
 def exponent(rows: Rows) -> "Series[float]":
-    """Return the exponent of the accuracy gained per head as a function of width.
+    """Return the exponent b in the power law: accuracy gained per head ~ width^b.
 
-    The networks are trained to predict one random token after every context, and their heads are as wide as the
-    embedding. The accuracy gained per head is the slope of a linear fit. The exponent is the slope of a second fit, of
-    the logarithm of this gain to the logarithm of the width.
+    The networks are trained to predict one random token after every pair of tokens. Their heads are as wide as the
+    embedding. The accuracy gained per head is the slope of a linear fit for each width. A second linear fit, on
+    logarithmic scales, gives b.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -180,8 +181,8 @@ def exponent(rows: Rows) -> "Series[float]":
 def bend(rows: Rows, form: str) -> "Series[float]":
     """Return the curvature of the accuracy as a function of the head width.
 
-    The networks are trained to predict one random token after every context. Their embedding width is fixed (10 by
-    default). A quadratic polynomial in the head width is fitted to the accuracies.
+    The networks are trained to predict one random token after every pair of tokens, at a fixed embedding width. The
+    accuracy is fitted by a quadratic polynomial a + b x + c x^2 of the head width x.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -189,7 +190,7 @@ def bend(rows: Rows, form: str) -> "Series[float]":
             all heads.
 
     Returns:
-        100 times the quadratic coefficient, per training seed.
+        One value of 100 c per training seed.
     """
     table = trained(rows, "head-width", form)
     return _by_seed(table, lambda own: 100 * float(np.polyfit(own.head_width, own.accuracy, 2)[0]))
@@ -197,9 +198,9 @@ def bend(rows: Rows, form: str) -> "Series[float]":
 
 @trainings
 def gain(rows: Rows, form: str, start: int, end: int) -> "Series[float]":
-    """Return the increase in accuracy from a smaller to a larger embedding width.
+    """Return the accuracy at a larger embedding width minus the accuracy at a smaller one.
 
-    The networks are trained to predict one random token after every context. Their head width is fixed (10 by default).
+    The networks are trained to predict one random token after every pair of tokens, at a fixed head width.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -216,10 +217,10 @@ def gain(rows: Rows, form: str, start: int, end: int) -> "Series[float]":
 
 @trainings
 def own_values(rows: Rows) -> "Series[float]":
-    """Return the gain in accuracy if every head has its own value map.
+    """Return how much accuracy increases if every head has its own value map.
 
-    It is compared with one value map for all heads. The networks are trained to predict one random token after every
-    context.
+    The accuracy with one value map for all heads is subtracted. The networks are trained to predict one random token
+    after every pair of tokens.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -234,16 +235,16 @@ def own_values(rows: Rows) -> "Series[float]":
 
 @trainings
 def mlp_gain(rows: Rows) -> "Series[float]":
-    """Return the gain in accuracy from an MLP instead of additional heads.
+    """Return the accuracy with an MLP minus the accuracy with additional heads instead.
 
-    The networks are trained to predict one random token after every context. The two kinds are compared at equal
-    numbers of parameters.
+    The networks are trained to predict one random token after every pair of tokens. They are compared at equal numbers
+    of parameters.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
-        One mean difference per training seed, over sizes of the networks.
+        One mean difference over network sizes per training seed.
     """
     table = trained(rows, "mlp").pivot_table("accuracy", ["seed", "heads"], "form").dropna()
     return (table[MLP] - table[PER_HEAD]).groupby("seed").mean()
@@ -251,11 +252,11 @@ def mlp_gain(rows: Rows) -> "Series[float]":
 
 @trainings
 def mlp_slope(rows: Rows) -> "Series[float]":
-    """Return the ratio of the accuracies gained per parameter, MLP over heads.
+    """Return accuracy gained per parameter of an MLP / accuracy gained per parameter of heads.
 
-    The networks are trained to predict one random token after every context. A network with one head is extended by an
-    MLP of increasing width, or by more heads. The gain per parameter is the slope of a linear fit of the accuracy to
-    the number of parameters.
+    A network with one head is extended by an MLP of increasing width, or by more heads. It is trained to predict one
+    random token after every pair of tokens. The gain per parameter is the slope of a line that is fitted to the
+    accuracy.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -313,14 +314,14 @@ def ahead(rows: Rows, experiment: str) -> "Series[float]":
 def heads_against_depth(rows: Rows) -> "Series[float]":
     """Return the accuracy with one layer minus the accuracy with several layers.
 
-    The networks are trained to predict one random token after every context. Networks with one and with several layers
-    have the same total number of heads.
+    The networks are trained to predict one random token after every pair of tokens. They have the same total number of
+    heads.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
-        One difference per training seed, between means over numbers of heads.
+        One difference of means over numbers of heads per training seed.
     """
     table = trained(rows, "deep").groupby(["seed", "form"]).accuracy.mean().unstack()
     return table[PER_HEAD] - table[DEEP]
@@ -328,11 +329,10 @@ def heads_against_depth(rows: Rows) -> "Series[float]":
 
 @trainings
 def constant(rows: Rows, experiment: str, width: int) -> "Series[float]":
-    """Return the constant C in the formula C H d_h d for the stored contexts.
+    """Return the constant C for which a trained network stores about C H d_h d contexts.
 
-    The network is trained to predict one random token after every context. H is the number of heads, d_h the head width
-    and d the embedding width. The constant is estimated from networks with d_h = d, as the number of contexts per
-    additional head divided by d^2.
+    H is the number of heads, d_h the head width and d the embedding width. The network is trained to predict one random
+    token after every context (pair of tokens). With d_h = d, C is (contexts stored per additional head) / d^2.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -347,10 +347,10 @@ def constant(rows: Rows, experiment: str, width: int) -> "Series[float]":
 
 @trainings
 def beyond_slope(rows: Rows, width: int) -> "Series[float]":
-    """Return the contexts stored per additional head, divided by the guaranteed number.
+    """Return the number of contexts stored per additional head, divided by the proven number.
 
-    The network is trained to predict one random token after every context. The theoretical lower bound guarantees as
-    many contexts per head as the head width.
+    The network is trained to predict one random token after every context (pair of tokens). By the theoretical lower
+    bound, one head stores as many contexts as its width.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.

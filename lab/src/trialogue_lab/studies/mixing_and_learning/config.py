@@ -27,7 +27,8 @@ def size_label(size: int) -> str:
 class Config(Settings):
     """Settings of one run.
 
-    In a set of models, models with different `couplings` use the same random numbers, and differ only in scale.
+    A set of random Ising models contains one model per entry of `couplings`. These models use the same random numbers
+    and differ only in the scale of their couplings.
 
     Args:
         sites: Number of spins. All states and masks are enumerated. With two spins, the information matrix is singular.

@@ -55,7 +55,8 @@ def bound_rows(config: Config, targets: list[Any], seed: int) -> MeasuredRows:
         seed: Seed of the set of models.
 
     Yields:
-        One row per mask distribution, with the minimum, mean or maximum of each measured value over all models.
+        One row per mask distribution. It has the minimum, mean or maximum over all models of each value that `bound_of`
+        returns.
     """
     numbers: dict[str, list[dict[str, float]]] = {}
     for place, model in enumerate(targets):
@@ -113,11 +114,16 @@ def bound_of(
         masks: Distribution of the set of masked variables.
 
     Returns:
-        `constant` is C, and `best` is the smallest constant for which the bound holds. `tightness` is `best` divided by
-        C. `slack` is the smallest eigenvalue of C I^{-1} - Gamma, relative to the largest eigenvalue of C I^{-1}.
-        `efficiency` is the smallest eigenvalue of Gamma - I^{-1}, relative to the largest eigenvalue of Gamma.
-        `information_slack` is the smallest eigenvalue of Gamma^{-1} - I / C. `trace` is Tr Gamma, and `trace_share` is
-        Tr Gamma / (C Tr I^{-1}).
+        Measured values by name.
+
+        - `constant`: C.
+        - `best`: smallest constant for which the bound holds.
+        - `tightness`: `best` / C.
+        - `slack`: smallest eigenvalue of C I^{-1} - Gamma, relative to the largest eigenvalue of C I^{-1}.
+        - `efficiency`: smallest eigenvalue of Gamma - I^{-1}, relative to the largest eigenvalue of Gamma.
+        - `information_slack`: smallest eigenvalue of Gamma^{-1} - I / C.
+        - `trace`: Tr Gamma.
+        - `trace_share`: Tr Gamma / (C Tr I^{-1}).
     """
     probabilities, features = pseudolikelihood.enumerated(model)
     bound = bound_covariance(probabilities, features, masks)
@@ -136,30 +142,34 @@ def bound_of(
 
 
 def classes_of_pairs(model: pseudolikelihood.ExponentialFamily, masks: block_laws.BlockDistribution) -> float:
-    """Return the number of closed classes of a Gibbs chain.
+    """Return the number of closed classes of a Gibbs sampler.
 
-    The states of the chain are pairs of a model state and a set of resampled variables. A closed class is a set of
-    states that the chain cannot leave. The chain (equation 4.26) has a spectral gap only if there is a single one.
+    The Gibbs sampler resamples random blocks of variables (equation 4.26). Its states are pairs of a model state and a
+    block. A closed class is a set of states that it cannot leave. It has a spectral gap only if there is exactly one
+    closed class.
 
     Args:
         model: The model.
-        masks: Distribution of the set given the state.
+        masks: Distribution of the block given the model state.
     """
     probabilities, _ = pseudolikelihood.enumerated(model)
     return float(ergodicity(block_laws.joint_block_dynamics(probabilities, masks)).closed_classes)
 
 
 def summary(values: list[dict[str, float]]) -> dict[str, float]:
-    """Aggregate measured values over models.
+    """Compute minima, means and maxima of measured values over models.
 
     Args:
         values: For each model, the values that `bound_of` returns. "gain", "of_independent", "constant_error" and
             "classes" are optional.
 
     Returns:
-        Minima of "slack", "information_slack" and "efficiency" under their own names. Minimum, mean and maximum of
-        "tightness" and "trace_share", with the suffixes `_least`, none and `_most`. Mean logarithms of "constant" and
-        "trace", with the prefix `log_`. Maxima of the optional values, with the suffix `_most`.
+        Aggregated values by name.
+
+        - Minima of "slack", "information_slack" and "efficiency", under their own names.
+        - Minimum, mean and maximum of "tightness" and "trace_share", with the suffixes `_least`, none and `_most`.
+        - Mean logarithms of "constant" and "trace", with the prefix `log_`.
+        - Maxima of the optional values, with the suffix `_most`.
     """
     table = DataFrame(values)
     found = {name: table[name].min() for name in ("slack", "information_slack", "efficiency")}
@@ -182,10 +192,13 @@ def more_rows(targets: list[Any]) -> MeasuredRows:
         targets: The models whose parameters are estimated.
 
     Yields:
-        One row per step from k to k + 1 masked variables. `smallest` and `smallest_most` are the minimum and the
-        maximum over models of the smallest eigenvalue of Gamma^k - Gamma^{k+1}, divided by the trace of Gamma^k.
-        `trace_drop` is the minimum over models of 1 - Tr Gamma^{k+1} / Tr Gamma^k. `rank_most` is the maximum rank of
-        I^{k+1} - I^k. `identity` is the largest error of the theorem's formula for I^{k+1} - I^k.
+        One row per step from k to k + 1 masked variables. The improvement on one model is the smallest eigenvalue of
+        Gamma^k - Gamma^{k+1}, divided by Tr Gamma^k.
+
+        - `smallest`, `smallest_most`: minimum and maximum improvement over models.
+        - `trace_drop`: minimum over models of 1 - Tr Gamma^{k+1} / Tr Gamma^k.
+        - `rank_most`: maximum rank of I^{k+1} - I^k.
+        - `identity`: largest error of the theorem's formula for I^{k+1} - I^k.
     """
     gains = DataFrame([gain for model in targets for gain in _gains(model)])
     for masked in gains.masked.unique().tolist():
@@ -202,7 +215,7 @@ def more_rows(targets: list[Any]) -> MeasuredRows:
 
 
 def _gains(model: Any) -> Iterator[dict[str, float]]:
-    """Measure the gain from one more masked variable on one model, for every number."""
+    """Yield, for each k, how much estimation improves from k to k + 1 masked variables."""
     probabilities, features = pseudolikelihood.enumerated(model)
     theorem = pseudolikelihood.masking_more(model)
     information = [
@@ -223,7 +236,7 @@ def _gains(model: Any) -> Iterator[dict[str, float]]:
 
 
 def _rank(gain: Tensor, information: Tensor) -> int:
-    """Return the number of directions in which the information grows, relative to the previous information."""
+    """Return the number of directions in which the information matrix increases."""
     factor = torch.linalg.cholesky(information)
     half = torch.linalg.solve_triangular(factor, gain, upper=False)
     relative = torch.linalg.eigvalsh(torch.linalg.solve_triangular(factor, half.T, upper=False))

@@ -18,15 +18,19 @@ EVERY, MASKED, FEW, MANY = "every law", "every k", "k < N - 2", "k >= N - 2"
 
 
 def mask_distributions(rows: Rows, which: str = EVERY) -> list[str]:
-    """Return the names of a group of mask distributions, in the order of measurement.
+    """Return the names of all measured mask distributions that belong to a group.
 
-    A mask distribution chooses the set of variables that pseudolikelihood estimation predicts from all others.
+    Pseudolikelihood estimation predicts masked variables from all others. A mask distribution chooses which ones are
+    masked.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
-        which: Name of the group. "every law" selects all distributions, and "every k" selects those that mask k
-            uniformly random variables. "k > 1", "k < N - 2" and "k >= N - 2" restrict k, where N is the number of
-            variables. Any other name is returned as the only element.
+        which: Name of the group. "every law" (default) selects all mask distributions. "every k" selects those that
+            mask k uniformly random variables. "k > 1", "k < N - 2" and "k >= N - 2" restrict k, where N is the number
+            of variables. Any other name is returned as the only element.
+
+    Returns:
+        Names in the order of measurement.
     """
     names = rows["bound"].law.unique().tolist()
     sizes = [name for name in names if name not in (WEIGHTED, ADAPTIVE)]
@@ -35,10 +39,11 @@ def mask_distributions(rows: Rows, which: str = EVERY) -> list[str]:
 
 
 def bounds(rows: Rows, which: str = EVERY, coupling: float | None = None) -> DataFrame:
-    """Select the measurements of the bound C I^-1 on the covariance of pseudolikelihood estimation.
+    """Select the rows that compare a covariance matrix with its upper bound C I^-1.
 
-    The estimator predicts masked variables from all others. I is the Fisher information, and C is the Poincaré constant
-    (inverse spectral gap) of the Gibbs sampler that resamples the masked variables.
+    The matrix is the asymptotic covariance of pseudolikelihood estimation, which predicts masked variables from all
+    others. I is the Fisher information. C is the Poincaré constant (inverse spectral gap) of the Gibbs sampler that
+    resamples the masked variables.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -56,15 +61,18 @@ def bounds(rows: Rows, which: str = EVERY, coupling: float | None = None) -> Dat
 
 @sets
 def typical(rows: Rows, column: str, which: str, coupling: float | None = None) -> "Series[float]":
-    """Return the mean of a measured value of pseudolikelihood estimation over random Ising models.
+    """Return the mean of one measured column over random Ising models.
+
+    The columns describe pseudolikelihood estimation, which fits a model by predicting masked spins from all others.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
-        column: Name of the value, for example "tightness", the smallest valid constant in the covariance bound divided
-            by the published constant. If the name starts with "log_", the mean of the logarithms is exponentiated.
-        which: Name of a mask distribution, which chooses the predicted variables, or of a group such as "every law"
-            (all) or "every k" (k uniformly random variables).
-        coupling: Standard deviation of the couplings. None for all except zero.
+        column: Name of the column. An example is "tightness", the smallest constant for which the covariance bound
+            holds divided by the constant that the theorem gives. For a name that starts with "log_", exp(mean of
+            logarithms) is returned.
+        which: Name of the distribution that chooses the masked spins, or of a group of such distributions: "every law"
+            (all) or "every k" (k uniformly random spins).
+        coupling: Standard deviation of the random couplings. None (default) for all except zero.
 
     Returns:
         One mean per set of models.
@@ -75,20 +83,20 @@ def typical(rows: Rows, column: str, which: str, coupling: float | None = None) 
 
 @sets
 def growth(rows: Rows, column: str) -> "Series[float]":
-    """Return how much a logarithmic value grows from the weakest to the strongest couplings.
+    """Return the column at the strongest couplings minus the column at the weakest couplings.
 
-    The value concerns pseudolikelihood estimation of random Ising models, in which one spin is predicted from all
-    others.
+    The columns are logarithms that describe pseudolikelihood estimation of random Ising models. One random spin is
+    masked and predicted from all others.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
-        column: Name of a column of logarithms, for example "log_trace" for the trace of the estimator's covariance.
+        column: Name of the column, for example "log_trace", the logarithm of the trace of the estimator's covariance.
 
     Returns:
-        One difference of logarithms per set of models, strongest minus weakest couplings.
+        One difference per set of random models.
 
     Raises:
-        NoRows: If only one standard deviation of the couplings was measured.
+        NoRows: If all measured couplings have the same standard deviation.
     """
     table = bounds(rows, size_label(1)).pivot(index="seed", columns="coupling", values=column)
     if len(table.columns) < 2:
@@ -98,14 +106,16 @@ def growth(rows: Rows, column: str) -> "Series[float]":
 
 @exact
 def least(rows: Rows, column: str, which: str, coupling: float | None = None) -> float:
-    """Return the minimum of a measured value of pseudolikelihood estimation over all random Ising models.
+    """Return the minimum of one measured column over all random Ising models.
+
+    The columns describe pseudolikelihood estimation, which fits a model by predicting masked spins from all others.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
-        column: Name of the value, for example "slack", the smallest eigenvalue of the bound minus the covariance.
-        which: Name of a mask distribution, which chooses the predicted variables, or of a group such as "every law"
-            (all) or "every k" (k uniformly random variables).
-        coupling: Standard deviation of the couplings. None for all except zero.
+        column: Name of the column, for example "slack", the smallest eigenvalue of (upper bound - covariance).
+        which: Name of the distribution that chooses the masked spins, or of a group of such distributions: "every law"
+            (all) or "every k" (k uniformly random spins).
+        coupling: Standard deviation of the random couplings. None (default) for all except zero.
 
     Returns:
         The minimum over models and mask distributions.
@@ -115,15 +125,17 @@ def least(rows: Rows, column: str, which: str, coupling: float | None = None) ->
 
 @exact
 def most(rows: Rows, column: str, which: str, coupling: float | None = None) -> float:
-    """Return the maximum of a measured value of pseudolikelihood estimation over all random Ising models.
+    """Return the maximum of one measured column over all random Ising models.
+
+    The columns describe pseudolikelihood estimation, which fits a model by predicting masked spins from all others.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
-        column: Name of the value, for example "tightness_most", the smallest valid constant in the covariance bound
-            divided by the published constant.
-        which: Name of a mask distribution, which chooses the predicted variables, or of a group such as "every law"
-            (all) or "every k" (k uniformly random variables).
-        coupling: Standard deviation of the couplings. None for all except zero.
+        column: Name of the column. An example is "tightness_most", the smallest constant for which the covariance bound
+            holds divided by the constant that the theorem gives.
+        which: Name of the distribution that chooses the masked spins, or of a group of such distributions: "every law"
+            (all) or "every k" (k uniformly random spins).
+        coupling: Standard deviation of the random couplings. None (default) for all except zero.
 
     Returns:
         The maximum over models and mask distributions.
@@ -133,16 +145,17 @@ def most(rows: Rows, column: str, which: str, coupling: float | None = None) -> 
 
 @exact
 def best_gain(rows: Rows) -> float:
-    """Return the smallest improvement of pseudolikelihood estimation from masking one more spin.
+    """Return how much masking one more spin improves estimation, in the worst case over k.
 
-    Estimation predicts k masked spins of an Ising model from all others. The improvement is the smallest eigenvalue of
-    the decrease of the estimator's covariance from k to k + 1, divided by the trace of the covariance for k.
+    An Ising model is fitted by predicting k masked spins from all others. Gamma_k is the asymptotic covariance of the
+    fitted parameters. The improvement is lambda_min(Gamma_k - Gamma_{k+1}) / Tr Gamma_k, where lambda_min is the
+    smallest eigenvalue.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
-        The minimum over k of the maximum over models with couplings.
+        The minimum over k of the maximum improvement over models with nonzero couplings.
     """
     coupled = rows.where("more", family="Ising").query("coupling != 0")
     return float(coupled.groupby("masked").smallest_most.max().min())

@@ -13,8 +13,11 @@ from trialogue_lab.studies.parallel_gap.config import Instance
 class Config(Settings):
     """Settings of one run.
 
+    Corollary 4.1.1 compares one joint step of a sampler with many independent parallel steps. It is simulated on
+    instances, each of which is an Ising model with numbers of steps.
+
     Args:
-        instances: Instances of Corollary 4.1.1 that are simulated. Each is an Ising model with numbers of steps.
+        instances: Simulated instances of the corollary.
         runs: Number of runs per seed on each instance.
         seeds: Seeds of the simulations.
         decoder_sites: Numbers of tokens of the sequences on which parallel decoders are tested. All sequences are

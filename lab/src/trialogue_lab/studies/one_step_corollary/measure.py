@@ -38,11 +38,11 @@ def _simulated_rows(config: Config, seed: int, _: Path) -> MeasuredRows:
 
 
 def decoder_rows(sizes: Sequence[int]) -> MeasuredRows:
-    """Test that parallel decoders can compute any map or product kernel (Propositions 4.1.2 and 4.1.3).
+    """Test that parallel decoders can compute any map or product kernel.
 
     A parallel decoder predicts all tokens of the next sequence independently, given the current sequence. A map assigns
-    one next sequence to every sequence. A product kernel assigns a distribution with independent tokens. Maps and
-    kernels are random, with vocabularies of two and three tokens.
+    one next sequence to every sequence. A product kernel assigns a distribution with independent tokens. See
+    Propositions 4.1.2 and 4.1.3.
 
     Args:
         sizes: Numbers of tokens of a sequence.

@@ -12,11 +12,11 @@ draws = Replication("draw", "seeds")
 def share(rows: Rows, instance: str, chain: str) -> "Series[float]":
     """Return the share of simulated runs that turn all spins of a clique up.
 
-    The sampler runs on an Ising model in which the spins of the clique are coupled, for a limited number of steps.
+    A clique is a set of coupled spins of an Ising model. Each run makes a fixed number of sampler steps.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
-        instance: Label of the instance of Corollary 4.1.1, which consists of an Ising model and numbers of steps.
+        instance: Label of the instance of Corollary 4.1.1 (an Ising model with numbers of steps).
         chain: Name of the sampler. "k-Gibbs" resamples k random spins jointly, once. "independent parallel" resamples
             all spins independently, M times.
 
@@ -28,16 +28,16 @@ def share(rows: Rows, instance: str, chain: str) -> "Series[float]":
 
 @draws
 def largest_error(rows: Rows) -> "Series[float]":
-    """Return the largest absolute difference between a simulated and an exact probability.
+    """Return the largest absolute error of simulated probabilities.
 
-    The probability is that resampling k random spins jointly, once, turns all spins of a clique up. The maximum is over
-    Ising models with different cliques (the instances of Corollary 4.1.1).
+    The probability is that one step of a sampler turns all spins of a clique up. A clique is a set of coupled spins of
+    an Ising model. The step resamples k random spins jointly. Simulated probabilities are compared with exact ones.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
-        One maximum per seed of the simulations.
+        One maximum over Ising models (the instances of Corollary 4.1.1) per seed of the simulations.
     """
     table = rows.where("simulated", chain=GIBBS)
     return (table.reached - table.exact).abs().groupby(table.seed).max()

@@ -40,18 +40,18 @@ DELTAS = (0.5, 0.1)
 
 
 def one_step_rows(instances: Sequence[Instance]) -> MeasuredRows:
-    """Compute the exact probabilities in Corollary 4.1.1, for the worst initial state.
+    """Compute the exact probabilities of the two events in Corollary 4.1.1.
 
-    The corollary compares two samplers of an Ising model with a clique of coupled spins. k-Gibbs resamples k random
-    spins jointly, and independent parallel updates resample all spins independently.
+    The Ising model has a clique of coupled spins, and starts in the worst state for each event. In the first event, one
+    step of k-Gibbs turns all spins of the clique up. In the second one, M independent parallel updates of all spins do
+    not. k-Gibbs resamples k random spins jointly.
 
     Args:
         instances: Instances of the corollary.
 
     Yields:
-        One row per instance. `arrives` is the probability that one step of k-Gibbs turns all spins of the clique up,
-        and `promised` is its lower bound. `stuck` is the probability that M independent parallel updates do not. `both`
-        is the product of `arrives` and `stuck`.
+        One row per instance. `arrives` is the probability of the first event, and `promised` is its lower bound.
+        `stuck` is the probability of the second event. `both` is the product of `arrives` and `stuck`.
     """
     for one in instances:
         theory = one.corollary
@@ -78,7 +78,11 @@ def one_step_rows(instances: Sequence[Instance]) -> MeasuredRows:
 def _hitting(
     sites: int, clique: int, size: int, excess: float, field: float
 ) -> tuple[Ising, chains.Array, bounds.CliqueAssumption, dict[float, bounds.HittingBound]]:
-    """Return a model, the log transition matrix of k-Gibbs, clique parameters, and bounds by delta."""
+    """Return an Ising model, its k-Gibbs chain, and the bounds of Proposition 4.1.4.
+
+    The items are the model, the log transition matrix of k-Gibbs, the parameters of the clique, and one bound per
+    delta.
+    """
     model, coupling = _clique(sites, clique, excess, field, OUTSIDE)
     assumed = bounds.clique_assumption(model)
     least = assumed.excess, assumed.clique_field
@@ -89,12 +93,13 @@ def _hitting(
 def hitting_rows() -> MeasuredRows:
     """Compute the probability that k-Gibbs turns all spins of a clique up.
 
-    The initial state is the worst one. One step of k-Gibbs resamples k random spins of an Ising model jointly.
+    One step of k-Gibbs resamples k random spins of an Ising model jointly. The clique is a set of coupled spins. The
+    initial state is the one with the smallest probability.
 
     Yields:
         One row per Ising model, number k and failure probability delta. `rate` is the probability for one step, and
-        `bound` is its lower bound in Proposition 4.1.4. `steps` is the number of steps after which the failure
-        probability is at most delta by the proposition. `reached` is the exact success probability after these steps.
+        `bound` is its lower bound in Proposition 4.1.4. By the proposition, the failure probability after `steps` steps
+        is at most delta. `reached` is the exact success probability after these steps.
     """
     sizes = ((6, 4), (8, 5), (10, 6), (12, 8))
     grid = [
@@ -127,13 +132,12 @@ def hitting_rows() -> MeasuredRows:
 def stuck_rows() -> MeasuredRows:
     """Compute the probability that independent parallel updates keep most spins of a clique down.
 
-    All spins of an Ising model are resampled at once, independently of each other. "Most" means that the sum of the
-    spins (+1 or -1) is at most -2 (Proposition 4.1.5).
+    All spins of an Ising model are resampled at once, independently of each other. "Most spins down" means that the sum
+    of the clique's spins (+1 or -1) is at most -2 (Proposition 4.1.5).
 
     Yields:
-        One row per Ising model and failure probability delta. `stuck` is the probability for `steps` steps. The
-        first rows satisfy the corrected assumptions of the proposition, and the last ones only the published
-        assumptions.
+        One row per Ising model and failure probability delta. `stuck` is the probability for `steps` steps. The first
+        rows satisfy the corrected assumptions of the proposition, and the last ones only the published assumptions.
     """
     for clique, excess, delta in product((10, 20, 40), (1.0, 2.0, 4.0), DELTAS):
         bound = bounds.stuck_bound(clique, excess, delta)
@@ -158,8 +162,8 @@ def growth_rows() -> MeasuredRows:
 
     Three samplers of an Ising model are compared. k-Gibbs resamples the whole clique jointly, single-spin Gibbs
     resamples one spin, and independent parallel updates resample all spins independently. k-Gibbs starts with all spins
-    down. The others start with the most up spins for which the sum of the spins (+1 or -1) is at most -2. Couplings and
-    fields are the smallest that the assumptions allow for a failure probability of 0.1.
+    down. The others start with as many up spins as possible while the sum of the spins (+1 or -1) is at most -2.
+    Couplings and fields are the smallest that the assumptions allow for a failure probability of 0.1.
 
     Yields:
         One row per clique size, with the logarithm of the expected number of steps for each sampler.
@@ -183,8 +187,8 @@ def growth_rows() -> MeasuredRows:
 def simulated_corollary_rows(instances: Sequence[Instance], runs: int, seeds: Sequence[int]) -> MeasuredRows:
     """Simulate one step of k-Gibbs and M independent parallel updates (Corollary 4.1.1).
 
-    k-Gibbs resamples k random spins of an Ising model jointly, and independent parallel updates resample all spins
-    independently.
+    k-Gibbs resamples k random spins of an Ising model jointly. Independent parallel updates resample all spins
+    independently. The clique is a set of coupled spins.
 
     Args:
         instances: Instances of the corollary. Instances with more than 1,000 spins or steps are skipped.
@@ -211,9 +215,10 @@ def simulated_corollary_rows(instances: Sequence[Instance], runs: int, seeds: Se
 
 
 def simulated_hitting_rows(runs: int, seeds: Sequence[int]) -> MeasuredRows:
-    """Simulate k-Gibbs, which resamples k random spins jointly, on four small Ising models.
+    """Simulate k-Gibbs on four small Ising models with a clique of coupled spins.
 
-    The number T of steps is the number in Proposition 4.1.4.
+    A step of k-Gibbs resamples k random spins jointly. By Proposition 4.1.4, T steps turn all spins of the clique up
+    with probability at least 1 - delta.
 
     Args:
         runs: Number of runs per seed.
@@ -234,9 +239,9 @@ def simulated_hitting_rows(runs: int, seeds: Sequence[int]) -> MeasuredRows:
 
 
 def _clique(sites: int, clique: int, excess: float, field: float, outside: float) -> tuple[Ising, float]:
-    """Return a model with the given fields, and the coupling of its clique.
+    """Return an Ising model with a clique of coupled spins, and the coupling of the clique.
 
-    The coupling is J_0 plus the sum of all fields, where J_0 is `excess`.
+    The coupling is `excess` (J_0 in the thesis) plus the sum of all fields.
     """
     fields = torch.full((sites,), outside, dtype=torch.float64)
     fields[:clique] = field
@@ -247,7 +252,7 @@ def _clique(sites: int, clique: int, excess: float, field: float, outside: float
 def _shares(
     chain: Chain[Any], model: Ising, clique: int, budget: int, label: str, **runs: Any
 ) -> MeasuredRows:
-    """Yield the share of runs that turn all spins of the clique up, by seed."""
+    """Simulate a sampler, and yield the share of runs that turn all spins of the clique up, by seed."""
     stream = seed_of(0, "parallel-gap", label, type(chain).__name__)
     reached = clique_hits(chain, model, clique, budget=budget, stream=stream, **runs).reached
     for seed, share in zip(runs["seeds"], reached.double().mean(1).tolist(), strict=True):

@@ -73,7 +73,7 @@ class Instance(Settings):
     def log_matrices(self) -> tuple[Array, Array]:
         """Log transition matrices of the number of up spins in the clique.
 
-        The first is for k-Gibbs, and the second for independent parallel updates.
+        The first one is for k-Gibbs, and the second one is for independent parallel updates.
         """
         coupling = self.least.excess + self.least.clique_field
         blocks = chains.block_chain(self.sites, self.clique, coupling, self.field, self.block_size)
@@ -92,8 +92,11 @@ class Instance(Settings):
 class Config(Settings):
     """Settings of one run.
 
+    Corollary 4.1.1 compares one joint step of a sampler with many independent parallel steps. Networks are also trained
+    to imitate single steps of both samplers.
+
     Args:
-        instances: Instances of Corollary 4.1.1.
+        instances: Instances of the corollary, which are Ising models with numbers of steps.
         runs: Number of simulated runs per seed.
         seeds: Seeds of the simulations.
         training_seeds: Seeds of the networks.

@@ -32,17 +32,17 @@ def networks(rows: Rows, chain: str) -> DataFrame:
 
 @draws
 def both_events(rows: Rows) -> "Series[float]":
-    """Return how far a simulated probability is above its lower bound in Corollary 4.1.1.
+    """Return how far a simulated probability exceeds its lower bound 1 - delta in Corollary 4.1.1.
 
-    The bound is 1 - delta. The corollary is about two samplers of an Ising model. One step of k-Gibbs, which resamples
-    k random spins jointly, turns all spins of a clique up. M independent parallel updates of all spins do not. The
-    probabilities of these two events are multiplied.
+    The probability is that two independent events both occur. In the first event, one step of k-Gibbs turns all coupled
+    spins of an Ising model up. In the second one, M independent parallel updates do not. A step of k-Gibbs resamples k
+    random spins jointly.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
-        One minimum over instances of the corollary, per seed of the simulations.
+        The minimum of (probability - bound) over instances of the corollary, per seed of the simulations.
     """
     shares = rows["simulated"].pivot(index=["instance", "delta", "seed"], columns="chain", values="reached")
     both = shares[GIBBS] * (1 - shares[PARALLEL])
@@ -51,17 +51,17 @@ def both_events(rows: Rows) -> "Series[float]":
 
 @draws
 def leaves(rows: Rows) -> Counts:
-    """Count the runs in which independent parallel updates turn all spins of a clique up.
+    """Count the runs in which independent parallel updates turn all coupled spins up.
 
-    All spins of an Ising model are resampled at once, independently of each other, for the number of steps in Corollary
-    4.1.1.
+    An update resamples all spins of an Ising model at once, independently of each other. The number of updates is given
+    by Corollary 4.1.1.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
-        The number of such runs and the number of all runs, per seed. The instance of the corollary with the most such
-        runs is used.
+        The number of such runs and the number of all runs per seed, for the instance of the corollary with the most
+        such runs.
     """
     reached = rows.where("simulated", chain=PARALLEL).groupby("seed").reached.max()
     return counts_from_shares(reached, rows.config["runs"], identical=True)
@@ -69,16 +69,16 @@ def leaves(rows: Rows) -> Counts:
 
 @draws
 def hits(rows: Rows) -> "Series[float]":
-    """Return how far a simulated probability is above its lower bound in Proposition 4.1.4.
+    """Return how far a simulated probability exceeds its bound 1 - delta in Proposition 4.1.4.
 
-    The bound is 1 - delta. The probability is that k-Gibbs, which resamples k random spins of an Ising model jointly,
-    turns all spins of a clique up within the proposition's number of steps.
+    The probability is that k-Gibbs turns all coupled spins of an Ising model up within the proposition's number of
+    steps. A step of k-Gibbs resamples k random spins jointly.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
-        One minimum over Ising models and values of delta, per seed of the simulations.
+        The minimum of (probability - bound) over Ising models and values of delta, per seed of the simulations.
     """
     table = rows["simulated hitting"]
     return (table.reached - (1 - table.delta)).groupby(table.seed).min()
@@ -86,16 +86,15 @@ def hits(rows: Rows) -> "Series[float]":
 
 @draws
 def simulation_error(rows: Rows) -> "Series[float]":
-    """Return the mean difference between simulated and exact probabilities.
+    """Return the simulated minus the exact probability, as a mean over models and samplers.
 
-    The probabilities are that a sampler of an Ising model turns all spins of a clique up within a given number of
-    steps.
+    The probability is that a sampler turns all coupled spins of an Ising model up within a given number of steps.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
-        One mean difference over models and samplers, per seed of the simulations.
+        One mean per seed of the simulations.
     """
     table = pd.concat([rows["simulated"], rows["simulated hitting"]])
     return (table.reached - table.exact).groupby(table.seed).mean()
@@ -105,7 +104,7 @@ def simulation_error(rows: Rows) -> "Series[float]":
 def network(
     rows: Rows, chain: str, number: str, sites: int | None = None, how: str = "max"
 ) -> "Series[float]":
-    """Return a measured value of networks that imitate single steps of a sampler.
+    """Return one measured column of networks that imitate single steps of a sampler.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -128,10 +127,11 @@ def network(
 
 @trainings
 def long_run_variation(rows: Rows) -> "Series[float]":
-    """Return the total variation distance of a network's stationary distribution from the Ising model.
+    """Return the distance between an Ising model and the long-run distribution of a network.
 
     The network is trained to imitate one step of a sampler that resamples all spins jointly. Its steps are then
-    repeated until the distribution no longer changes. The largest measured number of spins is used.
+    repeated until the distribution no longer changes. The distance is the total variation, for the largest measured
+    number of spins.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.

@@ -69,17 +69,19 @@ class Imitation:
 
 
 def two_mode_rows(sizes: Sequence[int]) -> Iterator[dict[str, Any]]:
-    """Compute how far a distribution with two opposite states is from distributions of independent spins.
+    """Compute how well independent spins can approximate a distribution with two opposite states.
 
-    With probability 1/2 each, all spins point up or all spins point down.
+    The distribution has all spins up with probability 1/2, and all spins down with probability 1/2.
 
     Args:
         sizes: Numbers of spins.
 
     Yields:
-        One row per number of spins, with the smallest KL divergence in nats ("best_divergence"), the total variation of
-        the independent spins that attain it ("likely_variation"), and the smallest total variation that was found
-        ("best_variation").
+        One row per number of spins.
+
+        - "best_divergence": smallest KL divergence in nats to any distribution of independent spins.
+        - "likely_variation": total variation distance to the distribution that attains it.
+        - "best_variation": smallest total variation distance that was found.
     """
     for sites in sizes:
         distribution = np.zeros(2**sites)
@@ -89,14 +91,19 @@ def two_mode_rows(sizes: Sequence[int]) -> Iterator[dict[str, Any]]:
 
 
 def product_distances(distribution: Array) -> dict[str, float]:
-    """Return the distances from a distribution to product distributions.
+    """Return distances from a distribution to the closest product distributions.
+
+    All sites are independent in a product distribution.
 
     Args:
         distribution: Probabilities with one axis per site.
 
     Returns:
-        The smallest KL divergence in nats ("best_divergence"), the total variation of the product that attains it
-        ("likely_variation"), and the smallest total variation that was found ("best_variation").
+        Distances by name.
+
+        - "best_divergence": smallest KL divergence in nats.
+        - "likely_variation": total variation distance to the product that attains it.
+        - "best_variation": smallest total variation distance that was found.
     """
     closest = product_kernels.closest_in_divergence(distribution)
     variation = float(np.abs(distribution - product_kernels.joint_distribution(closest.sites)).sum()) / 2
@@ -108,17 +115,20 @@ def product_distances(distribution: Array) -> dict[str, float]:
 
 @cache
 def best_products(imitation: Imitation) -> dict[str, float]:
-    """Return the mean distances from the steps of a sampler to product distributions.
+    """Return how far the steps of a sampler are from steps with independent spins.
 
-    In a product distribution, all spins are independent. The distances of the next-state distribution are computed for
-    every current state, and averaged over current states.
+    Given the current state, the distribution of the next state is compared with product distributions, in which all
+    spins are independent. Distances are averaged over current states.
 
     Args:
         imitation: Settings with the sampler.
 
     Returns:
-        "best_divergence", the smallest KL divergence in nats, "likely_variation", the total variation of the product
-        that attains it, and "best_variation", the smallest total variation that was found.
+        Distances by name.
+
+        - "best_divergence": smallest KL divergence in nats.
+        - "likely_variation": total variation distance to the product that attains it.
+        - "best_variation": smallest total variation distance that was found.
     """
     # Steps of the whole clique are the same from every state up to rounding, so equal rows are computed once.
     rows, counts = np.unique(imitation.transitions().round(14), axis=0, return_counts=True)
@@ -164,10 +174,14 @@ def network_row(imitation: Imitation, seed: int) -> dict[str, Any]:
         seed: Seed of the training.
 
     Returns:
-        "divergence" and "variation" are the KL divergence in nats and the total variation between the next states of
-        the sampler and of the network. "best_divergence", "likely_variation" and "best_variation" are the distances
-        between the sampler and its best approximations by independent spins. All are averaged over current states.
-        "limit_variation" is the total variation between the Ising model and the stationary distribution of the network.
+        Distances by name. All except the last one are averaged over current states.
+
+        - "divergence", "variation": KL divergence in nats and total variation distance between the next states of the
+          sampler and of the network.
+        - "best_divergence", "likely_variation", "best_variation": distances between the sampler and its best
+          approximations by independent spins (see `product_distances`).
+        - "limit_variation": total variation distance between the Ising model and the stationary distribution of the
+          network.
     """
     truth = imitation.transitions()
     network = product_kernels.product_transitions(predictions(imitation, seed))

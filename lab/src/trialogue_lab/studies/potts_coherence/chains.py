@@ -26,13 +26,13 @@ UNIFORM, PLANTED, PERIODIC, SHARED = "uniform", "planted", "periodic", "shared t
 
 
 class NamedChain(NamedTuple):
-    """A Potts chain with its name and parameters.
+    """A Potts chain (distribution over token sequences) with its name and parameters.
 
     Attributes:
         name: Name of the family of chains, for example "uniform".
         chain: The chain.
-        patterns: Number of stored patterns. A pattern of k different tokens counts k times, once for each token that it
-            can start with.
+        patterns: Number of stored patterns. A periodic pattern of k different tokens counts as k patterns, one for each
+            token that it can start with.
         penalty: Energy of a wrong token in a window, or the largest window energy of a chain with random energies.
     """
 
@@ -65,10 +65,10 @@ def uniform(patterns: int, window: int, penalty: float, vocab: int) -> NamedChai
 
 
 def planted(patterns: int, window: int, penalty: float) -> NamedChain:
-    """Return a Potts chain with patterns of one repeated token and random energies otherwise.
+    """Return a Potts chain with stored patterns of one repeated token and otherwise random energies.
 
-    The energy of a sequence is a sum over windows of successive tokens. Windows that repeat one token have energy zero.
-    The energies of all other windows are uniform between half of `penalty` and `penalty`.
+    The energy of a sequence is a sum over windows of successive tokens. A window that repeats one token has energy
+    zero. The energy of every other window is uniformly random between `penalty` / 2 and `penalty`.
 
     Args:
         patterns: Number of patterns, which is also the number of token values.
@@ -116,7 +116,8 @@ def families(
     Args:
         patterns: Numbers of stored patterns of the chains with equal energies.
         windows: Numbers of tokens in a window.
-        penalties: Largest window energies of the chains with random energies.
+        penalties: Largest window energies of the chains with random energies. Other chains have energy 1 per wrong
+            token.
     """
     vocab = max(2, *patterns)
     for window in windows:
@@ -138,12 +139,18 @@ def chain_rows(family: NamedChain, temperatures: Sequence[float], lengths: Seque
         lengths: Sequence lengths in tokens.
 
     Yields:
-        One row per temperature. `wall_decay` is the rate at which the probability of no wall falls with the length.
-        `ground_decay` is this rate for sequences that follow one pattern exactly. `crossing_length` is the length from
-        which walls are likely. Also one row per temperature and length. `walls` is the expected number of walls, and
-        `wall` is the probability of at least one. `run` is the mean number of windows before the first wall or the end
-        of the sequence. With several patterns, `free_energy` and `free_energy_bound` are the free energy of a wall and
-        its upper bound.
+        One row per temperature.
+
+        - `wall_decay`: rate at which the probability of no wall falls with the length.
+        - `ground_decay`: this rate for sequences that follow one pattern exactly.
+        - `crossing_length`: length from which walls are likely.
+
+        Also one row per temperature and length.
+
+        - `walls`: expected number of walls.
+        - `wall`: probability of at least one wall.
+        - `run`: mean number of windows before the first wall or the end of the sequence.
+        - `free_energy`, `free_energy_bound`: free energy of a wall and its upper bound, with several patterns.
     """
     chain, energies = family.chain, family.chain.energies
     common = {**family.columns, "max_energy": chain.max_energy}
@@ -185,12 +192,14 @@ def chain_rows(family: NamedChain, temperatures: Sequence[float], lengths: Seque
 
 
 def closed_form_rows() -> MeasuredRows:
-    """Compare formulas for Potts chains in which only neighboring tokens interact with exact numerical results.
+    """Compare formulas for Potts chains with exact numerical results.
+
+    Only neighboring tokens interact in these chains. A domain wall is a change of token.
 
     Yields:
         One row per number of token values, coupling and temperature. Columns that end in "_error" are largest absolute
-        errors. They concern the log partition function, the expected number of domain walls (changes of token), the
-        probability of no wall, and the rate at which this probability falls with the length.
+        errors. They concern the log partition function, the expected number of walls, the probability of no wall, and
+        the rate at which this probability falls with the length.
     """
     for vocab, coupling, temperature in product((2, 3, 5), (0.3, 1.3, 3.0), (0.3, 0.7, 3.0)):
         energies = coupling * (1 - torch.eye(vocab, dtype=torch.float64))

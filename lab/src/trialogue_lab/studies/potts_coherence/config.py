@@ -49,8 +49,8 @@ class Sampled(Settings):
 class Config(Settings):
     """Settings of one run.
 
-    Exact properties are computed for all combinations of patterns, windows, temperatures and lengths. Potts chains are
-    distributions over token sequences, with an energy that is a sum over windows of successive tokens.
+    Potts chains are distributions over token sequences, with an energy that is a sum over windows of successive tokens.
+    Exact properties are computed for all combinations of patterns, windows, temperatures and lengths.
 
     Args:
         patterns: Numbers of stored patterns of the Potts chains.

@@ -66,12 +66,15 @@ def map_rows(widths: Sequence[int], models: int) -> MeasuredRows:
         models: Number of models per width.
 
     Yields:
-        One row per model. "global" and "per_context" are total variation distances between the model and its chain, for
-        the two interpretations of the constant in equation 9. "round_trip" is the distance to the model that is
-        recovered from the chain. "per_step_T" and "exact_T" are distances to the chain at temperature T, from sampling
-        each token at temperature T and from the model that is recovered at T. "patterns" is the number of stored
-        patterns, which greedy decoding repeats forever. "decay" is the smallest rate at which sampled text leaves a
-        pattern (Corollary 1.2.1).
+        One row per model. Distances are total variation distances.
+
+        - "global", "per_context": distance between the model and its chain, for the two interpretations of the constant
+          in equation 9.
+        - "round_trip": distance to the model that is recovered from the chain.
+        - "per_step_T": distance between the chain at temperature T and sampling each token at temperature T.
+        - "exact_T": distance between the chain at temperature T and the model that is recovered at T.
+        - "patterns": number of stored patterns, which greedy decoding repeats forever.
+        - "decay": smallest rate at which sampled text leaves a pattern (Corollary 1.2.1).
     """
     states = whole_sequences(VOCAB, LENGTH)
     for width in widths:

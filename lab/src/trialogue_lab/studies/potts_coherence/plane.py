@@ -50,8 +50,8 @@ def plane_rows(config: Config, seed: int, _: Path) -> MeasuredRows:
         seed: Seed of the Gibbs sampling.
 
     Yields:
-        One row per shape, side length and temperature. `magnetisation` is the mean per spin, and `onsager` is its exact
-        value in the infinite system.
+        One row per shape, side length and temperature. `magnetisation` is the mean over all spins (+1 or -1), and
+        `onsager` is its exact value in the infinite system.
     """
     for side in config.sides:
         start = torch.ones(config.plane_chains, side * side, dtype=torch.int64)

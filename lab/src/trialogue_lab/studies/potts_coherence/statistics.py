@@ -22,7 +22,7 @@ CHAIN = ["family", "patterns", "window", "penalty", "temperature"]
 
 
 def uniform(rows: Rows) -> DataFrame:
-    """Select the measurements of Potts chains whose stored patterns each repeat one token.
+    """Select the measurements of Potts chains whose stored patterns repeat one token.
 
     In these chains, every wrong token in a window of successive tokens costs the same energy. Chains with a single
     pattern are omitted.
@@ -54,11 +54,11 @@ def spins(rows: Rows, shape: str, low: float = 0.0, high: float = math.inf) -> D
 
 @exact
 def wall_likelihood_from_crossing(rows: Rows) -> float:
-    """Return the smallest probability of a domain wall in sufficiently long sequences.
+    """Return the smallest probability of a domain wall in long sequences of Potts chains.
 
-    A domain wall is a position where a sequence of a Potts chain changes from one stored pattern to another. Theory
-    gives a length from which walls are likely. The minimum is over chains, temperatures and all measured lengths from
-    there on.
+    A domain wall is a position where a sequence changes from one stored pattern to another. Only sequences from the
+    length on are used at which theory predicts that walls are likely. The minimum is over chains, temperatures and
+    these lengths.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -70,17 +70,14 @@ def wall_likelihood_from_crossing(rows: Rows) -> float:
 
 @exact
 def left_of_sharpness(rows: Rows) -> float:
-    """Return how far the probability of no domain wall is from 1/e.
+    """Return |P - 1/e|, where P is the probability that a sequence has no domain wall.
 
-    The length of the sequences is the length from which walls are likely in theory. A domain wall is a position where a
-    sequence changes from one stored pattern to another. The sequences come from the Potts chain with the lowest ratio
-    of temperature to coupling, in which only neighboring tokens interact.
+    A domain wall is a position where a sequence changes from one stored pattern to another. Sequences have the length
+    from which walls are likely in theory. They come from a Potts chain in which only neighboring tokens interact, at
+    the lowest measured ratio of temperature to coupling.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
-
-    Returns:
-        The absolute difference from 1/e.
     """
     table = rows["closed form"]
     coldest = table.kept_at_crossing.iloc[int((table.temperature / table.penalty).argsort().iloc[0])]
@@ -89,11 +86,10 @@ def left_of_sharpness(rows: Rows) -> float:
 
 @exact
 def smallest_step(rows: Rows, along: str) -> float:
-    """Return the smallest increase of the expected number of domain walls as one parameter increases.
+    """Return the smallest increase of log(expected number of domain walls) with one parameter.
 
-    A domain wall is a position where a sequence of a Potts chain changes from one stored pattern to another. The
-    increase is the log ratio of the numbers of walls at successive values of the parameter, with all other parameters
-    fixed.
+    A domain wall is a position where a sequence of a Potts chain changes from one stored pattern to another. Successive
+    values of the parameter are compared, with all other parameters fixed.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -101,7 +97,7 @@ def smallest_step(rows: Rows, along: str) -> float:
             "length" (sequence length).
 
     Returns:
-        The smallest natural log ratio. If it is positive, the number of walls always increases.
+        The smallest difference of natural logarithms. If it is positive, the number of walls always increases.
     """
     table = uniform(rows).sort_values(along)
     others = [name for name in ("patterns", "window", "temperature", "length") if name != along]
@@ -110,13 +106,13 @@ def smallest_step(rows: Rows, along: str) -> float:
 
 @exact
 def run_ratio(rows: Rows) -> float:
-    """Return the smallest factor by which text keeps one pattern longer with a longer window.
+    """Return the smallest factor by which a longer window makes sequences keep one pattern longer.
 
-    Each window size is compared with the next smaller one. The sequences come from Potts chains whose stored
-    patterns each repeat one token. The measured length is the mean number of windows before the sequence changes to
-    another pattern. Chains are compared at equal numbers of patterns and equal ratios of the largest window energy to
-    the temperature. Mean lengths of half of the sequence or more are omitted, because the end of the sequence limits
-    them.
+    The sequences come from Potts chains whose stored patterns each repeat one token. Their energy is a sum over windows
+    of successive tokens. The measured length is the mean number of windows before the sequence changes to another
+    pattern. Each window size is compared with the next smaller one, at equal numbers of patterns and equal ratios of
+    the largest window energy to the temperature. Mean lengths of half of the sequence or more are omitted, because the
+    end of the sequence limits them.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -149,7 +145,7 @@ def share_error(rows: Rows, column: str) -> "Series[float]":
         column: "drawn" for exact samples, or "gibbs" for Gibbs sampling that starts from a stored pattern.
 
     Returns:
-        One mean difference per seed, over chains and sequence lengths.
+        One mean difference over chains and sequence lengths per seed.
     """
     table = rows["sampled"]
     return (table[column] - table.wall).groupby(table.seed).mean()
@@ -157,11 +153,11 @@ def share_error(rows: Rows, column: str) -> "Series[float]":
 
 @draws
 def rise(rows: Rows, *places: int) -> "Series[float]":
-    """Return the smallest increase of the share of sequences with a domain wall by length.
+    """Return how much more longer sequences contain a domain wall, in the worst case.
 
     A domain wall is a position where a sequence of a Potts chain changes from one stored pattern to another. Sequences
-    are generated by Gibbs sampling that starts from a stored pattern. The minimum is over chains and successive
-    lengths.
+    are generated by Gibbs sampling that starts from a stored pattern. The increase is the difference of the shares of
+    sequences with a wall at successive lengths.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -169,7 +165,7 @@ def rise(rows: Rows, *places: int) -> "Series[float]":
             are likely in theory.
 
     Returns:
-        One minimum per seed.
+        The smallest increase over chains and successive lengths, per seed.
     """
     shares = rows["sampled"].pivot(index=["patterns", "window", "seed"], columns="place", values="gibbs")
     return shares[list(places)].diff(axis=1).min(axis=1).groupby("seed").min()
@@ -179,8 +175,8 @@ def rise(rows: Rows, *places: int) -> "Series[float]":
 def share(rows: Rows, place: int) -> Counts:
     """Count the sequences with a domain wall after Gibbs sampling.
 
-    Sampling starts from a stored pattern. A domain wall is a position where a sequence of a Potts chain changes from
-    one stored pattern to another. The chain with the fewest such sequences is used.
+    A domain wall is a position where a sequence of a Potts chain changes from one stored pattern to another. Gibbs
+    sampling starts from a stored pattern. Only the chain with the fewest sequences with a wall counts.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -196,7 +192,9 @@ def share(rows: Rows, place: int) -> Counts:
 
 @draws
 def smallest_order(rows: Rows, shape: str, most: float) -> "Series[float]":
-    """Return the smallest magnetization of Ising spins on the largest square lattice or ring.
+    """Return the smallest magnetization of Ising spins up to a temperature.
+
+    The largest measured square lattice or ring is used, and all spins point up at the start.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -211,7 +209,9 @@ def smallest_order(rows: Rows, shape: str, most: float) -> "Series[float]":
 
 @draws
 def off_infinite(rows: Rows, shape: str, least: float = 0.0, most: float = math.inf) -> "Series[float]":
-    """Return the largest difference of the magnetization of Ising spins from the infinite system.
+    """Return the largest difference in magnetization between a finite and the infinite Ising model.
+
+    The largest measured square lattice or ring is used. The exact magnetization of the infinite system is known.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -228,7 +228,7 @@ def off_infinite(rows: Rows, shape: str, least: float = 0.0, most: float = math.
 
 @draws
 def change_with_size(rows: Rows, shape: str, most: float) -> "Series[float]":
-    """Return the largest change of the magnetization of Ising spins with the system size.
+    """Return the difference in magnetization between the largest and the smallest Ising system.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -236,7 +236,7 @@ def change_with_size(rows: Rows, shape: str, most: float) -> "Series[float]":
         most: Highest temperature.
 
     Returns:
-        One maximum over temperatures per seed.
+        The maximum over temperatures of the absolute difference, per seed.
     """
     table = rows.where("spins", shape=shape)
     sides = table[table.temperature <= most].pivot(

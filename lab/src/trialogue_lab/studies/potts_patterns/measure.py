@@ -44,19 +44,19 @@ def _cold(config: Config, _: Path) -> MeasuredRows:
 
 
 def cold_rows(family: NamedChain, length: int) -> MeasuredRows:
-    """Compute the probability that a sequence stays in one pattern, at low temperatures.
+    """Compute the probability that a Potts chain stays in one pattern at low temperature.
 
-    The sequences come from a Potts chain. Temperatures are the smallest positive energy of a window of tokens, divided
-    by 1, 2, 4, ..., 64.
+    A Potts chain is a distribution over token sequences. Temperatures are E / 1, E / 2, E / 4, ..., E / 64, where E is
+    the smallest positive energy of a window of tokens.
 
     Args:
-        family: The chain.
+        family: The Potts chain.
         length: Length of the longer sequences in tokens. The shorter ones have eight tokens.
 
     Yields:
         One row per temperature and length. `cold` is the divisor of the temperature, and `no_wall` is the probability.
-        For eight tokens, `limit` is its value at temperature zero: the share of minimum-energy sequences that stay in
-        one pattern.
+        For eight tokens, `limit` is the probability at temperature zero, the share of minimum-energy sequences that
+        stay in one pattern.
     """
     chain = family.chain
     smallest = float(chain.energies[chain.energies > 0].min())

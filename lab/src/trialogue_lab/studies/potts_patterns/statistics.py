@@ -15,16 +15,16 @@ texts = Replication("draw", "seeds", objects="the random models of the run")
 
 @exact
 def cold_change(rows: Rows) -> float:
-    """Return the change of the probability of no domain wall at the two lowest temperatures.
+    """Return how much the probability of no domain wall changes at the lowest temperatures.
 
-    A domain wall is a position where a sequence of a Potts chain changes from one stored pattern to another. The
-    maximum is over the chains, at the largest measured sequence length.
+    A domain wall is a position where a sequence of a Potts chain changes from one stored pattern to another. The change
+    is between the two lowest measured temperatures. The longest measured sequences are used.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
-        The largest absolute change.
+        The largest absolute change over all chains.
     """
     table = rows["cold"]
     longest = table[table.length == table.length.max()]
@@ -35,17 +35,17 @@ def cold_change(rows: Rows) -> float:
 
 @exact
 def cold_error(rows: Rows) -> float:
-    """Return how far the probability of no domain wall is from its zero-temperature limit.
+    """Return the distance of the probability of no domain wall from its zero-temperature limit.
 
-    It is computed at the lowest measured temperature. A domain wall is a position where a sequence of a Potts chain
-    changes from one stored pattern to another. The limit at temperature zero is the share of minimum-energy sequences
-    that have no wall.
+    A domain wall is a position where a sequence of a Potts chain changes from one stored pattern to another. The
+    probability is computed at the lowest measured temperature. Its limit is the share of minimum-energy sequences
+    without a wall.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
-        The largest absolute difference, over chains with short sequences.
+        The largest absolute difference over all chains, for sequences of eight tokens.
     """
     table = rows["cold"].dropna(subset="limit")
     coldest = table[table.cold == table.cold.max()]
@@ -54,16 +54,17 @@ def cold_error(rows: Rows) -> float:
 
 @texts
 def decay_ratio(rows: Rows) -> "Series[float]":
-    """Return the ratio of the measured and exact rates at which text leaves a pattern.
+    """Return measured rate / exact rate, at which random text stops following a pattern.
 
-    The text is sampled from a random model. The pattern is the sequence that greedy decoding of this model repeats
-    forever.
+    The text is sampled from a language model with random next-token distributions. The pattern is the periodic sequence
+    that greedy decoding of this model generates. For n tokens, the share of texts that still follow it falls like
+    exp(-rate n).
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
-        One mean ratio over random models, per seed of the texts.
+        One ratio per seed of the texts: the mean over all random models.
     """
     table = rows["survival"]
     return (table.measured / table.rate).groupby(table.seed).mean()
@@ -75,9 +76,9 @@ def order_of_colours(
 ) -> "Series[float]":
     """Return the smallest order parameter of Potts models on a square lattice.
 
-    All sites start in the same state. The order parameter is 1 if all sites still have this state, and 0 if as many
-    have it as by chance. Only temperatures for which Peierls' argument is stated are used: at most 1 / log 3 times the
-    energy between two different neighbors.
+    All sites start in the same state. The order parameter is 1 if all sites still have this state, and 0 if only the
+    share expected by chance has it. Temperatures are at most 1 / log 3 times the energy between two different
+    neighbors, the range of Peierls' argument.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -101,8 +102,8 @@ def order_of_colours(
 def order_at(rows: Rows, colours: int, temperature: float) -> "Series[float]":
     """Return the order parameter of a Potts model on a square lattice at one temperature.
 
-    All sites start in the same state. The order parameter is 1 if all sites still have this state, and 0 if as many
-    have it as by chance.
+    All sites start in the same state. The order parameter is 1 if all sites still have this state, and 0 if only the
+    share expected by chance has it.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.

@@ -15,19 +15,19 @@ from trialogue_lab.theory.potts.map import context_log_probs
 
 
 def survival_rows(config: Config, seed: int, _: Path) -> MeasuredRows:
-    """Measure how long texts of random models follow a pattern that greedy decoding repeats forever.
+    """Measure how long text of random language models follows a periodic pattern.
 
-    Texts start on the pattern with the smallest decay rate. They are so long that about a tenth of them follow it to
-    the end.
+    Greedy decoding of a model repeats such a pattern forever. Text starts on the pattern that sampled text leaves most
+    slowly. Its length is chosen so that about a tenth of the texts follow the pattern to the end.
 
     Args:
         config: Numbers of previous tokens that the models see, of models and of texts.
         seed: Seed of the texts.
 
     Yields:
-        One row per model. `rate` is the exact rate, in nats per token, at which the share of texts that still follow
-        the pattern falls. `measured` is its estimate. `half` and `whole` are the shares of texts that follow the
-        pattern for half of their length and to the end.
+        One row per model. The share of texts that still follow the pattern after n tokens falls like exp(-rate n).
+        `rate` is the exact rate in nats per token, and `measured` its estimate. `half` and `whole` are the shares of
+        texts that follow the pattern for half of their length and to the end.
     """
     for width in config.widths:
         for place in range(config.models):

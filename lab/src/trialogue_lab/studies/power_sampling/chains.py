@@ -1,9 +1,10 @@
-"""Exact distributions of Metropolis-Hastings chains on short texts, from the transition probabilities of one step.
+"""Exact output distributions of Metropolis-Hastings chains on short texts.
 
-The transition probabilities follow `PowerMetropolis`. A step cuts the current text at random and redraws its end. The
-corrected step redraws up to the maximum length, and its acceptance ratio includes the factor for cuts of texts of
-different lengths. The released step redraws up to the current length, leaves out the factor, and compares texts up
-to the length of the proposal. Enumerating all states of the sampler itself serves as a check for a few steps.
+They are computed from the transition probabilities of one step, which are those of `PowerMetropolis`. A step cuts the
+current text at a random position and samples a new end. The corrected step samples up to the maximum length. Its
+acceptance ratio includes a factor for the numbers of positions at which the two texts can be cut. The released step
+samples up to the current length, omits this factor, and compares texts only up to the length of the proposal. As a
+check, all states of the sampler itself are enumerated for a few steps.
 """
 
 import math
@@ -24,16 +25,16 @@ EOS = 0
 
 
 class TextTree:
-    """Random model of short texts, with its powers and the chains that sample from them.
+    """Random model of short texts, with its power p^alpha and chains that sample from it.
 
-    Unnormalised probabilities of tokens are uniformly random between 0.1 and 1.1, so that none is improbable.
+    Unnormalized probabilities of tokens are uniformly random between 0.1 and 1.1, so that no token is improbable.
 
     Args:
         seed: Seed of the model.
-        horizon: Maximum length of the texts.
-        end: Probability that a text ends after each token. The other tokens share the rest at random. With 0, token 0
-            is a token as any other, and all texts have one length.
-        alpha: Power. Proposals are drawn at temperature 1 / alpha.
+        horizon: Maximum number of tokens of a text.
+        end: Probability that a text ends after each token. The other tokens share the rest at random. With 0, no token
+            ends a text, and all texts have the same length.
+        alpha: Power of the probability of a text. Proposals are sampled at temperature 1 / alpha.
     """
 
     def __init__(self, seed: int, horizon: int, end: float, alpha: float) -> None:
@@ -51,7 +52,7 @@ class TextTree:
         return [self.end, *probs] if self.end else probs
 
     def oracle(self) -> Table:
-        """Return the model as an oracle of the library."""
+        """Return the model as a `Table`, which the library's samplers accept."""
         eos = EOS if self.end else None
         return Table(self.next_probs, VOCAB, eos=eos, max_length=self.horizon)
 
@@ -60,7 +61,10 @@ class TextTree:
         return self.end > 0 and text[-1:] == (EOS,)
 
     def _completions(self, prefix: Text, length: int) -> dict[Text, tuple[float, float]]:
-        """Return the texts of at most `length` tokens that continue a prefix, with log-probabilities under q and p."""
+        """Return the texts of at most `length` tokens that begin with a prefix.
+
+        Each text has two log-probabilities: under the proposal distribution q, and under the model p.
+        """
         if self.ended(prefix) or len(prefix) >= length:
             return {prefix: (0.0, 0.0)}
         log_p = np.log(self.next_probs(prefix))
@@ -72,20 +76,20 @@ class TextTree:
         }
 
     def target(self) -> dict[Text, float]:
-        """Return the normalised p(x)^alpha of the complete texts x."""
+        """Return the target probability p(x)^alpha / Z of every complete text x."""
         log_weights = {x: self.alpha * p for x, (_, p) in self.completions((), self.horizon).items()}
         total = np.logaddexp.reduce(list(log_weights.values()))
         return {x: math.exp(log_weight - total) for x, log_weight in log_weights.items()}
 
     def _transitions(self, length: int, chain: str) -> tuple[list[Text], Array]:
-        """Return the texts on which a chain moves, and the probabilities of its steps.
+        """Return the states of a chain, and its transition matrix.
 
         Args:
             length: Maximum length of the texts in the current block.
             chain: Name of the chain, "corrected" or "released".
 
         Returns:
-            The n texts, and the transition matrix (n, n).
+            The n texts that the chain can visit, and transition probabilities (n, n).
         """
         texts = self._texts(length, chain)
         places = {text: place for place, text in enumerate(texts)}
@@ -101,7 +105,9 @@ class TextTree:
         return texts, matrix
 
     def output(self, steps: int, blocks: int, chain: str) -> dict[Text, float]:
-        """Return the output distribution of a chain. The probabilities of texts that end incomplete are left out.
+        """Return the output distribution of a chain over complete texts.
+
+        The chain may also return an incomplete text. Such texts are omitted, so the sum can be less than one.
 
         Args:
             steps: Number of steps per block.
@@ -133,7 +139,7 @@ class TextTree:
         return self.ended(text) or len(text) == self.horizon
 
     def _texts(self, length: int, chain: str) -> list[Text]:
-        """Return the texts that a chain can visit. The released chain also visits texts that it has shortened."""
+        """Return the texts that a chain can visit. The released chain also visits shortened texts."""
         if chain != RELEASED:
             return list(self.completions((), length))
         return list(self._prefixes((), self.horizon))
@@ -146,7 +152,7 @@ class TextTree:
                 yield from self._prefixes((*prefix, token), length)
 
     def _log_ratio(self, x: Text, y: Text, chain: str) -> float:
-        """Return the log-ratio of Metropolis-Hastings for the proposal `y` after the current text `x`."""
+        """Return the log of the Metropolis-Hastings ratio for replacing text `x` by proposal `y`."""
         compared = x[: len(y)] if chain == RELEASED else x
         (old_q, old_p), (new_q, new_p) = (self.completions((), len(text))[text] for text in (compared, y))
         log_ratio = self.alpha * (new_p - old_p) - (new_q - old_q)

@@ -24,24 +24,29 @@ DRAWS: Final = 16
 class Config(Settings):
     """Settings of one run.
 
+    The target of the samplers is p(x)^alpha, normalized, for a text x with probability p(x) under a random model. In a
+    random tree, every prefix has its own next-token distribution over three tokens. In a Markov model, the next token
+    depends on the last token only.
+
     Args:
-        seeds: Seeds of the random trees, models with three tokens after every prefix.
-        horizon: Length of the texts of these models. All prefixes are enumerated.
-        powers: Powers alpha of the probability of a text. Claims are about the largest one. Claims about chains on
-            texts that end at different lengths are about the smallest one.
-        futures: Number of models with equal first next-token distributions, for the bound on local rules.
-        rollouts: Numbers of completions per candidate token, for lookahead.
-        rollout_draws: Number of independent sets of completions from which the output distribution of lookahead is
+        seeds: Seeds of the random trees.
+        horizon: Number of tokens of the texts of these trees. All prefixes are enumerated.
+        powers: Powers alpha. Claims are about the largest one. Claims about chains on texts of different lengths are
+            about the smallest one.
+        futures: Number of models with the same first next-token distribution, which are used to bound the accuracy of
+            local rules.
+        rollouts: Numbers of sampled completions per candidate token, for lookahead.
+        rollout_draws: Number of independent sets of completions over which the output distribution of lookahead is
             averaged.
-        chain_seeds: Seeds of the random trees on which Metropolis-Hastings chains are computed.
+        chain_seeds: Seeds of the random trees on which Metropolis-Hastings chains are computed exactly.
         chain_horizon: Maximum length of the texts of these models.
-        end: Probability that a text ends after each token, in models whose texts end at different lengths.
+        end: Probability that a text ends after each token, in models whose texts have different lengths.
         steps: Numbers of Metropolis-Hastings steps per block.
         markov_seeds: Seeds of the Markov models.
-        lengths: Lengths of their texts.
+        lengths: Lengths of the texts of the Markov models.
         outputs: Number of outputs of each sampler on each Markov model.
-        ended_power: Power on Markov models whose texts end at different lengths. At larger powers nearly all texts of
-            the target have one or two tokens, which the corrected chain rarely proposes.
+        ended_power: Power alpha for Markov models whose texts have different lengths. With a larger power, nearly all
+            texts of the target have one or two tokens, which the corrected chain rarely proposes.
         ended_length: Maximum length of the texts of these models.
         ended_steps: Numbers of Metropolis-Hastings steps per block on these models, in 16 blocks.
         ended_outputs: Number of outputs of each chain on these models.

@@ -1,4 +1,7 @@
-"""Samplers of powers on Markov models with long texts, whose powers are exact at any length."""
+"""Samplers of p(x)^alpha for Markov models with long texts.
+
+In a Markov model, the next token depends on the last token only, so the target is known exactly at any length.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,11 +41,11 @@ _ROWS = 4096
 
 
 def random_model(seed: int, length: int) -> MarkovOracle:
-    """Return a random Markov model with four tokens, whose texts have one length.
+    """Return a random Markov model with four tokens, whose texts all have the same length.
 
     Args:
         seed: Seed of the uniformly random next-token distributions.
-        length: Length of the texts.
+        length: Number of tokens of a text.
     """
     stream = numpy_generator(seed, "power-sampling", "markov")
     first, matrix = stream.dirichlet(np.ones(VOCAB)), stream.dirichlet(np.ones(VOCAB), VOCAB)
@@ -51,6 +54,8 @@ def random_model(seed: int, length: int) -> MarkovOracle:
 
 def random_ended_model(seed: int, length: int, end: float) -> MarkovOracle:
     """Return a random Markov model with two tokens and an end-of-sequence token.
+
+    The texts have different lengths.
 
     Args:
         seed: Seed of the uniformly random next-token distributions.
@@ -64,7 +69,10 @@ def random_ended_model(seed: int, length: int, end: float) -> MarkovOracle:
 
 
 def _table(first: Array, matrix: Array, length: int, eos: int | None = None) -> Table:
-    """Return an oracle with the distribution `first` (V,) of the first token and `matrix` (V, V) of the others."""
+    """Return a Markov model with distribution `first` (V,) of the first token.
+
+    `matrix` (V, V) has the probabilities of the next token given the last one.
+    """
 
     def next_probs(last: tuple[int, ...]) -> Any:
         return (matrix[last[-1]] if last else first).tolist()
@@ -73,35 +81,37 @@ def _table(first: Array, matrix: Array, length: int, eos: int | None = None) -> 
 
 
 def predictable_token(model: MarkovOracle, alpha: float) -> Tensor:
-    """Return the pairs (V, V) of tokens whose second token is the one with the most predictable next token.
+    """Return a boolean mask (V, V) of token pairs that end with the most predictable token.
 
-    The most predictable token has the largest sum of p^alpha over the next token. Proposals at temperature 1 / alpha
-    visit it too rarely.
+    After this token, sum_a p(a)^alpha over next tokens a is largest. Proposals at temperature 1 / alpha generate it too
+    rarely.
 
     Args:
-        model: The model, with equal transition matrices at all positions.
-        alpha: Power.
+        model: Markov model with the same transition matrix at all positions.
+        alpha: Power of the probability of a text.
     """
     sums = (alpha * model.log_transitions[0]).logsumexp(1)
     return (torch.arange(len(sums)) == sums.argmax()).expand(len(sums), -1)
 
 
 def counted(tokens: Tensor, pairs: Tensor) -> NDArray[np.int64]:
-    """Return the number (n,) of successive tokens in a set of pairs, for each text.
+    """Count the pairs of successive tokens in each text that belong to a set of pairs.
 
     Args:
         tokens: Token ids (n, L).
-        pairs: Whether a pair (V, V) is in the set.
+        pairs: Boolean mask (V, V) of the pairs in the set.
     """
     return np.asarray(pairs[tokens[:, :-1], tokens[:, 1:]].sum(1).numpy())
 
 
 def lumped_variation(counts: NDArray[np.int64], exact: Array) -> float:
-    """Return the total variation of a count from its exact distribution, over at most six intervals.
+    """Return the total variation distance between a sampled count and its exact distribution.
+
+    The values of the count are merged into at most six intervals with about equal exact probabilities.
 
     Args:
-        counts: Count (n,) in each output.
-        exact: Exact probability of each count. The intervals have about equal probabilities under it.
+        counts: Value (n,) of the count in each output.
+        exact: Exact probability of each value.
     """
     # A count belongs to the interval that contains the middle of its step of the distribution function.
     interval = (_BINS * (exact.cumsum() - exact / 2)).astype(int).clip(0, _BINS - 1)
@@ -111,11 +121,13 @@ def lumped_variation(counts: NDArray[np.int64], exact: Array) -> float:
 
 
 def samplers(length: int, alpha: float) -> dict[str, tuple[Sampler[Any], bool]]:
-    """Return the samplers that are compared at about equal numbers of model calls, and whether they take a target.
+    """Return the samplers that are compared at about equal numbers of model calls.
+
+    Each name has a pair: the sampler, and whether it needs a target distribution p^alpha as an argument.
 
     Args:
-        length: Length of the texts. The chain has as many steps as fit into the calls of 16 texts.
-        alpha: Power.
+        length: Number of tokens of a text. The chain has as many steps as 16 texts of this length cost model calls.
+        alpha: Power of the probability of a text.
     """
     steps = max(1, round((DRAWS - 1) * length * 2 / (length + 1)))
     return {
@@ -140,17 +152,22 @@ def _generate(
 
 
 def measure_markov(config: Config, seed: int, _: Path) -> MeasuredRows:
-    """Compare samplers of the power on a Markov model at several lengths, at about equal numbers of model calls.
+    """Compare samplers of p(x)^alpha on a Markov model, at about equal numbers of model calls.
+
+    Samplers are compared by how often their texts visit one token, the one after which the next token is most
+    predictable.
 
     Args:
         config: Settings of the run.
         seed: Seed of the model and of the outputs.
 
     Yields:
-        One row per length and sampler. `variation` is the total variation of the number of visits to the token
-        with the most predictable next token, `bias` the difference of its mean as a share of the
-        length, and `calls` the number of model calls per output, divided by the length. `log_moment` is the logarithm
-        of the second moment of the weights at temperature 1 / alpha, whose mean is 1.
+        One row per text length and sampler.
+
+        - `variation`: total variation distance of the number of visits from its exact distribution.
+        - `bias`: error of the mean number of visits, divided by the length.
+        - `calls`: model calls per output, divided by the length.
+        - `log_moment`: logarithm of the second moment of the importance weights (with mean 1) at temperature 1 / alpha.
     """
     alpha = config.powers[-1]
     for length in config.lengths:
@@ -180,10 +197,10 @@ def measure_markov(config: Config, seed: int, _: Path) -> MeasuredRows:
 
 
 def length_distribution(model: MarkovOracle) -> Array:
-    """Return the probability (L,) of each length, from 1 to L, of the texts of a model with an end-of-sequence token.
+    """Return the probability (L,) of each text length from 1 to L.
 
     Args:
-        model: The model.
+        model: Model with an end-of-sequence token.
     """
     ended = model.marginals()[:, EOS].numpy()
     share = np.diff(ended, prepend=0.0)
@@ -192,15 +209,18 @@ def length_distribution(model: MarkovOracle) -> Array:
 
 
 def measure_ended(config: Config, seed: int, _: Path) -> MeasuredRows:
-    """Run Metropolis-Hastings chains with 16 blocks on a Markov model whose texts end at different lengths.
+    """Run Metropolis-Hastings chains on a Markov model whose texts have different lengths.
+
+    The chains have 16 blocks and sample from p(x)^alpha.
 
     Args:
         config: Settings of the run.
         seed: Seed of the model and of the outputs.
 
     Yields:
-        One row per chain and number of steps per block. `variation` is the total variation of the lengths of the texts,
-        in which outputs that end incomplete count as one further length. `failed` is their share.
+        One row per chain and number of steps per block. `variation` is the total variation distance of the lengths of
+        outputs from their exact distribution. Incomplete outputs count as one additional length, and `failed` is their
+        share.
     """
     alpha, length = config.ended_power, config.ended_length
     model = random_ended_model(seed, length, config.end)
@@ -224,7 +244,7 @@ def measure_ended(config: Config, seed: int, _: Path) -> MeasuredRows:
 def _ended_runs(
     config: Config, model: MarkovOracle, alpha: float, seed: int
 ) -> Iterator[tuple[str, int, Samples]]:
-    """Yield the outputs of each chain and number of steps, and of exact draws."""
+    """Yield the outputs of every chain and number of steps, and of exact sampling."""
     for steps in config.ended_steps:
         for name, sampler in (
             (CORRECTED, PowerMetropolis(alpha, steps, BLOCKS)),

@@ -46,7 +46,7 @@ def parts(config: Config) -> list[Part]:
         config: Settings of the run.
 
     Returns:
-        One task for residuals, and one per seed and kind of model.
+        One task that compares implementations, and one task per seed and kind of model.
     """
     return [
         Part("residuals", partial(measure_residuals, config)),
@@ -57,15 +57,17 @@ def parts(config: Config) -> list[Part]:
 
 
 def measure_trees(config: Config, seed: int, _: Path) -> MeasuredRows:
-    """Measure distances of local rules from the power of a random model, and variances of importance weights.
+    """Measure local rules and importance weights for sampling from p(x)^alpha of a random model.
+
+    A local rule chooses each token from the model's next-token distribution only.
 
     Args:
         config: Settings of the run.
         seed: Seed of the model.
 
     Yields:
-        Per power, a row of the kind "local" with total variations and properties of power sums, and rows of the kind
-        "weights" with the relative variances of weights at several temperatures.
+        Two kinds of rows per power alpha. "local" has total variation distances of local rules from p^alpha, and
+        properties of power sums. "weights" has relative variances of importance weights, one row per temperature.
     """
     levels = trees.random_levels(config.horizon, seed)
     log_probs = trees.log_joint(levels)
@@ -89,15 +91,15 @@ def measure_trees(config: Config, seed: int, _: Path) -> MeasuredRows:
 
 
 def _distance(levels: Levels, target: Array, tau: float) -> float:
-    """Return the total variation of per-token temperature `tau` from the target."""
+    """Return the total variation distance between sampling at temperature `tau` and the target."""
     return trees.variation(np.exp(trees.log_joint(trees.tempered(levels, [tau] * len(levels)))), target)
 
 
 def _least_of_any_rule(config: Config, first: Array, alpha: float, seed: int) -> float:
-    """Return a lower bound of the mean total variation of any rule that sees next-token distributions only.
+    """Return a lower bound on the mean error of any rule that uses next-token distributions only.
 
-    All models have the same distribution `first` (V,) of the first token, and different continuations. A rule that
-    does not see continuations has the same first token on all of them.
+    The error is the total variation distance from p^alpha. All models have the same distribution `first` (V,) of the
+    first token but different continuations, so such a rule samples the same first token on all of them.
     """
     marginals = []
     for number in range(config.futures):
@@ -108,7 +110,10 @@ def _least_of_any_rule(config: Config, first: Array, alpha: float, seed: int) ->
 
 
 def _entropy_difference(levels: Levels, log_probs: Array, target: Array, alpha: float) -> float:
-    """Return the mean entropy of completions after the first token, under the power minus under the temperature."""
+    """Return mean entropy of completions under p^alpha - mean entropy at temperature 1 / alpha.
+
+    A completion follows the first token.
+    """
     after = np.exp(log_probs).reshape(trees.VOCAB, -1)
     entropies = entr(after / after.sum(1, keepdims=True)).sum(1)
     chosen = target.reshape(trees.VOCAB, -1).sum(1)
@@ -117,7 +122,7 @@ def _entropy_difference(levels: Levels, log_probs: Array, target: Array, alpha: 
 
 
 def _weight_rows(levels: Levels, log_probs: Array, alpha: float) -> MeasuredRows:
-    """Yield relative variances of weights for proposals at several temperatures, and for two other local rules."""
+    """Yield variances of importance weights for several temperatures and two other local proposals."""
 
     def proposals(tau: float) -> Levels:
         return trees.tempered(levels, [tau] * len(levels))
@@ -154,17 +159,19 @@ def _pairs(levels: Levels, others: Levels) -> list[tuple[Array, Array]]:
 
 
 def measure_lookahead(config: Config, seed: int, _: Path) -> MeasuredRows:
-    """Measure lookahead by sampled completions on a random model, for the largest power.
+    """Measure lookahead by sampled completions on a random model, for the largest power alpha.
+
+    Lookahead samples completions of every candidate token to estimate how much p(x)^alpha favors it.
 
     Args:
         config: Settings of the run.
         seed: Seed of the model and of the completions.
 
     Yields:
-        One row per number of completions. `variation` is the total variation of outputs that each have completions of
-        their own. `calls` is the number of model calls per output, one for each token of a text or completion.
-        `distinct_calls` is the number of distinct prefixes that `ActionLevel` with `RolloutTarget` evaluates for an
-        output.
+        One row per number of completions. `variation` is the total variation distance of outputs from p^alpha, if
+        completions are sampled anew for every output. `calls` is the number of model calls per output, one for each
+        token of a text or completion. `distinct_calls` is the number of distinct prefixes that `ActionLevel` with
+        `RolloutTarget` evaluates for an output.
     """
     alpha, levels = config.powers[-1], trees.random_levels(config.horizon, seed)
     target = trees.power_of(trees.log_joint(levels), alpha)
@@ -187,15 +194,18 @@ def measure_lookahead(config: Config, seed: int, _: Path) -> MeasuredRows:
 
 
 def measure_chains(config: Config, seed: int, _: Path) -> MeasuredRows:
-    """Compute the output distributions of Metropolis-Hastings chains on random models with and without early ends.
+    """Compute the exact output distributions of Metropolis-Hastings chains on random models.
+
+    The chains sample from p(x)^alpha. In one kind of model, all texts have the same length. In the other kind, a text
+    can end after each token.
 
     Args:
         config: Settings of the run.
         seed: Seed of the models.
 
     Yields:
-        One row per power, model, chain, number of blocks and number of steps. `variation` is the total variation of the
-        output from the power, and `failed` the probability of incomplete outputs.
+        One row per power alpha, kind of model, chain, number of blocks and number of steps. `variation` is the total
+        variation distance of the output from p^alpha, and `failed` is the probability of an incomplete output.
     """
     for alpha, (ends, end) in product(config.powers, ((ONE_LENGTH, 0.0), (EARLY_ENDS, config.end))):
         tree = TextTree(seed, config.chain_horizon, end, alpha)
@@ -217,13 +227,13 @@ def measure_chains(config: Config, seed: int, _: Path) -> MeasuredRows:
 
 
 def measure_residuals(config: Config, _: Path) -> MeasuredRows:
-    """Compare samplers of the library, enumerated on small models, with the distributions that the study computes.
+    """Check enumerated samplers of the library against the distributions that this study computes.
 
     Args:
         config: Settings of the run.
 
     Yields:
-        One row per comparison, with the total variation distance of two distributions that should be equal.
+        One row per comparison, with the total variation distance between two distributions that should be equal.
     """
     seed, alpha = config.seeds[0], config.powers[-1]
     levels = trees.random_levels(_SMALL, seed)

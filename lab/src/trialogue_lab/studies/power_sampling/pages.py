@@ -174,7 +174,10 @@ def _local_figure(rows: Rows) -> Drawing:
 
 
 def _weight_curves(axes: Axes, rows: Rows) -> None:
-    """Plot the variances of incremental and whole weights by temperature, with quartiles over models."""
+    """Plot variances of weights against temperature, with quartiles over models.
+
+    The weights are those of single tokens (incremental) or of complete texts (whole).
+    """
     table = rows["weights"]
     table = table[(table.alpha == table.alpha.max()) & (table.factor >= 0.5)]
     for column, color, label in (

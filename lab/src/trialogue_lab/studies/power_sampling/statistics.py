@@ -1,7 +1,7 @@
-"""Statistics of the study about sampling from a power of the model's distribution.
+"""Statistics of the study about sampling from a power p(x)^alpha of the model's distribution.
 
-The power is p(x)^alpha, where p(x) is the probability of a complete text x under the model. Distances are total
-variations from the normalised power.
+p(x) is the probability of a complete text x under the model. Distances are total variation distances from the
+normalized p^alpha.
 """
 
 from pandas import DataFrame, Series
@@ -15,19 +15,24 @@ markov_models = Replication("draw", "markov_seeds")
 
 @draws
 def local(rows: Rows, column: str, alpha: float | None = None) -> "Series[float]":
-    """Return an exactly computed property of local rules on random models with three tokens.
+    """Return one exactly computed column about local rules that approximate p(x)^alpha.
 
-    A local rule chooses each token from the model's next-token distribution only.
+    A local rule chooses each token from the model's next-token distribution only. The models are random, with three
+    tokens. Distances are total variation distances from the normalized p^alpha.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
-        column: Name of the property. "temperature" is the distance of the per-token temperature 1 / alpha from the
-            power, "best" that of the best temperature, and "best_by_position" that of the best temperatures found for
-            each position. "any_rule" is a lower bound of the mean distance of any local rule, over models with equal
-            first next-token distributions. "sibling_range" is the mean range of the logarithm of the power sums of
-            the children of a prefix. "entropy_difference" is the mean entropy of the completions after the first token,
-            under the power minus under the temperature.
-        alpha: Power. None (default) for the largest.
+        column: Name of the column.
+            - "temperature": distance of sampling at temperature 1 / alpha.
+            - "best": distance of sampling at the best temperature.
+            - "best_by_position": distance if every position has its own best temperature.
+            - "any_rule": lower bound on the mean distance of any local rule, over models with equal first next-token
+              distributions.
+            - "sibling_range": mean range of log sum_y p(y)^alpha over the next tokens of a prefix, where y runs over
+              continuations.
+            - "entropy_difference": mean entropy of completions of the first token under p^alpha, minus that under
+              temperature 1 / alpha.
+        alpha: Power. None (default) for the largest one.
 
     Returns:
         One number per seed of the model.
@@ -39,16 +44,18 @@ def local(rows: Rows, column: str, alpha: float | None = None) -> "Series[float]
 
 @exact
 def least_excess(rows: Rows) -> float:
-    """Return the smallest excess of the relative variance of an incremental weight over that at temperature 1 / alpha.
+    """Return how much variance a proposal other than temperature 1 / alpha adds to the weights.
 
-    The incremental weight is p^alpha / q for the next-token distribution p and a proposal q. The variance is
-    conditional on the prefix, and divided by the squared mean.
+    The incremental importance weight of a token is p^alpha / q, for the next-token distribution p and a proposal q. Its
+    relative variance is variance / mean^2, given the prefix. The result is (relative variance of another proposal) -
+    (relative variance at temperature 1 / alpha).
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
-        The minimum over prefixes, random models, powers, other temperatures, the model and the uniform distribution.
+        The smallest difference over prefixes, random models, powers and proposals. The proposals are other
+        temperatures, the model and the uniform distribution.
     """
     table = rows["weights"]
     return float(table[table.factor != 1].least_excess.min())
@@ -56,46 +63,53 @@ def least_excess(rows: Rows) -> float:
 
 @draws
 def best_factor(rows: Rows) -> "Series[float]":
-    """Return alpha times the temperature whose weights of complete texts have the smallest variance.
+    """Return alpha * T for the temperature T whose importance weights have the smallest variance.
+
+    Texts are sampled from the model p at temperature T, giving q(x). The weight of a text is p(x)^alpha / q(x).
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
-        One number per seed of the model, for the largest power.
+        One number per seed of the model, for the largest power alpha.
     """
     return _at_inverse(rows).best_factor
 
 
 @draws
 def variance_ratio(rows: Rows) -> "Series[float]":
-    """Return the smallest variance of the weights of complete texts over temperatures, relative to that at 1 / alpha.
+    """Return smallest weight variance over temperatures / weight variance at temperature 1 / alpha.
+
+    Texts are sampled from the model p at a temperature, giving q(x). The importance weight of a text is p(x)^alpha /
+    q(x).
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
-        One ratio per seed of the model, for the largest power.
+        One ratio per seed of the model, for the largest power alpha.
     """
     table = _at_inverse(rows)
     return table.best_whole / table.whole
 
 
 def _at_inverse(rows: Rows) -> DataFrame:
-    """Return the rows of the temperature 1 / alpha for the largest power, by seed."""
+    """Select the rows of temperature 1 / alpha for the largest power alpha, by seed."""
     table = rows.where("weights", factor=1.0)
     return table[table.alpha == table.alpha.max()].set_index("seed")
 
 
 @draws
 def weights(rows: Rows, column: str, proposal: str) -> "Series[float]":
-    """Return the relative variance of weights of a proposal, for the largest power.
+    """Return the relative variance (variance / mean^2) of the importance weights of a proposal.
+
+    The target is p(x)^alpha for a model p and the largest measured power alpha.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
-        column: "incremental" for the mean over prefixes of the variance of an incremental weight, or "whole" for the
-            variance of the weight of a complete text.
-        proposal: Name of the proposal, for example "model".
+        column: "incremental" for the weights of single tokens given a prefix, averaged over prefixes, or "whole" for
+            the weights of complete texts.
+        proposal: Name of the distribution that texts are sampled from, for example "model".
 
     Returns:
         One number per seed of the model.
@@ -106,13 +120,17 @@ def weights(rows: Rows, column: str, proposal: str) -> "Series[float]":
 
 @draws
 def lookahead(rows: Rows, rollouts: int, column: str = "variation") -> "Series[float]":
-    """Return the distance or the cost of lookahead by sampled completions.
+    """Return the error or the cost of sampling from p(x)^alpha by lookahead.
+
+    Lookahead samples completions of every candidate token to estimate how much p(x)^alpha favors it.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
         rollouts: Number of completions per candidate token.
-        column: "variation" (default) for the distance from the power, "calls" for the model calls per output, or
-            "distinct_calls" for the distinct prefixes evaluated for an output.
+        column: Name of the column.
+            - "variation" (default): total variation distance of the output from p^alpha.
+            - "calls": model calls per output.
+            - "distinct_calls": distinct prefixes that are evaluated for an output.
 
     Returns:
         One number per seed of the model.
@@ -130,7 +148,9 @@ def chain(
     column: str = "variation",
     alpha: float | None = None,
 ) -> "Series[float]":
-    """Return the exact distance of the output of a Metropolis-Hastings chain from the power, on random models.
+    """Return the exact error of a Metropolis-Hastings chain that samples from p(x)^alpha.
+
+    The models p are random models of short texts.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -138,8 +158,9 @@ def chain(
         ends: "one length" if all texts have the same length, or "early ends" if a text can end after each token.
         blocks: Number of blocks in which a text grows.
         steps: Number of steps per block (default: 100).
-        column: "variation" (default), or "failed" for the probability of an incomplete output.
-        alpha: Power. None (default) for the smallest.
+        column: "variation" (default) for the total variation distance of the output from p^alpha, or "failed" for the
+            probability of an incomplete output.
+        alpha: Power. None (default) for the smallest one.
 
     Returns:
         One number per seed of the model.
@@ -153,15 +174,21 @@ def chain(
 def ended(
     rows: Rows, chain: str, steps: int | None = None, column: str = "variation", beyond_exact: bool = False
 ) -> "Series[float]":
-    """Return the distance of the lengths of texts from the power, for a chain with 16 blocks on Markov models.
+    """Return the error of a Metropolis-Hastings chain on Markov models with texts of any length.
+
+    The chain has 16 blocks and samples from p(x)^alpha. Its error is the total variation distance of the lengths of
+    outputs from their exact distribution.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
-        chain: Name of the chain, "corrected" or "released", or "exact draws".
-        steps: Number of steps per block. None (default) for the largest.
-        column: "variation" (default) for the total variation, "failed" for the share of incomplete outputs, "length"
-            for the mean length, or "calls" for the model calls per output.
-        beyond_exact: Whether to subtract the distance of as many exact draws, which is sampling error.
+        chain: Name of the chain: "corrected" or "released". "exact draws" for exact sampling.
+        steps: Number of steps per block. None (default) for the largest one.
+        column: Name of the column.
+            - "variation" (default): the error.
+            - "failed": share of incomplete outputs.
+            - "length": mean length of the outputs.
+            - "calls": model calls per output.
+        beyond_exact: Whether to subtract the value for as many exact samples, which is due to sampling error only.
 
     Returns:
         One number per seed of the model.
@@ -178,17 +205,22 @@ def ended(
 def markov(
     rows: Rows, sampler: str, length: int | None = None, column: str = "variation", beyond_exact: bool = False
 ) -> "Series[float]":
-    """Return a measured value of a sampler on Markov models with texts of one length.
+    """Return one measured column of a sampler of p(x)^alpha on Markov models.
+
+    All texts have the same length. The column describes how often texts visit one token, the one after which the next
+    token is most predictable.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
-        sampler: Name of the sampler, for example "16 by weight", or "exact draws".
-        length: Length of the texts. None (default) for the longest.
-        column: "variation" (default) for the total variation of the number of visits to the token with the most
-            predictable next token, "bias" for the error of its mean as a share of the length,
-            "calls" for the model calls per output divided by the length, or "log_moment" for the logarithm of the
-            second moment of the weights at temperature 1 / alpha.
-        beyond_exact: Whether to subtract the value for as many exact draws, which is sampling error.
+        sampler: Name of the sampler, for example "16 by weight" for importance sampling from 16 texts. "exact draws"
+            for exact sampling.
+        length: Number of tokens of a text. None (default) for the longest texts.
+        column: Name of the column.
+            - "variation" (default): total variation distance of the number of visits from its exact distribution.
+            - "bias": error of the mean number of visits, divided by the length.
+            - "calls": model calls per output, divided by the length.
+            - "log_moment": logarithm of the second moment of the importance weights at temperature 1 / alpha.
+        beyond_exact: Whether to subtract the value for as many exact samples, which is due to sampling error only.
 
     Returns:
         One number per seed of the model.
@@ -204,14 +236,14 @@ def markov(
 
 @markov_models
 def growth(rows: Rows, sampler: str) -> "Series[float]":
-    """Return the increase of the distance of a sampler from the shortest to the longest texts of Markov models.
+    """Return how much the error of a sampler increases from the shortest to the longest texts.
 
-    The distance is the total variation of the number of visits to the token with the most predictable next token, minus
-    that of as many exact draws.
+    The sampler samples from p(x)^alpha on Markov models. Its error is the total variation distance of the number of
+    visits to one token from the exact distribution. The error of as many exact samples is subtracted.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
-        sampler: Name of the sampler, for example "16 by weight".
+        sampler: Name of the sampler, for example "16 by weight" for importance sampling from 16 texts.
 
     Returns:
         One difference per seed of the model.

@@ -1,4 +1,4 @@
-"""Random models of short texts as arrays, with exact distributions of local rules and of powers."""
+"""Random models of short texts as arrays, with exact distributions of local rules and of p(x)^alpha."""
 
 from collections.abc import Callable, Sequence
 
@@ -18,12 +18,14 @@ _SPAN = np.log(8.0)
 
 
 def random_levels(horizon: int, seed: int, *names: object) -> Levels:
-    """Return a random model of texts of one length, with uniformly random next-token distributions.
+    """Return a random model of texts of a fixed length.
+
+    All next-token distributions are uniformly random.
 
     Args:
-        horizon: Length of the texts.
+        horizon: Number of tokens of a text.
         seed: Seed of the model.
-        *names: Further names of its random stream.
+        *names: Additional names that determine the random stream.
 
     Returns:
         Log-probabilities of the next token for each prefix. Entry d has the shape (V,) * (d + 1).
@@ -34,7 +36,7 @@ def random_levels(horizon: int, seed: int, *names: object) -> Levels:
 
 
 def table(levels: Levels) -> Table:
-    """Return the model as an oracle of the library.
+    """Return the model as a `Table`, which the library's samplers accept.
 
     Args:
         levels: Log-probabilities of the next token for each prefix.
@@ -43,7 +45,7 @@ def table(levels: Levels) -> Table:
 
 
 def log_joint(levels: Levels) -> Array:
-    """Return the log-probability (V, ..., V) of every text, with one axis per token.
+    """Return the log-probability of every text as an array (V, ..., V), one axis per token.
 
     Args:
         levels: Log-probabilities of the next token for each prefix.
@@ -55,7 +57,7 @@ def log_joint(levels: Levels) -> Array:
 
 
 def log_futures(levels: Levels, alpha: float) -> Levels:
-    """Return the log power sum of every prefix, the logarithm of the sum of p^alpha over its continuations.
+    """Return the log power sum log sum_y p(y)^alpha of every prefix, over its continuations y.
 
     Args:
         levels: Log-probabilities of the next token for each prefix.
@@ -71,17 +73,20 @@ def log_futures(levels: Levels, alpha: float) -> Levels:
 
 
 def power_of(log_probs: Array, alpha: float) -> Array:
-    """Return the normalised p^alpha of all texts.
+    """Return p(x)^alpha / Z for all texts x.
 
     Args:
         log_probs: Log-probabilities (V, ..., V) of the texts.
         alpha: Power.
+
+    Returns:
+        Normalized probabilities (V, ..., V).
     """
     return np.exp(alpha * log_probs - logsumexp(alpha * log_probs))
 
 
 def tempered(levels: Levels, temperatures: Sequence[float]) -> Levels:
-    """Return the model whose tokens are drawn at a temperature.
+    """Return the next-token log-probabilities of a model after applying temperatures.
 
     Args:
         levels: Log-probabilities of the next token for each prefix.
@@ -96,11 +101,11 @@ def variation(first: Array, second: Array) -> float:
 
 
 def best_temperature(score: Callable[[float], float], alpha: float) -> tuple[float, float]:
-    """Return the temperature with the lowest score, and its score.
+    """Return the temperature that minimizes a score, and the minimum.
 
     Args:
-        score: Function of a temperature.
-        alpha: Power. Temperatures within a factor of 8 of 1 / alpha are tried, on a grid and then continuously.
+        score: Function of the temperature that is minimized.
+        alpha: Power. Temperatures between 1 / (8 alpha) and 8 / alpha are searched, on a grid and then continuously.
     """
     grid = np.linspace(-_SPAN, _SPAN, 65)
     start = int(np.argmin([score(float(np.exp(place)) / alpha) for place in grid]))
@@ -115,13 +120,18 @@ def best_temperature(score: Callable[[float], float], alpha: float) -> tuple[flo
 
 
 def best_temperatures(levels: Levels, target: Array, alpha: float, start: float) -> float:
-    """Return the smallest total variation found for one temperature per position, by coordinate descent.
+    """Minimize the distance from a target over one temperature per position.
+
+    Coordinate descent changes one temperature at a time.
 
     Args:
         levels: Log-probabilities of the next token for each prefix.
         target: Target distribution (V, ..., V).
-        alpha: Power.
+        alpha: Power alpha, which determines the range of temperatures (see `best_temperature`).
         start: Temperature of all positions at the start.
+
+    Returns:
+        The smallest total variation distance that was found.
     """
     temperatures = [start] * len(levels)
     least = np.inf
@@ -139,10 +149,15 @@ def best_temperatures(levels: Levels, target: Array, alpha: float, start: float)
 
 
 def least_mean_variation(distributions: Array) -> float:
-    """Return the smallest mean total variation of one distribution from several, by linear programming.
+    """Minimize the mean total variation distance of one distribution from several others.
+
+    The minimum is found by linear programming.
 
     Args:
         distributions: Probabilities (n, V), one distribution per row.
+
+    Returns:
+        The minimum.
     """
     number, vocab = distributions.shape
     # Variables are the distribution (V,), and bounds (n, V) of the absolute differences.
@@ -160,7 +175,9 @@ def least_mean_variation(distributions: Array) -> float:
 
 
 def incremental_variances(rows: Array, log_proposal: Array, alpha: float) -> Array:
-    """Return the variance of the incremental weight p^alpha / q given each prefix, divided by the squared mean.
+    """Return the relative variance of the importance weight p^alpha / q of the next token.
+
+    The relative variance is variance / mean^2 under the proposal q.
 
     Args:
         rows: Next-token log-probabilities (..., V) of the model p.
@@ -168,14 +185,16 @@ def incremental_variances(rows: Array, log_proposal: Array, alpha: float) -> Arr
         alpha: Power.
 
     Returns:
-        Variances (...).
+        Relative variances (...), one per prefix.
     """
     second = logsumexp(2 * alpha * rows - log_proposal, axis=-1)
     return np.asarray(np.expm1(second - 2 * logsumexp(alpha * rows, axis=-1)))
 
 
 def weight_variance(log_probs: Array, log_proposal: Array, alpha: float) -> float:
-    """Return the variance of the weight p(x)^alpha / q(x) of a complete text, divided by the squared mean.
+    """Return the relative variance of the importance weight p(x)^alpha / q(x) of a text x.
+
+    The relative variance is variance / mean^2 under the proposal q.
 
     Args:
         log_probs: Log-probabilities (V, ..., V) of the texts under the model p.
@@ -186,15 +205,16 @@ def weight_variance(log_probs: Array, log_proposal: Array, alpha: float) -> floa
 
 
 def lookahead(levels: Levels, alpha: float, rollouts: int, draws: int, stream: np.random.Generator) -> Levels:
-    """Return the model of lookahead, whose candidates are weighted by estimated power sums.
+    """Return the model whose next-token probabilities are estimated by sampled completions.
 
-    A token a after a prefix is drawn in proportion to p(a)^alpha times the mean of p(y)^(alpha - 1) over sampled
-    completions y. Every text has completions of its own, so that the probability of a token is a mean over completions.
+    A token a after a prefix has a probability proportional to p(a)^alpha * mean_y p(y)^(alpha - 1), for completions y
+    sampled from the model p. The completions are sampled anew for every text, so that the probability of a token is a
+    mean over sets of completions.
 
     Args:
         levels: Log-probabilities of the next token for each prefix.
         alpha: Power.
-        rollouts: Number of completions per candidate.
+        rollouts: Number of completions y per candidate token.
         draws: Number of independent sets of completions over which the mean is taken.
         stream: Random generator.
 
@@ -212,7 +232,10 @@ def lookahead(levels: Levels, alpha: float, rollouts: int, draws: int, stream: n
 def _log_estimates(
     levels: Levels, depth: int, alpha: float, rollouts: int, draws: int, stream: np.random.Generator
 ) -> Array:
-    """Return logarithms (V^depth, draws) of power sums that are estimated from completions of all prefixes."""
+    """Estimate the log power sum of every prefix from sampled completions.
+
+    The result (V^depth, draws) has independent estimates in each column.
+    """
     log_probs = np.zeros((VOCAB,) * depth)
     for rows in levels[depth:]:
         log_probs = log_probs[..., None] + rows

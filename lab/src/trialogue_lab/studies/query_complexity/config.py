@@ -19,7 +19,7 @@ class Config(Settings):
     """Settings of one run.
 
     The hidden string of Theorem 3.1.1 is the only valid string with positive probability under a model. A knapsack is a
-    list of weights and a total, and a solution is a subset of the weights with this sum.
+    list of weights and a total. Its solution is a subset of the weights with this sum.
 
     Args:
         optimum_lengths: Lengths of hidden strings for which the optimal search is computed by dynamic programming.

@@ -111,17 +111,19 @@ def hidden_rows(lengths: Iterable[int], caps: Iterable[int]) -> MeasuredRows:
 
 
 def zero_rows(lengths: Iterable[int]) -> MeasuredRows:
-    """Compute the model calls for sampling the string of zeros, the only valid string.
+    """Compute the model calls that two samplers need to generate the only valid string, 00...0.
 
-    The model generates uniformly random bits. The computed numbers are compared with the numbers in Proposition 3.1.1.
+    The model generates uniformly random bits. The numbers are compared with those in Proposition 3.1.1.
 
     Args:
         lengths: String lengths.
 
     Yields:
-        One row per length. `rejection` is the computed number for sampling complete strings until one is valid, and
-        `tokenwise` is the computed number for sampling each token until the verifier accepts it. `rejection_printed`
-        and `tokenwise_printed` are the published numbers.
+        One row per length.
+
+        - `rejection`: expected number of calls if complete strings are sampled until one is valid.
+        - `tokenwise`: expected number of calls if each token is sampled until the verifier accepts it.
+        - `rejection_printed`, `tokenwise_printed`: published numbers.
     """
     for length in lengths:
         oracle, verifier, _ = hidden_string.all_zeros_task(length)
@@ -145,10 +147,13 @@ def distribution_rows(lengths: Iterable[int]) -> MeasuredRows:
         lengths: String lengths D.
 
     Yields:
-        One row per length. `variation` is the total variation distance from uniformly distributed valid strings, and
-        `walked` is the same number computed from the implemented sampler. `last` is the probability of the string
-        1...10, in units of 2^-D. In the same units, `least` and `most` are the smallest and the largest probability of
-        the other strings, and `least_of_a` is the smallest positive one.
+        One row per length D.
+
+        - `variation`: total variation distance from uniformly distributed valid strings, computed from a formula.
+        - `walked`: the same distance, computed from the implemented sampler.
+        - `last`: probability of the string 1...10, in units of 2^-D.
+        - `least`, `most`: smallest and largest probability of the other strings, in the same units.
+        - `least_of_a`: smallest positive probability of the other strings, in the same units.
     """
     for length in lengths:
         last = (*(1,) * (length - 1), 0)
@@ -222,7 +227,7 @@ def verifier_rows(dyck_lengths: Iterable[int], hidden_lengths: Iterable[int]) ->
 
     Yields:
         One row per task and length. `calls` is the number of verifier calls, and `bound` is its upper bound. `solved`
-        is the share of models under which the generated string has positive probability.
+        is the share of models that give positive probability to the generated string.
     """
 
     def row(task: str, length: int, calls: int, tokens: int, solved: float) -> dict[str, Any]:

@@ -53,7 +53,7 @@ def random_rows(count: int) -> MeasuredRows:
 def greedy_rows(count: int) -> MeasuredRows:
     """Solve knapsacks with superincreasing weights greedily, for all totals of each knapsack.
 
-    Each weight is at least the sum of the previous ones. One weight in four is equal to this sum, so that some totals
+    Each weight is at least the sum of the previous ones. For one weight in four the two are equal, so that some totals
     have several solutions.
 
     Args:

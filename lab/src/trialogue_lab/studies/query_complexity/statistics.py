@@ -16,18 +16,15 @@ lattices = Replication("draw", "lattice_seeds")
 
 @exact
 def growth(rows: Rows, /, kind: str, column: str, **values: object) -> float:
-    """Return the exponential growth rate of a cost, between the two largest string lengths.
+    """Return how fast a cost grows with the string length, in powers of two per token.
 
-    The cost is a number of model calls, or another column of the selected rows.
+    For the two largest lengths n < m, the result is log2(cost(m) / cost(n)) / (m - n).
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
         kind: Kind of the rows, for example "hidden" for a task with one valid string.
-        column: Name of the cost, for example "rejection" for the model calls of rejection sampling.
+        column: Name of the column with the cost, for example "rejection" for the model calls of rejection sampling.
         **values: Values of other columns that select the rows.
-
-    Returns:
-        The increase of log2(cost) per additional token.
     """
     table = rows.where(kind, **values).sort_values("length").iloc[-2:]
     (before, after), (short, long) = np.log2(table[column]), table.length
@@ -36,14 +33,15 @@ def growth(rows: Rows, /, kind: str, column: str, **values: object) -> float:
 
 @exact
 def power(rows: Rows, kind: str, column: str) -> float:
-    """Return the exponent of a power law that relates a cost to the string length.
+    """Return the exponent b of a power law, cost ~ (string length)^b.
 
-    The exponent is the slope of log(cost) as a function of log(length), between the two largest lengths.
+    The exponent is the slope of log(cost) against log(length) between the two largest lengths.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
         kind: Kind of the rows, for example "dyck" for generating Dyck strings (balanced brackets).
-        column: Name of the cost, for example "tokenwise" for the model calls of rejection sampling token by token.
+        column: Name of the column with the cost, for example "tokenwise" for the model calls of rejection sampling
+            token by token.
     """
     table = rows[kind].sort_values("length").iloc[-2:]
     grown, longer = (float(np.ptp(np.log(table[each]))) for each in (column, "length"))
@@ -52,17 +50,17 @@ def power(rows: Rows, kind: str, column: str) -> float:
 
 @exact
 def least_growth(rows: Rows, kind: str, column: str) -> float:
-    """Return the smallest exponential growth rate of a cost with the string length.
+    """Return the smallest growth rate of the cost of a sampler with the string length.
 
-    The rate is computed for every pair of successive lengths, and the minimum is taken.
+    For successive lengths n < m, the growth rate is log2(cost(m) / cost(n)) / (m - n).
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
         kind: Kind of the rows, for example "dyck" for generating Dyck strings (balanced brackets).
-        column: Name of the cost, for example "rejection" for the model calls of rejection sampling.
+        column: Name of the column with the cost, for example "rejection" for the model calls of rejection sampling.
 
     Returns:
-        The smallest increase of log2(cost) per additional token.
+        The minimum over all pairs of successive lengths.
     """
     table = rows[kind].sort_values("length")
     return float((np.log2(table[column]).diff() / table.length.diff()).min())
@@ -70,9 +68,9 @@ def least_growth(rows: Rows, kind: str, column: str) -> float:
 
 @exact
 def largest_error(rows: Rows, kind: str, column: str, printed: str) -> float:
-    """Return the largest relative difference between a computed number and its published formula.
+    """Return the largest relative error of a published formula over all string lengths.
 
-    The maximum is taken over string lengths.
+    The relative error compares a published number with a computed one.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -85,10 +83,11 @@ def largest_error(rows: Rows, kind: str, column: str, printed: str) -> float:
 
 @exact
 def capped_error(rows: Rows) -> float:
-    """Return the largest relative error of a formula for the success probability of tokenwise rejection.
+    """Return the largest relative error of a formula for the success probability of a sampler.
 
-    Tokenwise rejection samples each token until the verifier accepts the prefix, and gives up after a maximum number of
-    rejections at one position. Only one valid string of length D has positive probability. The formula is 2^-(D-1).
+    The sampler is tokenwise rejection. It samples each token until the verifier accepts the prefix, and gives up after
+    a maximum number of rejections at one position. Only one valid string of length D has positive probability. The
+    formula is 2^-(D-1).
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -110,22 +109,21 @@ def wrong(rows: Rows, kind: str, column: str) -> float:
         rows: Measurements of a run, with one DataFrame per kind.
         kind: "knapsack" for random problems, or "greedy" for weights that are each at least the sum of all smaller
             ones.
-        column: Column that marks wrong results of the solver, for example "generated_wrong".
+        column: Column that is 1 for a wrong result of the solver, for example "generated_wrong".
     """
     return float(rows[kind][column].sum())
 
 
 @exact
 def unsolved(rows: Rows, task: str) -> float:
-    """Return the largest share of models that cannot generate the string found without them.
+    """Return the largest share of models that give probability zero to a generated string.
 
-    The string is found by trying every token at every position, without the model. A model cannot generate it if its
-    probability is zero.
+    The string is generated with a verifier only, by trying every token at every position.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
         task: "Dyck strings" (balanced brackets), or "hidden string" for models that each give positive probability to
-            one valid string only.
+            only one valid string.
 
     Returns:
         The maximum over string lengths.
@@ -135,10 +133,9 @@ def unsolved(rows: Rows, task: str) -> float:
 
 @exact
 def calls_beyond(rows: Rows, /, kind: str, **values: object) -> float:
-    """Return the largest difference between the number of verifier calls and its upper bound.
+    """Return the largest value of (number of verifier calls - its upper bound).
 
-    The bound is the number of tokens in the vocabulary, multiplied by the string length. It holds if the result is not
-    positive.
+    The bound is (number of tokens in the vocabulary) * (string length). It holds if the result is not positive.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -151,12 +148,12 @@ def calls_beyond(rows: Rows, /, kind: str, **values: object) -> float:
 
 @exact
 def at_length(rows: Rows, kind: str, column: str, length: int) -> float:
-    """Return a computed number for one string length.
+    """Return one computed column of samplers or searches at one string length.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
         kind: Kind of the rows, for example "optimum" for the model calls of an optimal search.
-        column: Name of the number.
+        column: Name of the column.
         length: String length.
     """
     return float(rows.where(kind, length=length)[column].iloc[0])
@@ -182,10 +179,10 @@ def searched(rows: Rows, length: int, inferred: bool) -> "Series[float]":
 
 @searches
 def searched_over(rows: Rows, column: str, inferred: bool) -> "Series[float]":
-    """Return the model calls of a random search, divided by the optimal expected number.
+    """Return model calls of a random search / expected model calls of the optimal search.
 
-    The search tries all candidates for a hidden string in random order. The hidden string is the only valid string with
-    positive probability under the model.
+    Both search for a hidden string, the only valid string with positive probability under the model. The random search
+    tries all candidates in random order.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.

@@ -1,10 +1,10 @@
-"""Sequential Monte Carlo with Bellman errors, for targets that the first token decides.
+"""Sequential Monte Carlo with errors in the values, for targets that depend on the first token only.
 
 The first token selects one of two branches, and the outcome depends on the branch only. All later tokens are
-irrelevant. Approximate values have a Bellman error of the same size at every prefix: above zero on one branch and below
-zero on the other. A Bellman error is the logarithm of the ratio between the value of a prefix and the expected value
-one token later. At depth t of H, the logarithms of approximate and exact value then differ by (H - t) times the error.
-The error favours the branch that the model prefers to the target. The value of complete sequences is exact.
+irrelevant. A Bellman error is log(value of a prefix / expected value one token later). Here, all Bellman errors have
+the same size. They are positive on one branch and negative on the other. At depth t of H, the log of an approximate
+value therefore differs from the log of the exact value by (H - t) times the error. The errors favor the branch that is
+more likely under the model than in the target. The value of complete sequences is exact.
 
 If particles are resampled after every token, the number of particles on the first branch is a Markov chain, a
 Wright-Fisher model with selection. The output distribution follows from powers of its transition matrix. The first leaf
@@ -31,22 +31,24 @@ _MOST_PARTICLES = 1 << 13
 
 
 def _binomial(particles: int, shares: Array) -> Array:
-    """Return probabilities (particles + 1, n) of binomial counts, one column for each of `shares` (n,)."""
+    """Return binomial probabilities (particles + 1, n), with one column per entry of `shares` (n,)."""
     counts = np.arange(particles + 1)[:, None]
     chosen = gammaln(particles + 1) - gammaln(counts + 1) - gammaln(particles - counts + 1)
     return np.asarray(np.exp(chosen + xlogy(counts, shares) + xlog1py(particles - counts, -shares)))
 
 
 def branch_share(particles: int, length: int, base: float, target: float, error: float) -> float:
-    """Return the probability that an output of sequential Monte Carlo is on the first branch.
+    """Return the probability that a sequence sampled by sequential Monte Carlo is on the first branch.
+
+    The first token of a sequence selects one of two branches.
 
     Args:
         particles: Number of particles.
-        length: Length H of a sequence.
+        length: Number H of tokens of a sequence.
         base: Probability of the first branch under the model.
         target: Probability of the first branch in the target.
-        error: Bellman error of every incomplete prefix, with this sign on the first branch and the other sign on the
-            second one.
+        error: Bellman error log(value / expected value one token later) of every incomplete prefix on the first branch.
+            It has the opposite sign on the second branch.
     """
     with np.errstate(divide="ignore"):
         counts = np.arange(particles + 1)
@@ -64,20 +66,21 @@ def branch_share(particles: int, length: int, base: float, target: float, error:
 
 
 def particles_needed(length: int, base: float, target: float, error: float, tolerance: float) -> int:
-    """Return a number of particles from which on the output is near the target.
+    """Return the number of particles that sequential Monte Carlo needs to approximate the target.
 
-    The number is found by doubling and bisection. The distance falls with the number of particles once these are enough
-    to keep both branches.
+    The first token of a sequence selects one of two branches. The number is found by doubling and bisection, since the
+    error falls with the number of particles once both branches survive.
 
     Args:
-        length: Length of a sequence.
+        length: Number of tokens of a sequence.
         base: Probability of the first branch under the model.
         target: Probability of the first branch in the target.
-        error: Bellman error, as for `branch_share`.
-        tolerance: Largest total variation that counts as near.
+        error: Bellman error log(value / expected value one token later) of every incomplete prefix on the first branch.
+            It has the opposite sign on the second branch.
+        tolerance: Largest total variation distance from the target.
 
     Raises:
-        InputError: More than 8,192 particles are needed.
+        InputError: If more than 8,192 particles are needed.
     """
 
     def is_near(particles: int) -> bool:
@@ -99,16 +102,20 @@ def particles_needed(length: int, base: float, target: float, error: float, tole
 
 
 def first_leaf(length: int, target: float, error: float) -> tuple[float, float]:
-    """Return the first leaf of the value-guided walk and its cost.
+    """Return which branch the value-guided walk reaches first, and its cost.
+
+    The first token of a sequence selects one of two branches. The walk moves on the tree of prefixes until it reaches a
+    complete sequence, the first leaf.
 
     Args:
-        length: Length of a sequence.
+        length: Number of tokens of a sequence.
         target: Probability of the first branch in the target.
-        error: Bellman error, as for `branch_share`.
+        error: Bellman error log(value / expected value one token later) of every incomplete prefix on the first branch.
+            It has the opposite sign on the second branch.
 
     Returns:
-        The probability that the first complete sequence is on the first branch, and the expected number of moves until
-        it is reached, without lazy steps.
+        The probability that the first leaf is on the first branch, and the expected number of moves until it is
+        reached. Lazy steps do not count as moves.
     """
     left = np.arange(length - 1, -1, -1)  # Number of tokens below an edge, from the root to the leaf.
     arms = (target * np.exp(error * left), (1 - target) * np.exp(-error * left))
@@ -123,16 +130,21 @@ def first_leaf(length: int, target: float, error: float) -> tuple[float, float]:
 
 
 def measure_branches(config: Config, seed: int, _: Path) -> MeasuredRows:
-    """Compute the numbers of particles that approximate values need, and the first leaf of the value-guided walk.
+    """Compute how many particles are needed if the values of prefixes have errors.
+
+    The first token of a sequence selects one of two branches.
 
     Args:
         config: Settings of the run.
         seed: Seed of the target.
 
     Yields:
-        One row of the kind "branch" per length and kind of Bellman errors. `needed` is the number of particles,
-        `first_leaf` the total variation between the first leaf and the target, `moves` its model calls, and `particles`
-        the total variation of SMC with as many model calls.
+        One row of the kind "branch" per length and kind of errors.
+
+        - `needed`: number of particles.
+        - `first_leaf`: total variation distance between the first leaf of the value-guided walk and the target.
+        - `moves`: number of model calls of this walk.
+        - `particles`: total variation distance of sequential Monte Carlo with equally many model calls.
     """
     base, target = sorted(random_shares(seed, "branch", low=0.3, high=0.7), reverse=True)
     settings = [(NONE, length, 0.0) for length in config.branch_lengths]

@@ -14,29 +14,30 @@ Lengths = Increasing[Annotated[int, Ge(2)]]
 class Config(Settings):
     """Settings of one run.
 
-    Sequential Monte Carlo (SMC) has a number of particles. The value of a prefix is the expected outcome of its
-    completions. A Bellman error is the logarithm of the ratio between a value and the expected value one token later.
+    Sequential Monte Carlo (SMC) extends several sequences, called particles. The value of a prefix is the expected
+    outcome of its completions. A Bellman error is log(value of a prefix / expected value one token later).
 
     Args:
         seeds: Seeds of the random targets, trees and curves.
-        tolerance: Largest total variation distance from the target that counts as near.
-        lengths: Lengths of sequences whose target is a product over positions, with perfect values.
-        branch_lengths: Lengths of sequences whose first token decides the outcome, with Bellman errors.
-        total_error: Sum of the Bellman errors along a sequence, if each one is proportional to 1 / length.
+        tolerance: Largest total variation distance from the target at which the number of particles counts as
+            sufficient.
+        lengths: Sequence lengths for perfect values. The target is a product over positions.
+        branch_lengths: Sequence lengths for values with Bellman errors. The first token decides the outcome.
+        total_error: Sum of the Bellman errors along a sequence, if each error is proportional to 1 / length.
         constant_error: Size of each Bellman error, if it does not depend on the length.
-        constant_lengths: Lengths with constant Bellman errors, each 1.5 times as long as the one before.
+        constant_lengths: Sequence lengths for constant Bellman errors. Each is 1.5 times the previous one.
         trees: Number of small random trees per seed.
         tree_length: Length of the sequences of these trees.
-        tree_particles: Number of particles on these trees.
-        curves: Number of random ROC curves per seed, of each kind.
-        levels: Number of different scores of the verifier behind an ROC curve.
-        budgets: Numbers of outputs of which best-of-n and rejection return one.
-        large_budget: Number of outputs that stands for unlimited computation.
-        draw_seeds: Seeds of independent sets of outputs of the library's sampler.
+        tree_particles: Number of particles of SMC on these trees.
+        curves: Number of random ROC curves of each kind, per seed.
+        levels: Number of different scores of the verifier that has an ROC curve.
+        budgets: Numbers n of outputs from which best-of-n and rejection return one.
+        large_budget: Number n of outputs that represents unlimited computation.
+        draw_seeds: Seeds of independent sets of SMC outputs.
         draws: Number of outputs in each set.
-        draw_length: Length of these outputs.
+        draw_length: Number of tokens of these outputs.
         draw_particles: Number of particles for these outputs.
-        tilt: Parameter of their target, with a factor 1 + tilt per token 0 and 1 - tilt per token 1.
+        tilt: Parameter of their target, which has a factor 1 + tilt per token 0 and 1 - tilt per token 1.
     """
 
     seeds: Seeds = tuple(range(1, 17))

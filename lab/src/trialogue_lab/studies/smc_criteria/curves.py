@@ -1,9 +1,10 @@
 """Rejection by a threshold and best-of-n, on enumerated tables of scores.
 
 A verifier gives each output one of a few scores. Its ROC curve relates the share of correct outputs above a threshold
-to the share of wrong ones. Best-of-n draws n outputs and returns one with the highest score. Rejection draws outputs
-until a score is above the threshold, where outputs with exactly this score are accepted with a fixed probability, such
-that n outputs are drawn on average. The accuracy is the probability that the returned output is correct.
+to the share of wrong outputs above it. Best-of-n samples n outputs and returns one with the highest score. Rejection
+samples outputs until a score is above the threshold. An output with exactly the threshold score is accepted with a
+fixed probability, such that n outputs are sampled on average. The accuracy is the probability that the returned output
+is correct.
 """
 
 from pathlib import Path
@@ -22,17 +23,20 @@ _WORSE = 1e-12
 
 
 def random_curves(seed: int, count: int, levels: int, kind: str) -> tuple[Array, Array]:
-    """Return the joint distribution of score and correctness, for random verifiers.
+    """Return the joint distribution of score and correctness for random verifiers.
+
+    A verifier assigns one of several scores to each output.
 
     Args:
         seed: Random seed.
         count: Number of verifiers.
         levels: Number of different scores.
-        kind: "concave" if a higher score always means that an output is more likely to be correct. "any" for scores in
+        kind: "concave" if an output with a higher score is always more likely to be correct, or "any" for scores in
             random order.
 
     Returns:
-        Probabilities (count, levels) of each score, and of a correct output with this score, from the highest score on.
+        Two arrays (count, levels), from the highest score to the lowest: the probability of each score, and the
+        probability of this score together with a correct output.
     """
     generator = numpy_generator(seed, "smc-criteria", "curves", kind)
     correct, wrong = generator.dirichlet(np.ones(levels), (2, count))
@@ -45,12 +49,14 @@ def random_curves(seed: int, count: int, levels: int, kind: str) -> tuple[Array,
 
 
 def best_of_n(mass: Array, correct: Array, n: int) -> Array:
-    """Return the accuracy (count,) of best-of-n.
+    """Return the probability (count,) that best-of-n returns a correct output.
+
+    Best-of-n samples n outputs and returns one with the highest verifier score.
 
     Args:
         mass: Probabilities (count, levels) of each score, from the highest score on.
-        correct: Probabilities (count, levels) of a correct output with this score.
-        n: Number of outputs of which the best one is returned.
+        correct: Probabilities (count, levels) of each score together with a correct output.
+        n: Number of sampled outputs.
     """
     lower = np.clip(1 - np.cumsum(mass, axis=1), 0, 1)
     chosen = (lower + mass) ** n - lower**n
@@ -58,12 +64,15 @@ def best_of_n(mass: Array, correct: Array, n: int) -> Array:
 
 
 def rejection(mass: Array, correct: Array, n: float) -> Array:
-    """Return the accuracy (count,) of rejection by a threshold.
+    """Return the probability (count,) that rejection by a threshold returns a correct output.
+
+    Outputs are sampled until a verifier score reaches the threshold. The threshold is chosen such that n outputs are
+    sampled on average.
 
     Args:
         mass: Probabilities (count, levels) of each score, from the highest score on.
-        correct: Probabilities (count, levels) of a correct output with this score.
-        n: Expected number of outputs until one is accepted.
+        correct: Probabilities (count, levels) of each score together with a correct output.
+        n: Expected number of sampled outputs.
     """
     before = np.cumsum(mass, axis=1) - mass
     accepted = np.clip(1 / n - before, 0, mass)
@@ -71,16 +80,21 @@ def rejection(mass: Array, correct: Array, n: float) -> Array:
 
 
 def measure_curves(config: Config, seed: int, _: Path) -> MeasuredRows:
-    """Compare rejection by a threshold and best-of-n at equal expected numbers of outputs, without sampling error.
+    """Compare rejection by a threshold with best-of-n at equal expected numbers of outputs.
+
+    Accuracies are computed exactly for random ROC curves.
 
     Args:
         config: Settings of the run.
         seed: Seed of the curves.
 
     Yields:
-        One row of the kind "curves" per kind of curve and number of outputs, over all curves. `gain` is the mean
-        accuracy of rejection minus that of best-of-n, `least_gain` the smallest, `worse` the share of curves with a
-        negative gain, and `distance` the mean absolute gain.
+        One row per kind of curve and number of outputs. The gain of a curve is (accuracy of rejection) - (accuracy of
+        best-of-n).
+
+        - `gain`, `least_gain`: mean and minimum gain over curves.
+        - `worse`: share of curves with a negative gain.
+        - `distance`: mean absolute gain.
     """
     for kind in (CONCAVE, ANY):
         mass, correct = random_curves(seed, config.curves, config.levels, kind)

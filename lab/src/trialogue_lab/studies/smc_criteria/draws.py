@@ -15,16 +15,17 @@ EVERY_STEP, HALF = 1.0, 0.5
 
 
 def measure_draws(config: Config, seed: int, _: Path) -> MeasuredRows:
-    """Sample with perfect values, resampling after every token or only if the effective sample size is small.
+    """Sample sequences of fair coin tosses by sequential Monte Carlo with perfect values.
+
+    Particles are resampled after every token, or only if the effective sample size is small.
 
     Args:
         config: Settings of the run.
         seed: Seed of the outputs.
 
     Yields:
-        One row of the kind "draws" per threshold of the effective sample size. `share` is the mean share of token 0 in
-        the outputs, `computed` the one that is computed for resampling after every token, and `target` the one in the
-        target.
+        One row per threshold of the effective sample size. `share` is the share of token 0 in the outputs, and `target`
+        is its share in the target. `computed` is the exact share for resampling after every token.
     """
     coins = Table(lambda _: (0.5, 0.5), 2, max_length=config.draw_length, memory=0)
     target = (1 + config.tilt) / 2

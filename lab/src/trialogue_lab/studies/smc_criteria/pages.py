@@ -67,7 +67,7 @@ TABLES = (_particles_table, _branches_table)
 
 
 def _by_length(axes: Axes, lengths: list[int], title: str) -> None:
-    """Set up logarithmic axes against the length."""
+    """Set logarithmic axes, with the sequence length on the x-axis."""
     axes.set(xscale="log", yscale="log", xlabel="length H")
     axes.set_xticks(lengths, [str(length) for length in lengths])
     axes.minorticks_off()

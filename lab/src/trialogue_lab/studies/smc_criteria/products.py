@@ -1,11 +1,11 @@
 """Sequential Monte Carlo with perfect values, for targets that are products over positions.
 
-The model draws independent tokens 0 and 1, and so does the target, with other probabilities. Perfect values then
-multiply the weight of a particle by a factor that depends on the new token only. If particles are resampled after every
-token, the token at each position of the output is drawn by weight among tokens of independent particles. Positions are
-therefore independent, and the output distribution has a closed form for any length. The number of zeros is a sufficient
-statistic, so that the total variation between two binomial distributions is the one between the distributions of
-sequences.
+The model samples independent tokens 0 and 1. In the target, tokens are also independent but have other probabilities.
+With perfect values, the weight of a particle is multiplied by a factor that depends on the new token only. If particles
+are resampled after every token, the token at each position of the output is chosen by weight among the tokens of
+independent particles. Positions are therefore independent, and the output distribution has a closed form for any
+length. The number of zeros is a sufficient statistic. The total variation distance between sequences is therefore the
+one between two binomial distributions.
 """
 
 import math
@@ -25,10 +25,10 @@ _LEAST_GAP = 0.2
 
 
 def selected_share(particles: int, base: float, target: float) -> float:
-    """Return the probability that a particle drawn by weight has token 0.
+    """Return the probability that a particle chosen by weight has token 0.
 
-    The particles draw tokens independently, and the weight of a particle is the target's probability of its token
-    divided by the model's.
+    Every particle samples its token independently from the model. Its weight is target probability / model probability
+    of this token.
 
     Args:
         particles: Number of particles.
@@ -42,7 +42,9 @@ def selected_share(particles: int, base: float, target: float) -> float:
 
 
 def variation(length: int, share: float, target: float) -> float:
-    """Return the total variation between two distributions of sequences of independent tokens.
+    """Return the total variation distance between two distributions of binary sequences.
+
+    Tokens are independent in both distributions.
 
     Args:
         length: Number of tokens of a sequence.
@@ -54,13 +56,15 @@ def variation(length: int, share: float, target: float) -> float:
 
 
 def particles_needed(length: int, base: float, target: float, tolerance: float) -> int:
-    """Return the least number of particles whose output is near the target, by bisection.
+    """Return the smallest number of particles whose output is close enough to the target.
+
+    All tokens are independent, and the values of prefixes are perfect. The number is found by bisection.
 
     Args:
         length: Number of tokens of a sequence.
         base: Probability of token 0 under the model.
         target: Probability of token 0 in the target.
-        tolerance: Largest total variation that counts as near.
+        tolerance: Largest total variation distance from the target.
     """
 
     def is_near(particles: int) -> bool:
@@ -77,23 +81,28 @@ def particles_needed(length: int, base: float, target: float, tolerance: float) 
 
 
 def particles_to_survive(length: int, allowed: float, tolerance: float) -> int:
-    """Return the least number of particles that rarely all draw an impossible token in the same step.
+    """Return the smallest number of particles that rarely become impossible all at once.
+
+    In each step, every particle samples an impossible token with probability 1 - `allowed`.
 
     Args:
         length: Number of tokens of a sequence.
         allowed: Probability of the possible tokens in each step.
-        tolerance: Largest probability that this happens in any step, which is the total variation from the target.
+        tolerance: Largest probability that all particles sample an impossible token in the same step. It equals the
+            total variation distance from the target.
     """
     per_step = -math.expm1(math.log1p(-tolerance) / length)
     return max(1, math.ceil(math.log(per_step) / math.log1p(-allowed)))
 
 
 def random_shares(seed: int, *names: str, low: float = 0.2, high: float = 0.8) -> tuple[float, float]:
-    """Return two random probabilities of token 0, of the model and of the target, which differ by at least 0.2.
+    """Return random probabilities of token 0 under the model and in the target.
+
+    They differ by at least 0.2.
 
     Args:
         seed: Random seed.
-        *names: Name of the random stream.
+        *names: Names that determine the random stream.
         low: Smallest probability.
         high: Largest probability.
     """
@@ -105,16 +114,16 @@ def random_shares(seed: int, *names: str, low: float = 0.2, high: float = 0.8) -
 
 
 def measure_products(config: Config, seed: int, _: Path) -> MeasuredRows:
-    """Compute the numbers of particles that perfect values need, and the model calls of other exact samplers.
+    """Compute the number of particles that sequential Monte Carlo (SMC) needs with perfect values.
 
     Args:
         config: Settings of the run.
         seed: Seed of the target.
 
     Yields:
-        Two rows of the kind "particles" per length, one for positive values and one for values 0 and 1. For values 0
-        and 1, they also have natural logarithms of model calls per output: of SMC, of rejection of complete sequences,
-        and of rejection that stops at the first impossible token.
+        Two rows per sequence length: one for positive values, and one for values that are 0 or 1. The second row also
+        has natural logarithms of model calls per output, for SMC, for rejection of complete sequences, and for
+        rejection that stops at the first impossible token.
     """
     base, target = random_shares(seed, "product")
     allowed = float(numpy_generator(seed, "smc-criteria", "allowed").uniform(0.7, 0.98))

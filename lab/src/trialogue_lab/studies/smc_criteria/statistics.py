@@ -1,7 +1,7 @@
 """Statistics of the study about sequential Monte Carlo (SMC), a sampler with several weighted particles.
 
-The value of a prefix is the expected outcome of its completions. The number of particles that is needed is the one with
-which the total variation distance between output and target is at most the tolerance of the run.
+The value of a prefix is the expected outcome of its completions. A number of particles is sufficient if the total
+variation distance between output and target is at most the tolerance of the run.
 """
 
 import math
@@ -19,20 +19,23 @@ draws = Replication("draw", "draw_seeds")
 
 
 def _slope(table: DataFrame, column: str = "needed") -> float:
-    """Fit the slope of the logarithm of a column against log length."""
+    """Fit the slope of log(column) as a function of log(length)."""
     return float(np.polyfit(np.log(table.length), np.log(table[column]), 1)[0])
 
 
 @targets
 def exponent(rows: Rows, values: str = POSITIVE) -> "Series[float]":
-    """Return the exponent with which the number of particles grows with the length, for perfect values.
+    """Return the exponent b of a power law, particles needed ~ length^b.
+
+    Sequential Monte Carlo (SMC) with perfect values needs this number of particles to approximate its target. The value
+    of a prefix is the expected outcome of its completions.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
-        values: "positive" (default), or "zero or one" if the value of a prefix only says whether it is possible.
+        values: "positive" (default), or "zero or one" if the value only states whether a valid completion exists.
 
     Returns:
-        One slope of log particles against log length per seed of the target.
+        One exponent per seed of the target.
     """
     table = rows.where("particles", values=values)
     return Series({seed: _slope(part) for seed, part in table.groupby("seed")}, dtype=float)
@@ -40,12 +43,15 @@ def exponent(rows: Rows, values: str = POSITIVE) -> "Series[float]":
 
 @targets
 def particles(rows: Rows, length: int, values: str = POSITIVE) -> "Series[float]":
-    """Return the number of particles that perfect values need.
+    """Return the number of particles that sequential Monte Carlo needs to approximate its target.
+
+    Particles are resampled by perfect values of prefixes. The value of a prefix is the expected outcome of its
+    completions.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
-        length: Length of the sequences.
-        values: "positive" (default), or "zero or one" if the value of a prefix only says whether it is possible.
+        length: Number of tokens of a sequence.
+        values: "positive" (default), or "zero or one" if the value only states whether a valid completion exists.
 
     Returns:
         One number per seed of the target.
@@ -55,13 +61,15 @@ def particles(rows: Rows, length: int, values: str = POSITIVE) -> "Series[float]
 
 @targets
 def log_calls(rows: Rows, sampler: str = "", length: int | None = None) -> "Series[float]":
-    """Return the common logarithm of model calls per output, if the value of a prefix says whether it is possible.
+    """Return log10 of the number of model calls per output.
+
+    The samplers use a perfect verifier that states whether a valid completion of a prefix exists.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
-        sampler: "" (default) for SMC, "rejection" for rejection of complete sequences, or "stopping" for rejection that
-            stops at the first impossible token.
-        length: Length of the sequences. None (default) for the shortest.
+        sampler: "" (default) for sequential Monte Carlo (SMC), "rejection" for rejection of complete sequences, or
+            "stopping" for rejection that stops at the first impossible token.
+        length: Number of tokens of a sequence. None (default) for the shortest sequences.
 
     Returns:
         One logarithm per seed of the target.
@@ -76,17 +84,22 @@ def log_calls(rows: Rows, sampler: str = "", length: int | None = None) -> "Seri
 def branch(
     rows: Rows, column: str = "needed", error: str = BY_LENGTH, length: int | None = None
 ) -> "Series[float]":
-    """Return a computed property of samplers whose values have Bellman errors.
+    """Return one computed column of samplers that are guided by values with errors.
 
-    A Bellman error is the logarithm of the ratio between the value of a prefix and the expected value one token later.
+    The value of a prefix is the expected outcome of its completions. Its Bellman error is log(value / expected value
+    one token later).
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
-        column: "needed" (default) for the number of particles of SMC that are needed, "first_leaf" for the total
-            variation of the first leaf of the value-guided walk, "moves" for its model calls, or "particles" for the
-            total variation of SMC with as many model calls.
-        error: Kind of Bellman errors: "proportional to 1 / H" (default) for length H, "constant" or "none".
-        length: Length of the sequences. None (default) for the longest.
+        column: Name of the column.
+            - "needed" (default): number of particles that sequential Monte Carlo (SMC) needs.
+            - "first_leaf": total variation distance of the first complete sequence of the value-guided walk from the
+              target.
+            - "moves": model calls of this walk.
+            - "particles": total variation distance of SMC with equally many model calls.
+        error: Kind of Bellman errors: "proportional to 1 / H" (default) for sequences of H tokens, "constant" or
+            "none".
+        length: Number of tokens H of a sequence. None (default) for the longest sequences.
 
     Returns:
         One number per seed of the target.
@@ -98,16 +111,16 @@ def branch(
 
 @targets
 def error_exponent(rows: Rows) -> "Series[float]":
-    """Return the exponent with which the number of particles grows with the length, if Bellman errors shrink with it.
+    """Return the exponent b in the power law: particles needed ~ H^b, for small errors.
 
-    A Bellman error is the logarithm of the ratio between the value of a prefix and the expected value one token later.
-    Here it is proportional to 1 / H for sequences of length H.
+    Sequential Monte Carlo samples sequences of H tokens. The value of a prefix is the expected outcome of its
+    completions. Its Bellman error log(value / expected value one token later) is proportional to 1 / H.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
-        One slope of log particles against log length per seed of the target.
+        One exponent per seed of the target.
     """
     table = rows.where("branch", error=BY_LENGTH)
     return Series({seed: _slope(part) for seed, part in table.groupby("seed")}, dtype=float)
@@ -115,16 +128,18 @@ def error_exponent(rows: Rows) -> "Series[float]":
 
 @targets
 def rise_of_exponent(rows: Rows) -> "Series[float]":
-    """Return how much faster the number of particles grows at longer sequences, for constant Bellman errors.
+    """Return how much faster the number of particles grows for long sequences than for short ones.
 
-    The exponent is the slope of log particles against log length between two neighbouring lengths. It stays the same if
-    the number of particles is a power of the length.
+    The particles are those that sequential Monte Carlo needs if all values of prefixes have errors of constant size.
+    The growth exponent is the slope of log(particles) as a function of log(length) between two successive lengths. If
+    it is constant, growth is polynomial.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
-        The exponent between the two longest lengths minus the one between the two shortest, per seed of the target.
+        (exponent between the two longest lengths) - (exponent between the two shortest lengths), per seed of the
+        target.
     """
     table = rows.where("branch", error=CONSTANT).sort_values("length")
     return Series(
@@ -134,13 +149,15 @@ def rise_of_exponent(rows: Rows) -> "Series[float]":
 
 @targets
 def criterion_correlation(rows: Rows, criterion: str) -> "Series[float]":
-    """Return the rank correlation between a criterion and the error of SMC, over small random trees.
+    """Return the rank correlation of a criterion with the error of sequential Monte Carlo (SMC).
+
+    The correlation is over small random trees. The error is the total variation distance of the output from the target.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
-        criterion: "coverage" (the largest ratio of a next-token probability in the target to the one under the model),
-            compared with the total variation for perfect values, or "chi_square" (of approximate from exact values),
-            compared with the increase of the total variation by the errors of the values.
+        criterion: "coverage" is the largest ratio target probability / model probability of a next token. It is
+            compared with the error for perfect values. "chi_square" is the divergence of approximate from exact values.
+            It is compared with the increase of the error that is due to approximate values.
 
     Returns:
         One Spearman correlation per seed of the trees.
@@ -155,16 +172,17 @@ def criterion_correlation(rows: Rows, criterion: str) -> "Series[float]":
 
 @targets
 def worse_curves(rows: Rows, curve: str = ANY) -> "Series[float]":
-    """Return the share of ROC curves on which rejection by a threshold is less accurate than best-of-n.
+    """Return the share of verifiers for which rejection is less accurate than best-of-n.
 
-    Both samplers draw equally many outputs on average.
+    Rejection returns the first output with a score above a threshold, and best-of-n returns the best of n outputs. Both
+    sample equally many outputs on average. Verifiers are given by random ROC curves.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
         curve: "any" (default) for random curves, or "concave".
 
     Returns:
-        One mean over numbers of outputs per seed of the curves.
+        One mean over numbers n per seed of the curves.
     """
     table = rows.where("curves", curve=curve)
     table = table[table.budget < table.budget.max()]
@@ -173,12 +191,15 @@ def worse_curves(rows: Rows, curve: str = ANY) -> "Series[float]":
 
 @targets
 def accuracy_gain(rows: Rows, curve: str, budget: int) -> "Series[float]":
-    """Return the accuracy of rejection by a threshold minus that of best-of-n, over random ROC curves.
+    """Return the accuracy of rejection by a threshold minus the accuracy of best-of-n.
+
+    Rejection returns the first output with a verifier score above a threshold. Best-of-n returns the best of n outputs.
+    Verifiers are given by random ROC curves.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
         curve: "any" for random curves, or "concave".
-        budget: Number of outputs that both samplers draw on average.
+        budget: Number n of outputs that both methods sample on average.
 
     Returns:
         One mean over curves per seed of the curves.
@@ -188,13 +209,16 @@ def accuracy_gain(rows: Rows, curve: str, budget: int) -> "Series[float]":
 
 @targets
 def distance_in_the_limit(rows: Rows) -> "Series[float]":
-    """Return the mean absolute difference in accuracy between rejection and best-of-n, at the largest budget.
+    """Return the mean absolute difference in accuracy between rejection and best-of-n.
+
+    Rejection returns the first output with a verifier score above a threshold. Best-of-n returns the best of n outputs.
+    The largest measured n is used. Verifiers are given by random ROC curves.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
-        One mean over random ROC curves of both kinds, per seed of the curves.
+        One mean over both kinds of curves per seed of the curves.
     """
     table = rows["curves"]
     return table[table.budget == table.budget.max()].groupby("seed").distance.mean()
@@ -202,17 +226,17 @@ def distance_in_the_limit(rows: Rows) -> "Series[float]":
 
 @draws
 def shortfall(rows: Rows, threshold: float) -> "Series[float]":
-    """Return by how much outputs of SMC have too few tokens 0.
+    """Return by how much sequential Monte Carlo samples token 0 too rarely.
 
-    Values are perfect, and the target has more tokens 0 than the model.
+    Values of prefixes are perfect. Token 0 is more frequent in the target than under the model.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
-        threshold: Particles are resampled if the effective sample size is below this share of their number. With 1,
-            they are resampled after every token.
+        threshold: Particles are resampled if (effective sample size) / (number of particles) is below this threshold.
+            With 1, they are resampled after every token.
 
     Returns:
-        The share of token 0 in the target minus the share in the outputs, per seed of the outputs.
+        (share of token 0 in the target) - (share in the outputs), per seed of the outputs.
     """
     table = rows.where("draws", threshold=threshold).set_index("seed")
     return table.target - table.share
@@ -220,13 +244,15 @@ def shortfall(rows: Rows, threshold: float) -> "Series[float]":
 
 @draws
 def computed_shortfall(rows: Rows) -> "Series[float]":
-    """Return by how much outputs have too few tokens 0, computed for resampling after every token.
+    """Return by how much sequential Monte Carlo samples token 0 too rarely, computed exactly.
+
+    Particles are resampled after every token by perfect values of prefixes.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
-        The share of token 0 in the target minus the computed share in the outputs, per seed of the outputs.
+        (share of token 0 in the target) - (exact share in the outputs), per seed of the outputs.
     """
     table = rows.where("draws", threshold=1.0).set_index("seed")
     return table.target - table.computed

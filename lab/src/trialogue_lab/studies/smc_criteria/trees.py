@@ -1,9 +1,9 @@
 """Sequential Monte Carlo of the library on small random trees, by enumeration of all its random decisions.
 
-The target is the model's distribution times an outcome between 0 and 1. Two criteria are computed for each tree, with
-definitions of this project. Action-level coverage is the largest ratio of a next-token probability in the target to the
-one under the model. The chi-square divergence is the largest one, over lengths of prefixes, from the distribution of
-prefixes under approximate values to the one under exact values.
+The target is the model's distribution times an outcome between 0 and 1. Two criteria, which this project defines, are
+computed for each tree. Action-level coverage is the largest ratio target probability / model probability of a next
+token. The chi-square divergence is between the distributions of prefixes under approximate and exact values. It is the
+maximum over lengths of prefixes.
 """
 
 import math
@@ -30,7 +30,7 @@ Prefix = tuple[int, ...]
 
 
 def _random_tree(seed: int, tree: int, length: int) -> tuple[Table, dict[Prefix, float], float]:
-    """Return a random model of two tokens, the outcomes of its sequences, and the size of errors of values."""
+    """Return a random model, the outcome of each sequence, and the size of value errors."""
     generator = numpy_generator(seed, "smc-criteria", "tree", tree)
     spread, contrast, error = generator.uniform(0, (0.45, 3.0, 1.0)).tolist()
     shares: dict[Prefix, float] = {}
@@ -44,15 +44,19 @@ def _random_tree(seed: int, tree: int, length: int) -> tuple[Table, dict[Prefix,
 
 
 def measure_trees(config: Config, seed: int, _: Path) -> MeasuredRows:
-    """Compute the output distribution of sequential Monte Carlo on small random trees, and the criteria.
+    """Compute output distributions of sequential Monte Carlo and two criteria on small random trees.
 
     Args:
         config: Settings of the run.
         seed: Seed of the trees.
 
     Yields:
-        One row of the kind "tree" per tree. `coverage` and `chi_square` are the criteria, `perfect` and `noisy` the
-        total variation distances from the target with perfect values and with values that have random errors.
+        One row per tree.
+
+        - `coverage`: largest ratio target probability / model probability of a next token.
+        - `chi_square`: largest chi-square divergence between prefix distributions under approximate and exact values.
+        - `perfect`, `noisy`: total variation distances of outputs from the target, with perfect values and with values
+          that have random errors.
     """
     sampler = SequentialMonteCarlo(config.tree_particles, ess_threshold=1.0)
     for number in range(config.trees):
@@ -80,12 +84,15 @@ def measure_trees(config: Config, seed: int, _: Path) -> MeasuredRows:
 
 
 def _product_value(base: float, target: float, prefix: Prefix) -> float:
-    """Return the perfect value of a prefix, up to a factor, if the target is a product over positions."""
+    """Return the perfect value of a prefix, up to a constant factor.
+
+    The target consists of independent tokens.
+    """
     return math.prod((1 - target) / (1 - base) if token else target / base for token in prefix)
 
 
 def _branch_value(base: float, target: float, length: int, error: float, prefix: Prefix) -> float:
-    """Return the approximate value of a prefix if the first token decides the outcome."""
+    """Return the approximate value of a prefix if the outcome depends on the first token only."""
     if not prefix:
         return 1.0
     exact = (1 - target) / (1 - base) if prefix[0] else target / base
@@ -100,7 +107,7 @@ def measure_library(config: Config, seed: int, _: Path) -> MeasuredRows:
         seed: Seed of the targets.
 
     Yields:
-        One row of the kind "library". Each column is a largest or total difference of probabilities.
+        One row. Each column is a maximum or a sum of absolute differences of probabilities.
     """
     sampler, length, error = SequentialMonteCarlo(2, ess_threshold=1.0), 3, 0.3
     base, target = random_shares(seed, "library")
@@ -130,5 +137,5 @@ def measure_library(config: Config, seed: int, _: Path) -> MeasuredRows:
 
 
 def _first(distribution: dict[Prefix, float]) -> float:
-    """Return the probability of sequences that begin with token 0."""
+    """Return the total probability of sequences that begin with token 0."""
     return math.fsum(p for x, p in distribution.items() if x[0] == 0)

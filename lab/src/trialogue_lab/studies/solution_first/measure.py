@@ -69,8 +69,8 @@ def stop_rows(config: Config) -> MeasuredRows:
 def activation_rows() -> MeasuredRows:
     """Compare generated tuples [pq, p, q] with uniformly distributed ones.
 
-    The primes p and q are first stored in random hidden activations, so that writing the product pq first does not
-    require factoring it.
+    The generator first samples the primes p and q into its hidden activations. It can then write the product pq first
+    without factoring it.
 
     Yields:
         One row per number of digits of the primes. `variation` is the total variation distance, and `factorings` is the
@@ -88,17 +88,17 @@ def activation_rows() -> MeasuredRows:
 
 
 def sudoku_rows(config: Config) -> MeasuredRows:
-    """Generate Sudoku puzzles with their solutions, and count the cells that are looked up.
+    """Count the look-ups that generating a Sudoku puzzle with its solution needs.
 
-    The puzzle or the solution comes first. A look-up reads one cell of one of the 288 complete grids.
+    Either the puzzle or the solution is written first. A look-up reads one cell of one of the 288 complete 4 x 4 grids.
 
     Args:
         config: Numbers of clues and puzzles.
 
     Yields:
-        One row with the probability of a dead end, and one per number of clues and order. `error` is the largest |log p
-        + log N| over sampled sequences, where p is the probability by the chain rule and N is the number of sequences.
-        `looks` is the mean number of look-ups per token, and `dearest` is the largest one.
+        One row with the probability of a dead end, and one row per number of clues and order of writing. `error` is the
+        largest |log p + log N| over sampled sequences, where p is the probability of the sequence and N the number of
+        all sequences. `looks` is the mean number of look-ups per token, and `dearest` is the maximum.
     """
     yield {"kind": "dead ends", "probability": dead_end_probability()}
     for clues, order in product(config.clues, get_args(SudokuOrder)):
@@ -123,10 +123,10 @@ def sudoku_rows(config: Config) -> MeasuredRows:
 
 
 def question_rows(config: Config) -> MeasuredRows:
-    """Count the look-ups for one answer in twenty questions.
+    """Count the look-ups that one answer in twenty questions needs.
 
-    The player may have an index of objects. A player without memory must find the objects that fit the previous
-    answers. Each look-up reads one answer about one object.
+    A look-up reads one answer about one object. A player with an index knows which objects fit all previous answers. A
+    player without an index must find them again for every answer.
 
     Args:
         config: Numbers of objects and questions.
@@ -161,23 +161,24 @@ def question_rows(config: Config) -> MeasuredRows:
 
 
 def _looks(player: TwentyQuestions | SudokuPuzzles, prefix: Prefix) -> tuple[int, Sequence[float]]:
-    """Return the number of look-ups for the next token, and the weights of the tokens."""
+    """Return the number of look-ups for the next token, and the weights of all next tokens."""
     before = player.looked_up
     weights = player.weights(prefix)
     return player.looked_up - before, weights
 
 
 def density_rows(config: Config) -> MeasuredRows:
-    """Compute the error of the first digits of a prime that is sampled by density.
+    """Compute the error of sampling the first k digits of a prime approximately.
 
-    The error is the total variation distance from the first k digits of uniformly sampled primes of n digits. It is
-    also the error of complete primes whose last n - k digits are sampled by exact counts.
+    The first k of n digits are sampled in proportion to the approximate density of primes, 1 / log x. The error is the
+    total variation distance from the first k digits of a uniformly random prime. Sampling the last n - k digits by
+    exact counts of primes adds no error.
 
     Args:
-        config: Settings of the run, with the numbers n of digits.
+        config: Settings with the numbers n of digits.
 
     Yields:
-        One row per n and k, with the error in `variation`.
+        One row per n and k. `variation` is the error.
     """
     for digits in config.density_digits:
         for length, variation in enumerate(density_variation(digits).tolist(), start=1):
@@ -186,16 +187,16 @@ def density_rows(config: Config) -> MeasuredRows:
 
 
 def overlap_rows(config: Config) -> MeasuredRows:
-    """Compare the largest overlap of a generator with its upper bound, on random success probabilities.
+    """Compare the largest possible overlap of a generator with a theoretical upper bound.
 
     The overlap is 1 minus the total variation distance from the target distribution. The bound is the square root of
-    the mean success probability.
+    the mean success probability. Vectors of success probabilities are random.
 
     Args:
         config: Number of vectors of success probabilities.
 
     Yields:
-        One row per batch of vectors, with the largest difference and the largest ratio of overlap and bound.
+        One row per batch of vectors. `excess` is the largest overlap - bound, and `ratio` the largest overlap / bound.
     """
     for start in range(0, config.vectors, _BATCH):
         batch = range(start, min(start + _BATCH, config.vectors))
@@ -213,8 +214,7 @@ def overlap_rows(config: Config) -> MeasuredRows:
 def cost_rows(config: Config, seed: int, _: Path) -> MeasuredRows:
     """Count the operations for each digit of the first number in a tuple.
 
-    The tuple contains two primes and their product. The first number is the product or a factor, depending on the order
-    of the tuple.
+    The tuple contains two primes and their product. Depending on its order, the first number is the product or a prime.
 
     Args:
         config: Settings of the run, with the numbers of digits of the primes and the number of tuples.

@@ -10,10 +10,10 @@ costs = Replication("draw", "cost_seeds")
 
 
 def variations(rows: Rows) -> DataFrame:
-    """Return the total variation distances between two ways to sample primes.
+    """Return the errors of sampling primes partly by their approximate density.
 
-    The first way samples the digits of a prime one by one. The first digits follow the approximate density of primes,
-    and the last digits follow exact counts of primes. The second way samples primes uniformly.
+    Digits are sampled one by one: the first ones by the approximate density of primes, and the last ones by exact
+    counts. The error is the total variation distance from a uniformly random prime.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -27,17 +27,17 @@ def variations(rows: Rows) -> DataFrame:
 
 @exact
 def leading_fall(rows: Rows) -> float:
-    """Return the largest log ratio of the errors of leading digits, longer over shorter primes.
+    """Return the largest log ratio of errors, for primes with one more digit.
 
-    The first k digits of a prime are sampled by the approximate density of primes. The error is their total variation
-    distance from the first k digits of uniformly sampled primes.
+    The first k of n digits of a prime are sampled by the approximate density of primes. The error is their total
+    variation distance from the first k digits of a uniformly random prime. The log ratio is log(error for n + 1 digits
+    / error for n digits).
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
-        The maximum over pairs of n and n + 1 digits and over k < n - 1. If it is negative, longer primes always have
-        smaller errors.
+        The maximum over n and over k < n - 1. If it is negative, longer primes always have smaller errors.
     """
     table = rows["density"].query("counted > 1").pivot(index="digits", columns="length", values="variation")
     return _largest_log_ratio(table)
@@ -45,23 +45,24 @@ def leading_fall(rows: Rows) -> float:
 
 @exact
 def counted_fall(rows: Rows, counted: int) -> float:
-    """Return the largest log ratio of the errors of sampled primes, longer over shorter primes.
+    """Return the largest log ratio of errors, for primes with one more digit.
 
-    The first digits of a prime are sampled by the approximate density of primes, and the last digits by exact counts.
-    The error is the total variation distance from uniformly sampled primes.
+    The last digits of a prime of n digits are sampled by exact counts, and the digits before by the approximate density
+    of primes. The error is the total variation distance from a uniformly random prime. The log ratio is log(error for n
+    + 1 digits / error for n digits).
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
         counted: Number of last digits that are sampled by exact counts.
 
     Returns:
-        The maximum over pairs of n and n + 1 digits. If it is negative, longer primes always have smaller errors.
+        The maximum over n. If it is negative, longer primes always have smaller errors.
     """
     return _largest_log_ratio(variations(rows)[[counted]])
 
 
 def _largest_log_ratio(table: DataFrame) -> float:
-    """Return the largest log ratio of a value to the value one row above."""
+    """Return the maximum of log(entry / entry one row above)."""
     ratios = table.apply(np.log).diff().to_numpy()
     if np.isnan(ratios).all():
         raise NoRows("a trend needs at least two sizes")
@@ -70,17 +71,17 @@ def _largest_log_ratio(table: DataFrame) -> float:
 
 @costs
 def growth(rows: Rows, column: str) -> "Series[float]":
-    """Return the growth rate of the cost of writing a product before its factors.
+    """Return how fast the cost of writing a product before its factors grows with the digits.
 
-    The factors are two primes. The cost of the most expensive digit of the product is used. A line is fitted to
-    log10(cost) as a function of the number of digits of the primes.
+    The factors are two primes of n digits. The most expensive digit of the product determines the cost. The result is
+    the slope of a line that is fitted to log10(cost) as a function of n.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
         column: Kind of cost: "tests" (primality tests), "products" (multiplications) or "factoring_steps".
 
     Returns:
-        One slope per seed, in powers of ten per digit.
+        One slope per seed. A slope of 1 means a tenfold cost per additional digit.
     """
     table = rows.where("first number", order=PRODUCT_FIRST).pivot_table(column, "seed", "digits", "max")
     return Series(np.polyfit(table.columns, np.log10(table).T, 1)[0], table.index)

@@ -19,7 +19,7 @@ ROLES: tuple[Role, ...] = get_args(Role)
 
 
 def headed(head: str, role: Role) -> str:
-    """Return the heading of a table column for one of the two models.
+    """Return a column heading that is marked if it belongs to models trained from scratch.
 
     Args:
         head: Heading for the pretrained model.
@@ -30,10 +30,10 @@ def headed(head: str, role: Role) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredModel(Settings):
-    """A language model and the sizes of its measurements.
+    """A language model, and the sizes of all measurements with it.
 
-    The defaults are for SmolLM2 in the preset `night`. A prompt requests test cases of a function, called the target
-    function. A verifier is a classifier of prefixes that is trained on hidden states of the model.
+    A prompt requests test cases of one function, called the target function. A verifier is a classifier of prefixes
+    that is trained on hidden states of the model. The default sizes are for SmolLM2 in the preset `night`.
 
     Args:
         model: Hub id, folder or short name of a causal language model. "surrogate" for a model that is trained from
@@ -80,7 +80,7 @@ class MeasuredModel(Settings):
     together: Count = 4
 
     def check(self) -> None:
-        """Check the configuration.
+        """Check that `layer` is one of `layers`.
 
         Raises:
             InputError: If `layer` is not one of `layers`.
@@ -189,17 +189,19 @@ SMALLEST = replace(
 class Config(Settings):
     """Settings of one run. The defaults are the preset `default`.
 
-    A repetition is a complete experiment with its own function names, prompts, random numbers and verifiers.
+    The study lets language models write test cases of a Python function. A repetition is a complete experiment with its
+    own function names, prompts, random numbers and verifiers. Its seed determines all of them.
 
     Args:
-        seeds: Seeds of the repetitions with the pretrained model.
-        comparisons: Number of these repetitions, from the first on, that also compare layers, depths, thresholds and
-            names.
-        planes: Number of these repetitions, from the first on, that also measure the grid of top-p and temperature.
-        scratch_seeds: Seeds of the repetitions that train their own model from scratch. All of them measure every
-            decoding.
-        pretrained: The pretrained model and its measurements.
-        scratch: The models trained from scratch and their measurements.
+        seeds: One seed per repetition with the pretrained model.
+        comparisons: Number of repetitions that also compare layers, depths, thresholds and function names. These are
+            the first ones in `seeds`.
+        planes: Number of repetitions that also measure a grid of top-p and temperature. These are the first ones in
+            `seeds`.
+        scratch_seeds: One seed per repetition that trains its own model from scratch. These repetitions also measure
+            all comparisons and the grid.
+        pretrained: The pretrained model, and the sizes of its measurements.
+        scratch: The models trained from scratch, and the sizes of their measurements.
     """
 
     seeds: Seeds = (0, 1)
@@ -210,7 +212,7 @@ class Config(Settings):
     scratch: MeasuredModel = SCRATCH
 
     def check(self) -> None:
-        """Check the configuration.
+        """Check that the numbers of repetitions are consistent.
 
         Raises:
             InputError: If there are more comparisons or planes than seeds, or if both models share a seed.

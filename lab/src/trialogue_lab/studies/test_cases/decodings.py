@@ -18,11 +18,11 @@ class DecodingRule:
     verifier scores highest.
 
     Args:
-        judge: Verifier: "none" (default), "trained" for a trained classifier, "ground truth", or "random".
+        judge: Kind of verifier: "none" (default), "trained" for a trained classifier, "ground truth", or "random".
         quota: Largest number of backtracks per completion. 0 (default) for other methods than Algorithm 1.
         stride: Number of tokens that a backtrack erases.
         argmax_redo: Whether erased tokens are generated greedily the next time.
-        released: Whether tokens are generated again as in the code that was released with the thesis.
+        released: Whether erased tokens are generated again as in the code that was released with the thesis.
         candidates: Number of candidates of block best-of-n. 0 (default) for other methods.
         threshold: Score of the trained verifier below which a prefix is rejected.
         top_p: Probability mass of nucleus sampling. 0 for greedy decoding.
@@ -166,7 +166,7 @@ def decodings_of(extent: Extent, layers: tuple[int, ...], depths: tuple[int, ...
         extent: Group of methods: "all" for the methods that all repetitions measure, "comparisons", or "plane" for the
             grid of top-p and temperature settings. Every method belongs to one group.
         layers: Layers of the language model whose states other trained verifiers read.
-        depths: Numbers of layers above 1 of other trained verifiers.
+        depths: Numbers of layers (above 1) of other trained verifiers.
     """
     if extent == "all":
         return list(MAIN)

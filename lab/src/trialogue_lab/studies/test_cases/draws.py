@@ -78,7 +78,7 @@ def measure_decoding(
 def cumulative_rows(
     subject: MeasuredModel, runs: int, evaluations: Sequence[Evaluation], samples: Samples, own: range
 ) -> list[dict[str, float]]:
-    """Return the totals of a repetition after 1, 2, ... completions of each prompt.
+    """Return totals over the first 1, 2, ... completions of each prompt in a repetition.
 
     Args:
         subject: Sizes of the measurement.
@@ -117,9 +117,9 @@ def cumulative_rows(
 
 
 def slope(rows: Sequence[dict[str, float]]) -> float:
-    """Return the number of additional different correct test cases per 100 model calls.
+    """Return how many different correct test cases are gained per 100 model calls.
 
-    A line with an intercept is fitted by least squares.
+    The result is 100 times the slope of a least-squares line, with an intercept.
 
     Args:
         rows: Totals after each number of completions, as returned by `cumulative_rows`.

@@ -132,7 +132,9 @@ def stop_after_first_error(
 
 
 class Examples(NamedTuple):
-    """Training examples of a verifier, in the format of `hidden_states_of_prefixes`.
+    """Training examples of a verifier: prefixes of token sequences, each with a label.
+
+    `hidden_states_of_prefixes` accepts sequences and lengths in this format.
 
     Attributes:
         sequences: Token ids of each prompt with its completion.
@@ -165,7 +167,7 @@ def make_examples(
     kind: Kind,
     random: np.random.Generator,
 ) -> Examples:
-    """Return the training examples of a verifier: prefixes of completions with a label.
+    """Return prefixes of completions with labels, on which a verifier is trained.
 
     Completions with content after their last test case are skipped. Erroneous completions without a correct prefix
     before their error are also skipped, so that the classes stay balanced.
@@ -197,7 +199,10 @@ def make_examples(
 
 
 def _tokenwise(position: int, stops: Sequence[int], random: np.random.Generator) -> list[tuple[int, int]]:
-    """Return the last token of each example and its label, in ascending order."""
+    """Return (index of last token, label) of the tokenwise training examples in a completion.
+
+    `position` is the index of the first wrong character, or negative if there is none. Label 1 means correct.
+    """
     wrong = len(stops) if position < 0 else token_at(position, stops)
     if wrong == 0:
         return []
@@ -208,7 +213,10 @@ def _tokenwise(position: int, stops: Sequence[int], random: np.random.Generator)
 def _blockwise(
     text: str, position: int, stops: Sequence[int], random: np.random.Generator
 ) -> list[tuple[int, int]]:
-    """Return the last token of each example and its label, in ascending order."""
+    """Return (index of last token, label) of the training examples that end with a line.
+
+    `position` is the index of the first wrong character, or negative if there is none. Label 1 means correct.
+    """
     newlines = [place for place, character in enumerate(text) if character == "\n"]
     if position < 0:
         return [(token_at(newlines[random.integers(len(newlines))], stops), 1)] if newlines else []
@@ -271,12 +279,12 @@ def train_verifier(
 
 
 class GroundTruth(Verifier):
-    """Verifier that accepts completions without an error so far (Table 3.12).
+    """Verifier that accepts a completion as long as it contains no error (Table 3.12).
 
-    It evaluates test cases exactly.
+    It parses the test cases and evaluates them exactly, without running code.
 
     Args:
-        names: Name of the target function by the token ids of the prompt.
+        names: Name of the target function for each prompt. The keys are the token ids of the prompt.
         tokenization: Tokenization of the completions.
         cases: Number of requested test cases.
         eos: End-of-sequence token, or None.

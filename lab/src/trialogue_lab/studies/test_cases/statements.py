@@ -70,7 +70,7 @@ class ModelStatement:
 
 
 def more(first: DecodingRule, second: DecodingRule, column: str = "accuracy_distinct") -> CriterionOf:
-    """Return a function that creates the criterion that one decoding method exceeds another.
+    """Return a function that creates a criterion: the first decoding method exceeds the second.
 
     Args:
         first: Method with the larger value.
@@ -85,14 +85,14 @@ def more(first: DecodingRule, second: DecodingRule, column: str = "accuracy_dist
 
 
 def same(first: DecodingRule, second: DecodingRule) -> CriterionOf:
-    """Return a function that creates the criterion that two decoding methods are equally accurate.
+    """Return a function that creates a criterion: two decoding methods are equally accurate.
 
     The accuracy is the number of different correct test cases, divided by the number of requested cases. Accuracies
     count as equal if they differ by at most 0.05.
 
     Args:
-        first: The first method.
-        second: The second method.
+        first: One method.
+        second: The other method.
 
     Returns:
         Function that returns the criterion for one of the two models, "pretrained" or "scratch" (trained from scratch).

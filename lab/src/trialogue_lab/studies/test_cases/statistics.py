@@ -35,12 +35,12 @@ def _statistic(
 
 
 def _common_extent(first: DecodingRule, second: DecodingRule) -> Extent:
-    """Return the group of repetitions that measure both decoding methods."""
+    """Return the group of repetitions that measures both decoding methods."""
     return max(extent_of(first), extent_of(second), key=decodings.EXTENTS.index)
 
 
 def _rows_of(rows: Rows, table: str, role: Role, extent: Extent) -> DataFrame:
-    """Return the rows of the repetitions that measure a group of decoding methods."""
+    """Select the rows of the repetitions that measure a group of decoding methods."""
     found = rows.where(table, model=role)
     if role == "scratch" or extent == "all":
         return found
@@ -49,12 +49,12 @@ def _rows_of(rows: Rows, table: str, role: Role, extent: Extent) -> DataFrame:
 
 
 def drawn(rows: Rows, decoding: str, column: str, role: Role, extent: Extent) -> "Series[float]":
-    """Return the measured values of one decoding method for the generation of test cases.
+    """Return one measured column of a decoding method that generates test cases.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
         decoding: Name of the decoding method.
-        column: Name of the value. "accuracy_distinct" is the number of different correct test cases divided by the
+        column: Name of the column. "accuracy_distinct" is the number of different correct test cases divided by the
             number of requested cases, and "queries" is the number of model calls.
         role: "pretrained" for the pretrained model, or "scratch" for models trained from scratch.
         extent: Repetitions to select: "all", or only those that also measure the group "comparisons" or "plane" (grid
@@ -73,12 +73,12 @@ def measured(
     role: Role = "pretrained",
     extent: Extent | None = None,
 ) -> Statistic:
-    """Return the statistic of a measured value of one decoding method.
+    """Create a statistic: one measured column of a decoding method.
 
     Args:
         decoding: The decoding method.
-        column: Name of the value. The default "accuracy_distinct" is the number of different correct test cases divided
-            by the number of requested cases.
+        column: Name of the column. The default "accuracy_distinct" is the number of different correct test cases
+            divided by the number of requested cases.
         role: "pretrained" (default) for the pretrained model, or "scratch" for models trained from scratch.
         extent: Repetitions to select: "all", or only those that also measure the group "comparisons" or "plane" (grid
             of top-p and temperature). By default, all that measure this method.
@@ -91,7 +91,7 @@ def measured(
 
 
 def per_query(decoding: DecodingRule, role: Role = "pretrained", extent: Extent | None = None) -> Statistic:
-    """Return the statistic of the number of different correct test cases per 100 model calls.
+    """Create a statistic: the number of different correct test cases per 100 model calls.
 
     Args:
         decoding: The decoding method.
@@ -114,26 +114,26 @@ def gain(
     role: Role = "pretrained",
     column: str = "accuracy_distinct",
 ) -> Statistic:
-    """Return the statistic of the difference of a measured value between two decoding methods.
+    """Create a statistic: the difference of a measured column between two decoding methods.
 
     Args:
         first: Method in the minuend.
         second: Method that is subtracted.
         role: "pretrained" (default) for the pretrained model, or "scratch" for models trained from scratch.
-        column: Name of the value. The default "accuracy_distinct" is the number of different correct test cases divided
-            by the number of requested cases.
+        column: Name of the column. The default "accuracy_distinct" is the number of different correct test cases
+            divided by the number of requested cases.
 
     Returns:
-        A statistic with one number per repetition.
+        A statistic with one number per repetition: first - second.
     """
     extent = _common_extent(first, second)
     return measured(first, column, role, extent) - measured(second, column, role, extent)
 
 
 def gain_per_query(first: DecodingRule, second: DecodingRule, role: Role = "pretrained") -> Statistic:
-    """Return the statistic of the difference in correct test cases per 100 model calls.
+    """Create a statistic: the difference in correct test cases per 100 model calls.
 
-    Only different correct test cases are counted.
+    Two decoding methods are compared. Only different correct test cases are counted.
 
     Args:
         first: Decoding method in the minuend.
@@ -141,34 +141,34 @@ def gain_per_query(first: DecodingRule, second: DecodingRule, role: Role = "pret
         role: "pretrained" (default) for the pretrained model, or "scratch" for models trained from scratch.
 
     Returns:
-        A statistic with one number per repetition.
+        A statistic with one number per repetition: first - second.
     """
     extent = _common_extent(first, second)
     return per_query(first, role, extent) - per_query(second, role, extent)
 
 
 def ratio(first: DecodingRule, second: DecodingRule, column: str, role: Role = "pretrained") -> Statistic:
-    """Return the statistic of the ratio of a measured value between two decoding methods.
+    """Create a statistic: the ratio of a measured column between two decoding methods.
 
     Args:
         first: Method in the numerator.
         second: Method in the denominator.
-        column: Name of the value, for example "queries", the number of model calls.
+        column: Name of the column, for example "queries", the number of model calls.
         role: "pretrained" (default) for the pretrained model, or "scratch" for models trained from scratch.
 
     Returns:
-        A statistic with one number per repetition.
+        A statistic with one number per repetition: first / second.
     """
     extent = _common_extent(first, second)
     return measured(first, column, role, extent) / measured(second, column, role, extent)
 
 
 def gain_of_depth(role: Role = "pretrained") -> Statistic:
-    """Return the statistic of the gain in accuracy from verifiers with several layers.
+    """Create a statistic: how much accuracy improves if the verifier has several layers.
 
     Algorithm 1 generates text with a verifier, and erases the last tokens when the verifier rejects them. The accuracy
-    is the number of different correct test cases, divided by the number of requested cases. The gain is the mean over
-    verifiers of 2, 4 and 8 layers, minus the value for one layer.
+    is the number of different correct test cases, divided by the number of requested cases. The result is (mean
+    accuracy with 2, 4 and 8 layers) - (accuracy with one layer).
 
     Args:
         role: "pretrained" (default) for the pretrained model, or "scratch" for models trained from scratch.
@@ -183,17 +183,17 @@ def gain_of_depth(role: Role = "pretrained") -> Statistic:
 
 
 def gain_on_misleading(role: Role = "pretrained") -> Statistic:
-    """Return the statistic of how much less misleading names harm Algorithm 1 than nucleus sampling.
+    """Create a statistic: how much less a misleading name harms Algorithm 1 than nucleus sampling.
 
-    Algorithm 1 generates text with a verifier, and erases the last tokens when the verifier rejects them. A function
-    name is misleading if it belongs to another task. The harm is the decrease in accuracy, which is the number of
+    Algorithm 1 generates test cases with a verifier, and erases the last tokens when the verifier rejects them. A
+    function name is misleading if it belongs to another task. The harm is the decrease in accuracy, the number of
     different correct test cases divided by the number of requested cases.
 
     Args:
         role: "pretrained" (default) for the pretrained model, or "scratch" for models trained from scratch.
 
     Returns:
-        A statistic with one number per repetition: the harm to nucleus sampling minus the harm to Algorithm 1.
+        A statistic with one number per repetition: (harm to nucleus sampling) - (harm to Algorithm 1).
     """
     of_trained, of_nucleus = (
         measured(rule, role=role, extent="comparisons") for rule in (decodings.TRAINED, decodings.BASELINE)
@@ -207,9 +207,9 @@ def gain_on_misleading(role: Role = "pretrained") -> Statistic:
 
 
 def distinct_share(decoding: DecodingRule, role: Role = "pretrained") -> Statistic:
-    """Return the statistic of the share of different test cases among the correct ones.
+    """Create a statistic: the number of different correct test cases divided by all correct ones.
 
-    The share is 1 if no case is correct.
+    It is 1 if no case is correct.
 
     Args:
         decoding: The decoding method.
@@ -229,12 +229,11 @@ def distinct_share(decoding: DecodingRule, role: Role = "pretrained") -> Statist
 
 
 def lead_of_best(role: Role = "pretrained") -> Statistic:
-    """Return the statistic of the lead of the default sampling over the best other setting.
+    """Create a statistic: accuracy of the default sampling minus accuracy of the best other setting.
 
-    The default is top-p 0.95 and temperature 1. Both settings sample test cases without a verifier. The lead is the
-    difference in accuracy, which is the number of different correct test cases divided by the number of requested
-    cases. For each repetition, the best other setting is chosen by the mean over all other repetitions, which avoids a
-    selection bias.
+    The default is top-p 0.95 and temperature 1, and no setting uses a verifier. The accuracy is the number of different
+    correct test cases divided by the number of requested cases. To avoid a selection bias, the best other setting of
+    each repetition is chosen by the mean over all other repetitions.
 
     Args:
         role: "pretrained" (default) for the pretrained model, or "scratch" for models trained from scratch.
@@ -259,7 +258,7 @@ def lead_of_best(role: Role = "pretrained") -> Statistic:
 
 
 def validation(role: Role, /, **values: object) -> Statistic:
-    """Return the statistic of the validation accuracy of trained verifiers.
+    """Create a statistic: the validation accuracy of trained verifiers.
 
     A verifier classifies prefixes of test cases as correct or erroneous.
 
@@ -278,13 +277,15 @@ def validation(role: Role, /, **values: object) -> Statistic:
 
 
 def timed(decoding: str, column: str, role: Role = "pretrained") -> Statistic:
-    """Return the statistic of a cost of completions that are generated one at a time.
+    """Create a statistic: a cost of completions that are generated one at a time.
 
     Args:
         decoding: Name of the decoding method, or "one at a time" for all methods.
-        column: "queries" for model calls per completion, "cpu_seconds" for processor time per completion,
-            "milliseconds" for processor time per model call, or "rank_correlation" between model calls and processor
-            time.
+        column: Name of the cost.
+            - "queries": model calls per completion.
+            - "cpu_seconds": processor time per completion.
+            - "milliseconds": processor time per model call.
+            - "rank_correlation": rank correlation between model calls and processor time.
         role: "pretrained" (default) for the pretrained model, or "scratch" for models trained from scratch.
 
     Returns:
@@ -300,7 +301,7 @@ def timed(decoding: str, column: str, role: Role = "pretrained") -> Statistic:
 
 
 def milliseconds(decoding: DecodingRule, role: Role = "pretrained") -> Statistic:
-    """Return the statistic of the processor time per model call, in milliseconds, for batched generation.
+    """Create a statistic: processor milliseconds per model call, for batched generation.
 
     Args:
         decoding: The decoding method.

@@ -42,16 +42,16 @@ _BLOCKS, _BATCH_SIZE = 2, 16
 
 
 class PieceTokens:
-    """Tokenization into fixed pieces of text, which prefers longer pieces.
+    """Tokenizer with a fixed list of text pieces, which prefers longer pieces.
 
     The last token id is the end of sequence.
     """
 
     def encode(self, text: str) -> list[int]:
-        """Return the token ids of a text that consists of the pieces.
+        """Return the token ids of a text.
 
         Args:
-            text: The text.
+            text: The text, which must consist of the pieces.
         """
         return [_PIECES.index(piece) for piece in _PIECE.findall(text)]
 
@@ -75,7 +75,7 @@ class PieceTokens:
 
 
 class Surrogate(Autoregressive):
-    """A transformer that is trained from scratch to generate flawed test cases, with its tokenization.
+    """A small transformer with its tokenizer, trained to generate flawed test cases.
 
     Args:
         model: The trained transformer.
@@ -88,7 +88,7 @@ class Surrogate(Autoregressive):
         self.vocab_size, self.eos, self.max_length = model.vocab_size, model.eos, model.max_length
 
     def open(self, rows: int, capacity: int, layers: Sequence[int] = ()) -> Context:
-        """Open a context of the transformer.
+        """Open a context that generates text with the transformer.
 
         Args:
             rows: Number of sequences.
@@ -99,7 +99,7 @@ class Surrogate(Autoregressive):
 
 
 def surrogate_prompt(name: str) -> str:
-    """Return the prompt of the model from scratch, the name of the target function.
+    """Return the prompt for the model that is trained from scratch: the function name.
 
     Args:
         name: Name of the target function.
@@ -108,7 +108,9 @@ def surrogate_prompt(name: str) -> str:
 
 
 def surrogate_completion(name: str, cases: int, random: np.random.Generator) -> str:
-    """Return a random completion with errors, on which the model from scratch is trained.
+    """Return a random text of test cases with errors, a training example of the surrogate.
+
+    The surrogate is a small language model that is trained from scratch.
 
     Args:
         name: Name of the target function.
@@ -133,7 +135,7 @@ def _line(name: str, random: np.random.Generator) -> str:
 
 
 def train_surrogate(cases: int, steps: int, seed: int, artifacts: Path) -> Surrogate:
-    """Train the model from scratch of a repetition, or load it from `artifacts`.
+    """Train the small language model of a repetition, or load it from `artifacts`.
 
     Args:
         cases: Number of test cases that a prompt requests.

@@ -15,21 +15,20 @@ TopicsInDocuments = Annotated[int, Ge(2)]
 class Config(Settings):
     """Settings of one run, by default with the masking of the thesis' experiments.
 
-    In a topic model, a document consists of a few topics, and each topic of v words.
+    In a topic model, every topic has v words of its own, and a document contains a few topics.
 
     Args:
         seeds: Seeds of random optimal matrices and of simulated documents.
         p_mask: Share of tokens that are masked.
         p_correct: Share of masked tokens that keep their word.
         p_random: Share of masked tokens that are replaced by a random word. The others become [MASK].
-        sizes: Numbers of topics, of words per topic, and of topics per document, of the models whose documents are
-            enumerated.
+        sizes: Sizes (topics, words per topic, topics per document) of the models whose documents are enumerated.
         words: Number of words of a simulated document.
-        taus: Numbers tau of topics per document, in models with tau^2 topics of `many` words.
+        taus: Numbers tau of topics per document, in models with tau^2 topics and `many` words per topic.
         many: Number of words per topic in the models of `taus`.
         landscape: Numbers of topics and of words per topic in Figures 2.7 and 2.8.
         landscape_taus: Numbers of topics per document in these figures.
-        points: Number of values of each of the two attention weights at which the loss is computed.
+        points: Number of values of each of the two attention weights at which the loss is computed. They form a grid.
         drawn: Number of values of each weight in a plot of the loss.
         lengths: Numbers of words of the documents for which the optimal value matrix is computed.
     """

@@ -61,9 +61,10 @@ def masking_of(config: Config) -> BertMasking:
 
 
 def population(model: TopicModel, masking: BertMasking) -> tuple[Tensor, Tensor]:
-    """Compute the input and target distributions of masked prediction, for every set of topics.
+    """Compute the exact input and target distributions of masked-word prediction.
 
-    Attention is uniform over a document with infinitely many words.
+    There is one pair of distributions per set of topics. Attention is uniform over a document with infinitely many
+    words.
 
     Args:
         model: Topic model with T topics of v words and a fixed number of topics per document.
@@ -131,7 +132,7 @@ def _documents(config: Config, size: tuple[int, int, int], _: Path) -> MeasuredR
 def _rate_z(model: TopicModel, masking: BertMasking, words: int, seed: int) -> float:
     """Return the largest error of Proposition 2.1.1 on a simulated document, in standard errors.
 
-    The proposition gives the rates of the input tokens.
+    The proposition gives the expected frequency of every input token.
     """
     tokens = sample_document_batch(model, 1, words, seed).tokens[0]
     random = generator(seed, "topic-optima", "read")
@@ -222,22 +223,22 @@ def _landscape(config: Config, tau: int, _: Path) -> MeasuredRows:
 
 
 def heights(table: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the relative height of a loss above its minimum, on a logarithmic scale.
+    """Return log10 of the relative height of a loss above its minimum.
 
     Args:
         table: Losses on a grid.
 
     Returns:
-        Decimal logarithms (same shape) of the height divided by the largest height plus 1e-4, rounded to three digits.
+        log10(height / largest height + 1e-4), in the shape of `table`, rounded to three digits.
     """
     above = (table - table.min()) / np.ptp(table)
     return np.round(np.log10(above + 1e-4), 3)
 
 
 def _edge(loss: Callable[..., float], axis: str, level: float, best: float) -> float:
-    """Return the first point below `best` on an axis at which the loss is `level`.
+    """Return the first point below `best` on one axis at which the loss equals `level`.
 
-    The other coordinate is zero.
+    The axes are the attention weights alpha and beta. The other weight is zero.
     """
     other = {"alpha": "beta", "beta": "alpha"}[axis]
     ends = (math.log(10.0) * LOW, math.log(best))
@@ -271,7 +272,10 @@ def _lengths(config: Config, _: Path) -> MeasuredRows:
 
 
 def _entry_classes(values: Tensor, model: TopicModel) -> dict[str, float]:
-    """Return mean entries by relation of the two words, and mean row sums within topics."""
+    """Return mean matrix entries by relation of the two words, and mean row sums within topics.
+
+    Two words are equal, of the same topic, or of different topics.
+    """
     found = entry_means(values, model)
     means = {name: found[name] for name in ("diagonal", "block", "other")}
     return means | {"row": float((values[1:, 1:] * model.same_topic().bool()).sum(1).mean())}

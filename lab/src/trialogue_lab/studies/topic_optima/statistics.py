@@ -12,10 +12,10 @@ from trialogue_lab.ledger import NoRows, Rows, exact
 
 @exact
 def least_growth(rows: Rows, edge: str, values: str) -> float:
-    """Return the smallest growth of the region of low loss with the topics per document.
+    """Return how little one edge of the low-loss region grows with the topics per document.
 
-    The loss of a one-layer transformer on documents of a topic model depends on two attention weights, relative to
-    words of other topics: beta for the same word, and alpha for other words of the same topic. The region of low loss
+    The loss of a one-layer transformer on a topic model depends on two attention weights, relative to words of other
+    topics. The weight beta is for the same word, and alpha is for other words of the same topic. The region of low loss
     contains all pairs of weights whose loss is close to the minimum.
 
     Args:
@@ -25,7 +25,7 @@ def least_growth(rows: Rows, edge: str, values: str) -> float:
         values: Form of the value matrix: "block" (entries are constant within topics) or "diagonal".
 
     Returns:
-        The smallest increase of the edge's natural logarithm from one number of topics to the next.
+        The smallest increase of log(edge) from one number of topics per document to the next.
 
     Raises:
         NoRows: If only one number of topics per document was measured.
@@ -38,10 +38,10 @@ def least_growth(rows: Rows, edge: str, values: str) -> float:
 
 @exact
 def minimum(rows: Rows, column: str, tau: int, values: str = "block", variant: str = "printed") -> float:
-    """Return a property of the attention weights that minimize the loss of a one-layer transformer.
+    """Return a property of the attention weights that minimize the loss of a transformer.
 
-    The documents come from a topic model with tau^2 topics. The two weights are relative to words of other topics: beta
-    for the same word, and alpha for other words of the same topic.
+    The one-layer transformer predicts masked words of a topic model with tau^2 topics. Its two weights are relative to
+    words of other topics: beta for the same word, and alpha for other words of the same topic.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -56,16 +56,15 @@ def minimum(rows: Rows, column: str, tau: int, values: str = "block", variant: s
 
 @exact
 def region(rows: Rows, column: str, tau: int, values: str = "block") -> float:
-    """Return a property of the region of attention weights with low loss.
+    """Return a property of the set of attention weights with low loss.
 
-    The loss of a one-layer transformer on documents of a topic model depends on two weights, relative to words of other
+    A one-layer transformer predicts masked words of a topic model. Its two weights are relative to words of other
     topics: beta for the same word, and alpha for other words of the same topic. A loss is low if its height above the
     minimum is at most a tenth of the height at alpha = beta = 0.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
-        column: Name of the property, for example "gamma_low", the smallest mean weight of words of the same topic in
-            the region.
+        column: Name of the property, for example "gamma_low", the smallest mean weight of words of the same topic.
         tau: Number of topics per document.
         values: Form of the value matrix: "block" (entries are constant within topics) or "diagonal".
     """
@@ -74,9 +73,9 @@ def region(rows: Rows, column: str, tau: int, values: str = "block") -> float:
 
 @exact
 def landscape(rows: Rows, column: str, tau: int, values: str = "block", variant: str = "printed") -> float:
-    """Return the same property as `minimum`, for the topic models of Figures 2.7 and 2.8.
+    """Return a property of the attention weights that minimize the loss in Figures 2.7 and 2.8.
 
-    It belongs to the attention weights that minimize the loss of a one-layer transformer.
+    A one-layer transformer predicts masked words of a topic model. See `minimum` for other topic models.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -93,7 +92,7 @@ def landscape(rows: Rows, column: str, tau: int, values: str = "block", variant:
 def at_length(rows: Rows, column: str, length: int = 150, distribution: str = "Dirichlet") -> float:
     """Return a property of the optimal value matrix for documents of a given length.
 
-    The documents come from a topic model. The entries of the matrix belong to pairs of words.
+    A one-layer transformer predicts masked words of a topic model. Its value matrix has one entry per pair of words.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.

@@ -27,7 +27,7 @@ class Model(NamedTuple):
 
     @property
     def label(self) -> str:
-        """Name and description of the model, as in the statements of claims."""
+        """Name and description of the model, as used in claims."""
         return f"{self.name}, {self.kind}"
 
 
@@ -53,8 +53,9 @@ WORDS = (15, 30, 61)
 class Config(Settings):
     """Settings of one run.
 
-    Each seed samples passages of the texts and fits topics to them. A topic is a distribution over words, represented
-    by its most likely words. A model is measured by attention and embeddings of pairs of these words.
+    Each seed samples passages of the texts and fits topics to them. A topic is a distribution over words. It is
+    represented by its most likely words. The embeddings of these words and the attention between them are measured in
+    pretrained models.
 
     Args:
         seeds: One seed per sample of passages.
@@ -62,16 +63,16 @@ class Config(Settings):
         tiny: Whether to replace the models by small ones with random weights, for tests.
         texts: Files, folders or corpora of the hub, in this order of precedence. Empty for synthetic documents, for
             tests.
-        sample: Number of passages sampled from a text.
-        passage: Words per passage.
-        topics: Number of topics fitted to a sample.
+        sample: Number of passages that are sampled from a text.
+        passage: Number of words per passage.
+        topics: Number of topics that are fitted to a sample.
         passes: Passes over the passages when topics are fitted.
-        least: Smallest number of passages that contain a word of a topic.
-        words: Numbers of words of a topic.
+        least: A topic only has words that occur in at least this many passages.
+        words: Numbers of words that represent a topic.
         read: Number of passages in which attention is measured.
         control_read: Number of passages of the first text in which attention of models with random weights is measured.
-        shortest: Smallest length in tokens to which these passages are truncated.
-        length: Largest length in tokens to which these passages are truncated.
+        shortest: Minimum length, in tokens, to which these passages are truncated.
+        length: Maximum length, in tokens, to which these passages are truncated.
     """
 
     seeds: Seeds = (0, 1, 2, 3, 4)

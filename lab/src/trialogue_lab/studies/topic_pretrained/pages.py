@@ -67,9 +67,9 @@ def _ratios(rows: Rows, single: bool) -> Cells:
 
 
 def _ratios_of_all_seeds(cell: Statistic, rows: Rows) -> "Series[float] | None":
-    """Return the ratios of all seeds, or None if a seed has none.
+    """Return the ratio of means for every seed, or None if a mean is not positive.
 
-    A ratio requires positive means. If the true means are zero, both are positive only by chance.
+    If the true means are zero, both are positive only by chance.
     """
     values = cell(rows)
     return values if len(values) == rows["comparison"].seed.nunique() else None

@@ -22,15 +22,15 @@ MIN_PAIRS = 30
 def compared(
     rows: Rows, model: str, measure: str, *, single: bool = True, weights: str = PRETRAINED, **values: int
 ) -> DataFrame:
-    """Select the measurements of word pairs in one model.
+    """Select the measured similarities of word pairs in one model.
 
-    Cosines, dot products or attention weights are averaged over pairs of words of the same topic, and over pairs of
-    different topics.
+    A similarity is the cosine or dot product of embeddings, or an attention weight. It is averaged over pairs of words
+    of the same topic, and over pairs of different topics.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
         model: Name of the model.
-        measure: Name of the measure: the cosine or dot product of embeddings, or the attention weight.
+        measure: Name of the similarity.
         single: Whether every word has a single topic. Otherwise, a word may have several topics.
         weights: "pretrained" (default), or "random" for the same architecture with random weights.
         **values: Values of other columns that select the rows, for example `words=30`.
@@ -55,14 +55,14 @@ def _log_ratio(table: DataFrame) -> "Series[float]":
 
 @draws
 def gain(rows: Rows, model: str, measure: str) -> "Series[float]":
-    """Return the difference of a measure between word pairs within and between topics.
+    """Return mean similarity of words of the same topic - mean similarity across topics.
 
-    The measure is averaged over the pairs of each kind in a pretrained model. Every word has a single topic.
+    The similarity of two words is measured in a pretrained model. Every word has a single topic.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
         model: Name of the model.
-        measure: Name of the measure: the cosine or dot product of embeddings, or the attention weight.
+        measure: Name of the similarity: the cosine or dot product of embeddings, or the attention weight.
 
     Returns:
         One mean difference over texts and numbers of words of a topic, per seed of the sampled passages.
@@ -80,21 +80,21 @@ def ratio(
     single: bool = True,
     weights: str = PRETRAINED,
 ) -> "Series[float]":
-    """Return the ratio of a measure between word pairs within and between topics.
+    """Return mean similarity of words of the same topic / mean similarity across topics.
 
-    The measure is averaged over the pairs of each kind.
+    The similarity of two words is measured in a model.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
         model: Name of the model.
-        measure: Name of the measure: the cosine or dot product of embeddings, or the attention weight.
+        measure: Name of the similarity: the cosine or dot product of embeddings, or the attention weight.
         words: Number of words of a topic. None (default) for all measured numbers.
         single: Whether every word has a single topic (default: True). Otherwise, a word may have several topics.
         weights: "pretrained" (default), or "random" for the same architecture with random weights.
 
     Returns:
-        One geometric mean of ratios over texts and numbers of words, per seed. Seeds with a mean that is not positive
-        are omitted.
+        One geometric mean over texts and numbers of words, per seed. Seeds are omitted if the mean over one kind of
+        pairs is not positive.
 
     Raises:
         NoRows: If no row matches.
@@ -107,18 +107,19 @@ def ratio(
 
 @draws
 def mostly(rows: Rows, model: str, measures: tuple[str, ...]) -> Counts:
-    """Count the comparisons in which a measure is larger within topics than between topics.
+    """Count how often words of the same topic are more similar than words of different topics.
 
-    The measure is averaged over word pairs of the same topic, and over pairs of different topics. Each comparison
-    belongs to one text, number of words of a topic, and measure. Words may have several topics.
+    A similarity is averaged over word pairs of the same topic, and over pairs of different topics. There is one
+    comparison of the two means per text, number of words of a topic, and similarity. Words may have several topics.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
         model: Name of the pretrained model.
-        measures: Names of the measures: cosine and dot product of embeddings, or attention weight.
+        measures: Names of similarities: cosine and dot product of embeddings, or attention weight.
 
     Returns:
-        The number of comparisons with a larger value and the number of all comparisons, per seed.
+        Per seed, the number of comparisons in which the same topic has the larger mean, and the number of all
+        comparisons.
 
     Raises:
         NoRows: If no row matches.
@@ -133,15 +134,15 @@ def mostly(rows: Rows, model: str, measures: tuple[str, ...]) -> Counts:
 
 @draws
 def together_gain(rows: Rows, model: str, measure: str) -> "Series[float]":
-    """Return the difference of a measure between same-topic pairs and pairs that often co-occur.
+    """Return how much more similar words of one topic are than words that often co-occur.
 
-    The second kind of word pairs are the ones that occur together in the most passages. Both kinds have the same number
-    of pairs. The measure is averaged over the pairs of each kind, and every word has a single topic.
+    The result is mean(a) - mean(b) of the similarity of two words. Kind a are the word pairs of the same topic. Kind b
+    are equally many word pairs that occur together in the most passages. Every word has a single topic.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
         model: Name of the pretrained model.
-        measure: Name of the measure: the cosine or dot product of embeddings, or the attention weight.
+        measure: Name of the similarity: the cosine or dot product of embeddings, or the attention weight.
 
     Returns:
         One mean difference over texts and numbers of words of a topic, per seed.
@@ -160,14 +161,14 @@ def together_gain(rows: Rows, model: str, measure: str) -> "Series[float]":
 
 @draws
 def level(rows: Rows, model: str, measure: str, pairs: str, words: int) -> "Series[float]":
-    """Return the mean of a measure over word pairs of one kind.
+    """Return the mean similarity of the word pairs of one kind in a pretrained model.
 
     Every word has a single topic.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
         model: Name of the pretrained model.
-        measure: Name of the measure: the cosine or dot product of embeddings, or the attention weight.
+        measure: Name of the similarity: the cosine or dot product of embeddings, or the attention weight.
         pairs: Kind of the pairs: "same" for the same topic, "different" for different topics, or "together" for the
             pairs that occur together in the most passages.
         words: Number of words of a topic.
@@ -181,18 +182,18 @@ def level(rows: Rows, model: str, measure: str, pairs: str, words: int) -> "Seri
 
 @draws
 def fall(rows: Rows, model: str, measure: str) -> "Series[float]":
-    """Return how much stronger topics are separated if they have few words instead of many.
+    """Return how much more clearly topics with few words are separated than topics with many.
 
-    The separation is the mean of a measure over word pairs of the same topic, divided by its mean over pairs of
-    different topics. It is compared between the smallest and the largest measured number of words per topic.
+    The separation is (mean similarity of words of the same topic) / (mean similarity of words of different topics). It
+    is computed for the smallest and the largest measured number of words per topic.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
         model: Name of the pretrained model.
-        measure: Name of the measure: the cosine or dot product of embeddings, or the attention weight.
+        measure: Name of the similarity: the cosine or dot product of embeddings, or the attention weight.
 
     Returns:
-        One ratio of separations (fewest / most words) per seed.
+        One ratio per seed: separation with the fewest words / separation with the most words.
     """
     table = compared(rows, model, measure)
     few, many = (table[table.words == count] for count in (table.words.min(), table.words.max()))
@@ -201,18 +202,18 @@ def fall(rows: Rows, model: str, measure: str) -> "Series[float]":
 
 @draws
 def beyond_random(rows: Rows, model: str, measure: str) -> "Series[float]":
-    """Return how much stronger a pretrained model separates topics than a model with random weights.
+    """Return how much more clearly a pretrained model separates topics than random weights do.
 
-    The separation is the mean of a measure over word pairs of the same topic, divided by its mean over pairs of
-    different topics. Only the first text of the run is used.
+    The separation is (mean similarity of words of the same topic) / (mean similarity of words of different topics).
+    Only the first text of the run is used.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
         model: Name of the model.
-        measure: Name of the measure: the cosine or dot product of embeddings, or the attention weight.
+        measure: Name of the similarity: the cosine or dot product of embeddings, or the attention weight.
 
     Returns:
-        One ratio of separations (pretrained / random weights) per seed.
+        One ratio per seed: separation with pretrained weights / separation with random weights.
     """
     control = compared(rows, model, measure, weights=RANDOM)
     table = compared(rows, model, measure)
@@ -222,14 +223,13 @@ def beyond_random(rows: Rows, model: str, measure: str) -> "Series[float]":
 
 @draws
 def published_gain(rows: Rows, measure: str) -> "Series[float]":
-    """Return the difference of a measure within and between topics, for the published models.
+    """Return the mean similarity within topics minus that between topics, for published models.
 
-    The measure is averaged over word pairs of the same topic and of different topics. The difference is averaged over
-    all models of the publication.
+    The two means are over word pairs of the same topic and of different topics.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
-        measure: Name of the measure: the cosine or dot product of embeddings, or the attention weight.
+        measure: Name of the similarity: the cosine or dot product of embeddings, or the attention weight.
 
     Returns:
         One mean difference over models, texts and numbers of words of a topic, per seed.

@@ -14,8 +14,8 @@ _TOPICS, _WORDS, _DOCUMENTS, _LENGTH = 4, 10, 80, 40
 def synthetic_documents() -> list[str]:
     """Return random documents of 40 words, for tests.
 
-    The vocabulary has four topics of ten words. About 80 % of the words of a document are from one topic and 20 % from
-    a second, except that a tenth of all words are from random topics.
+    The vocabulary has four topics of ten words. A tenth of all words are from random topics. Of the others, about 80 %
+    are from one topic of the document and 20 % from a second one.
     """
     random = numpy_generator(0, "made-up documents")
     words = synthetic_words()
@@ -39,7 +39,7 @@ def synthetic_words() -> list[str]:
 def synthetic_tokenizer() -> Any:
     """Return a fast tokenizer with one token per word of the synthetic documents.
 
-    One more token stands for all other words.
+    All other words become the unknown token.
     """
     import transformers
 

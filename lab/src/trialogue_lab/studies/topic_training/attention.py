@@ -19,7 +19,7 @@ _BATCH_SIZE = 64
 
 
 class AttentionByClass(NamedTuple):
-    """Mean attention weights of a transformer, by relation of the attending and the attended word.
+    """Mean attention weights of a transformer, by relation of the two words.
 
     Attributes:
         same_word: Mean weight between positions with the same word.

@@ -32,9 +32,9 @@ the largest decrease of the loss was chosen. Some larger rates diverge.
 class Config(Settings):
     """Settings of one run.
 
-    For each seed, all networks are trained on one set of documents. Documents have the distribution of section 2.1.5.1:
-    a mixture of topics with Dirichlet-distributed shares, 100 to 150 words, and fixed masked positions. Each topic is a
-    group of words.
+    For each seed, all networks are trained on one set of documents. A topic is a group of words, and a document mixes
+    topics with Dirichlet-distributed shares. It has 100 to 150 words, and its masked positions are fixed (section
+    2.1.5.1).
 
     Args:
         seeds: One seed per set of documents.
@@ -49,9 +49,9 @@ class Config(Settings):
         value_steps: Number of training steps if only the value matrix is trained.
         embedding_steps: Number of training steps if embeddings are trained.
         attention_steps: Number of training steps if attention is trained.
-        slower: Factor by which the number of steps is larger for SGD at `SGD_RATES`.
+        slower: Factor by which training with SGD at the learning rates `SGD_RATES` is longer.
         penalty: Coefficient lambda of the L2 penalty.
-        stage_steps: Number of steps of the training in which matrices are recorded to find two stages.
+        stage_steps: Number of steps of the training in which matrix norms are recorded to find two stages.
         stage_rate: Learning rate of SGD in this training.
         stage_deviation: Standard deviation of initial weights in this training.
         deep_steps: Number of steps of the network of four layers.

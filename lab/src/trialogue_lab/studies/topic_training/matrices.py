@@ -16,8 +16,12 @@ def entry_means(matrix: Tensor, model: TopicModel) -> dict[str, float]:
         model: Topic model, which assigns a topic to every word.
 
     Returns:
-        The means `diagonal` (same word), `block` (different words of the same topic), `in_topic` (both together) and
-        `other` (different topics), and the standard deviation `other_std` of the entries of different topics.
+        Means and a standard deviation, by name.
+
+        - `diagonal`: mean entry of the same word.
+        - `block`: mean entry of different words of the same topic.
+        - `in_topic`: mean entry of both together.
+        - `other`, `other_std`: mean and standard deviation of the entries of different topics.
     """
     words, same = matrix.detach().double()[1:, 1:], model.same_topic().bool()
     own = torch.eye(model.vocab_size, dtype=torch.bool)

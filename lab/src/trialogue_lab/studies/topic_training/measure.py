@@ -132,7 +132,7 @@ def trained(
         deviation: Standard deviation of initial weights (default: `config.deviation`).
 
     Returns:
-        The network, and its row of measurements with the training and test losses. They are None if the training
+        The network, and its row of measurements with the training and test losses. The losses are None if the training
         diverged.
     """
     shape: dict[str, Any] = {"vocab_size": config.topics * config.words_per_topic, **run.network}
@@ -251,7 +251,7 @@ def _attention(config: Config, seed: int, _: Path) -> MeasuredRows:
 
 
 def _stages(config: Config, seed: int, _: Path) -> MeasuredRows:
-    """Yield the measurements of Figures 2.4 and 2.9, and of the saddle point at zero."""
+    """Yield the measurements of Figures 2.4 and 2.9, and of the saddle point at zero weights."""
     deep = {"width": config.deep_width, "layers": 4, "heads": 4, "residual": True, "biases": "all"}
     one_layer = partial(TopicTraining, "stages", "one layer", "CE", network=ONE_HOT)
     for run in (
@@ -271,7 +271,7 @@ def _stages(config: Config, seed: int, _: Path) -> MeasuredRows:
 
 
 def _moved_from_zero(config: Config, seed: int) -> float:
-    """Return the largest entry of W^K and W^Q after ten training steps from zero.
+    """Return the largest entry of the key and query matrices after ten training steps from zero.
 
     Keys and queries have no biases.
     """

@@ -25,15 +25,12 @@ FACTOR, DEVIATIONS = 10.0, 5.0
 
 
 def rows_by_seed(rows: Rows, kind: str, **values: object) -> DataFrame:
-    """Return the measured rows of one kind, indexed by seed.
+    """Select the measured rows of one kind, indexed by seed.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
         kind: Kind of the rows, for example "training" or "attention".
         **values: Values of columns that select the rows.
-
-    Returns:
-        The selected rows.
 
     Raises:
         NoRows: If no row matches.
@@ -55,14 +52,14 @@ def _attended(
 def entries(
     rows: Rows, name: str, column: str, loss: str, optimizer: str, rate: float = FIGURE_RATE
 ) -> "Series[float]":
-    """Return a measured value of a matrix that is trained on documents of topics.
+    """Return one measured column of a matrix that is trained on documents of a topic model.
 
-    The entries of the matrix belong to pairs of words. A topic is a group of words.
+    The matrix has one entry per pair of words. A topic is a group of words.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
         name: Name of the training, for example "with L2" for a value matrix that is trained with an L2 penalty.
-        column: Name of the value, for example "block", the mean entry of different words of the same topic.
+        column: Name of the column, for example "block", the mean entry of different words of the same topic.
         loss: "CE" (cross-entropy) or "squared".
         optimizer: "adam" or "sgd".
         rate: Learning rate (default: 0.01).
@@ -75,9 +72,10 @@ def entries(
 
 @trainings
 def progress(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIGURE_RATE) -> "Series[float]":
-    """Return the decrease of the test loss relative to Adam at learning rate 0.01.
+    """Return how much a network has learned, relative to a network that is trained by Adam.
 
-    The decrease is the loss of the best constant prediction minus the test loss of the trained network.
+    The progress is (loss of the best constant prediction) - (test loss of the trained network). Adam has the learning
+    rate 0.01.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -87,7 +85,7 @@ def progress(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIG
         rate: Learning rate.
 
     Returns:
-        One ratio of decreases per seed of the documents.
+        One ratio of progress (network / Adam) per seed of the documents.
     """
     return _progress(rows, name, loss, optimizer, rate)
 
@@ -96,8 +94,9 @@ def progress(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIG
 def contrast(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIGURE_RATE) -> "Series[float]":
     """Return how far matrix entries of the same topic are above entries of different topics.
 
-    The matrix is trained on documents of a topic model, and its entries belong to pairs of words. The difference of the
-    two means is divided by the standard deviation of the entries of different topics. Diagonal entries are omitted.
+    The matrix is trained on documents of a topic model, and has one entry per pair of words. The result is (mean entry
+    of the same topic - mean entry of different topics) / (standard deviation of the entries of different topics).
+    Diagonal entries are omitted.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -120,10 +119,10 @@ def contrast(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIG
 def prominence(
     rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIGURE_RATE
 ) -> "Series[float]":
-    """Return the ratio of mean matrix entries of the same topic and of different topics.
+    """Return the ratio: mean entry of the same topic / |mean entry of different topics|.
 
-    The matrix is trained on documents of a topic model, and its entries belong to pairs of words. Diagonal entries
-    count as the same topic. The denominator is an absolute value.
+    The matrix is trained on documents of a topic model, and has one entry per pair of words. Diagonal entries count as
+    the same topic.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -146,9 +145,9 @@ def prominence(
 def standing(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIGURE_RATE) -> "Series[float]":
     """Return how clearly matrix entries of the same topic exceed entries of different topics.
 
-    The matrix is trained on documents of a topic model, and its entries belong to pairs of words. The mean entry of the
-    same topic, including the diagonal, is divided by the smaller of two thresholds. They are ten times the absolute
-    mean, and five standard deviations, of the entries of different topics.
+    The matrix is trained on documents of a topic model, and has one entry per pair of words. The mean entry of the same
+    topic, including the diagonal, is divided by a threshold. The threshold is min(10 |m|, 5 s), where m is the mean and
+    s the standard deviation of the entries of different topics.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -158,7 +157,7 @@ def standing(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIG
         rate: Learning rate.
 
     Returns:
-        One ratio per seed of the documents. A ratio above 1 means that a threshold is exceeded.
+        One ratio per seed of the documents. A ratio above 1 means that the threshold is exceeded.
 
     Raises:
         NoRows: If a training has made hardly any progress (see `progress`).
@@ -169,9 +168,10 @@ def standing(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIG
 
 @trainings
 def gap(rows: Rows, name: str, loss: str) -> "Series[float]":
-    """Return the relative increase of the test loss if only one part is trained.
+    """Return how much the test loss increases if only one part of a network is trained.
 
-    The networks are trained by Adam on documents of a topic model.
+    The networks are trained by Adam on documents of a topic model. The result is (loss if only one part is trained) /
+    (loss if more is trained) - 1.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -180,8 +180,7 @@ def gap(rows: Rows, name: str, loss: str) -> "Series[float]":
         loss: "CE" (cross-entropy) or "squared".
 
     Returns:
-        The loss of the partly trained network divided by the loss of the other network, minus 1, per seed of the
-        documents.
+        One number per seed of the documents.
     """
     joint = {"embedding alone": "all", "without L2": "with values"}[name]
     part, full = (_training(rows, each, loss, "adam", FIGURE_RATE).test for each in (name, joint))
@@ -198,7 +197,7 @@ def attention(
     shift: int = 0,
     loss: str = "CE",
 ) -> "Series[float]":
-    """Return the mean trained attention weight over word pairs of one kind.
+    """Return the mean attention weight of a trained transformer over word pairs of one kind.
 
     The transformer is trained on documents of a topic model. Weights are rescaled to documents of 100 words.
 
@@ -229,7 +228,7 @@ def over(
     name: str = "with values",
     shift: int = 0,
 ) -> "Series[float]":
-    """Return the log ratio of the mean attention weights of two kinds of word pairs.
+    """Return log(mean attention of one kind of word pairs / mean attention of another kind).
 
     The transformer is trained on documents of a topic model, with cross-entropy as the loss.
 
@@ -257,17 +256,16 @@ def over(
 
 @trainings
 def ordered(rows: Rows) -> Counts:
-    """Count the optimizer settings for which trained attention weights are ordered by topic.
+    """Count the optimizer settings for which trained attention is ordered by topic.
 
-    The settings are those of Table 2.1. The mean weight must be larger for the same word than for other words of its
-    topic, and larger for these than for words of other topics. Trainings that have made hardly any progress are omitted
-    (see `progress`).
+    The required order is same word > other words of the same topic > words of other topics, for mean attention weights.
+    The settings are those of Table 2.1. Trainings with hardly any progress are omitted (see `progress`).
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
-        The number of settings in this order and the number of all settings, per seed of the documents.
+        Per seed of the documents, the number of settings in this order and the number of all settings.
     """
     in_order, moved = [], []
     for optimizer, rate in SETTINGS:
@@ -282,9 +280,9 @@ def ordered(rows: Rows) -> Counts:
 def early_growth(
     rows: Rows, matrix: str = "keys", name: str = "one layer", optimizer: str = "sgd"
 ) -> "Series[float]":
-    """Return the growth of a weight matrix early in training, relative to the value matrix.
+    """Return how much a weight matrix grows early in training, relative to the value matrix.
 
-    The growth is the increase of the norm. The early part of the training ends when the norm of the value matrix
+    The growth is the increase of the matrix norm. The early part of the training ends when the norm of the value matrix
     reaches 40 % of its final value.
 
     Args:
@@ -294,17 +292,17 @@ def early_growth(
         optimizer: "adam" or "sgd" (default).
 
     Returns:
-        One ratio of increases per seed of the documents.
+        One ratio of increases (matrix / value matrix) per seed of the documents.
     """
     return _by_seed(rows, name, optimizer, lambda table: _growth(table, matrix))
 
 
 @trainings
 def slowing(rows: Rows, name: str = "one layer", optimizer: str = "sgd") -> "Series[float]":
-    """Return the ratio of the growth rates of the value matrix, second over first stage.
+    """Return how fast the value matrix grows in the second stage of training, over the first.
 
-    Both are stages of training. The growth rate is the increase of the norm per training step. The first stage ends
-    when the norm of the key matrix has grown by half.
+    The growth rate is the increase of the matrix norm per training step. The first stage ends when the norm of the key
+    matrix has grown by half.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -312,18 +310,19 @@ def slowing(rows: Rows, name: str = "one layer", optimizer: str = "sgd") -> "Ser
         optimizer: "adam" or "sgd" (default).
 
     Returns:
-        One ratio per seed of the documents. It is 1 if there is no second stage.
+        One ratio of growth rates (second / first stage) per seed of the documents. It is 1 if there is no second stage.
     """
     return _by_seed(rows, name, optimizer, _slowing)
 
 
 @trainings
 def growth(rows: Rows, matrix: str, name: str = "one layer", optimizer: str = "sgd") -> "Series[float]":
-    """Return the ratio of the final to the initial norm of a weight matrix.
+    """Return the final norm of a weight matrix divided by its initial norm.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
-        matrix: Name of the matrix, for example "keys" or "values".
+        matrix: Name of the matrix of a transformer that is trained on documents of a topic model, for example "keys" or
+            "values".
         name: Name of the trained transformer, "one layer" (default) or "four layers".
         optimizer: "adam" or "sgd" (default).
 
@@ -345,7 +344,7 @@ def _progress(rows: Rows, name: str, loss: str, optimizer: str, rate: float) -> 
 
 
 def _trained_rows(rows: Rows, name: str, loss: str, optimizer: str, rate: float) -> DataFrame:
-    """Return the measurements of trainings, including diverged ones.
+    """Select the measurements of trainings, including diverged ones.
 
     Raises:
         NoRows: If a training has made hardly any progress (see `progress`).

@@ -15,15 +15,14 @@ trainings = Replication("training", "seeds")
 
 @trainings
 def entries(rows: Rows, arm: str, column: str) -> "Series[float]":
-    """Return a measured value of a trained value matrix.
+    """Return one measured column of a value matrix that is trained on a topic model.
 
-    It is trained on documents of a topic model. The entries of the matrix belong to pairs of words. A topic is a group
-    of words.
+    The matrix has one entry per pair of words. A topic is a group of words.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
         arm: Name of the training, for example "with L2" for an L2 penalty.
-        column: Name of the value, for example "in_topic", the mean entry of words of the same topic.
+        column: Name of the column, for example "in_topic", the mean entry of words of the same topic.
 
     Returns:
         One value per seed of the documents.
@@ -33,10 +32,10 @@ def entries(rows: Rows, arm: str, column: str) -> "Series[float]":
 
 @trainings
 def prominence(rows: Rows, arm: str) -> "Series[float]":
-    """Return the ratio of mean entries of a value matrix, same over different topics.
+    """Return the ratio: mean entry of the same topic / |mean entry of different topics|.
 
-    The entries belong to pairs of words of a topic model. Diagonal entries count as the same topic. The denominator is
-    an absolute value.
+    The value matrix is trained on documents of a topic model, and has one entry per pair of words. Diagonal entries
+    count as the same topic.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -51,18 +50,18 @@ def prominence(rows: Rows, arm: str) -> "Series[float]":
 
 @trainings
 def standing(rows: Rows, arm: str) -> "Series[float]":
-    """Return how clearly entries of the same topic exceed entries of different topics.
+    """Return how clearly matrix entries of the same topic exceed entries of different topics.
 
-    The entries belong to a trained value matrix and to pairs of words. The mean entry of the same topic, including the
-    diagonal, is divided by the smaller of two thresholds. They are ten times the absolute mean, and five standard
-    deviations, of the entries of different topics.
+    The value matrix is trained on documents of a topic model, and has one entry per pair of words. The mean entry of
+    the same topic, including the diagonal, is divided by a threshold. The threshold is min(10 |m|, 5 s), where m is the
+    mean and s the standard deviation of the entries of different topics.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
         arm: Name of the training, for example "with L2" for an L2 penalty.
 
     Returns:
-        One ratio per seed of the documents. A ratio above 1 means that a threshold is exceeded.
+        One ratio per seed of the documents. A ratio above 1 means that the threshold is exceeded.
     """
     table = rows_by_seed(rows, "training", name=arm)
     return table.in_topic / np.minimum(FACTOR * table.other.abs(), DEVIATIONS * table.other_std)

@@ -28,7 +28,7 @@ class Config(Settings):
     """Settings of one run.
 
     The twin is an autoregressive translator. A refiner predicts all target tokens in parallel and revises them in
-    several steps. It tries several target lengths, called hypotheses.
+    several steps. It tries several target lengths, called hypotheses. Several small refiners compare training settings.
 
     Args:
         seeds: Seeds of the split, the initial weights and the batches. Each seed trains one network of each kind.
@@ -38,7 +38,7 @@ class Config(Settings):
         vocab_size: Number of tokens of the vocabulary.
         test: Number of test sentences.
         validation: Number of validation sentences.
-        sets: Number of sets of test sentences. Each set is one replication.
+        sets: Number of sets that the test sentences are divided into. Each set is one replication.
         layers: Number of layers of the encoder and of the decoder.
         heads: Number of attention heads.
         width: Width of the residual stream.
@@ -48,8 +48,9 @@ class Config(Settings):
         learning_rate: Peak learning rate.
         bf16: Whether to train in bfloat16. Translations are computed in float32.
         twin_steps: Number of updates of the twin.
-        refiner_steps: Number of updates of the refiner, and of a second one that is trained like mask-predict.
-        dropout: Dropout of the twin and of these two refiners. Small refiners see no pair twice and have none.
+        refiner_steps: Number of updates of the refiner, and also of the refiner that is trained like mask-predict.
+        dropout: Dropout probability of the twin and of these two refiners. Small refiners use no dropout, because they
+            see no pair twice.
         small_steps: Number of updates of the small refiners, which compare training settings.
         small_pairs: Number of training pairs of the small refiners.
         small_sets: Number of sets of test sentences that the small refiners translate.
@@ -57,8 +58,8 @@ class Config(Settings):
         hypotheses: Numbers of hypotheses of the target length.
         alpha: Exponent of the length penalty that ranks candidates.
         beams: Beam size of the twin, which also translates greedily.
-        timed: Number of test sentences whose latency a round measures. The same number of long sentences is timed, if
-            there are as many.
+        timed: Number of test sentences whose latency is measured in a round. Equally many long sentences are also
+            timed, if there are enough.
         long: Minimum number of tokens of a long reference, including the end of the sequence.
         rounds: Number of rounds of latency measurements.
     """
@@ -108,11 +109,11 @@ class Config(Settings):
         return "zh" if self.text in HUB_PAIRS and HUB_PAIRS[self.text].target == "zh" else "13a"
 
     def of(self, arm: str, seed: int) -> TranslationTraining:
-        """Return the training settings of a network.
+        """Return the training settings of one network.
 
         Args:
-            arm: Name of the network, for example "twin" (autoregressive) or "refiner" (predicts all tokens in
-                parallel).
+            arm: Name of the network, for example "twin" for the autoregressive one, or "refiner" for one that predicts
+                all tokens in parallel.
             seed: Seed of the training.
         """
         settings = self.shared(TranslationTraining) | {"steps": self.refiner_steps, "bf16": self.bf16 or None}

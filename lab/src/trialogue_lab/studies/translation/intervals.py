@@ -19,7 +19,9 @@ _RESAMPLES = 1000
 def bleu_interval(
     outputs: Sequence[str], references: Sequence[str], *, seed: int, tokenize: str = "13a"
 ) -> Any:
-    """Return a 95 % bootstrap interval of corpus BLEU over sentences, by the percentile method.
+    """Return a 95 % bootstrap interval of corpus BLEU over sentences.
+
+    The percentile method is used.
 
     Args:
         outputs: Translations.
@@ -61,7 +63,10 @@ def stutter_interval(repeats: Stutter, seed: int) -> Any:
 
 
 def _interval(counts: NDArray[np.int64], statistic: Callable[[NDArray[np.int64]], float], seed: int) -> Any:
-    """Return the interval of a statistic of the sums of `counts` (sentences, numbers)."""
+    """Return a 95 % bootstrap interval of a statistic of summed counts.
+
+    `counts` has the shape (sentences, numbers). The counts of resampled sentences are summed.
+    """
     return bootstrap(
         (np.arange(len(counts)),),
         lambda places: statistic(counts[places].sum(0)),

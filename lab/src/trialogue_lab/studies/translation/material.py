@@ -40,7 +40,7 @@ _DAMAGED = "delete the folder of artifacts and start the run again"
 
 
 class HeldOut(NamedTuple):
-    """The test sentences of a split.
+    """Test sentences and their reference translations.
 
     Attributes:
         sources: Token ids of the sources, truncated to the maximum length of the models.
@@ -175,7 +175,10 @@ def _split(config: Config, seed: int) -> Split:
 
 
 def _generated() -> ParallelText:
-    """Return about a thousand sentences and their word-by-word translations into reversed words in another order."""
+    """Return about a thousand generated sentence pairs, for tests.
+
+    The words of a translation are reversed, and stand in another order.
+    """
     sentences = list(product(*WORDS))
     targets = [f"{subject} {verb} a {adjective} {noun}." for subject, verb, adjective, noun in sentences]
     sources = [
@@ -187,7 +190,7 @@ def _generated() -> ParallelText:
 
 @contextmanager
 def _locked(artifacts: Path, name: str) -> Iterator[None]:
-    """Let one process at a time compute the artifact of that name."""
+    """Ensure that only one process at a time computes the artifact `name`."""
     artifacts.mkdir(parents=True, exist_ok=True)
     with FileLock(artifacts / f".{name.replace(' ', '-')}.lock"):
         yield

@@ -85,10 +85,7 @@ def _twin(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
 
 
 def _refined(arm: str, config: Config, seed: int, artifacts: Path) -> MeasuredRows:
-    """Yield the scores of a refiner.
-
-    If `arm` is `RESCORED`, the twin ranks its candidates.
-    """
+    """Yield the scores of a refiner. The twin ranks its candidates if `arm` is `RESCORED`."""
     data = material(config, seed, artifacts)
     refiner = refiner_of(config, REFINER if arm == RESCORED else arm, seed, artifacts)
     if arm == REFINER:
@@ -144,7 +141,10 @@ def _by_refiner(
 def _by_rescoring(
     config: Config, twin: CausalTranslator, refiner: Refiner, seed: int, steps: int, count: int
 ) -> Translate:
-    """Return a function that ranks the refiner's candidates, without their repeats, by the twin."""
+    """Return a translation function that lets the twin rank the refiner's candidates.
+
+    Repeated words are dropped before ranking.
+    """
     refine = _by_refiner(config, refiner, REFINER, seed, steps, count, drop_repeats=True)
     return lambda sources, numbers: rescored(twin, sources, refine(sources, numbers), config.alpha)
 
@@ -250,8 +250,8 @@ def _length_accuracy(refiner: Refiner, tested: HeldOut) -> dict[str, float]:
 def _latency(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
     """Yield the seconds per sentence of the twin and of the refiners.
 
-    They translate each sentence in rotating order. Every round has its own sentences, except that all rounds share the
-    long ones.
+    They translate each sentence in rotating order. Every round has its own sentences, but all rounds share the long
+    ones.
     """
     tested = material(config, seed, artifacts).tested
     twin, refiner = twin_of(config, seed, artifacts), refiner_of(config, REFINER, seed, artifacts)
@@ -288,7 +288,7 @@ def _latency(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
 def _evenly_spaced(places: list[int], most: int) -> list[int]:
     """Return at most `most` of the places, evenly spaced.
 
-    A table of pairs may be sorted by length.
+    A text may be sorted by length.
     """
     count = min(most, len(places))
     return [places[index * len(places) // count] for index in range(count)]

@@ -38,7 +38,7 @@ def score(rows: Rows, arm: str, steps: int, hypotheses: int, column: str = "bleu
 
 @small_sets
 def small(rows: Rows, arm: str, steps: int = 4, column: str = "bleu") -> "Series[float]":
-    """Return a quality score of a refiner with fewer training updates.
+    """Return a quality score of a small refiner, which is trained for fewer updates.
 
     A refiner predicts all target tokens in parallel and revises them in several steps.
 
@@ -56,14 +56,14 @@ def small(rows: Rows, arm: str, steps: int = 4, column: str = "bleu") -> "Series
 
 @test_sets
 def attention(rows: Rows, column: str, stutter: bool) -> "Series[float]":
-    """Return the mean of an attention measure over pairs of adjacent target positions.
+    """Return the mean of one attention column over pairs of adjacent target positions.
 
-    The attention is that of the refiner, which predicts all target tokens in parallel and revises them in several
+    The attention is measured in the refiner, which predicts all target tokens in parallel and revises them in several
     steps.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
-        column: Name of the measure.
+        column: Name of the column.
         stutter: Whether to select pairs of positions with the same token (a repeated token) instead of pairs with
             different tokens.
 
@@ -91,12 +91,12 @@ def attention(rows: Rows, column: str, stutter: bool) -> "Series[float]":
 
 @rounds
 def latency(rows: Rows, contender: str, column: str, sentences: str = "all") -> "Series[float]":
-    """Return the time that the translation of one sentence takes, in seconds.
+    """Return the time in seconds that the translation of one sentence takes.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
-        contender: Name of the method: "twin" for the autoregressive network, or the number of refinement steps and of
-            tried target lengths, for example "4 steps, 5".
+        contender: Name of the method: "twin" for the autoregressive network. For a refiner, the numbers of refinement
+            steps and of tried target lengths, for example "4 steps, 5".
         column: Statistic over sentences, "median" or "p99" (99th percentile).
         sentences: "all" (default), or "long" for long sentences only.
 
@@ -110,7 +110,7 @@ def latency(rows: Rows, contender: str, column: str, sentences: str = "all") -> 
 def corpus(
     rows: Rows, arm: str, steps: int, hypotheses: int, stratum: str = "all", column: str = "bleu"
 ) -> float:
-    """Return a quality score of the translations of all test sentences of one kind.
+    """Return a quality score of a network on all test sentences of one kind.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -131,14 +131,16 @@ def corpus(
 
 @exact
 def length(rows: Rows, column: str) -> float:
-    """Return how often the refiner predicts the length of the reference translation correctly.
+    """Return the share of sentences for which the refiner predicts the target length correctly.
 
     The refiner first predicts the number of target tokens, and then all tokens in parallel.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
-        column: "first" if the most probable length must be correct, "within_one" if it may differ by one token, or
-            "among_three" or "among_five" if the correct length must be among the three or five most probable ones.
+        column: What counts as correct.
+            - "first": the most probable length is correct.
+            - "within_one": the most probable length differs by at most one token.
+            - "among_three", "among_five": the correct length is among the three or five most probable lengths.
 
     Returns:
         The share of test sentences, averaged over training seeds.
@@ -148,7 +150,7 @@ def length(rows: Rows, column: str) -> float:
 
 @exact
 def parameters(rows: Rows, arm: str) -> float:
-    """Return the number of parameters of a trained network.
+    """Return the number of trained parameters of a translation network.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -159,7 +161,7 @@ def parameters(rows: Rows, arm: str) -> float:
 
 
 def greedy(column: str = "bleu") -> Statistic:
-    """Return the statistic of a quality score of greedy translations by the autoregressive network.
+    """Create a statistic: a quality score of greedy translations by the autoregressive network.
 
     Args:
         column: Name of the score (default: "bleu").
@@ -168,7 +170,7 @@ def greedy(column: str = "bleu") -> Statistic:
 
 
 def refined(steps: int, hypotheses: int, column: str = "bleu") -> Statistic:
-    """Return the statistic of a quality score of translations by the refiner.
+    """Create a statistic: a quality score of translations by the refiner.
 
     The refiner predicts all target tokens in parallel and revises them in several steps.
 

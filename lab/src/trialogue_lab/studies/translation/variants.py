@@ -39,9 +39,9 @@ def one_word_variants(sentences: list[str], known: list[str]) -> NDArray[np.bool
 
 
 def _with_hole(sentence: str) -> Iterator[str]:
-    """Yield the sentence with each of its words replaced by a placeholder.
+    """Yield the sentence with each of its words replaced by a placeholder, one at a time.
 
-    A sentence of one word has no such variant.
+    A sentence of one word yields nothing.
     """
     words = sentence.split()
     if len(words) > 1:

@@ -70,11 +70,11 @@ def attention_rows(attention: AdjacentAttention) -> MeasuredRows:
 def attention_claims(
     where: str, attention: Attention, setting: str, preconditions: tuple[Precondition, ...] = ()
 ) -> tuple[Claim, ...]:
-    """Return the claims about attention at adjacent target positions (Tables 4.4 and 4.5).
+    """Return the claims about attention between adjacent target positions (Tables 4.4 and 4.5).
 
     Args:
-        where: Beginning of every statement.
-        attention: Function that returns the statistic of a column of `attention_rows`.
+        where: Text at the beginning of every statement.
+        attention: Function from the name of a column of `attention_rows` to its statistic.
         setting: Field `setting` of every claim.
         preconditions: Field `preconditions` of every claim.
     """
@@ -120,12 +120,14 @@ def attention_claims(
 
 
 def attention_tables(translators: Translators, published: str, over: str) -> tuple[ResultTable, ...]:
-    """Return Tables 4.4 and 4.5 about attention at adjacent target positions, with the published numbers.
+    """Return Tables 4.4 and 4.5 about attention between adjacent target positions.
+
+    The published numbers are shown next to ours.
 
     Args:
-        translators: Function that returns the statistics of each translator in the rows.
-        published: Name of the translator next to which the published numbers are shown.
-        over: Replications over which standard deviations are taken, for example "trainings".
+        translators: Function that returns the statistics of each translator, one per table row.
+        published: Name of the translator next to which published numbers are shown.
+        over: What standard deviations are taken over, for example "trainings".
     """
     tables = (
         (

@@ -27,7 +27,7 @@ REAL_TEXT = "named translator"
 
 @dataclass(frozen=True, kw_only=True)
 class Sentence(Settings):
-    """The structure of a source sentence, which determines the dependence of its target tokens.
+    """Structure of a source sentence, which determines how its target tokens depend on each other.
 
     Args:
         name: Name of the sentence in tables.
@@ -41,7 +41,7 @@ class Sentence(Settings):
 
     @property
     def pattern(self) -> str:
-        """The lengths of the synonyms of each word, as text."""
+        """Lengths of the two synonyms of each word, as text."""
         return " ".join(f"{first}|{second}" for first, second in self.words)
 
     @property
@@ -69,10 +69,9 @@ class Sentence(Settings):
         return translation_model(phrases, coupling=coupling, swapping=self.swapping, slips=slips)
 
     def deterministic_translations(self) -> HiddenMarkov:
-        """Return a distribution that uses the first synonym of every word, in source order.
+        """Return the distribution of a teacher that always translates in the same way.
 
-        It is the distribution of a teacher that always translates in the same way, except for random replacements of
-        tokens.
+        It uses the first synonym of every word, in source order. Only random replacements of tokens remain.
         """
         first = [word[:1] for word in phrases_of_lengths(self.words)]
         return translation_model(first, coupling=0.0, slips=SLIPS, vocab_size=self.vocab_size)

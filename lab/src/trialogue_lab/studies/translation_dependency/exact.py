@@ -23,7 +23,7 @@ Distributions = dict[int, Tensor]
 
 
 class Truth:
-    """The true distribution of the translations of a sentence.
+    """True distribution of the translations of a sentence, with which other distributions are compared.
 
     Args:
         translations: Distribution of the translations.
@@ -54,8 +54,12 @@ class Truth:
             distributions: Distributions (V^N,) of the sequences of N tokens, by N.
 
         Returns:
-            Means over lengths of the KL divergence in nats ("divergence"), the total variation ("variation"), the share
-            of correct translations ("valid") and the share of equal adjacent tokens ("stutter").
+            Means over lengths, by name.
+
+            - "divergence": KL divergence in nats.
+            - "variation": total variation distance.
+            - "valid": share of correct translations.
+            - "stutter": share of equal adjacent tokens.
         """
         means = dict.fromkeys(("divergence", "variation", "valid", "stutter"), 0.0)
         for length, weight in self.lengths.items():
@@ -80,10 +84,10 @@ class Truth:
         return parallel_steps.divergence_and_variation(truth / truth.sum(), joint)
 
     def total_correlation(self, vocab: int) -> float:
-        """Return how strongly the target tokens depend on each other, averaged over lengths.
+        """Return the total correlation of the target tokens in nats, averaged over lengths.
 
-        The total correlation is the KL divergence, in nats, from their joint distribution given the length to the
-        product of its marginals.
+        It measures how strongly the tokens depend on each other: the KL divergence from their joint distribution to the
+        product of its marginals, given the length.
 
         Args:
             vocab: Number of tokens of the vocabulary.
@@ -105,9 +109,9 @@ def sentence_rows(sentence: Sentence, config: Config, _: Path) -> MeasuredRows:
             passes.
 
     Yields:
-        One row per coupling with the total correlation of the target tokens. One row per coupling, model and pass with
-        distances from the true distribution of translations. One row per coupling for a teacher that always uses the
-        first synonym of every word.
+        One row per coupling with the total correlation of the target tokens. One row per coupling, model and pass, with
+        distances of the output from the true distribution of translations. One row per coupling for a teacher that
+        always uses the first synonym of every word.
     """
     columns = {"sentence": sentence.name, "pattern": sentence.pattern, "swapping": sentence.swapping}
     for coupling in config.couplings:
@@ -135,7 +139,10 @@ def sentence_rows(sentence: Sentence, config: Config, _: Path) -> MeasuredRows:
 
 
 def _refinement_rows(translations: HiddenMarkov, truth: Truth, config: Config, passes: int) -> MeasuredRows:
-    """Yield the distance from the truth after each pass of the two perfect models."""
+    """Yield distances from the true distribution after each pass of two perfect models.
+
+    The models are exact conditionals and the perfect denoiser.
+    """
     noise_tokens = max(config.noise_tokens, translations.vocab_size)
     models = {CONDITIONALS: translations, DENOISER: Denoiser(translations, config.correct, noise_tokens)}
     for sampler, model in models.items():
@@ -144,7 +151,7 @@ def _refinement_rows(translations: HiddenMarkov, truth: Truth, config: Config, p
 
 
 def _compared_passes(model: Masked, truth: Truth, passes: int) -> Iterator[tuple[int, dict[str, float]]]:
-    """Yield the distances from the truth after 1, 2, ... passes that start from masks."""
+    """Yield distances from the true distribution after 1, 2, ... passes, starting from masks."""
     refined = {
         length: parallel_steps.refinement_distributions(model, length, passes - 1) for length in truth.lengths
     }
@@ -186,7 +193,7 @@ def chain_rows(sentence: Sentence, config: Config, _: Path) -> MeasuredRows:
 
 
 def _by_chain_rule(translations: HiddenMarkov, length: int) -> Tensor:
-    """Return the distribution (V^N,) of tokens that are sampled in order.
+    """Return the distribution (V^N,) of tokens that are sampled from left to right.
 
     Later tokens are masked.
     """

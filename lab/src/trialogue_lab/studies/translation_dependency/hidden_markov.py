@@ -21,9 +21,9 @@ from trialogue.validation import Count, InstanceOf, Natural, Share, validated
 class HiddenMarkov(Masked, Energy):
     """Distribution of the sequences that a hidden Markov chain emits.
 
-    It has K states and a vocabulary of V tokens. The chain emits one token in each state. It then ends, or moves to
-    another state. The energy of a sequence of N tokens is -log p(N, x), so that the distribution over N sites is p(x |
-    N). Every method runs one forward and one backward pass over the sequence (Rabiner 1989).
+    The chain has K hidden states and a vocabulary of V tokens. In each state it emits one token, and then ends or moves
+    to another state. As an energy, the distribution assigns -log p(N, x) to a sequence x of N tokens. Every method runs
+    one forward and one backward pass over the sequence (Rabiner 1989).
 
     Args:
         initial: Probabilities (K,) of the first state.
@@ -107,7 +107,7 @@ class HiddenMarkov(Masked, Energy):
     def refined_log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
         """Return the log-probabilities of each token, given the other unmasked tokens and the length.
 
-        They are equal to `log_probs`, because these do not depend on the current token at the predicted site.
+        The result is the same as that of `log_probs`, because the distribution has no noise.
 
         Args:
             tokens: Token ids (rows, N).
@@ -173,11 +173,11 @@ class HiddenMarkov(Masked, Energy):
 
 
 class Denoiser(Masked):
-    """The perfect denoiser of a distribution of sequences, which predicts clean tokens from noisy ones.
+    """Perfect denoiser of a distribution of sequences, which predicts clean tokens from noisy ones.
 
-    Every token of the noisy sequence y is the clean token of x or a random token, as in the first training stage of
-    PaDIR (parallel decoder with iterative refinement). The denoiser returns log p(x_i | y, N). It is the model that
-    perfect training of iterative refinement would reach. Masked sites are predicted without noise.
+    Every token of the noisy sequence y is the clean token of x or a random token. The denoiser returns log p(x_i | y,
+    N) for sequences of N tokens. A perfectly trained model of iterative refinement would make these predictions (first
+    training stage of PaDIR, a parallel decoder with iterative refinement). Masked sites are predicted without noise.
 
     Args:
         clean: Distribution of the clean sequences x.

@@ -29,7 +29,7 @@ SPECIAL = 4
 
 
 class _State(NamedTuple):
-    """Hidden state: token `place` of the phrase of `word` in `style`.
+    """Hidden state: token `place` of the phrase that translates `word` in `style`.
 
     `order` is "in order", or "early" or "late" if the word is swapped.
     """
@@ -112,7 +112,7 @@ def _states(phrases: Phrases) -> list[_State]:
 
 
 def _next_words(word: int, words: int, swapping: float) -> list[tuple[str, int, float]]:
-    """Return the possible next words as (order, word, probability).
+    """Return the words that can be translated next, as (order, word, probability).
 
     All words before `word` are translated.
     """
@@ -141,13 +141,11 @@ def phrases_of_lengths(lengths: Sequence[Sequence[int]]) -> list[list[list[int]]
 
 
 class Translations(HiddenMarkov):
-    """The distribution of the translations of one source sentence.
-
-    Its tokens are 0 to A - 1.
+    """Distribution of the translations of one source sentence, over tokens 0 to A - 1.
 
     Args:
         model: The distribution.
-        alphabet: Token ids (A,) of the language that the tokens 0 to A - 1 stand for.
+        alphabet: Token ids (A,) of the language, one for each of the tokens 0 to A - 1.
     """
 
     def __init__(self, model: HiddenMarkov, alphabet: NDArray[np.int64]) -> None:
@@ -173,7 +171,7 @@ class Translations(HiddenMarkov):
 @validated
 @dataclass(frozen=True, kw_only=True)
 class TranslationLanguage:
-    """A random lexicon, and the probabilities with which sentences are translated by it.
+    """Artificial language with a random lexicon, whose distribution of translations is known.
 
     A source sentence consists of distinct words. Token ids start with the special tokens of `SubwordVocabulary`, then
     the source words, then the target tokens. No two synonyms share a token.
@@ -201,10 +199,7 @@ class TranslationLanguage:
 
     @cached_property
     def lexicon(self) -> list[list[list[int]]]:
-        """Token ids of the two synonyms of each source word.
-
-        It has both synonyms even if only one is used.
-        """
+        """Token ids of both synonyms of each source word, even if only one synonym is used."""
         random = numpy_generator(self.seed, "translation language", "lexicon")
         lengths = 1 + (random.random((self.words, 2)) < self.expanding)
         first = SPECIAL + self.words

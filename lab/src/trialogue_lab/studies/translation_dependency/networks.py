@@ -71,8 +71,8 @@ def network_rows(config: Config, arm: str, seed: int, artifacts: Path) -> Measur
         artifacts: Folder of the trained networks.
 
     Yields:
-        One row per number of passes with the scores of translations, rows about enumerated output distributions, and
-        rows about attention. The attention of the twin is not measured.
+        Three kinds of rows: scores of translations (one row per number of passes), exact output distributions of short
+        sentences, and attention. The attention of the twin is not measured.
     """
     network = trained(recipe(config, arm, seed), artifacts).network
     sources, *_ = _test_set(config, seed)
@@ -102,7 +102,7 @@ def _test_set(config: Config, seed: int) -> tuple[Tokens, Tokens, list[Translati
 
 
 def _scores(config: Config, seed: int, outputs: Tokens) -> dict[str, float]:
-    """Return BLEU and repeated words relative to the references, and the share of correct translations."""
+    """Return BLEU, the rate of repeated words, and the share of correct translations."""
     _, references, correct = _test_set(config, seed)
     # Scores are computed on text, so every token id becomes a word.
     texts, reference_texts = (
@@ -117,7 +117,7 @@ def _scores(config: Config, seed: int, outputs: Tokens) -> dict[str, float]:
 
 
 def _distribution_rows(config: Config, network: EncoderDecoder, seed: int, is_twin: bool) -> MeasuredRows:
-    """Compare output distributions of a network and the perfect denoiser with the truth."""
+    """Compare the output distributions of a network and of the perfect denoiser with the truth."""
     language = config.language()
     for number, source in enumerate(listed_sources(config)):
         translations = language.condition(source)
@@ -147,10 +147,10 @@ def _compared(truth: Truth, joint: Distributions) -> dict[str, float]:
 
 
 def perfect_distributions(config: Config, translations: Translations, targets: Tensor) -> Tensor:
-    """Compute the output distribution after each pass of refinement with a perfect denoiser.
+    """Compute the exact output distribution of refinement with a perfect denoiser.
 
-    Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes. A
-    perfect denoiser is the best possible model for these predictions.
+    Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
+    The perfect denoiser makes the best possible predictions of the clean tokens.
 
     Args:
         config: Settings of the run.
@@ -159,7 +159,7 @@ def perfect_distributions(config: Config, translations: Translations, targets: T
             mask.
 
     Returns:
-        Distributions (passes, A^N), averaged over initial targets.
+        Distributions (passes, A^N) after each pass, averaged over initial targets.
     """
     known = targets[:, :, None] == torch.from_numpy(translations.alphabet)
     perfect = Denoiser(translations, config.correct, config.noise_tokens)
@@ -212,8 +212,8 @@ def _refiner_distributions(
 ) -> Iterator[Distributions]:
     """Yield the joint distribution of length and tokens after each pass of a refiner.
 
-    It is a mean over starts. The network predicts the distribution of the length. All tokens that no translation
-    contains are merged into one, for which the network reads one of them.
+    It is a mean over initial targets, and the network predicts the distribution of the length. Tokens that no
+    translation contains are merged into one.
     """
     refiner, random = Refiner(network), generator(seed, "translation dependency", "other token")
     _, lengths = refiner.condition_each([source])
@@ -243,7 +243,7 @@ def _refiner_distributions(
 
 
 def _without_last(distribution: Tensor, vocab: int, length: int) -> Tensor:
-    """Return the part of a distribution (vocab^N,) on sequences without the last token value."""
+    """Return the entries of a distribution (vocab^N,) for sequences without the last token id."""
     return distribution.view((vocab,) * length)[(slice(vocab - 1),) * length].flatten()
 
 

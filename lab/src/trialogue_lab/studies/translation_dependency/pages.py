@@ -95,7 +95,7 @@ def _distributions_table(_: Rows) -> Cells:
 
 
 def _attention_of(table: DataFrame) -> dict[str, Attention]:
-    """Return the statistics of the networks that have rows in a table."""
+    """Return the attention statistics of each network in a table."""
     measured = set(table.arm)
     arms = (config.TWO_STAGES, config.ONE_STAGE, config.DETERMINISTIC, config.REAL_TEXT)
     return {arm: partial(attention, arm=arm) for arm in arms if arm in measured}

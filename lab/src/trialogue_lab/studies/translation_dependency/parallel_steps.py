@@ -22,9 +22,9 @@ _ENTRIES_AT_ONCE = 2**22
 class ParallelSteps:
     """Map from the distribution of a token sequence to its distribution after one refinement pass.
 
-    A pass samples all N tokens independently given the current sequence. Sequences are in the order of
-    `itertools.product`. The token distributions may sum to less than one. The missing mass leaves the V^N sequences and
-    does not return.
+    A pass samples all N tokens independently, given the current sequence. Sequences are in the order of
+    `itertools.product`. The token distributions may sum to less than one, in which case some probability is lost in
+    every pass.
 
     Args:
         sites: Distributions (V^N, N, V) of the N tokens given every sequence.
@@ -50,8 +50,8 @@ class ParallelSteps:
 def refinement_distributions(model: Masked, sites: int, steps: int, start: str | Tensor = "mask") -> Tensor:
     """Compute the exact distributions of a token sequence after each pass of refinement.
 
-    A pass samples all tokens independently, given the current sequence. Their distributions are returned by the model's
-    method `refined_log_probs`. By default, this method predicts each token from all others.
+    A pass samples all tokens independently, given the current sequence. The model's method `refined_log_probs` returns
+    the distribution of each token. By default, it predicts each token from all others.
 
     Args:
         model: The model that predicts the tokens, with a vocabulary of V tokens.
@@ -113,7 +113,10 @@ def _first(model: Masked, sites: int, start: str | Tensor) -> Tensor:
 
 
 def _site_distributions(model: Masked, tokens: Tensor, masked: bool) -> Tensor:
-    """Return the distributions (rows, N, V) of all tokens, given `tokens` or masks."""
+    """Return the predicted distributions (rows, N, V) of all tokens.
+
+    Predictions use the current `tokens`, or only masks if `masked` is true.
+    """
     distributions = model.refined_log_probs(tokens, torch.full_like(tokens, masked, dtype=torch.bool))
     return answered("refined_log_probs", distributions, (*tokens.shape, int(model.vocab_size))).double().exp()
 

@@ -62,8 +62,8 @@ def least_rise(rows: Rows, sampler: str, passes: int) -> float:
     """Return the smallest increase of the KL divergence of refinement with the coupling.
 
     Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
-    The coupling is the strength of the dependence between target tokens. The divergence is from the true distribution
-    of translations to the output.
+    The coupling is the strength of the dependence between target tokens. The divergence is from the true translations
+    to the output.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -81,20 +81,20 @@ def least_rise(rows: Rows, sampler: str, passes: int) -> float:
 
 @exact
 def least_lead(rows: Rows, passes: int) -> float:
-    """Return how much smaller the KL divergence of refinement is with a perfect denoiser.
+    """Return how much the perfect denoiser reduces the KL divergence of refinement.
 
-    Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes. A
-    perfect denoiser takes into account that the current tokens are noisy. It is compared with exact conditionals, which
-    sample every token given all other tokens. The divergence is from the true distribution of translations to the
-    output.
+    Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
+    The divergence is from the true translations to the output. It is computed for the perfect denoiser, which takes
+    into account that current tokens are noisy. It is subtracted from the divergence for exact conditionals, which
+    sample every token given all other tokens.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
         passes: Number of passes.
 
     Returns:
-        The smallest difference (conditionals - denoiser), in nats, over sentences and couplings (strengths of the
-        dependence between target tokens) of at least 1.
+        The smallest difference in nats over sentences, and over strengths of the dependence between target tokens of at
+        least 1.
     """
     conditionals, denoiser = (
         refined(rows, sampler, passes).query("coupling >= 1").set_index(_TASK).divergence
@@ -105,11 +105,11 @@ def least_lead(rows: Rows, passes: int) -> float:
 
 @exact
 def most_undone(rows: Rows, sampler: str) -> float:
-    """Return how much the KL divergence of refinement increases again after its minimum over passes.
+    """Return how much the KL divergence of refinement increases again after its best pass.
 
     Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
-    The divergence is from the true distribution of translations to the output. Its smallest value over passes is
-    subtracted from its value after the last pass.
+    The divergence is from the true translations to the output. The result is (divergence after the last pass) -
+    (smallest divergence over passes).
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -117,7 +117,7 @@ def most_undone(rows: Rows, sampler: str) -> float:
             "denoiser" if the noise in all tokens is taken into account.
 
     Returns:
-        The largest increase, in nats, over sentences and couplings (strengths of the dependence between target tokens).
+        The maximum in nats over sentences and strengths of the dependence between target tokens.
     """
     table = rows.where("refined", sampler=sampler)
     last = table[table.passes == table.passes.max()].set_index(_TASK).divergence
@@ -126,11 +126,11 @@ def most_undone(rows: Rows, sampler: str) -> float:
 
 @exact
 def chains_lead(rows: Rows, chain: str, sampler: str, passes: int) -> float:
-    """Return how much smaller the KL divergence of Gibbs sampling is than of refinement.
+    """Return KL divergence of refinement - KL divergence of Gibbs sampling.
 
     Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
     Gibbs sampling resamples single tokens or pairs of tokens. Both make the same number of model calls. The divergence
-    is from the true distribution of translations to the output.
+    is from the true translations to the output.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -140,7 +140,7 @@ def chains_lead(rows: Rows, chain: str, sampler: str, passes: int) -> float:
         passes: Number of model calls.
 
     Returns:
-        The smallest difference (refinement - Gibbs sampling) over sentences, in nats.
+        The smallest difference over sentences, in nats.
     """
     table = rows.where("chain", passes=passes).pivot(index="sentence", columns="sampler", values="divergence")
     lead = (table[sampler] - table[chain]).dropna()
@@ -149,7 +149,7 @@ def chains_lead(rows: Rows, chain: str, sampler: str, passes: int) -> float:
 
 @exact
 def kept_stutter(rows: Rows, sampler: str, passes: int) -> float:
-    """Return the excess of equal adjacent tokens after refinement, compared with true translations.
+    """Return how many more equal adjacent tokens refinement produces than true translations have.
 
     Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
     Only sentences in which neighboring words can be swapped are used.
@@ -161,8 +161,8 @@ def kept_stutter(rows: Rows, sampler: str, passes: int) -> float:
         passes: Number of passes.
 
     Returns:
-        The smallest difference of the shares of equal adjacent tokens (refinement - true translations), over sentences
-        and couplings (strengths of the dependence between target tokens).
+        The smallest difference in the share of equal adjacent tokens, over sentences and strengths of the dependence
+        between target tokens.
     """
     repeated = refined(rows, sampler, passes).query("swapping > 0").set_index(_TASK).stutter
     truth = rows["truth"].set_index(_TASK).stutter
@@ -191,11 +191,10 @@ def translated(rows: Rows, arm: str, column: str, passes: int, keep: str = "noth
 
 @trainings
 def excess_stutter(rows: Rows, times: float) -> "Series[float]":
-    """Return the excess rate of repeated words of a refiner over an autoregressive network.
+    """Return the rate of repeated words of a refiner minus a multiple of an autoregressive rate.
 
-    A multiple of the rate of the autoregressive network is subtracted. The refiner predicts all target tokens in
-    parallel and revises them in four passes. A pass does not replace a token if this would repeat the previous token.
-    The refiner is trained in two stages.
+    The refiner predicts all target tokens in parallel and revises them in four passes. It is trained in two stages. A
+    pass does not replace a token if this would repeat the previous token. The autoregressive network has the same size.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -210,7 +209,7 @@ def excess_stutter(rows: Rows, times: float) -> "Series[float]":
 
 @trainings
 def listed(rows: Rows, arm: str, expression: str, passes: int) -> "Series[float]":
-    """Return a number about the exact output distributions of a trained network.
+    """Return one measured column about the exact output distributions of a trained network.
 
     The distributions are computed by enumerating all outputs for several source sentences.
 
@@ -232,11 +231,11 @@ def listed(rows: Rows, arm: str, expression: str, passes: int) -> "Series[float]
 
 @trainings
 def attention(rows: Rows, column: str, stutter: bool, arm: str = TWO_STAGES) -> "Series[float]":
-    """Return the mean of an attention measure over pairs of adjacent target positions.
+    """Return the mean of one attention column over pairs of adjacent target positions.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
-        column: Name of the measure, for example "own_mean".
+        column: Name of the column, for example "own_mean".
         stutter: Whether to select pairs of positions with the same token instead of pairs with different tokens.
         arm: Name of the network. The default is the refiner that is trained in two stages. A refiner predicts all
             target tokens in parallel and revises them in several passes.

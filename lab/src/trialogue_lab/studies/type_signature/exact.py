@@ -45,7 +45,7 @@ def exact_rows(vectors: int) -> MeasuredRows:
 
 
 def distribution_rows() -> MeasuredRows:
-    """Compare the output distributions of generators of tuples with the uniform distribution over tuples.
+    """Compare the output of generators of number tuples with the uniform distribution.
 
     A tuple contains a semiprime pq and its prime factors p and q. The generators write the numbers in different orders.
 
@@ -67,13 +67,13 @@ def distribution_rows() -> MeasuredRows:
 
 
 def seed_rows() -> MeasuredRows:
-    """Compare generators that compute a tuple from a random seed with the uniform distribution.
+    """Compare generators that use a random seed with the uniform distribution over tuples.
 
-    A tuple contains a semiprime pq and its prime factors p and q.
+    A tuple contains a semiprime pq and its prime factors p and q. The generator computes it from b random bits.
 
     Yields:
-        One row per number of digits and number b of bits of the seed. `variation` is the total variation distance, and
-        `bound` is its upper bound N / 2^b, where N is the number of tuples.
+        One row per number of digits and number b of bits. `variation` is the total variation distance, and `bound` is
+        its upper bound N / 2^b, where N is the number of tuples.
     """
     for digits, bits in product((1, 2), (4, 6, 8, 10)):
         tuples = SemiprimeTuples(digits)
@@ -104,11 +104,11 @@ def reduction_rows() -> MeasuredRows:
 
 
 def trial_rows() -> MeasuredRows:
-    """Compute the expected number of random completions until a prefix becomes a prime.
+    """Compute the expected number of random completions that turn a prefix of digits into a prime.
 
     Yields:
-        One row per number of digits of the prime and length of the prefix. `trials` is the expected number, and
-        `primes` is the number of primes with this many digits.
+        One row per number of digits of the prime and length of the prefix. `trials` is the expected number of
+        completions, and `primes` is the number of primes with this many digits.
     """
     for digits in range(1, 7):
         primes = RandomPrimes(digits)
@@ -118,14 +118,14 @@ def trial_rows() -> MeasuredRows:
 
 
 def density_rows() -> MeasuredRows:
-    """Compute the errors of primes whose first digits are sampled by approximate density.
+    """Compute the error of sampling the first digits of a prime approximately.
 
-    The density is that of the primes. The error is the total variation distance from the first digits of uniformly
-    sampled primes.
+    The first digits are sampled in proportion to an approximate density of primes. The error is the total variation
+    distance from the first digits of a uniformly random prime.
 
     Yields:
         One row per number of digits, length of the prefix, and number `counted` of last digits that are sampled by
-        exact counts. `variation` is the error, and `uniform` is the error of uniformly random digits.
+        exact counts. `variation` is the error. `uniform` is the error if digits are uniformly random.
     """
     for digits, counted in product((4, 5, 6), (0, 4)):
         both = torch.stack((density_variation(digits, counted), uniform_variation(digits)), 1).tolist()
@@ -135,10 +135,11 @@ def density_rows() -> MeasuredRows:
 
 
 def overlap_rows(vectors: int) -> MeasuredRows:
-    """Compare the largest possible overlap of a generator of tuples with its upper bound sqrt(epsilon).
+    """Compare the largest possible overlap of a generator with its upper bound sqrt(epsilon).
 
-    A tuple contains a semiprime pq and its prime factors p and q. The overlap is 1 minus the total variation distance
-    from the uniform distribution over tuples. Epsilon is the mean probability with which semiprimes can be factored.
+    A generator writes tuples of a semiprime pq and its prime factors p and q. Its overlap is 1 minus the total
+    variation distance from the uniform distribution over tuples. Epsilon is the mean probability with which semiprimes
+    can be factored.
 
     Args:
         vectors: Number of random vectors of factoring probabilities.
@@ -169,9 +170,9 @@ def overlap_rows(vectors: int) -> MeasuredRows:
 
 
 def support_rows() -> MeasuredRows:
-    """Compute the share of semiprimes that trial division factors with at most n^k divisions.
+    """Compute the share of semiprimes that trial division factors in polynomial time.
 
-    A semiprime is the product of two primes, which have n digits here.
+    A semiprime is the product of two primes of n digits. At most n^k divisions are allowed.
 
     Yields:
         One row per exponent k and number n, with the share in `share`.
@@ -182,10 +183,10 @@ def support_rows() -> MeasuredRows:
 
 
 def coin_rows() -> MeasuredRows:
-    """Compare a randomized generator with a deterministic average over its random bits (footnote 1).
+    """Compare a randomized generator with a generator that averages over its random bits (footnote 1).
 
-    The generator writes a tuple of a semiprime and its factors, digit by digit. The averaged generator samples each
-    digit from its mean distribution over random bits, given the previous digits.
+    The randomized generator writes a tuple of a semiprime and its factors, digit by digit. The averaged generator
+    samples each digit from the mean distribution over random bits, given the previous digits.
 
     Yields:
         One row for a generator with fresh random bits for every digit, and one for a generator that reuses the same
@@ -212,13 +213,13 @@ def coin_rows() -> MeasuredRows:
 
 
 def game_rows() -> MeasuredRows:
-    """Compare generators that do not fix a solution in advance with generators that do.
+    """Compare generators that fix a solution in advance with generators that do not.
 
-    In twenty questions, the solution is the object that the answers describe. For polynomials, it is the roots.
+    In twenty questions, the solution is the object that the answers describe. For polynomials, it is the set of roots.
 
     Yields:
-        One row per number of objects and one per degree of the polynomials. `variation` is the total variation distance
-        between the output distributions of the two generators. For twenty questions, `looked_up` is the mean number of
+        One row per number of objects, and one row per degree of the polynomials. `variation` is the total variation
+        distance between the outputs of the two generators. For twenty questions, `looked_up` is the mean number of
         objects that are looked up per token.
     """
     for objects in (16, 64, 256, 1024):

@@ -37,10 +37,10 @@ def parts(config: Config) -> list[Part]:
 
 
 def cost_rows(config: Config) -> MeasuredRows:
-    """Count the operations for the first digit of the second number in a tuple.
+    """Count the operations for writing the second number of a tuple after the first one.
 
-    The first number is given. The tuple contains the product of two primes and the primes. If the product comes first,
-    the second number requires factoring it. Otherwise, the second number is a random prime.
+    The tuple contains two primes and their product. If the product comes first, the second number requires factoring
+    it. Otherwise, the second number is a random prime. Only operations for its first digit are counted.
 
     Args:
         config: Settings of the run, with the numbers of digits and of tuples, and the seeds.

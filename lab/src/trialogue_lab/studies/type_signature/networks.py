@@ -91,7 +91,9 @@ def train_network(training: NetworkTraining, seed: int) -> Transformer:
 
 
 def network_rows(training: NetworkTraining, samples: int, seed: int) -> MeasuredRows:
-    """Train a network and measure how well it has learned the uniform distribution over tuples.
+    """Train a network, and measure how well it generates uniformly distributed tuples.
+
+    A tuple contains two primes and their product.
 
     Args:
         training: Settings of the network and its training.
@@ -99,9 +101,9 @@ def network_rows(training: NetworkTraining, samples: int, seed: int) -> Measured
         seed: Seed of the training.
 
     Yields:
-        One row per network. `valid` is the share of generated tuples that are valid. `overlap` is the overlap with the
-        uniform distribution. With a hidden stream, it counts true hidden tokens only and is a lower bound. `excess` is
-        the KL divergence in nats from the data to the network. Further rows have the excess by position.
+        One row per network. `valid` is the share of generated tuples that are valid. `overlap` is 1 minus the total
+        variation distance from the uniform distribution, or a lower bound on it with hidden tokens. `excess` is the KL
+        divergence in nats from the data to the network. Further rows have the excess by position.
     """
     network, tuples = train_network(training, seed), training.tuples
     common = {"seed": seed, "digits": training.digits, "stream": training.stream}

@@ -18,16 +18,16 @@ trainings = Replication("training", "training_seeds")
 
 @exact
 def trials_over_bound(rows: Rows) -> float:
-    """Return the largest ratio of the expected trials for a prime digit to their bound.
+    """Return the largest ratio of the expected number of trials for a prime to its bound.
 
-    A trial completes the first digits of a prime of n digits by random digits, and succeeds if the result is prime. The
-    upper bound on the expected number of trials is n ln 10.
+    A trial completes the first digits of a number of n digits at random. It succeeds if the result is prime. The upper
+    bound on the expected number of trials is n ln 10.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
-        The maximum over n and over positions of the digit. The bound holds if it is at most 1.
+        The maximum over n and over the number of given digits. The bound holds if it is at most 1.
     """
     return float((rows["trials"].trials / rows["trials"].digits / math.log(10)).max())
 
@@ -77,7 +77,7 @@ def hidden_factorings(rows: Rows) -> float:
 
 @exact
 def largest(rows: Rows, /, kind: str, column: str = "variation", **values: object) -> float:
-    """Return the largest value of a column over selected rows.
+    """Return the maximum of a measured column over selected rows.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -91,7 +91,7 @@ def largest(rows: Rows, /, kind: str, column: str = "variation", **values: objec
 
 @exact
 def largest_excess(rows: Rows, kind: str, column: str) -> float:
-    """Return the largest difference between a measured value and its upper bound.
+    """Return the largest value of (measured column - its upper bound).
 
     The bound holds if the result is not positive.
 
@@ -105,7 +105,7 @@ def largest_excess(rows: Rows, kind: str, column: str) -> float:
 
 @exact
 def largest_gap(rows: Rows, kind: str, first: str, second: str) -> float:
-    """Return the largest absolute difference between two columns over the rows of a kind.
+    """Return the largest absolute difference between two measured columns.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -118,10 +118,11 @@ def largest_gap(rows: Rows, kind: str, first: str, second: str) -> float:
 
 @exact
 def density_error(rows: Rows, counted: int) -> float:
-    """Return the total variation distance between approximately and uniformly sampled primes.
+    """Return the error of sampling primes partly by their approximate density.
 
-    The first digits are sampled by the approximate density of primes, and the last digits by exact counts. The largest
-    measured number of digits is used.
+    Digits are sampled one by one: the first ones by the approximate density of primes, and the last ones by exact
+    counts. The error is the total variation distance from a uniformly random prime. The largest measured number of
+    digits is used.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -133,10 +134,10 @@ def density_error(rows: Rows, counted: int) -> float:
 
 @exact
 def largest_fall(rows: Rows, least: int) -> float:
-    """Return the largest ratio of shares of factored semiprimes, longer over shorter factors.
+    """Return the largest ratio of shares of factored semiprimes, for one more digit.
 
-    Semiprimes are factored by trial division. The factors have n + 1 and n digits. The number of divisions is limited
-    to a power n^k. A small ratio means that the share falls quickly.
+    Trial division with at most n^k divisions factors semiprimes, whose factors have n digits. The ratio is (share with
+    n + 1 digits) / (share with n digits). A small ratio means that the share falls quickly.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -151,10 +152,10 @@ def largest_fall(rows: Rows, least: int) -> float:
 
 @costs
 def cost(rows: Rows, routine: str, digits: int) -> "Series[float]":
-    """Return the mean operations for the first digit of the second number in a tuple.
+    """Return the mean number of operations for the second number of a tuple.
 
-    The tuple contains the product of two primes and the primes. If the product comes first, the second number requires
-    factoring it. Otherwise, the second number is a random prime.
+    The tuple contains two primes and their product. If the product comes first, the second number requires factoring
+    it. Otherwise, the second number is a random prime. The operations are those for its first digit.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -170,11 +171,11 @@ def cost(rows: Rows, routine: str, digits: int) -> "Series[float]":
 
 @costs
 def growth(rows: Rows, routine: str) -> "Series[float]":
-    """Return the growth rate of the operations for the second number in a tuple.
+    """Return how fast the operations for the second number of a tuple grow with the digits.
 
     The tuple contains two primes and their product. If the product comes first, the second number requires factoring
-    it. Otherwise, the second number is a random prime. A line is fitted to log10(operations) as a function of the
-    number of digits.
+    it. Otherwise, the second number is a random prime. The result is the slope of a line that is fitted to
+    log10(operations) as a function of the number of digits.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -182,7 +183,7 @@ def growth(rows: Rows, routine: str) -> "Series[float]":
             prime.
 
     Returns:
-        One slope per seed, in powers of ten per digit.
+        One slope per seed. A slope of 1 means ten times as many operations per additional digit.
     """
     table = rows.where("cost", routine=routine).pivot_table("cost", "seed", "digits")
     slopes = [float(np.polyfit(table.columns, np.log10(row), 1)[0]) for row in table.to_numpy()]
@@ -191,9 +192,11 @@ def growth(rows: Rows, routine: str) -> "Series[float]":
 
 @costs
 def growth_factor(rows: Rows, routine: str) -> "Series[float]":
-    """Return the factor by which the operations for the second number grow per digit.
+    """Return the factor by which one more digit multiplies the operations for a number.
 
-    The factor is 10 to the power of the rate that `growth` returns.
+    A tuple contains two primes and their product. The operations are those for the second number: factoring if the
+    product comes first, and finding a random prime otherwise. The factor is 10^slope, for the slope that `growth`
+    returns.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -208,11 +211,11 @@ def growth_factor(rows: Rows, routine: str) -> "Series[float]":
 
 @trainings
 def learned(rows: Rows, column: str, stream: str, digits: int) -> "Series[float]":
-    """Return a measured value of networks that generate tuples of two primes and their product.
+    """Return one measured column of networks that generate tuples of primes and their product.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
-        column: Name of the value: "valid" (share of generated tuples that are valid), "overlap" (1 minus the total
+        column: Name of the column: "valid" (share of generated tuples that are valid), "overlap" (1 minus the total
             variation distance from the uniform distribution over tuples) or "excess" (KL divergence in nats).
         stream: Order of the numbers: "product first", "factors first" or "product first, hidden p and q" (p and q are
             also written before the visible tuple).
@@ -226,7 +229,7 @@ def learned(rows: Rows, column: str, stream: str, digits: int) -> "Series[float]
 
 @trainings
 def least_valid(rows: Rows, digits: int) -> "Series[float]":
-    """Return the smallest share of valid tuples of trained networks, over orders of the numbers.
+    """Return the smallest share of valid tuples over networks with different orders of the numbers.
 
     A tuple contains a semiprime pq and its factors p and q. It is valid if p and q are primes and pq is their product.
 

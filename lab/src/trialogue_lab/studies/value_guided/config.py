@@ -22,15 +22,15 @@ KINDS: tuple[Literal["exact", "last token", "uniform"], ...] = (EXACT, LAST_TOKE
 class Config(Settings):
     """Settings of one run.
 
-    The value of a prefix is the expected outcome of its completions. It guides samplers. The horizon is the length of a
-    sequence.
+    Samplers are guided by values. The value of a prefix is the expected outcome of its completions. The horizon is the
+    length of a sequence.
 
     Args:
         seeds: Seeds of the random models, which determine probabilities, outcomes and signs of errors.
         chain_seeds: Seeds of the models for which the random walk on prefixes is also computed from its transition
             matrix.
         horizons: Horizons of the random models. All prefixes are enumerated.
-        errors: Sizes e of errors. Approximate values are within a factor 1 + e of the exact values.
+        errors: Sizes e of errors. An approximate value differs from the exact value by a factor of at most 1 + e.
         long_horizons: Horizons that are too long for enumeration.
         draw_seeds: Seeds of independent sets of outputs at long horizons.
         draws: Number of outputs in each set.
@@ -38,10 +38,10 @@ class Config(Settings):
         training_seeds: Seeds of the models of Dyck strings (balanced brackets).
         length: Length of the Dyck strings.
         steps: Number of training steps of these models.
-        rollouts: Number of prompts whose completions the values are trained on, with one prefix for each.
+        rollouts: Number of training examples of the values. Each is one prefix of the completion of another prompt.
         prompts: Number of prompts on which all samplers are measured.
-        remaining: Smallest and largest number of tokens that a prompt leaves to complete.
-        outputs: Number of outputs per prompt of each sampler that is run on the models.
+        remaining: Smallest and largest number of tokens that are missing after a prompt.
+        outputs: Number of outputs per prompt, for each sampler whose distribution is estimated from outputs.
     """
 
     seeds: Seeds = tuple(range(1, 13))

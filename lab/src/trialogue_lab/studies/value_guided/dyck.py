@@ -52,7 +52,9 @@ def _strings(config: Config, seed: int, step: int) -> Tensor:
 
 
 def prompts_of(config: Config, number: int, seed: int, role: str) -> tuple[Tensor, Tensor]:
-    """Sample prompts from another distribution of Dyck strings than the training distribution.
+    """Sample prompts for completing Dyck strings (balanced brackets).
+
+    Their distribution differs from the training distribution of the models.
 
     Args:
         config: Settings with the distribution and the lengths.
@@ -61,7 +63,7 @@ def prompts_of(config: Config, number: int, seed: int, role: str) -> tuple[Tenso
         role: Name of the random stream.
 
     Returns:
-        Token ids (number, width) and lengths (number,).
+        Token ids (number, width) and lengths (number,) of the prompts.
     """
     lengths = (config.length - config.remaining[1], config.length - config.remaining[0])
     return config.prompt_distribution().sample_prompts(number, lengths, seed_of(seed, "prompts", role))
@@ -79,9 +81,11 @@ def measure_dyck(config: Config, seed: int, artifacts: Path) -> Iterator[dict[st
         artifacts: Folder of the trained models.
 
     Yields:
-        One row per sampler and kind of guiding values, with means over prompts. "variation" is the total variation
-        distance from the target, "accuracy" the probability of valid outputs, and "queries" the number of model calls
-        per output.
+        One row per sampler and kind of values, with means over prompts.
+
+        - "variation": total variation distance from the target.
+        - "accuracy": probability of valid outputs.
+        - "queries": number of model calls per output.
     """
     model = trained_model(config, seed, artifacts)
     value_training = train_values(
@@ -118,8 +122,11 @@ def measure_prompt(
         seed: Seed of the noise and of the samples.
 
     Yields:
-        One row per sampler and kind of values. "variation" is the total variation distance from the target, "accuracy"
-        the probability of valid outputs, and "queries" the number of model calls per output.
+        One row per sampler and kind of values.
+
+        - "variation": total variation distance from the target.
+        - "accuracy": probability of valid outputs.
+        - "queries": number of model calls per output.
     """
     constraint, horizon = config.training_distribution(), config.length - len(prompt)
     tree = prefix_tree(model, prompt=prompt, max_new_tokens=horizon)

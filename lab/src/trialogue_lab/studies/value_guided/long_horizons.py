@@ -33,9 +33,9 @@ _SAMPLES = 200_000
 
 
 class ProductValues(Verifier):
-    """Values of sequences that are products over tokens.
+    """Values of token sequences that are products over tokens.
 
-    The factor is 1 + tilt for each token 0, and 1 - tilt for each token 1.
+    Each token 0 contributes a factor 1 + tilt, and each token 1 a factor 1 - tilt.
 
     Args:
         tilt: Parameter between 0 and 1.
@@ -63,8 +63,7 @@ def action_level_shares(horizon: int, tilt: float, error: float) -> Array:
     """Return the exact probability of token 0 at each position, for action-level sampling.
 
     Action-level sampling weights each next token by an approximate value. The model generates fair coin tosses. The
-    exact value of a sequence is proportional to the product over tokens of 1 + tilt for each token 0 and 1 - tilt for
-    each token 1.
+    exact value of a sequence is a product of one factor per token: 1 + tilt for token 0, and 1 - tilt for token 1.
 
     Args:
         horizon: Length of the sequence.
@@ -84,9 +83,9 @@ def action_level_shares(horizon: int, tilt: float, error: float) -> Array:
 def first_leaf_shares(horizon: int, tilt: float, error: float) -> Array:
     """Return the exact probability of token 0 at each position, for the walk's first leaf.
 
-    The first leaf is the first complete sequence that the walk on the tree of prefixes reaches. The model generates
-    fair coin tosses. The exact value of a sequence is proportional to the product over tokens of 1 + tilt for each
-    token 0 and 1 - tilt for each token 1.
+    The first leaf is the first complete sequence that a random walk on the tree of prefixes reaches. The model
+    generates fair coin tosses. The exact value of a sequence is a product of one factor per token: 1 + tilt for token
+    0, and 1 - tilt for token 1.
 
     Args:
         horizon: Length of the sequence.
@@ -110,7 +109,9 @@ def first_leaf_shares(horizon: int, tilt: float, error: float) -> Array:
 
 
 def log_ratios(tokens: NDArray[np.int64], shares: Array, tilt: float) -> Array:
-    """Return the log ratio of an output distribution with independent tokens to the target distribution.
+    """Return log(output probability / target probability) of token sequences.
+
+    Tokens are independent in both distributions.
 
     Args:
         tokens: Token ids (n, horizon).
@@ -126,7 +127,9 @@ def log_ratios(tokens: NDArray[np.int64], shares: Array, tilt: float) -> Array:
 
 
 def variation(shares: Array, tilt: float, seed: int) -> tuple[float, float]:
-    """Estimate the total variation between an output distribution with independent tokens and the target distribution.
+    """Estimate the total variation distance between an output distribution and the target.
+
+    Tokens are independent in both distributions.
 
     Args:
         shares: Probability (horizon,) of token 0 at each position of an output.
@@ -134,7 +137,7 @@ def variation(shares: Array, tilt: float, seed: int) -> tuple[float, float]:
         seed: Seed of the samples from the target.
 
     Returns:
-        The total variation, and the target probability of the event A that the output distribution is larger.
+        The distance, and the target probability of the event A that the output distribution is larger than the target.
     """
     draws = numpy_generator(seed, "restricted", len(shares)).random((_SAMPLES, len(shares)))
     ratios = log_ratios((draws >= (1 + tilt) / 2).astype(np.int64), shares, tilt)
@@ -142,7 +145,7 @@ def variation(shares: Array, tilt: float, seed: int) -> tuple[float, float]:
 
 
 def measure_long_horizons(config: Config, seed: int, _: Path) -> MeasuredRows:
-    """Run value-guided samplers on sequences of fair coin tosses that are too long for enumeration.
+    """Run value-guided samplers on sequences of fair coin tosses that are too long to enumerate.
 
     Action-level sampling weights each next token by its value, the expected outcome of the completions. The other
     sampler walks randomly on the tree of prefixes until it reaches a complete sequence (the first leaf). The values

@@ -13,7 +13,7 @@ _SAMPLERS = {"action level": BAD, "first leaf": OURS}
 
 
 def _by_horizon(axes: Axes, horizons: list[int], title: str) -> None:
-    """Set up logarithmic axes against the horizon."""
+    """Set logarithmic axes, with the sequence length on the x-axis."""
     axes.set(xscale="log", yscale="log", xlabel="horizon H", xticks=horizons)
     axes.set_xticklabels([str(horizon) for horizon in horizons])
     axes.minorticks_off()
@@ -87,7 +87,7 @@ def _errors_figure(rows: Rows) -> Drawing:
 
 
 def _rules(rows: Rows) -> dict[str, tuple[str, str]]:
-    """Return the methods on Dyck strings and the values that guide them, by label."""
+    """Return the sampler and the kind of values of every method on Dyck strings, by label."""
     pairs = zip(rows["dyck"].rule, rows["dyck"]["values"], strict=True)
     return {f"{rule}, {values} values" if values else rule: (rule, values) for rule, values in pairs}
 

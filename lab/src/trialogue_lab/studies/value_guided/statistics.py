@@ -29,22 +29,23 @@ def tree(
     values: str = LAST_TOKEN,
     error: float | None = None,
 ) -> "Series[float]":
-    """Return an exactly computed property of value-guided samplers on random models with two tokens.
+    """Return one exactly computed column about value-guided samplers on random models.
 
     The value of a prefix is the expected outcome of its completions. Action-level sampling weights each next token by
-    its value. The random walk moves between prefixes and their extensions, and its first leaf is the first complete
+    its value. The random walk moves between prefixes and their extensions. Its first leaf is the first complete
     sequence that it reaches.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
-        column: Name of the property. "action_level", "first_leaf" and "stationary" are total variation distances from
-            the target, for action-level sampling, for the first leaf, and for the walk's stationary distribution over
-            complete sequences. "leaf_mass" is the stationary probability of all complete sequences. "moves" and "nodes"
-            are costs of the walk until the first leaf.
-        horizon: Length of the sequences. None (default) for the longest.
+        column: Name of the column.
+            - "action_level", "first_leaf", "stationary": total variation distance from the target, for action-level
+              sampling, for the first leaf, and for the walk's stationary distribution over complete sequences.
+            - "leaf_mass": stationary probability of all complete sequences.
+            - "moves", "nodes": costs of the walk until the first leaf.
+        horizon: Length of the sequences. None (default) for the longest ones.
         values: Errors in the values: "exact" for none, "last token" (default) if they depend on the last token, or
             "uniform" for random signs.
-        error: Size e of the errors. Values are wrong by a factor of up to 1 + e. None (default) for the smallest.
+        error: Size e of the errors: values are wrong by a factor of at most 1 + e. None (default) for the smallest e.
 
     Returns:
         One number per seed of the model.
@@ -58,14 +59,14 @@ def tree(
 
 @trees
 def growth(rows: Rows, column: str, first: int, values: str = LAST_TOKEN) -> "Series[float]":
-    """Return the increase of a property from a short sequence length to the longest one.
+    """Return how much an error or a cost increases from a short to the longest sequence length.
 
-    The property is one that `tree` returns.
+    It is a column of `tree`, for samplers that are guided by approximate values of prefixes.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
-        column: Name of the property, for example "first_leaf", the total variation distance of a value-guided random
-            walk from the target.
+        column: Name of the column, for example "first_leaf", the total variation distance of a value-guided random walk
+            from the target.
         first: The short sequence length.
         values: Errors in the values: "exact" for none, "last token" (default) if they depend on the last token, or
             "uniform" for random signs.
@@ -78,18 +79,19 @@ def growth(rows: Rows, column: str, first: int, values: str = LAST_TOKEN) -> "Se
 
 @draws
 def long(rows: Rows, walk: str, column: str = "sampled", horizon: int | None = None) -> "Series[float]":
-    """Return a measured value of a sampler on sequences that are too long for enumeration.
+    """Return one measured column of a sampler on sequences that are too long to enumerate.
 
-    The samplers are guided by approximate values of prefixes. The value of a prefix is the expected outcome of its
-    completions.
+    The samplers are guided by approximate values. The value of a prefix is the expected outcome of its completions.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
         walk: Name of the sampler. "action level" weights each next token by its value, and "first leaf" walks randomly
             on the tree of prefixes until it reaches a complete sequence.
-        column: "sampled" (default) for the total variation distance from the target, estimated from outputs, "computed"
-            for the computed distance, or "queries" for the model calls per output.
-        horizon: Length of the sequences. None (default) for the longest.
+        column: Name of the column.
+            - "sampled" (default): total variation distance from the target, estimated from outputs.
+            - "computed": the same distance, computed exactly.
+            - "queries": model calls per output.
+        horizon: Length of the sequences. None (default) for the longest ones.
 
     Returns:
         One value per seed of the outputs.
@@ -101,10 +103,10 @@ def long(rows: Rows, walk: str, column: str = "sampled", horizon: int | None = N
 
 @draws
 def beyond_computed(rows: Rows, walk: str) -> "Series[float]":
-    """Return the estimated minus the computed total variation distance of a sampler from the target.
+    """Return the estimated minus the computed error of a value-guided sampler.
 
-    The sampler is guided by approximate values. The value of a prefix is the expected outcome of its completions. The
-    estimate uses sampled outputs.
+    The error is the total variation distance of the outputs from the target. It is estimated from sampled outputs, and
+    also computed exactly. The value of a prefix, which guides the sampler, is the expected outcome of its completions.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -120,31 +122,31 @@ def beyond_computed(rows: Rows, walk: str) -> "Series[float]":
 
 @exact
 def cost_exponent(rows: Rows, column: str) -> float:
-    """Return the exponent of a cost of the value-guided walk as a function of length.
+    """Return the exponent b in the power law: cost of the value-guided walk ~ length^b.
 
     The walk moves randomly on the tree of prefixes, guided by exact values. The value of a prefix is the expected
-    outcome of its completions. The exponent is the slope of a linear fit to the logarithms of cost and length, without
-    the shortest length.
+    outcome of its completions. The exponent b is the slope of a linear fit to the logarithms, without the shortest
+    length.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
-        column: Name of the cost: "steps" for the expected number of steps to the first complete sequence, or "mixing"
-            or "leaf_mixing" for the mixing time of prefixes or of complete sequences.
+        column: Name of the cost: "steps" for the expected number of steps to the first complete sequence, "mixing" for
+            the mixing time of the walk on prefixes, or "leaf_mixing" for its mixing time on complete sequences.
     """
     return _exponent(rows.where("chain", values=EXACT), column)
 
 
 @exact
 def largest_cost_exponent(rows: Rows, column: str) -> float:
-    """Return the largest exponent of a cost of the walk, over errors in the values.
+    """Return the largest exponent b in the power law: cost of the value-guided walk ~ length^b.
 
-    The values guide a random walk on the tree of prefixes. The exponent relates a cost of the walk to the sequence
-    length.
+    The walk moves randomly on the tree of prefixes, guided by values with errors. The maximum is over kinds and sizes
+    of errors.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
-        column: Name of the cost: "steps" for the expected number of steps to the first complete sequence, or "mixing"
-            or "leaf_mixing" for the mixing time of prefixes or of complete sequences.
+        column: Name of the cost: "steps" for the expected number of steps to the first complete sequence, "mixing" for
+            the mixing time of the walk on prefixes, or "leaf_mixing" for its mixing time on complete sequences.
     """
     table = rows["chain"]
     approximate = table[table["values"] != EXACT]
@@ -152,7 +154,7 @@ def largest_cost_exponent(rows: Rows, column: str) -> float:
 
 
 def _exponent(table: DataFrame, column: str) -> float:
-    """Fit the slope over all horizons except the shortest."""
+    """Fit the slope of log(column) against log(horizon), without the shortest horizon."""
     table = table[table.horizon > table.horizon.min()]
     means = table.groupby("horizon")[column].mean()
     return float(np.polyfit(np.log(means.index), np.log(means), 1)[0])
@@ -160,10 +162,10 @@ def _exponent(table: DataFrame, column: str) -> float:
 
 @exact
 def least_leaf_mass(rows: Rows) -> float:
-    """Return the smallest ratio of a stationary probability of the walk to its bound.
+    """Return the smallest ratio: probability that the walk is at a complete sequence / its bound.
 
-    The walk moves randomly on the tree of prefixes. The probability is that it is at a complete sequence. The bound is
-    1 / (2 (1 + e) H), where H is the sequence length and the guiding values are wrong by a factor of up to 1 + e.
+    The walk moves randomly on the tree of prefixes, guided by values that are wrong by a factor of at most 1 + e. The
+    probability is the stationary one. Its lower bound is 1 / (2 (1 + e) H) for sequences of length H.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -177,11 +179,14 @@ def least_leaf_mass(rows: Rows) -> float:
 
 @exact
 def golden_residual(rows: Rows) -> float:
-    """Return the largest error of closed forms for the value-guided random walk with exact values.
+    """Return the largest error of closed forms for the value-guided walk with exact values.
 
-    The walk moves on the tree of prefixes of sequences of length H. The closed forms are 1 / (2 H) for the stationary
-    probability of complete sequences, 2 H^2 for the expected number of steps to the first complete sequence, and a
-    formula for the spectral gap.
+    The walk moves randomly on the tree of prefixes of sequences of length H. There are closed forms for three
+    quantities:
+
+    - stationary probability of complete sequences: 1 / (2 H)
+    - expected number of steps to the first complete sequence: 2 H^2
+    - spectral gap
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -201,9 +206,10 @@ def golden_residual(rows: Rows) -> float:
 
 @trainings
 def dyck(rows: Rows, rule: str, values: str = "", column: str = "variation") -> "Series[float]":
-    """Return a measured value of a sampler on trained models of Dyck strings (balanced brackets).
+    """Return one measured column of a sampler on trained models of Dyck strings.
 
-    The value of a prefix is the expected outcome of its completions.
+    Dyck strings are balanced brackets. Some samplers are guided by values. The value of a prefix is the expected
+    outcome of its completions.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -221,10 +227,9 @@ def dyck(rows: Rows, rule: str, values: str = "", column: str = "variation") -> 
 
 @trainings
 def log_queries(rows: Rows, rule: str, values: str = "", column: str = "queries") -> "Series[float]":
-    """Return the natural logarithm of a sampler's model calls per output on Dyck strings.
+    """Return log(model calls per output) of a sampler on Dyck strings (balanced brackets).
 
-    A Dyck string is a string of balanced brackets. The value of a prefix, which guides some samplers, is the expected
-    outcome of its completions.
+    Some samplers are guided by values. The value of a prefix is the expected outcome of its completions.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -234,6 +239,6 @@ def log_queries(rows: Rows, rule: str, values: str = "", column: str = "queries"
         column: "queries" (default), or "nodes" if repeated calls for the same prefix are cached.
 
     Returns:
-        One logarithm of the mean over prompts per training seed.
+        One natural logarithm of the mean over prompts per training seed.
     """
     return dyck(rule, values, column)(rows).map(math.log)

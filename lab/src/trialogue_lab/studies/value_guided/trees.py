@@ -35,9 +35,9 @@ def random_oracle(seed: int, horizon: int) -> Table:
 
 
 def outcome_of(seed: int, sequence: Prefix) -> float:
-    """Return the outcome of a complete sequence, a uniformly random number between 0 and 1.
+    """Return the outcome of a complete sequence, a random number in [0, 1].
 
-    Samplers should generate sequences with probabilities proportional to the outcome times the model's probability.
+    A sampler should generate the sequence with a probability proportional to outcome * model probability.
 
     Args:
         seed: Seed of the outcomes.
@@ -57,9 +57,9 @@ def measure_trees(config: Config, seed: int, _: Path) -> MeasuredRows:
         seed: Seed of the model.
 
     Yields:
-        One row of the kind "tree" per sequence length, kind and size of errors, with total variation distances from the
-        target and costs. For seeds in `config.chain_seeds`, also a row of the kind "chain" with mixing times and other
-        values that are computed from the transition matrix of the random walk on prefixes.
+        One row of the kind "tree" per sequence length, kind of errors and size of errors. It has costs and total
+        variation distances from the target. For seeds in `config.chain_seeds`, there is also a row of the kind "chain",
+        with mixing times and other values that are computed from the transition matrix of the random walk on prefixes.
     """
     for horizon in config.horizons:
         oracle, outcome = random_oracle(seed, horizon), partial(outcome_of, seed)

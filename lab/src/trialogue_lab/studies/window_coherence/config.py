@@ -27,21 +27,23 @@ def cropped(window: int) -> str:
 class Config(Settings):
     """Settings of one run.
 
-    Each sequence of the corpus follows one of two stored patterns, which are periodic, with noise. For each seed, one
-    network is trained per context length in `windows`, one with sliding attention, and one with unlimited attention.
+    Each sequence of the corpus follows one of two periodic patterns, with noise. For each seed, one network is trained
+    per context length in `windows`, one with sliding attention, and one with unlimited attention. The measurements are
+    about how long generated text follows a pattern.
 
     Args:
         windows: Numbers of previous tokens that the networks with a cropped context see.
         attention_window: Number of tokens that a layer with sliding attention attends to.
         temperatures: Temperatures at which text is generated, in addition to greedy decoding.
-        exact_temperatures: Temperatures at which exact rates of leaving a pattern are computed.
-        best_windows: Largest context length for which the best possible model is computed.
+        exact_temperatures: Temperatures at which the rate of leaving a pattern is computed exactly.
+        best_windows: Largest context length for which the optimal model is computed.
         seeds: Seeds of the networks.
         samples: Number of continuations per pattern and temperature.
         horizon: Number of tokens of a continuation.
-        pattern_bits: Number of bits that determines the patterns, which have 2^bits - 1 tokens.
+        pattern_bits: Number of bits b. The patterns have a period of 2^b - 1 tokens.
         noise: Probability of a wrong token in the corpus.
-        periods: Number of periods of a pattern in a prompt, and in the windows of text that are compared with patterns.
+        periods: Number of periods of a pattern in a prompt. Text is compared with patterns in windows of the same
+            length.
         layers: Number of layers of the networks.
         width: Width of the networks.
         heads: Number of attention heads of the networks.
@@ -99,16 +101,13 @@ class Config(Settings):
 
     @property
     def networks(self) -> dict[str, int | None]:
-        """Number of previous tokens that each network sees, by name.
-
-        None stands for all.
-        """
+        """Number of previous tokens that each network sees, by name (None for all)."""
         seen: dict[str, int | None] = {cropped(window): window for window in self.windows}
         return seen | {SLIDING: self.receptive_field, UNLIMITED: None}
 
     @property
     def measured_window(self) -> int:
-        """Number of tokens of a prompt, and of text that is compared with patterns."""
+        """Number of tokens of a prompt. Text is compared with patterns in windows of this length."""
         return self.periods * (2**self.pattern_bits - 1)
 
     @property

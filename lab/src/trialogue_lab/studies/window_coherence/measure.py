@@ -45,16 +45,13 @@ def parts(config: Config) -> list[Part]:
 
 @cache
 def chains(config: Config) -> list[PatternSurvival]:
-    """Return a Markov chain of generated text for each pattern of the corpus.
+    """Return one Markov chain of generated text for each stored pattern.
 
-    The states of the chain are the last tokens of the text, and the text starts with the pattern. The chain ends as
-    soon as the text no longer follows the pattern.
+    The states of the chain are the last tokens of the text. The text starts with the pattern, and the chain ends as
+    soon as the text no longer follows it.
 
     Args:
         config: Settings with the patterns.
-
-    Returns:
-        One chain per pattern.
     """
     corpus = config.corpus()
     return [
@@ -68,23 +65,22 @@ def tempered(log_probs: Tensor, temperature: float) -> Tensor:
 
     Args:
         log_probs: Log-probabilities (..., V) at temperature 1.
-        temperature: The temperature.
+        temperature: Temperature, which divides the log-probabilities before they are normalized again.
 
     Returns:
-        Log-probabilities (..., V).
+        Normalized log-probabilities (..., V).
     """
     return (log_probs / temperature).log_softmax(-1)
 
 
 def rates_of(config: Config, log_probs: Tensor) -> Array:
-    """Compute the exact rates at which the text of a model stops following each pattern.
+    """Compute the exact rate at which text of a model leaves each stored pattern.
 
-    A rate is the exponential decay rate of the probability that long text still follows its pattern.
+    For text of n tokens, the probability that it still follows its pattern falls like exp(-rate n).
 
     Args:
         config: Settings with the patterns.
-        log_probs: Next-token log-probabilities (contexts, V) of a model that sees a fixed number of previous tokens,
-            for all contexts of this length.
+        log_probs: Next-token log-probabilities (contexts, V) for all contexts of a fixed number of previous tokens.
 
     Returns:
         Rates (patterns,), in nats per token.
@@ -93,7 +89,7 @@ def rates_of(config: Config, log_probs: Tensor) -> Array:
 
 
 def curves_of(config: Config, log_probs: Sequence[Tensor]) -> Array:
-    """Compute the exact probability that text still follows its pattern after each token.
+    """Compute the probability that text still follows its pattern, after each token.
 
     Args:
         config: Settings with the patterns and the number of generated tokens `horizon`.
@@ -107,10 +103,10 @@ def curves_of(config: Config, log_probs: Sequence[Tensor]) -> Array:
 
 
 def late_error(config: Config, curves: Array, rates: Array) -> float:
-    """Return the error of the asymptotic decay rate at the end of the text.
+    """Return how far the decay rate at the end of the text is from its limit.
 
-    It is the largest absolute log ratio of the decay rate there to the asymptotic rate. Both rates describe how fast
-    the probability falls that text still follows its pattern. The maximum is taken over patterns.
+    The decay rate describes how fast the probability falls that text still follows its pattern. The error is |log(rate
+    at the end / limit)|, and its maximum over patterns is returned.
 
     Args:
         config: Settings with the window (in tokens) at the end of the text over which the decay is averaged.
@@ -153,11 +149,11 @@ def reference_rows(config: Config, _: Path) -> MeasuredRows:
 
 
 def train_network(config: Config, name: str, seed: int) -> tuple[Transformer, float]:
-    """Train a network on the corpus.
+    """Train a network on the corpus of noisy periodic patterns.
 
-    A network with a cropped context is trained on sequences of one window and the next token. The other networks are
-    trained on full sequences. Sliding attention has no positions, so that its predictions depend on the visible tokens
-    only.
+    A network with a cropped context is trained on sequences of its context length plus one token. The other networks
+    are trained on full sequences. Sliding attention uses no positional encoding, so its predictions depend only on the
+    visible tokens.
 
     Args:
         config: Settings of the networks and the training.
@@ -221,9 +217,9 @@ def network_rows(config: Config, name: str, seed: int, _: Path) -> MeasuredRows:
         seed: Seed of the training.
 
     Yields:
-        For networks that see a fixed number of previous tokens, one row with a theoretical bound and one row per
-        temperature with the exact rate of leaving a pattern. For all networks, the rows of `text_rows` at every
-        temperature.
+        The rows of `text_rows` at every temperature. A network that sees a fixed number of previous tokens also has one
+        row with a theoretical bound. It has one more row per temperature with the exact rate at which its text leaves a
+        pattern.
     """
     window = config.networks[name]
     model, loss = train_network(config, name, seed)
@@ -253,13 +249,13 @@ def network_rows(config: Config, name: str, seed: int, _: Path) -> MeasuredRows:
 
 
 def hamiltonian_of_network(model: Transformer, name: str, window: int) -> AutoregressiveHamiltonian:
-    """Return the energy function whose sequences are distributed like the text of a network.
+    """Return an energy function for which text of a network is Boltzmann distributed.
 
-    See Theorem 1.2. The energy is a sum over windows of successive tokens.
+    The energy is a sum over windows of successive tokens (Theorem 1.2).
 
     Args:
         model: The network.
-        name: Name of the network, which determines whether its context is cropped or its attention slides.
+        name: Name of the network. It determines whether the context is cropped or the attention slides.
         window: Number of previous tokens that the network sees.
     """
     # The map needs predictions that do not depend on the batch, which single precision does not give.
@@ -270,7 +266,7 @@ def hamiltonian_of_network(model: Transformer, name: str, window: int) -> Autore
 def text_rows(
     config: Config, oracle: Autoregressive, network: dict[str, Any], temperature: float, exact: Array | None
 ) -> MeasuredRows:
-    """Generate text that continues each pattern, and measure for how long it follows it.
+    """Generate text that continues each pattern, and measure how long it follows the pattern.
 
     Args:
         config: Settings of the run.
@@ -281,10 +277,14 @@ def text_rows(
             they are unknown.
 
     Yields:
-        One row of the kind "network". "survival" is the share of texts that follow their pattern to the end, "mean_run"
-        is the mean number of tokens before the first departure, and "walls" is the number of changes between patterns
-        per token. At temperature 1, also one row of the kind "curve" for every third token, with the share of texts
-        that still follow their pattern.
+        One row of the kind "network".
+
+        - "survival": share of texts that follow their pattern to the end.
+        - "mean_run": mean number of tokens before a text leaves its pattern.
+        - "walls": number of changes between patterns per token.
+
+        At temperature 1, also one row of the kind "curve" for every third token, with the share of texts that still
+        follow their pattern.
     """
     measured = measure_coherence(
         oracle,

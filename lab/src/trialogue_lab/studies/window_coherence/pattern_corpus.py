@@ -24,11 +24,11 @@ _BATCH_CONTEXTS = 2**14
 
 @validated
 def maximal_length_patterns(bits: Annotated[int, Interval(ge=2, le=MAX_BITS)]) -> list[Tensor]:
-    """Return two binary patterns that short windows cannot distinguish.
+    """Return a maximal-length binary sequence and its complement, each of period 2^bits - 1.
 
-    They are a binary sequence of maximal length, with period 2^bits - 1, and its complement. Each window of `bits`
-    tokens occurs once per period of each pattern, with one exception. Any two patterns or shifted patterns differ in at
-    least (period - 1) / 2 tokens per period, so that long windows distinguish them in spite of noise.
+    Short windows cannot distinguish the two patterns: each window of `bits` tokens occurs once per period in both, with
+    one exception. Long windows can, even with noise. Any two patterns or shifted patterns differ in at least (period -
+    1) / 2 tokens per period.
 
     Args:
         bits: Number of bits, from 2 to `MAX_BITS`.
@@ -51,10 +51,12 @@ def maximal_length_patterns(bits: Annotated[int, Interval(ge=2, le=MAX_BITS)]) -
 class PatternCorpus(PrefixOracle):
     """Corpus of noisy sequences, each of which follows a periodic pattern forever.
 
-    A sequence starts at a uniformly random position of a uniformly random pattern. The pair of pattern and initial
-    position is called the label of the sequence. With probability `noise`, a token is replaced by a uniformly random
-    different token. The corpus is also an exact language model. Its next-token distribution uses the posterior
-    distribution of the label given the complete prefix, so no model with a finite context has the same distribution.
+    A sequence starts at a uniformly random position of a uniformly random pattern. This pair (pattern, initial
+    position) is called the label of the sequence. With probability `noise`, a token is replaced by a uniformly random
+    different token.
+
+    The corpus is also an exact language model. Its next-token distribution uses the posterior distribution of the label
+    given the complete prefix. No model with a finite context has the same distribution.
 
     Args:
         patterns: Tokens of one period of each pattern.
@@ -130,9 +132,9 @@ class PatternCorpus(PrefixOracle):
 
     @validated
     def context_log_probs(self, window: Natural) -> Tensor:
-        """Return the log-probabilities of the next token given the last `window` tokens only.
+        """Return the exact next-token log-probabilities given the last `window` tokens only.
 
-        They are the predictions of the best model with this window, at any position of a sequence.
+        No model with this window makes better predictions. They hold at any position of a sequence.
 
         Args:
             window: Number of tokens of a context.
@@ -170,7 +172,10 @@ class PatternCorpus(PrefixOracle):
         return self._mixture_log_probs(torch.zeros(length, 1, dtype=torch.float64), predicted)
 
     def _mixture_log_probs(self, log_weights: Tensor, predicted: Tensor) -> Tensor:
-        """Return log-probabilities (n, V) from log-weights and predicted tokens of labels (both (n, labels))."""
+        """Return next-token log-probabilities (n, V) of a mixture of labels.
+
+        `log_weights` (n, labels) are log-weights of the labels, and `predicted` (n, labels) their predicted tokens.
+        """
         posterior = log_weights.log_softmax(1)
         one_of_others = math.log(self.noise) - math.log(self.vocab_size - 1)
         log_probs = []

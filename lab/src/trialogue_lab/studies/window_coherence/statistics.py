@@ -34,8 +34,8 @@ def names(rows: Rows) -> list[str]:
         rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
-        First the networks whose input is cropped to the last tokens, in ascending order of this number. Then the
-        network with sliding-window attention, and the network with unlimited attention.
+        First the networks with a cropped context, in ascending order of its length. Then the network with
+        sliding-window attention, and the network with unlimited attention.
     """
     return [*map(cropped, windows(rows)), SLIDING, UNLIMITED]
 
@@ -47,7 +47,7 @@ def distinguishing(rows: Rows) -> list[str]:
         rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
-        All networks whose input is cropped to the last tokens, except the one with the shortest context.
+        All networks whose input is cropped to the last tokens, except the network with the shortest context.
     """
     return list(map(cropped, windows(rows)[1:]))
 
@@ -66,17 +66,17 @@ def text_rows(rows: Rows, temperature: float = 1.0) -> DataFrame:
 
 
 def rates(rows: Rows, temperature: float = 1.0) -> DataFrame:
-    """Return the exact rates at which generated text stops following a pattern of the corpus.
+    """Return the exact rates at which generated text stops following a pattern.
 
-    The networks have a finite context. The rate is the exponential decay rate of the probability that long text still
-    follows its pattern, in nats per token.
+    Networks with a finite context are trained on noisy periodic patterns. For text of n tokens, the probability that it
+    still follows its pattern falls like exp(-rate n).
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
         temperature: Sampling temperature (default: 1).
 
     Returns:
-        One row per training seed, and one column per network.
+        Rates in nats per token, with one row per training seed and one column per network.
     """
     return rows.where("rate", temperature=temperature).pivot(index="seed", columns="model", values="rate")
 
@@ -84,15 +84,15 @@ def rates(rows: Rows, temperature: float = 1.0) -> DataFrame:
 def best_rates(rows: Rows, temperature: float = 1.0) -> "Series[float]":
     """Return the exact rates at which text of an optimal model stops following a pattern.
 
-    The optimal model predicts the next token by its exact probability given the previous w tokens. The rate is the
-    exponential decay rate of the probability that long text still follows its pattern, in nats per token.
+    The optimal model predicts the next token by its exact probability given the previous w tokens. For text of n
+    tokens, the probability that it still follows its pattern falls like exp(-rate n).
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
         temperature: Sampling temperature (default: 1).
 
     Returns:
-        One rate per number w of previous tokens, in ascending order of w.
+        One rate in nats per token for each w, in ascending order of w.
     """
     return rows.where("best", temperature=temperature).set_index("window").rate.sort_index()
 
@@ -111,25 +111,23 @@ def lowest_temperature(rows: Rows) -> float:
 def corpus(rows: Rows, column: str) -> float:
     """Return an exactly computed property of the training corpus.
 
-    Every sequence of the corpus follows a periodic pattern forever, but each token is wrong with a given probability.
+    Every sequence of the corpus follows a periodic pattern, but each token is wrong with a given probability.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
-        column: "survival" for the probability that the pattern is still recognized at the end of a text of the
-            generated length, or "rate" for the exponential decay rate of this probability, in nats per token.
-
-    Returns:
-        The value of the column.
+        column: "survival" for the probability that a text of the generated length still shows its pattern at the end.
+            "rate" for the exponential decay rate of this probability with the length, in nats per token.
     """
     return float(rows["corpus"][column].iloc[0])
 
 
 @exact
 def decades_beyond_crossing(rows: Rows) -> float:
-    """Return the largest decimal log ratio of a coherence length to its theoretical estimate.
+    """Return the largest log10 of the measured over the predicted length of coherent text.
 
-    The coherence length of a network is one divided by the exact rate at which its text stops following a pattern. The
-    estimate is the text length from which changes between patterns are likely in theory.
+    Text is coherent while it follows one periodic pattern. The measured length is 1 / rate, where rate is the exact
+    rate per token at which a network's text stops following its pattern. The predicted length is the text length from
+    which changes between patterns are likely by theory.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -143,18 +141,16 @@ def decades_beyond_crossing(rows: Rows) -> float:
 
 @exact
 def best_step(rows: Rows) -> float:
-    """Return the smallest reduction of the leaving rate by one more token of context.
+    """Return the smallest benefit of one more token of context for an optimal model.
 
-    The leaving rate is the rate at which text stops following a pattern. The model predicts the next token optimally
-    from the previous w tokens. Its text follows a pattern of the corpus, and stops following it at an exactly computed
-    rate.
+    The optimal model predicts the next token from the previous w tokens. Its rate r(w) is the exact rate per token at
+    which its text stops following a periodic pattern. The benefit is log(r(w) / r(w + 1)).
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
-        The smallest natural log ratio of the rates at w and w + 1, over w from the shortest context of a trained
-        network on.
+        The minimum over all w of at least the shortest context of a trained network.
     """
     best = best_rates(rows).loc[windows(rows)[0] :]
     return float((-np.diff(np.log(best.to_numpy()))).min())
@@ -179,9 +175,10 @@ def text(rows: Rows, model: str, column: str, temperature: float = 1.0) -> "Seri
 
 @trainings
 def unlimited_gain(rows: Rows) -> "Series[float]":
-    """Return the gain in coherent texts from unlimited attention, compared with the longest cropped context.
+    """Return the increase in coherent texts when attention is unlimited instead of cropped.
 
-    A text is coherent if it follows its pattern to the end. The shares of coherent texts are subtracted.
+    A text is coherent if it follows its pattern to the end. The share of coherent texts is computed for the network
+    with unlimited attention. The share for the network with the longest cropped context is subtracted.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -195,11 +192,11 @@ def unlimited_gain(rows: Rows) -> "Series[float]":
 
 @trainings
 def measured_rate_error(rows: Rows) -> "Series[float]":
-    """Return the log ratio of observed to expected departures from patterns.
+    """Return log(observed / expected) for the number of texts that leave their pattern.
 
-    A departure is a text that stops following its pattern. The expected number is computed from the exact rates of the
-    networks with a finite context. The first tokens of a text are omitted, because they depend on the noise-free
-    prompt. Numbers are summed over networks and temperatures.
+    The expected number is computed from the exact rates at which networks with a finite context leave a pattern.
+    Numbers are summed over networks and temperatures. The first tokens of a text are omitted, because they depend on
+    the noise-free prompt.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -215,16 +212,15 @@ def measured_rate_error(rows: Rows) -> "Series[float]":
 
 @trainings
 def mean_run_error(rows: Rows) -> "Series[float]":
-    """Return the log ratio of the observed to the exact mean length of coherent text.
+    """Return log(observed / exact) for the mean number of tokens until text leaves its pattern.
 
-    The length is the number of tokens for which a text follows its pattern. Texts that follow their pattern to the end
-    count with their full length.
+    Texts that follow their pattern to the end count with their full length.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
-        One mean log ratio per training seed, over networks with a finite context, at temperature 1.
+        One number per training seed: the mean over networks with a finite context, at temperature 1.
     """
     table = text_rows(rows).dropna(subset="window")
     return (table.mean_run / table.exact_mean_run).apply(np.log).groupby(table.seed).mean()
@@ -232,18 +228,19 @@ def mean_run_error(rows: Rows) -> "Series[float]":
 
 @trainings
 def longer(rows: Rows, first: int | None = None, last: int | None = None) -> "Series[float]":
-    """Return the smallest reduction of the leaving rate by the next longer context.
+    """Return the smallest benefit of a longer context for keeping text in one pattern.
 
-    The leaving rate is the rate at which text stops following a pattern. The networks see different numbers of previous
-    tokens. Their text follows a pattern of the corpus, and stops following it at an exactly computed rate.
+    Networks that see different numbers of previous tokens generate text. The rate r of a network is the exact rate per
+    token at which its text stops following a periodic pattern. The benefit is log(r_shorter / r_longer) for two
+    successive context lengths.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
-        first: Index of the first pair of successive context lengths. None for 0.
-        last: Index after the last pair of successive context lengths. None for all.
+        first: Index of the first pair of successive context lengths. None (default) for 0.
+        last: Index after the last pair of successive context lengths. None (default) for all.
 
     Returns:
-        The smallest natural log ratio of rates (shorter / longer context) over these pairs, per training seed.
+        The smallest benefit over these pairs, per training seed.
     """
     found = rates(rows)[list(map(cropped, windows(rows)))]
     steps = (found.shift(1, axis=1) / found).iloc[:, 1:].iloc[:, first:last]
@@ -252,10 +249,10 @@ def longer(rows: Rows, first: int | None = None, last: int | None = None) -> "Se
 
 @trainings
 def colder(rows: Rows, tells: bool) -> "Series[float]":
-    """Return the smallest reduction of the rate of leaving a pattern by a lower temperature.
+    """Return the smallest benefit of a low temperature for keeping text in one pattern.
 
-    The text of a network follows a pattern of the corpus, and stops following it at an exactly computed rate. Rates at
-    temperature 1 are compared with rates at the lowest positive temperature.
+    The rate r(T) of a network is the exact rate per token at which its text at temperature T stops following a periodic
+    pattern. The benefit is log(r(1) / r(T_min)), where T_min is the lowest positive measured temperature.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -263,7 +260,7 @@ def colder(rows: Rows, tells: bool) -> "Series[float]":
             network with the shortest context.
 
     Returns:
-        The smallest natural log ratio of rates (temperature 1 / lowest) over the networks, per training seed.
+        The smallest benefit over the selected networks, per training seed.
     """
     models = distinguishing(rows) if tells else [cropped(windows(rows)[0])]
     ratios = rates(rows)[models] / rates(rows, lowest_temperature(rows))[models]
@@ -272,11 +269,11 @@ def colder(rows: Rows, tells: bool) -> "Series[float]":
 
 @trainings
 def above_best(rows: Rows, sliding: bool) -> "Series[float]":
-    """Return the log ratio of leaving rates, trained network over optimal model.
+    """Return how much faster networks leave a pattern than an optimal model does.
 
-    The leaving rate is the rate at which text stops following a pattern. Text follows a pattern of the corpus, and
-    stops following it at an exactly computed rate. The optimal model sees as many previous tokens as the network, and
-    predicts the next token by its exact probability.
+    A network's rate r is the exact rate per token at which its text stops following a periodic pattern. The optimal
+    model sees equally many previous tokens, and predicts the next token by its exact probability. Its rate is r_best.
+    The result is log(r / r_best).
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -284,7 +281,7 @@ def above_best(rows: Rows, sliding: bool) -> "Series[float]":
             context is long enough to distinguish the patterns.
 
     Returns:
-        One mean natural log ratio over the selected networks, per training seed.
+        One number per training seed: the mean over the selected networks.
     """
     models = [SLIDING] if sliding else distinguishing(rows)
     seen = rows["bound"].groupby("model").window.first()[models]
@@ -294,15 +291,15 @@ def above_best(rows: Rows, sliding: bool) -> "Series[float]":
 
 @trainings
 def greedy_survival(rows: Rows) -> "Series[float]":
-    """Return the smallest share of patterns that greedy decoding follows to the end.
+    """Return the smallest share of patterns that a network follows to the end by greedy decoding.
 
-    The networks are those whose context is long enough to distinguish the patterns of the corpus.
+    Only networks whose context is long enough to distinguish the patterns are used.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
-        One minimum over networks, per training seed.
+        One minimum over networks per training seed.
     """
     survival = text_rows(rows, 0.0).pivot(index="seed", columns="model", values="survival")
     return survival[distinguishing(rows)].min(axis=1)

@@ -29,7 +29,10 @@ AtLeastTwo = Annotated[int, Ge(2)]
 
 
 class CliqueAssumption(NamedTuple):
-    """Constants of Assumption 4.1.5 for an Ising model with one clique (a set of equally coupled spins).
+    """Constants for which the published bounds on a clique hold (Assumption 4.1.5 of the thesis).
+
+    A clique is a set of equally coupled ±1 spins. The field h_i of a spin is its coefficient in log p, and the coupling
+    J that of the product of two spins of the clique.
 
     Attributes:
         sites: Number of spins of the model.
@@ -45,13 +48,14 @@ class CliqueAssumption(NamedTuple):
 
 
 def clique_assumption(model: Ising) -> CliqueAssumption:
-    """Check Assumption 4.1.5 and return its constants.
+    """Check whether the bounds of this module apply to an Ising model, and return their constants.
 
-    The sum of the fields in the clique must exceed the sum of absolute fields outside it. The coupling must exceed the
-    sum of all absolute fields.
+    The model needs a clique, a set of equally coupled spins, and all other spins must be independent. The sum of the
+    fields in the clique must exceed the sum of absolute fields outside it. The coupling must exceed the sum of all
+    absolute fields. This is Assumption 4.1.5.
 
     Args:
-        model: Ising model with one clique (set of equally coupled spins) and otherwise independent spins.
+        model: Ising model with one clique and otherwise independent spins.
 
     Raises:
         InputError: If the model has no such clique or violates the assumption.
@@ -68,15 +72,17 @@ def clique_assumption(model: Ising) -> CliqueAssumption:
         raise InputError("field", clique_field, f"the clique's fields must sum to more than {others:g}")
     excess = float(model.coupling[first, second]) - float(inside.abs().sum()) - others
     if not excess > 0:
-        raise InputError("coupling", excess, "J - ||h||_1 must be positive: use a larger coupling")
+        raise InputError(
+            "coupling", excess, "the coupling must exceed the sum of all |fields|: use a larger coupling"
+        )
     return CliqueAssumption(model.sites, int(members.sum()), excess, clique_field)
 
 
 class ModeOrdering(NamedTuple):
-    """Smallest differences of log-probabilities between the modes and all other states (Proposition 4.3.3).
+    """Smallest differences of log-probabilities that show which states are likely (Proposition 4.3.3).
 
-    In a state x, all spins of the clique are up. In a state y, all are down. In a state z, both values occur. J_0 and
-    h_G are defined in `CliqueAssumption`.
+    The states are grouped by the spins of a clique (a set of coupled spins): x if all of them are up, y if all are
+    down, z otherwise. J_0 is the coupling minus the sum of all |fields|, and h_G the sum of the fields in the clique.
 
     Attributes:
         up_over_down: Smallest log p(x) - log p(y) over all x and y. The proposition states that it is positive.
@@ -91,9 +97,10 @@ class ModeOrdering(NamedTuple):
 
 
 def mode_ordering(model: Ising) -> ModeOrdering:
-    """Return the differences of log-probabilities of Proposition 4.3.3, by enumeration of all states.
+    """Compute how much more likely the all-up states of a clique are than all others, by enumeration of all states.
 
-    `down_over_rest` is infinite if no state has both up and down spins in the clique.
+    Tests Proposition 4.3.3. In the result, `down_over_rest` is infinite if no state has both up and down spins in the
+    clique.
 
     Args:
         model: Ising model that satisfies Assumption 4.1.5 (see `clique_assumption`).
@@ -117,12 +124,15 @@ def mode_ordering(model: Ising) -> ModeOrdering:
 
 
 class HittingBound(NamedTuple):
-    """Bound on the time until k-Gibbs has all spins of the clique up (Proposition 4.1.4).
+    """Upper bound on the number of steps until k-Gibbs has all spins of the clique up (Proposition 4.1.4).
+
+    k-Gibbs resamples k random spins jointly in each step. A clique is a set of coupled spins.
 
     Attributes:
-        rate: Lower bound, called 1 - c_{R1}, on the probability that one step ends with all spins up, from any state.
-        steps: Number of steps ceil(log delta / log c_{R1}), within which this happens with a probability of at least
-            1 - delta.
+        rate: Lower bound on the probability that one step ends with all spins up, from any state. The thesis calls it 1
+            - c_{R1}.
+        steps: Number of steps ceil(log delta / log c_{R1}), within which this happens with a probability of at least 1
+            - delta.
     """
 
     rate: float
@@ -170,11 +180,11 @@ def hitting_bound(
 
 
 class StuckBound(NamedTuple):
-    """Bound on how long independent parallel sampling keeps a clique mostly down (Proposition 4.1.5).
+    """Lower bound on how long a parallel sampler stays in the less likely mode of a clique (Proposition 4.1.5).
 
-    This sampler resamples every spin given the previous values of all others. It starts in a state in which the spins
-    (±1) of the clique sum to at most -2. With a probability of at least 1 - delta, the sum stays at or below -2 for
-    `steps` steps.
+    Independent parallel sampling resamples every spin given the previous values of all others. A clique is a set of
+    coupled spins ±1. If the spins of the clique sum to at most -2 at the start, then with a probability of at least 1 -
+    delta the sum stays at or below -2 for `steps` steps.
 
     Attributes:
         exponent: Constant c_stuck of the proposition.
@@ -187,17 +197,18 @@ class StuckBound(NamedTuple):
 
 @validated
 def stuck_bound(clique: AtLeastTwo, excess: Positive, delta: Probability = 0.5) -> StuckBound:
-    """Return a bound on how long independent parallel sampling keeps a clique mostly down.
+    """Return a lower bound on how long a parallel sampler stays in the less likely mode of a clique.
 
-    Here all spins down is the less likely of the clique's two modes. The bound is Proposition 4.1.5, with the exponent
-    c_stuck = 2 (-1 + tanh(J_0) |C| / 2)^2 / |C|. The bound requires Assumption 4.1.5 (see `clique_assumption`) and |C|
-    tanh J_0 > 2. The thesis omits the second condition, without which the statement is false (|C| = 2, J_0 = 1e-4,
-    delta = 0.74). For most moderate parameters the number of steps is zero, so the bound gives no information.
+    A clique is a set of coupled spins ±1. Here all spins down is the less likely of its two modes. The bound is
+    Proposition 4.1.5, with the exponent c_stuck = 2 (-1 + tanh(J_0) |C| / 2)^2 / |C|. It requires Assumption 4.1.5 (see
+    `clique_assumption`) and |C| tanh J_0 > 2. The thesis omits the second condition, without which the statement is
+    false (|C| = 2, J_0 = 1e-4, delta = 0.74). For most moderate parameters the number of steps is zero, so the bound
+    gives no information.
 
     Args:
         clique: Number |C| of spins in the clique.
         excess: J_0, the coupling minus the sum of all absolute fields.
-        delta: Allowed probability that the sum of the clique's spins (±1) exceeds -2 earlier.
+        delta: Allowed probability that the sum of the clique's spins exceeds -2 earlier.
 
     Raises:
         InputError: If |C| tanh J_0 <= 2.
@@ -206,7 +217,7 @@ def stuck_bound(clique: AtLeastTwo, excess: Positive, delta: Probability = 0.5) 
     if clique == 2:
         raise InputError("clique", clique, "clique * tanh(excess) must exceed 2: use at least 3")
     if not margin > 0:
-        hint = f"clique * tanh(excess) must exceed 2: use a larger one for clique={clique}"
+        hint = f"clique * tanh(excess) must exceed 2: use a larger excess, or more than clique={clique} spins"
         raise InputError("excess", excess, hint)
     exponent = 2 * margin**2 / clique
     # The cap avoids overflow; no chain is run for that many steps.
@@ -215,9 +226,9 @@ def stuck_bound(clique: AtLeastTwo, excess: Positive, delta: Probability = 0.5) 
 
 
 class OneStep(NamedTuple):
-    """Bounds for one step of k-Gibbs and M steps of independent parallel sampling (Corollary 4.1.1).
+    """Bounds by which one step of k-Gibbs achieves more than M steps of parallel sampling (Corollary 4.1.1).
 
-    With a probability of at least 1 - delta, one step of k-Gibbs turns all spins of the clique up, and M steps of
+    With a probability of at least 1 - delta, one step of k-Gibbs turns all spins of a clique up, while M steps of
     independent parallel sampling do not.
 
     Attributes:
@@ -279,7 +290,7 @@ def one_step_corollary(
 
 
 class LeastParameters(NamedTuple):
-    """Smallest parameters to which `one_step_corollary` applies (Assumption 4.1.6).
+    """Smallest parameters of a clique (set of coupled spins) for which `one_step_corollary` holds (Assumption 4.1.6).
 
     Attributes:
         clique: Number |C| of spins in the clique.

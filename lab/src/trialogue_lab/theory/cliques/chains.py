@@ -127,10 +127,10 @@ def log_hitting_times(log_matrix: LogMatrix) -> Array:
 
 @validated
 def hitting_probability(log_matrix: LogMatrix, steps: Natural) -> Array:
-    """Return the probability that a chain visits its last state within a number of steps.
+    """Return the probability that a Markov chain visits its last state within a number of steps.
 
     Args:
-        log_matrix: Log transition matrix (states, states).
+        log_matrix: Log transition matrix (states, states). Row i belongs to the current state i.
         steps: Number of steps.
 
     Returns:
@@ -162,7 +162,7 @@ def _checked(log_matrix: ArrayLike) -> Array:
     totals = logsumexp(matrix, axis=1)
     wrong = totals[~(abs(totals) <= SINGLE)]
     if len(wrong):
-        hint = "give the logarithms of a transition matrix: this is the logarithm of a row's sum"
+        hint = "give the logarithms of a transition matrix: the log of the sum of a row has this value instead of 0"
         raise InputError("log_matrix", float(wrong[0]), hint)
     return matrix
 

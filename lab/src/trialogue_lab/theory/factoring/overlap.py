@@ -31,11 +31,11 @@ Chances = Annotated[Tensor, Reals("semiprimes", least=0, most=1)]
 
 
 class Cheating(NamedTuple):
-    """The generator that comes closest to the target distribution although it rarely factors.
+    """Best distribution of a generator that writes a product of two primes first and then often fails to factor it.
 
     Attributes:
-        overlap: One minus the total variation distance from the target distribution.
-        first: Probability (n,) of writing each product first.
+        overlap: One minus the total variation distance between the generator and the target distribution.
+        first: Probability (n,) with which the generator writes each product.
     """
 
     overlap: float
@@ -78,15 +78,19 @@ def overlap_bound(success: Chances, target: Tensor | None = None) -> float:
 
 @validated
 def optimal_generator(success: Chances, target: Tensor | None = None) -> Cheating:
-    """Return the distribution of the first number (the product) that maximizes the overlap with the target.
+    """Choose the products that a generator writes first, so that its outputs come closest to the target.
 
-    The overlap is one minus the total variation distance. The products with the largest success probability p_i receive
+    A generator writes a product of two primes, and then its factors, which are correct with probability p_i. Closeness
+    is the overlap, one minus the total variation distance. The products with the largest p_i receive the probability
     t_i / p_i each, until the sum is 1. If less than 1 is needed, the first product receives the remainder, which does
     not increase the overlap.
 
     Args:
         success: Probability p_i of writing correct factors after product i, shape (n,).
         target: Probability t_i of product i in the target distribution, shape (n,) (default: uniform).
+
+    Returns:
+        The overlap, and the probabilities of the products.
     """
     success, target = _checked(success, target)
     order = success.argsort(descending=True, stable=True)
@@ -104,9 +108,10 @@ def optimal_generator(success: Chances, target: Tensor | None = None) -> Cheatin
 
 @validated
 def tightest_success(semiprimes: Count, factored: Count) -> Tensor:
-    """Return probabilities of factoring for which the best overlap equals `overlap_bound`.
+    """Return an example in which the upper bound `overlap_bound` is attained.
 
-    They are k/N for the first k of N products and 0 for the others.
+    The example consists of probabilities of factoring: k/N for the first k of N products and 0 for the others. The best
+    possible overlap with the target then equals the bound.
 
     Args:
         semiprimes: Number N of products.
@@ -141,10 +146,11 @@ def semiprime_masses(tuples: SemiprimeTuples) -> dict[int, float]:
 
 
 def best_generator_oracle(tuples: SemiprimeTuples, success: Mapping[int, float]) -> ListedDistribution:
-    """Return the next-token model of [product, factor, factor] with the largest overlap.
+    """Build the next-token model of [product, factor, factor] that comes closest to uniform tuples.
 
-    The overlap with the uniform distribution is one minus the total variation distance. The model writes each product s
-    with the probability of `optimal_generator`, then correct factors with probability `success[s]` and zeros otherwise.
+    Closeness is the overlap, one minus the total variation distance. The model writes product s with the probability
+    that `optimal_generator` assigns to it. It then writes the correct factors with probability `success[s]`, and zeros
+    otherwise.
 
     Args:
         tuples: Target distribution over tuples that start with the product.

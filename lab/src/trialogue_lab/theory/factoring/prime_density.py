@@ -37,10 +37,10 @@ def density_integral(numbers: Annotated[ArrayLike, Reals("n")]) -> Tensor:
 
 @validated
 def density_variation(digits: Count, counted: Natural = 0) -> Tensor:
-    """Return how far the digits of the approximate generator are from those of a random prime.
+    """Compare the digits of an approximate generator of random primes with those of exactly uniform primes.
 
-    The generator chooses each digit by the approximate number of primes, the integral of 1 / ln x. The distances are
-    exact sums over all prefixes.
+    The generator chooses each digit in proportion to the approximate number of primes with this prefix, the integral of
+    1 / ln x. The distances are exact sums over all prefixes.
 
     Args:
         digits: Number of digits of a prime.

@@ -29,16 +29,17 @@ CoinFunction = Callable[[Prefix, int], int]
 
 @validated
 def derandomized(function: CoinFunction, outcomes: Count, vocab_size: int, length: Count) -> Table:
-    """Return the next-token model of a randomized algorithm, averaged over its random numbers (footnote 1).
+    """Average a randomized next-token function over its random numbers (footnote 1 of the source).
 
     Args:
-        function: Function from a prefix and an integer below `outcomes` to the next token.
+        function: Function from a prefix and a random integer below `outcomes` to the next token.
         outcomes: Number of equally likely integers.
         vocab_size: Number of tokens.
         length: Number of tokens of a sequence.
 
     Returns:
-        Model that raises `InputError` if the function returns a token outside the vocabulary.
+        Model whose next-token distribution is that of the function's result. It raises `InputError` if the function
+        returns a token outside the vocabulary.
     """
 
     def distribution(prefix: Prefix) -> list[float]:

@@ -57,7 +57,7 @@ def factor_by_generating(
     """
     sizes = {digits_of_factors(product) for product in products}
     if len(sizes) != 1:
-        hint = "give one or more products of factors with one number of digits"
+        hint = "give one or more products whose factors all have the same number of digits"
         raise InputError("products", sorted(sizes), hint)
     (digits,) = sizes
     length = oracle.max_length
@@ -100,7 +100,7 @@ class PrimeByTrials:
     most: Count = 100_000
 
     def next_token(self, prefix: Prefix, coins: np.random.Generator) -> int:
-        """Return a random next digit of a prime that starts with `prefix`.
+        """Complete `prefix` to a random prime, and return its next digit.
 
         Args:
             prefix: Digits so far.
@@ -172,7 +172,7 @@ class TupleByTrials:
         return self._digit(chosen, 2 * n, prefix)
 
     def _digit(self, field: Prefix, start: int, prefix: Prefix) -> int:
-        """Return the next digit of one number of the tuple, whose digits `field` start at position `start`."""
+        """Return the next digit of a number that starts at position `start` of the tuple and has the digits `field`."""
         written = prefix[start:]
         if len(field) <= len(written) or field[: len(written)] != written:
             raise InputError("tokens", prefix, "no tuple starts with this prefix")

@@ -37,9 +37,10 @@ _MOST_BLOCKS = 100_000
 
 
 class Fibers(NamedTuple):
-    """Groups of states (token sequences) that differ only at the masked positions of one block K.
+    """All sequences, grouped so that the sequences of a group differ only at masked positions.
 
-    Each group is one row of the arrays. It has one column for every choice of the masked tokens.
+    The set K of masked positions is called a block. Each group is one row of the arrays, with one column for every
+    choice of the masked tokens. A state is a sequence of tokens.
 
     Attributes:
         states: State indices (groups, group size) int64.
@@ -55,12 +56,14 @@ class Fibers(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class BlockDistribution:
-    """Distribution p_K(K | x) of the set K of masked positions ("block"). Create it with `block_distribution`.
+    """Distribution p_K(K | x) of the set K of masked positions ("block"), which may depend on the sequence x.
+
+    Create it with `block_distribution`.
 
     Attributes:
         blocks: Possible blocks as masks (blocks, sites) bool.
-        given: Probabilities of the blocks in each state, shape (states, blocks) float64, or (1, blocks) if they do not
-            depend on the state. A state is a sequence of tokens.
+        given: Probabilities of the blocks for each of all possible sequences (states), shape (states, blocks) float64.
+            The shape is (1, blocks) if they do not depend on the sequence.
         vocab_size: Number of tokens per position.
     """
 
@@ -84,7 +87,7 @@ class BlockDistribution:
         return self.given.shape[0] > 1
 
     def each_state(self) -> Tensor:
-        """Return the block probabilities with shape (states, blocks), even if all states share them."""
+        """Return the probability of each block for each sequence, always with shape (states, blocks)."""
         return self.given.expand(self.states, -1)
 
     def completions(self, block: int) -> Tensor:
@@ -142,7 +145,7 @@ def uniform_blocks(sites: Count, block_size: int) -> Tensor:
 
 
 class Described(TypedDict, total=False):
-    """Arguments of `block_distribution` that describe a distribution of masks."""
+    """Keyword arguments of `block_distribution` that select the distribution of the masked positions."""
 
     blocks: Blocks | None
     weights: Weights | None
@@ -220,10 +223,10 @@ def block_dynamics(probabilities: Tensor, distribution: InstanceOf[BlockDistribu
 
 @validated
 def joint_block_dynamics(probabilities: Tensor, distribution: InstanceOf[BlockDistribution]) -> Tensor:
-    """Return the transition matrix on pairs of a sequence and a set of masked positions (equation 4.26).
+    """Return the transition matrix of a chain on pairs of a sequence and a fixed set of masked positions.
 
-    Each step resamples the masked tokens from p(x_K | x_{-K}, K) and keeps the set K, so not all pairs are reachable
-    from each other. Pairs of probability zero do not change.
+    Each step resamples the masked tokens x_K from p(x_K | x_{-K}, K) and keeps the set K, so not all pairs are
+    reachable from each other (equation 4.26). Pairs of probability zero do not change.
 
     Args:
         probabilities: Probabilities p (states,) of the sequences.

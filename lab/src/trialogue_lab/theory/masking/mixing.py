@@ -56,10 +56,10 @@ def stationary_probabilities(transitions: Transitions) -> Tensor:
 def dirichlet_form(
     transitions: Transitions, f: Tensor, g: Tensor, distribution: Tensor | None = None
 ) -> float:
-    """Return the Dirichlet form E_P(f, g) = <f, (I - P) g>_mu of a Markov chain (Definition 4.1.4).
+    """Return the Dirichlet form of a Markov chain, which measures how much functions change in one step.
 
-    Here <f, g>_mu = sum_x mu(x) f(x) g(x). For a reversible chain with stationary distribution mu, the form
-    equals 1/2 sum_{x,y} mu(x) P(x, y) (f(x) - f(y)) (g(x) - g(y)).
+    It is E_P(f, g) = <f, (I - P) g>_mu with <f, g>_mu = sum_x mu(x) f(x) g(x) (Definition 4.1.4). For a reversible
+    chain with stationary distribution mu, it equals 1/2 sum_{x,y} mu(x) P(x, y) (f(x) - f(y)) (g(x) - g(y)).
 
     Args:
         transitions: Transition matrix P (states, states).
@@ -79,12 +79,12 @@ def dirichlet_form(
 
 @validated
 def poincare_constant(transitions: Transitions) -> float:
-    """Return the Poincaré constant C of a Markov chain (Definition 4.1.5).
+    """Return the Poincaré constant C of a Markov chain, which is small if the chain mixes fast (Definition 4.1.5).
 
-    C is small if the chain mixes fast. It is the largest ratio Var_mu(f) / E_P(f, f) over all functions f of the state,
-    where mu is the stationary distribution and E_P the Dirichlet form (see `dirichlet_form`). For a reversible chain,
-    C = 1 / (1 - lambda_2) with the second largest eigenvalue lambda_2 of P. For other chains, (P + P*) / 2 replaces P,
-    where P* is the time reversal. The relative error is about 1e-16 C.
+    C is the largest ratio Var_mu(f) / E_P(f, f) over all functions f of the state, where mu is the stationary
+    distribution and E_P the Dirichlet form (see `dirichlet_form`). It equals 1 / (1 - lambda_2), where lambda_2 is the
+    second largest eigenvalue of the transition matrix P if the chain is reversible. Otherwise it is that of (P + P*) /
+    2 with the time reversal P*. The relative error is about 1e-16 C.
 
     Args:
         transitions: Transition matrix P (states, states).
@@ -95,7 +95,11 @@ def poincare_constant(transitions: Transitions) -> float:
     matrix = _stochastic(transitions)
     members = _closed_class(matrix)
     if len(members) == 1:
-        raise InputError("transitions", 1, "one recurrent state leaves no variance: use a larger chain")
+        raise InputError(
+            "transitions",
+            1,
+            "the chain has only one recurrent state, so all variances are zero: use a larger chain",
+        )
     log_distribution = _log_stationary(matrix, members)[members]
     off = matrix[np.ix_(members, members)].copy()
     np.fill_diagonal(off, 0.0)
@@ -223,11 +227,11 @@ def chi_square_decay(
 def block_dirichlet_form(
     probabilities: Tensor, distribution: BlockDistribution, f: Tensor, g: Tensor
 ) -> float:
-    """Return the Dirichlet form of the chain that resamples masked positions, by Proposition 4.1.1.
+    """Return the Dirichlet form of a chain that resamples masked tokens, as a mean covariance (Proposition 4.1.1).
 
-    The chain of equation 4.26 acts on pairs of a sequence X and a set K of masked positions, and resamples X_K given
-    X_{-K} (the other tokens) and K. The form is E(f, g) = E_{(X_{-K}, K)} Cov_{X_K | (X_{-K}, K)}(f, g). If f and g
-    depend on X only, it is also the Dirichlet form of `block_dynamics`.
+    The chain of `joint_block_dynamics` acts on pairs of a sequence X and a set K of masked positions, and resamples X_K
+    given X_{-K} (the other tokens) and K. The form is E(f, g) = E_{(X_{-K}, K)} Cov_{X_K | (X_{-K}, K)}(f, g). If f and
+    g depend on X only, it is also the Dirichlet form of `block_dynamics`.
 
     Args:
         probabilities: Probabilities (states,) of the sequences X.
@@ -270,7 +274,7 @@ def _closed_class(matrix: NDArray[np.float64]) -> NDArray[np.intp]:
     leaves = [bool((matrix[label == one][:, label != one] > 0).any()) for one in range(count)]
     closed = [one for one in range(count) if not leaves[one]]
     if len(closed) > 1:
-        hint = "the chain is reducible, with this many closed classes: use one that is ergodic"
+        hint = "the chain is reducible: its limit depends on which of this many closed classes it enters"
         raise InputError("transitions", len(closed), hint)
     return np.flatnonzero(label == closed[0])
 

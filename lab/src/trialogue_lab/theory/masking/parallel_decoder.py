@@ -114,7 +114,9 @@ class ParallelDecoder:
 
 @validated
 def kernel_decoder(predictions: Annotated[Tensor, Reals("states sites vocab")]) -> ParallelDecoder:
-    """Construct a transformer with given positive predictions for every sequence (see Proposition 4.1.3).
+    """Construct a transformer that makes given predictions for every possible input sequence (see Proposition 4.1.3).
+
+    The transformer reads N tokens of a vocabulary of size V and predicts a distribution for every position.
 
     Args:
         predictions: Positive probabilities (V^N, N, V). Entry (x, j, a) is the probability of token a at position j
@@ -137,18 +139,18 @@ def kernel_decoder(predictions: Annotated[Tensor, Reals("states sites vocab")]) 
 def map_decoder(
     following: Annotated[Tensor, Integers("states sites", least=0)], vocab_size: int
 ) -> ParallelDecoder:
-    """Construct a transformer whose most likely output is a given function of the sequence.
+    """Construct a transformer whose most likely output is a given function of its input sequence.
 
     The existence of such a transformer is Proposition 4.1.2 (4.3.4).
 
     Args:
-        following: Next sequence (V^N, N) int64 after each sequence, in the order of `itertools.product`.
+        following: Output sequence (V^N, N) int64 for each input sequence, in the order of `itertools.product`.
         vocab_size: Number of tokens V.
 
     Raises:
         InputError: If `following` does not contain one valid sequence for each sequence.
     """
-    hint = f"give the state after each of vocab_size ** sites states, of tokens below {vocab_size}"
+    hint = f"give the next sequence for each of the vocab_size ** sites sequences, with tokens below {vocab_size}"
     if len(following) != vocab_size ** following.shape[1]:
         raise InputError("following", tuple(following.shape), hint)
     if int(following.max()) >= vocab_size:

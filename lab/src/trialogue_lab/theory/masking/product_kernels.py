@@ -105,7 +105,10 @@ def closest_in_variation(
 
 @validated
 def product_transitions(predictions: Annotated[ArrayLike, Reals("states sites vocab")]) -> Array:
-    """Return the transition matrix of a predictor that samples every position independently (Proposition 4.3.5).
+    """Return the transition matrix of a model that samples the next token at every position independently.
+
+    The probability of sequence y after sequence x is the product over positions j of g(x)_{j, y_j}, where g(x)_j is the
+    predicted distribution at position j (Proposition 4.3.5).
 
     Args:
         predictions: Probabilities (states, sites, vocab) of the next token at each position (site) after each sequence
@@ -126,11 +129,14 @@ def product_transitions(predictions: Annotated[ArrayLike, Reals("states sites vo
 
 
 class Factorization(NamedTuple):
-    """Distances between the rows of a transition matrix and the products of their marginals.
+    """How far each row of a transition matrix is from predicting all positions independently.
+
+    A row is the distribution of the next sequence. It is compared with the product of its marginals, one for each
+    position.
 
     Attributes:
-        divergence: KL divergence in nats of each row, shape (states,).
-        variation: Total variation distance of each row, shape (states,).
+        divergence: KL divergence in nats of each row from the product, shape (states,).
+        variation: Total variation distance of each row from the product, shape (states,).
     """
 
     divergence: Array
@@ -196,7 +202,7 @@ def _descend(distribution: Array, sites: Array) -> ProductDistribution:
 
 
 def _slopes(sites: Array) -> Array:
-    """Return derivatives (states, sites * vocab) of the joint distribution by the site probabilities."""
+    """Return the derivatives (states, sites * vocab) of all joint probabilities by the probabilities of each site."""
     count, vocab = sites.shape
     columns = []
     for site in range(count):

@@ -157,12 +157,12 @@ def sandwich_covariance(
     distribution: InstanceOf[BlockDistribution],
     masks_per_sample: Masks = 1,
 ) -> Tensor:
-    """Return the asymptotic covariance of the pseudolikelihood estimate, even if the model does not contain the truth.
+    """Return the asymptotic covariance of an estimate from masked tokens, even for a misspecified model.
 
-    The estimate maximizes the mean log-probability of masked tokens given the others. Its covariance is H^{-1} V H^{-1}
-    (Lemmas 4.1.1 and 4.3.9). H is the Hessian of the expected loss, and V is the covariance of the gradient of one
-    sample. For n samples, the estimation error times sqrt(n) tends to a centered normal distribution with this
-    covariance.
+    The pseudolikelihood estimate maximizes the mean log-probability of masked tokens given the others. Its covariance
+    is H^{-1} V H^{-1} (Lemmas 4.1.1 and 4.3.9). H is the Hessian of the expected loss, and V is the covariance of the
+    gradient of one sample. For n samples, the estimation error times sqrt(n) tends to a centered normal distribution
+    with this covariance.
 
     Args:
         data: Distribution of the data (states,).
@@ -181,7 +181,7 @@ def sandwich_covariance(
     probabilities = checked_state_distribution(probabilities, distribution.states)
     hessian, once, averaged, gradient = _score_moments(data, probabilities, features, distribution)
     if float(gradient.abs().max()) > 1e-6:
-        hint = "the loss has this gradient: give the distribution that minimizes the loss"
+        hint = "the loss has a gradient of this size here: give the distribution that minimizes the loss"
         raise InputError("probabilities", float(gradient.abs().max()), hint)
     inverse = _inverse(hessian)
     return inverse @ (averaged + (once - averaged) / masks_per_sample) @ inverse
@@ -223,7 +223,7 @@ def asymptotic_covariance(
 
 
 class MaskingMore(NamedTuple):
-    """Numerical check that masking more positions does not increase the covariance (Theorem 4.1.1).
+    """Numerical check of Theorem 4.1.1: masking more positions makes the estimate at least as accurate.
 
     Gamma^k is the asymptotic covariance of the estimate with k uniformly chosen masked positions, and I^k is its
     inverse. Both arrays have one entry for each k from 1 to N - 1, where N is the number of positions.
@@ -255,7 +255,9 @@ def masking_more(model: InstanceOf[ExponentialFamily]) -> MaskingMore:
         InputError: If `asymptotic_covariance` rejects the model, or it has one position.
     """
     if model.sites < 2:
-        raise InputError("model", model.sites, "one site can only be masked: use two or more")
+        raise InputError(
+            "model", model.sites, "with a single site, no site remains unmasked: use two or more"
+        )
     probabilities, features = enumerated(model)
     distributions = [
         block_distribution(model.sites, model.vocab_size, block_size=size + 1) for size in range(model.sites)
@@ -295,7 +297,10 @@ def enumerated(model: ExponentialFamily) -> tuple[Tensor, Tensor]:
 def _score_moments(
     data: Tensor, probabilities: Tensor, features: Tensor, distribution: BlockDistribution
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return the Hessian, the gradient's covariance for one mask and for averaged masks, and the mean gradient."""
+    """Compute the moments of the gradient of the pseudolikelihood loss.
+
+    Returns the Hessian, the gradient's covariance for one mask and for the average over masks, and the mean gradient.
+    """
     _affordable(distribution, features)
     given = distribution.each_state()
     hessian = features.new_zeros(features.shape[1], features.shape[1])
@@ -317,7 +322,10 @@ def _score_moments(
 def _conditional_means(
     probabilities: Tensor, features: Tensor, distributions: list[BlockDistribution]
 ) -> dict[frozenset[int], Tensor]:
-    """Return E[F | x_{-K}] (states, parameters), the mean features given the unmasked tokens, for each block K."""
+    """Return, for each set K of masked positions, the mean features E[F | x_{-K}] given the unmasked tokens.
+
+    Each entry has the shape (states, parameters).
+    """
     means = {}
     for distribution in distributions:
         for mask, (states, _, conditionals) in zip(

@@ -19,15 +19,15 @@ AtLeastOne = Annotated[float, Ge(1 - 1e-12), AllowInfNan(False)]
 
 
 class SampleBound(NamedTuple):
-    """Upper bound on the total variation distance between the fitted and the true distribution (Theorem 4.1.4).
+    """Upper bound on the total variation distance between a fitted and the true distribution (Theorem 4.1.4).
 
-    The bound is sqrt(C_AT / 2 (loss + masks_term ln(1/beta) + eps)) + samples_term, with the arguments of
-    `sample_bound`.
+    The bound is sqrt(C_AT / 2 (loss + B ln(1/beta) + eps)) + C. C_AT, loss, beta and eps are the arguments
+    `tensorization`, `loss`, `beta` and `eps` of `sample_bound`.
 
     Attributes:
         bound: Value of the bound.
-        masks_term: Error from the finite number of masks and sequences, called B in the thesis.
-        samples_term: Error of the empirical distribution of the sequences, called C in the thesis.
+        masks_term: B, the error from the finite number of masks and sequences.
+        samples_term: C, the error of the empirical distribution of the sequences.
     """
 
     bound: float
@@ -101,12 +101,12 @@ def empirical_distribution_bound(
 def mask_average_bound(
     *, sites: Count, vocab_size: Count, samples: Count, masks: Count, beta: Probability, delta: Probability
 ) -> float:
-    """Return a bound on the error of the loss from finitely many masks (Corollary 4.3.1).
+    """Bound the error of a loss that is averaged over m random masks instead of all masks (Corollary 4.3.1).
 
-    The error is |L^_PL - L~_PL|, the difference between the loss over m random masks per sequence and the average over
-    all masks, for one fixed parameter. With a probability of at least 1 - delta, it is at most
-    (sqrt(2^{3N-1} |Omega|^N / (m delta)) + sqrt(ln(4 / delta) / (2n))) ln(1 / beta). The bound follows from Lemma 4.3.5
-    with eps = sqrt(2^{N-1} |Omega|^N / (m delta)).
+    The loss is the mean of -log p(x_K | x_{-K}, K) over n sequences x and random sets K of masked positions. With a
+    probability of at least 1 - delta, its error is at most (sqrt(2^{3N-1} |Omega|^N / (m delta)) + sqrt(ln(4 / delta) /
+    (2n))) ln(1 / beta), for one fixed parameter. The bound follows from Lemma 4.3.5 with eps = sqrt(2^{N-1} |Omega|^N /
+    (m delta)).
 
     Args:
         sites: Number N of positions in a sequence.
@@ -121,10 +121,10 @@ def mask_average_bound(
 
 
 class Deviation(NamedTuple):
-    """Bound on a deviation and the probability with which it holds.
+    """Upper bound on a deviation, with the probability that it holds.
 
     Attributes:
-        distance: Bound on the deviation.
+        distance: Upper bound on the deviation.
         probability: Lower bound on the probability that the deviation is smaller. A negative value gives no
             information.
     """
@@ -144,11 +144,11 @@ def mask_average_deviation(
     eps: Positive,
     t: Positive,
 ) -> Deviation:
-    """Return a bound on the loss error from finitely many masks, with its probability (Lemma 4.3.5).
+    """Bound the error of a loss averaged over m random masks, with the probability that the bound holds (Lemma 4.3.5).
 
-    The error is |L^_PL - L~_PL|, the difference between the loss over m random masks per sequence and the average over
-    all masks, for one fixed parameter. The bound is 2^N eps ln(1/beta) + t / n. It holds with a probability of at least
-    1 - 2^{N-2} |Omega|^N / (eps^2 m) - 2 exp(-2 t^2 / (n ln^2(1/beta))).
+    The loss is the mean of -log p(x_K | x_{-K}, K) over n sequences x and random sets K of masked positions. Its error
+    is the difference from the average over all masks, for one fixed parameter. The bound is 2^N eps ln(1/beta) + t / n.
+    It holds with a probability of at least 1 - 2^{N-2} |Omega|^N / (eps^2 m) - 2 exp(-2 t^2 / (n ln^2(1/beta))).
 
     Args:
         sites: Number N of positions in a sequence.

@@ -22,10 +22,10 @@ from trialogue_lab.theory.masking.block_laws import (
 
 
 def smallest_conditional(probabilities: Tensor, distribution: BlockDistribution) -> float:
-    """Return the smallest positive conditional probability of masked tokens given the other tokens.
+    """Return the smallest positive probability of masked tokens given the other tokens.
 
-    The conditional is p(x_K | x_{-K}, K) for a sequence x and a set K of masked positions. The result is the constant
-    beta of Assumption 4.1.3 for a single distribution p.
+    The conditional probability is p(x_K | x_{-K}, K). Here x is a sequence, K a set of masked positions, x_K the masked
+    tokens, and x_{-K} all others. The result is the constant beta of Assumption 4.1.3 for a single distribution p.
 
     Args:
         probabilities: Probabilities p (states,) of the sequences.
@@ -36,12 +36,12 @@ def smallest_conditional(probabilities: Tensor, distribution: BlockDistribution)
 
 
 def tensorization_upper_bound(probabilities: Tensor, distribution: BlockDistribution) -> float:
-    """Return an upper bound on the tensorization constant C_AT(q) of Definition 4.1.9.
+    """Return an upper bound on the factor by which errors of masked predictions grow in the joint distribution.
 
-    C_AT(q) bounds the divergence of any distribution r from q by the divergence of their predictions of masked tokens,
-    KL(r || q) <= C_AT(q) E[KL of the predictions]. A distribution pi of independent positions has C_AT = 1 / min_i
-    P(position i is masked) by Shearer's inequality. C_AT(q) is at most this value times max(q / pi) / min(q / pi)
-    (Holley and Stroock). The function finds the pi with the smallest ratio by linear programming.
+    The factor C_AT(q) is the smallest number with KL(r || q) <= C_AT(q) E[KL of the predictions of masked tokens], for
+    all distributions r (Definition 4.1.9). A distribution pi of independent positions has C_AT = 1 / min_i P(position i
+    is masked) by Shearer's inequality. C_AT(q) is at most this value times max(q / pi) / min(q / pi) (Holley and
+    Stroock). The function finds the pi with the smallest ratio by linear programming.
 
     Args:
         probabilities: Positive distribution q (states,) of the sequences.

@@ -39,21 +39,24 @@ _LOST = 1e-3
 
 
 class Approximated(NamedTuple):
-    """Network that stores some distributions exactly, or all of them approximately.
+    """An attention-only network built to store next-token distributions approximately, and its errors.
 
-    pi is the target distribution after a context. The encoder is the best target that the network can represent, with
-    logits of rank d (see `Encoder`). Means are over contexts, weighted by the prior. Divergences are in nats.
+    The network was built for T contexts, each with a target distribution of the next token. It stores some targets
+    exactly, or all approximately. The encoder is the closest approximation of the targets by any network of this width
+    d, whose logits have rank d. Means are over contexts, weighted by their prior probabilities. Divergences are in
+    nats.
 
     Attributes:
-        model: Network in float64.
-        kept: Mask (T,) bool of the exactly stored contexts; all False for ridge regression.
-        left: Prior probability eps of all other contexts.
-        encoder_kl: Mean KL(pi || encoder).
-        kl: Mean KL(pi || network).
-        tight_bound: Bound (13) on |kl - encoder_kl|: twice the mean norm of the error of the logits.
-        loose_bound: Bound (14), which is at least `tight_bound`: 2 eps ||W E|| sqrt(1 + ||F_2 F_1^+||^2), where W E are
-            the logits of the encoder and F_1 and F_2 the features of stored and other contexts. It is infinite for
-            ridge regression, and if the last tokens of the stored contexts do not span d dimensions.
+        model: The network, in float64.
+        kept: Whether each context (T,) is stored exactly; all False for ridge regression.
+        left: Total prior probability eps of the contexts that are not stored exactly.
+        encoder_kl: Mean KL(target || encoder), the part of the error that the width causes.
+        kl: Mean KL(target || network), the total error.
+        tight_bound: Upper bound (13) on |kl - encoder_kl|: twice the mean norm of the error of the logits.
+        loose_bound: Bound (14), which is at least `tight_bound`: 2 eps ||W E|| sqrt(1 + ||F_2 F_1^+||^2). Here W E are
+            the logits of the encoder. F_1 and F_2 are the features (head outputs and last embedding) of stored and
+            other contexts. It is infinite for ridge regression, and if the last tokens of the stored contexts do not
+            span d dimensions.
     """
 
     model: AttentionOnly
@@ -66,7 +69,7 @@ class Approximated(NamedTuple):
 
 
 class _Problem:
-    """Features of heads with random weights, and the network outputs to which they must be mapped."""
+    """A linear regression from features (outputs of random attention heads) to the wanted network outputs."""
 
     def __init__(
         self,
@@ -97,13 +100,13 @@ class _Problem:
         self.states = padded_states(self.encoder, features, width).numpy()
 
     def divergence_by(self, solution: NDArray[np.float64]) -> float:
-        """Return the mean KL(pi || network) if the output is the features times `solution`."""
+        """Return the mean KL(target || network) in nats of a network whose output is the features times `solution`."""
         read = self.encoder.unembedding.numpy()
         logits = torch.from_numpy(self.features @ solution[:, : read.shape[1]] @ read.T)
         return divergence(self.distributions, logits.log_softmax(-1), self.prior)
 
     def build(self, solution: NDArray[np.float64], kept: Tensor, loose_bound: float) -> Approximated:
-        """Build the network with output features @ `solution` (H d_h + d, d), and measure it."""
+        """Build the network whose output is the features times `solution` (H d_h + d, d), and measure its errors."""
         read = self.encoder.unembedding.numpy()
         missed = ((self.features @ solution - self.states)[:, : read.shape[1]]) @ read.T
         network = generic_network(self.config, self.seed)
@@ -207,6 +210,8 @@ def _ridge(problem: _Problem) -> Approximated:
     kept = torch.zeros(len(problem.contexts), dtype=torch.bool)
     found, due = problem.build(solution(best), kept, math.inf), problem.divergence_by(solution(best))
     if not abs(found.kl - due) <= _LOST * max(1.0, due):
-        hint = f"rounding changes {due:.3g} to {found.kl:.3g} nats: remove the least likely contexts"
+        hint = (
+            f"rounding changes the divergence from {due:.3g} to {found.kl:.3g} nats: remove unlikely contexts"
+        )
         raise InputError("prior", float(problem.prior.min()), hint)
     return found

@@ -13,7 +13,7 @@ from trialogue.validation import Count, Natural, NonNegative, validated
 
 @validated
 def capacity(width: Count, head_width: Count, heads: Natural) -> int:
-    """Return the number of contexts H d_h + d that a network can store by Theorem 1.
+    """Return H d_h + d, the number of contexts whose next-token distributions a network can store (Theorem 1).
 
     A context is stored if the network returns any given next-token distribution after it.
 

@@ -40,14 +40,15 @@ MAX_VOCABULARY = 65_536
 
 
 class Memorized(NamedTuple):
-    """Network that stores given next-token distributions, with its accuracy.
+    """An attention-only network built to store given next-token distributions, and its errors.
 
-    pi is the target distribution after a context. The encoder is the best target that the network can represent, with
-    logits of rank d (see `Encoder`). The features of a context are the outputs of attention heads and the embedding of
-    the last token. Means are over contexts, weighted by the prior. Divergences are in nats.
+    The network was built for T contexts, each with a target distribution pi of the next token. The encoder is the
+    closest approximation of the targets by any network of this width d, whose logits have rank d. The features of a
+    context are the outputs of the attention heads and the embedding of its last token. Means are over contexts,
+    weighted by their prior probabilities. Divergences are in nats.
 
     Attributes:
-        model: Network in float64.
+        model: The network, in float64.
         target_log_probs: Log-probabilities (T, N) float64 of the encoder, which the network reproduces. They equal log
             pi if the width d is at least N - 1.
         encoder_kl: Mean KL(pi || encoder), the divergence that remains because logits have rank d.
@@ -159,7 +160,10 @@ def _prepare(
     vocab_size: int | None,
     encoder: Encoder | None,
 ) -> tuple[Tensor, Encoder, Tensor, Tensor]:
-    """Return distributions (T, N), encoder, contexts (T, S) and prior (T,)."""
+    """Validate the arguments of `memorize`, and fill in the defaults.
+
+    Returns distributions (T, N), encoder, contexts (T, S) and prior (T,).
+    """
     if isinstance(targets, Tensor) and targets.is_floating_point():
         distributions = checked_log_probs(targets)
         if vocab_size is not None:

@@ -49,9 +49,9 @@ class Encoder(NamedTuple):
         return (self.states @ self.unembedding.T).log_softmax(-1)
 
     def orthogonal(self) -> Encoder:
-        """Return an encoder with the same logits whose columns of `states` are orthogonal with mean square one.
+        """Return an equal encoder whose `states` have orthogonal columns with mean square one.
 
-        The number of columns equals the rank of the logits.
+        The logits do not change. The number of columns equals their rank.
         """
         left, scale, right = torch.linalg.svd(self.states @ self.unembedding.T, full_matrices=False)
         scale = scale[: self.states.shape[1]]
@@ -76,7 +76,7 @@ def checked_encoder(encoder: InstanceOf[Encoder], distributions: Tensor, width: 
     (total, vocab), rank = distributions.shape, min(encoder.states.shape[1], width)
     wanted = (total, rank), (vocab, rank)
     if (tuple(encoder.states.shape), tuple(encoder.unembedding.shape)) != wanted:
-        hint = f"give one of {total} contexts and {vocab} tokens, of width {width} at most"
+        hint = f"give an encoder for {total} contexts and {vocab} tokens with a width of at most {width}"
         raise InputError("encoder", tuple(encoder.states.shape), hint)
     return encoder
 
@@ -205,12 +205,13 @@ def association_encoder(
 
 
 class LookUp(NamedTuple):
-    """Encoder of Theorem 2, with the theorem's bounds on its mean KL divergence from the targets.
+    """Encoder that keeps the most likely token and the entropy of each target, with error bounds (Theorem 2).
 
     Attributes:
-        encoder: The encoder.
+        encoder: The encoder, next-token distributions with logits of rank d.
         coherence: Largest absolute entry of W W^T - 1, where W is the unembedding with unit rows.
-        bound: Bound in nats; infinite if the coherence is at least 1/2, where the theorem does not apply.
+        bound: Upper bound in nats on the mean KL divergence from the targets; infinite if the coherence is at least
+            1/2, where the theorem does not apply.
         simple_bound: Weaker bound in nats that uses the mean entropy.
     """
 
@@ -293,7 +294,7 @@ def _encoder(distributions: Tensor, weights: Tensor, unembedding: Tensor, states
 
 
 def _scale_of(gaps: NDArray[np.float64], entropy: float) -> float:
-    """Return the lambda with log sum_j exp(lambda gaps_j) = entropy, for gaps of at most 0."""
+    """Solve log sum_j exp(lambda gaps_j) = `entropy` for lambda. The gaps are at most 0."""
 
     def excess(scale: float) -> float:
         return float(np.log(np.exp(scale * gaps).sum())) - entropy

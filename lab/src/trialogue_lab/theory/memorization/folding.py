@@ -17,9 +17,10 @@ from trialogue_lab.theory.memorization.encoders import Encoder
 
 
 def padded_states(encoder: Encoder, features: Tensor, width: int) -> Tensor:
-    """Return the network outputs that have the wanted logits, padded to the width of the network.
+    """Return the outputs that a network must have to produce given logits.
 
-    The output layer does not read the padding columns. They copy the skip connection to keep its matrix invertible.
+    The encoder has fewer columns than the network's width d. The remaining columns are not read by the output layer.
+    They copy the skip connection, which keeps its matrix invertible.
 
     Args:
         encoder: Encoder with states (T, rank), the outputs with the wanted logits.
@@ -34,11 +35,12 @@ def padded_states(encoder: Encoder, features: Tensor, width: int) -> Tensor:
 
 
 def complete(solution: NDArray[np.float64], features: NDArray[np.float64], width: int) -> NDArray[np.float64]:
-    """Change a linear map of features so that its part on the skip connection is invertible.
+    """Make the part of a linear map that acts on the skip connection invertible.
 
-    If the last tokens of the contexts do not span all d dimensions, the minimum-norm solution maps the unused
-    directions of the embedding to zero. The function maps them to unused output directions instead. The values on
-    `features` do not change.
+    The map sends the features of a context to the network output. Its features are head outputs and the embedding of
+    the last token (skip connection). If the last tokens of all contexts do not span all d dimensions, the minimum-norm
+    map sends the unused directions to zero. This function sends them to unused output directions instead. The outputs
+    for `features` do not change.
 
     Args:
         solution: Minimum-norm map (H d_h + d, d) from features to outputs. The last d rows act on the skip connection.
@@ -60,11 +62,11 @@ def complete(solution: NDArray[np.float64], features: NDArray[np.float64], width
 
 
 def fold(network: AttentionOnly, solution: NDArray[np.float64], encoder: Encoder) -> float:
-    """Set the weights of a network so that its output is a linear map of its features.
+    """Change the weights of a network in place so that its output is a given linear map of its features.
 
-    The last d rows of the map act on the skip connection by an invertible matrix R. Token and position
-    embeddings are multiplied by R. Queries, keys and values are multiplied by its inverse, so the heads
-    receive the same inputs as before.
+    The last d rows of the map act on the skip connection by an invertible matrix R. Token and position embeddings are
+    multiplied by R. Queries, keys and values are multiplied by its inverse, so the heads receive the same inputs as
+    before.
 
     Args:
         network: Network whose heads produced the features. Its weights are changed in place.

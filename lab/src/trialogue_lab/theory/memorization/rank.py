@@ -64,11 +64,12 @@ def feature_rank(
     query_width: int | None = None,
     contexts: Tensor | None = None,
 ) -> int:
-    """Return the numerical rank of the features of attention heads with random weights.
+    """Compute how many linearly independent features a network with random weights has (numerical rank).
 
-    The features of a context are the outputs of the heads and the embedding of the last token. Full rank for
-    one draw of the weights implies full rank for almost every draw, because minors are analytic in the
-    weights. Singular values below the largest one times max(shape) times the machine precision count as zero.
+    This is the number of contexts whose next-token distributions the network can store. The features of a context are
+    the outputs of the attention heads and the embedding of the last token. Full rank for one draw of the weights
+    implies full rank for almost every draw, because minors are analytic in the weights. Singular values below the
+    largest one times max(shape) times the machine precision count as zero.
 
     Args:
         vocab_size: Number of tokens N.
@@ -103,9 +104,10 @@ def feature_rank(
 
 @validated
 def printed_rank(contexts: Count, width: Count, head_width: Count, heads: Natural) -> int:
-    """Return the published rank min(T, H d_h + d) of a network's features (Lemma 2 and Theorem 1).
+    """Return min(T, H d_h + d), the rank that the document states for a network's features (Lemma 2 and Theorem 1).
 
-    The features are the outputs of the attention heads and the embedding of the last token.
+    The features of a context are the outputs of the attention heads and the embedding of the last token. See
+    `expected_rank` for the true rank.
 
     Args:
         contexts: Number of contexts T.
@@ -151,10 +153,10 @@ def expected_rank(
 def expected_rank_for(
     config: InstanceOf[AttentionOnlyConfig], contexts: Contexts, heads: Natural | None = None
 ) -> int:
-    """Return the true rank of a network's features for given contexts.
+    """Return the true rank of a network's features for given contexts, for almost all weights.
 
-    The features are the outputs of the heads and the embedding of the last token. The rank differs from `expected_rank`
-    if some tokens do not occur at all positions.
+    The features of a context are the outputs of the heads and the embedding of its last token. The rank differs from
+    `expected_rank` if some tokens do not occur at all positions.
 
     Args:
         config: Shape of the network.
@@ -204,7 +206,17 @@ def require_capacity(config: InstanceOf[AttentionOnlyConfig], contexts: Contexts
 
 
 def _rank(total: int, length: int, spanned: int, last: int, width: int, head_width: int, heads: int) -> int:
-    """Return the rank of the features, given the dimensions spanned by head inputs and last tokens."""
+    """Return the rank of the features of `total` contexts.
+
+    Args:
+        total: Number of contexts.
+        length: Length of a context.
+        spanned: Number of dimensions spanned by the inputs of the heads.
+        last: Number of dimensions spanned by the embeddings of the last tokens.
+        width: Width d of the embeddings.
+        head_width: Width of the values of a head.
+        heads: Number of heads.
+    """
     skip = min(width, last)
     if length == 1:
         return min(total, skip)

@@ -88,13 +88,13 @@ class TextMemorySettings:
 
 
 class Plan(NamedTuple):
-    """Contexts of a text that would be stored, and the required size.
+    """Size of a network that would memorize a text, before it is built. A context is a sequence of S tokens.
 
     Attributes:
         tokens: Number of tokens in the text.
-        different: Number of distinct contexts.
-        stored: Number of contexts that would be stored.
-        share: Share of text positions with a stored context.
+        different: Number of distinct contexts in the text.
+        stored: Number of contexts whose next-token distributions would be stored.
+        share: Share of text positions that follow a stored context.
         features: Largest number of contexts that can be stored, H d_h + min(d, N).
         heads_for_all: Number of heads that would store all contexts, with 5 % to spare.
         parameters: Number of parameters of the network.
@@ -244,7 +244,11 @@ class TextMemory:
         )
 
     def _test(self, model: AttentionOnly, targets: Tensor) -> tuple[float, float | None, float | None]:
-        """Return the share of test positions with a stored context, and both losses there."""
+        """Measure the network on the test text.
+
+        Returns the share of positions with a stored context, and the losses of network and table there, in nats per
+        token.
+        """
         context = self.settings.context
         windows = self.corpus.test.flatten().unfold(0, context + 1, 1)
         places = {tuple(row): place for place, row in enumerate(self.distributions.contexts.tolist())}

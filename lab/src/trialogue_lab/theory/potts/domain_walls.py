@@ -119,7 +119,7 @@ def stored_sequences(chain: InstanceOf[PottsChain], length: Count) -> Tensor:
         InputError: If the chain has no patterns.
     """
     if chain.patterns is None:
-        hint = "nothing is stored: use PottsChain(energies, patterns) or from_patterns"
+        hint = "the chain stores no patterns: use PottsChain(energies, patterns) or from_patterns"
         raise InputError("patterns", None, hint)
     sites = torch.arange(length)
     followed = [
@@ -162,10 +162,10 @@ def splice_energies(energies: Energies, patterns: Patterns) -> Tensor:
 
 
 class OneWall(NamedTuple):
-    """Statistics of the distinct sequences that switch once from one stored pattern to another.
+    """Number and total weight of the sequences that switch once from one stored pattern to another.
 
-    All sequences start with the same stored pattern (a sequence of energy zero). Sequences that are stored patterns
-    themselves do not count.
+    A stored pattern is a sequence of energy zero. All sequences start with the same pattern. Sequences that are stored
+    patterns themselves do not count.
 
     Attributes:
         states: Number of these sequences, at most (N - 1)(L - 1) for N patterns of L tokens.
@@ -182,9 +182,10 @@ class OneWall(NamedTuple):
 
     @property
     def free_energy(self) -> float:
-        """Free energy -T `log_weight`. If it is negative, one switch is more likely than none.
+        """Free energy -T log(W) of sequences that change once from one pattern to another.
 
-        `free_energy_bound` is an upper bound on it if all sequences with one switch are distinct.
+        T is the temperature, and log(W) is `log_weight`. A negative value means that one change is more likely than
+        none. If all sequences with one change are distinct, `free_energy_bound` is an upper bound.
         """
         return -self.temperature * self.log_weight
 
@@ -212,7 +213,7 @@ def one_wall(energies: Energies, patterns: Patterns, temperature: Positive) -> O
     """
     cost = splice_energies(energies, patterns).numpy()
     if len(patterns) < 2:
-        raise InputError("patterns", len(patterns), "a wall needs two or more stored patterns")
+        raise InputError("patterns", len(patterns), "a domain wall requires at least two stored patterns")
     other, bond = _different_splices(patterns.numpy())
     chosen = cost[other - 1, bond - 1]
     if not len(chosen):
@@ -242,12 +243,11 @@ def stored_pattern_count(energies: Energies, length: Count) -> int:
 
 @validated
 def stored_pattern_decay_rate(energies: Energies, temperature: Positive) -> float:
-    """Return the rate at which the probability of energy zero decreases with the sequence length L.
+    """Return the rate c at which P(energy zero) decreases with the sequence length L, as exp(-c L).
 
-    The probability is asymptotically proportional to exp(-c L). The rate is c = log(lambda_all / lambda_zero), where
-    lambda_all is the leading eigenvalue of the transfer matrix (with entries exp(-energy / T) for windows) and
-    lambda_zero the leading eigenvalue with zero-energy windows only. The rate is positive for finite energies at every
-    T > 0. It is zero if all other windows are forbidden.
+    The rate is c = log(lambda_all / lambda_zero). Here lambda_all is the leading eigenvalue of the transfer matrix
+    (with entries exp(-energy / T) for windows), and lambda_zero the one with zero-energy windows only. The rate is
+    positive for finite energies at every T > 0. It is zero if all other windows are forbidden.
 
     Args:
         energies: Energies (V,) * W of a window; infinite for forbidden windows.
@@ -269,13 +269,12 @@ def stored_pattern_decay_rate(energies: Energies, temperature: Positive) -> floa
 
 @validated
 def no_wall_decay_rate(chain: InstanceOf[PottsChain], temperature: Positive) -> float:
-    """Return the rate at which the probability of no domain wall decreases with the sequence length L.
+    """Return the rate c at which P(no domain wall) decreases with the sequence length L, as exp(-c L).
 
     Each window of W tokens is labeled by the stored pattern, and its shift, with the smallest Hamming distance (see
-    `PottsChain.window_labels`). There is no domain wall if all windows have the same label. The probability of no wall
-    is asymptotically proportional to exp(-c L). The rate is c = log(lambda / lambda_0), where lambda is the leading
-    eigenvalue of the transfer matrix, and lambda_0 the largest one if only windows of a single label are allowed. Both
-    eigenvalues are per token.
+    `PottsChain.window_labels`). There is no domain wall if all windows have the same label. The rate is c = log(lambda
+    / lambda_0). Here lambda is the leading eigenvalue of the transfer matrix, and lambda_0 the largest one if only
+    windows of a single label are allowed. Both eigenvalues are per token.
 
     Args:
         chain: Chain created with patterns.
@@ -312,14 +311,15 @@ def _require_stored(table: NDArray[np.float64], sequences: NDArray[np.int64]) ->
     windows = np.lib.stride_tricks.sliding_window_view(sequences, table.ndim, axis=1)
     cost = table[tuple(np.moveaxis(windows, 2, 0))].sum(1)
     if cost.any():
-        hint = f"pattern {int(cost.argmax())} has this energy: stored ones have none"
+        hint = f"pattern {int(cost.argmax())} has this energy, but stored patterns must have energy 0"
         raise InputError("patterns", float(cost.max()), hint)
 
 
 def _different_splices(sequences: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return pattern and position of every distinct switch from pattern 0 whose result is not itself stored.
+    """List the distinct sequences that switch from pattern 0 to another pattern, and are not stored themselves.
 
-    A result is identified by its first token that differs from pattern 0, and by the tokens from there on.
+    Returns pattern and position of each switch. Two sequences are equal if they agree from the first token on that
+    differs from pattern 0.
     """
     count, length = sequences.shape
     same_end = np.zeros((length + 1, count), dtype=np.int64)

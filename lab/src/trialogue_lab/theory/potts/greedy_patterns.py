@@ -84,6 +84,6 @@ def checked_log_probs(log_probs: Tensor) -> Tensor:
         InputError: If there are NaNs, or the probabilities along the last axis do not sum to one.
     """
     rows = real_tensor("log_probs", log_probs, "give log-probabilities (..., V)")
-    hint = "a row of probabilities has this sum: give log-probabilities, such as logits.log_softmax(-1)"
+    hint = "the probabilities of a row have this sum, not 1: give log-probabilities, such as logits.log_softmax(-1)"
     checked_probabilities("log_probs", rows.exp(), tuple(rows.shape), tolerance=_NORMALISED, hint=hint)
     return rows

@@ -107,10 +107,10 @@ def context_log_probs(oracle: Autoregressive, context: Natural) -> Tensor:
     """
     oracle = as_oracle(oracle)
     if oracle.eos is not None:
-        hint = "sequences that end have no length: use an oracle without one"
+        hint = "sequences must not end early: use an oracle without an end-of-sequence token"
         raise InputError("oracle.eos", oracle.eos, hint)
     if oracle.max_length is not None and oracle.max_length < context + 2:
-        hint = f"whether the last {context} tokens suffice shows after {context + 1}: use longer sequences"
+        hint = f"sequences of at least {context + 1} tokens are needed to test whether the last {context} suffice"
         raise InputError("oracle.max_length", oracle.max_length, hint)
     # Computing the power itself could take very long, so compare logarithms.
     if context >= MAX_CONTEXTS or (context + 1) * math.log(oracle.vocab_size) > math.log(MAX_CONTEXTS) + 1e-9:
@@ -140,7 +140,7 @@ def _require_window(oracle: Autoregressive, width: int, answer: Tensor) -> None:
         # The outputs of a neural network vary slightly with the sequence length.
         if change > math.sqrt(torch.finfo(answer.dtype).eps):
             back = "one position" if length == width + 1 else f"{length - width} positions"
-            hint = f"the token {back} further back changes a probability by {change:.2g}: use a larger value"
+            hint = f"the token {back} before the window changes a probability by {change:.2g}: use a larger window"
             raise InputError("context", width, hint)
 
 

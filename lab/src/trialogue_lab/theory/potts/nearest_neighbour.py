@@ -45,7 +45,7 @@ class NearestNeighbourPotts:
 
     @property
     def decay_rate(self) -> float:
-        """Rate log(1 + (V - 1) e^{-J/T}) at which -log P(no wall) grows with each pair of neighbors, in nats."""
+        """Rate log(1 + (V - 1) e^{-J/T}) in nats at which -log P(no wall) grows with the number of neighbor pairs."""
         return math.log1p(self._odds)
 
     @validated

@@ -30,7 +30,7 @@ _PERIODS = 100_000
 def _advance(
     mass: Array, codes: NDArray[np.int64], following: NDArray[np.int64], table: Array, after: Array
 ) -> float:
-    """Add the mass of each window to its successors in `after`, and return the lost mass."""
+    """Move the probability of each window of tokens to its successors, and return the probability that is lost."""
     lost, contexts, tokens = 0.0, table.shape[0], table.shape[1]
     for index in range(len(mass)):
         if mass[index] == 0:
@@ -120,7 +120,7 @@ class PatternSurvival:
         start = int((self._predicted[self._label][: self.window] * places).sum())
         mass = (self._alive[0] == start).astype(np.float64)
         if not mass.any():
-            hint = "the label's own window follows another label: use a longer window"
+            hint = "a window of this pattern is nearest to another pattern or phase: use a longer window"
             raise InputError("patterns", start, hint)
         log_survival = np.zeros(steps + 1)
         for step in range(steps):
@@ -177,11 +177,14 @@ class PatternSurvival:
                 # keeps the leading eigenvector.
                 mass = start + mass * math.exp(-total)
                 mass /= mass.sum()
-        hint = f"the rate still changes by {change:.1e} of itself: use a larger tolerance"
+        hint = f"the relative change of the rate is still {change:.1e}: use a larger tolerance"
         raise InputError("log_probs", rate, hint)
 
     def _step(self, position: int, mass: Array, table: Array) -> tuple[Array, float]:
-        """Return the distribution of windows that still follow the pattern after one token, and the lost mass."""
+        """Advance the distribution of windows by one token.
+
+        Returns the probabilities of windows that still follow the pattern, and the probability that is lost.
+        """
         after = np.zeros(len(self._alive[(position + 1) % self.period]))
         lost = _advance(mass, self._alive[position], self._next[position], table, after)
         # The two sum to one up to rounding. Dividing keeps the precision of a small loss.
@@ -204,7 +207,7 @@ class PatternSurvival:
         return probabilities
 
     def _followers(self, position: int) -> NDArray[np.int64]:
-        """Return sorted indices of the windows that follow the label, if their first token is at `position`."""
+        """Return the windows that follow the pattern if their first token is at `position`, as sorted indices."""
         own = self._distances(self._label, position)
         follows = np.ones(len(own), dtype=bool)
         for label in range(len(self._predicted)):

@@ -34,11 +34,11 @@ Mask = NDArray[np.bool_]
 def kept_decay_rate(
     log_weights: NDArray[np.float64], kept: Sequence[Sequence[Mask]], temperature: float
 ) -> float:
-    """Return the rate at which the probability that all windows are allowed decreases with the length L.
+    """Return the rate c at which P(all windows are in one of some given sets) decreases with the length, as exp(-c L).
 
-    A window consists of W neighboring tokens. The probability that all windows of a sequence belong to one of the given
-    sets is asymptotically proportional to exp(-c L). The rate is c = log(lambda / lambda_kept), where lambda is the
-    leading eigenvalue of the transfer matrix, and lambda_kept the largest one with windows of one set only.
+    A window consists of W neighboring tokens of a sequence of L tokens. The rate is c = log(lambda / lambda_kept). Here
+    lambda is the leading eigenvalue of the transfer matrix, and lambda_kept the largest one with windows of one set
+    only.
 
     Args:
         log_weights: Log-weights -E / T of the windows, shape (V,) * W; -inf for forbidden windows.
@@ -84,7 +84,7 @@ def leading_eigenvalue(matrix: csr_array, temperature: float) -> float:
 
 
 def _recurrent_windows(log_weights: NDArray[np.float64]) -> Mask:
-    """Return which windows, as a mask (V,) * W, can occur again in a sequence."""
+    """Return, as a mask (V,) * W, which windows can occur infinitely often in a sequence."""
     allowed = log_weights > -math.inf
     _, component = connected_components(transfer_matrix(allowed.astype(float)), connection="strong")
     source, target = steps(log_weights)
@@ -93,7 +93,7 @@ def _recurrent_windows(log_weights: NDArray[np.float64]) -> Mask:
 
 
 def _product(weights: NDArray[np.float64], masks: Sequence[Mask]) -> csr_array:
-    """Return the transfer matrix of one period, restricted to the windows in `masks`."""
+    """Multiply the transfer matrices of one period. Each contains only the windows in its mask."""
     matrix = transfer_matrix(weights * masks[0])
     for mask in masks[1:]:
         matrix = matrix @ transfer_matrix(weights * mask)
@@ -101,7 +101,7 @@ def _product(weights: NDArray[np.float64], masks: Sequence[Mask]) -> csr_array:
 
 
 def _cycles(log_weights: NDArray[np.float64], masks: Sequence[Mask]) -> bool:
-    """Return whether an infinite sequence of windows in `masks` exists."""
+    """Return whether an infinite sequence exists whose windows are all allowed by `masks`."""
     return _within_components(_product((log_weights > -math.inf).astype(float), masks)).nnz > 0
 
 

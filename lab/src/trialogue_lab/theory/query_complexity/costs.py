@@ -142,7 +142,7 @@ def _tokenwise(tree: "_Tree", max_rejections: int | None) -> tuple[float, float]
 
 
 def _too_rare(chance: float) -> InputError:
-    hint = f"the acceptance probability is below {SMALLEST:g}: beyond double precision"
+    hint = f"the acceptance probability is below {SMALLEST:g}, the limit of double precision"
     return InputError("verifier", chance, hint)
 
 
@@ -160,14 +160,17 @@ def _expected_draws(chance: Tensor, most: float) -> Tensor:
 
 
 class _Level(NamedTuple):
-    """Distinct prefixes of one length: one representative `tokens` (n, length) int64 and `weights` (n,) each."""
+    """Distinct prefixes of one length.
+
+    The n prefixes are stored as token ids `tokens` (n, length) int64, with `weights` (n,).
+    """
 
     tokens: Tensor
     weights: Tensor
 
 
 class _Step(NamedTuple):
-    """For each prefix and next token: probability, and whether the sequence ends and is accepted (n, vocab)."""
+    """For each of n prefixes and each next token: its probability, and whether it ends an accepted sequence."""
 
     distributions: Tensor
     ends: Tensor
@@ -211,7 +214,7 @@ class _Tree:
             rows = torch.arange(len(batch.tokens))
             distributions = batch.log_probs(rows).double().exp()
             if not bool((distributions.sum(1) > 0).all()):
-                hint = "return log-probabilities without NaN, and some probability in every row"
+                hint = "return log-probabilities without NaN, with a positive probability in every row"
                 raise InputError("oracle", float(distributions.sum(1).min()), hint)
             ends = torch.full_like(distributions, level.tokens.shape[1] + 1 == self.limit, dtype=torch.bool)
             if self.oracle.eos is not None:

@@ -48,16 +48,16 @@ def hidden_string_optimum(length: Annotated[int, Interval(ge=1, le=_LONGEST)]) -
 def hidden_string_values(
     candidates: Annotated[int, Interval(ge=1, le=_MOST_CANDIDATES)], *, infer_last: bool = True
 ) -> list[Fraction]:
-    """Return the smallest expected number of queries for each number of remaining candidates.
+    """Return the smallest expected number of queries that finds a hidden string among m candidates, for each m.
 
-    A query tests whether one candidate is the hidden string.
+    A query tests whether one candidate is the hidden string. The optimum satisfies V(m) = 1 + (m - 1) / m V(m - 1).
 
     Args:
-        candidates: Largest number of candidates, from 1 to 2^20.
-        infer_last: Whether the last candidate is inferred instead of queried.
+        candidates: Largest number of candidates m, from 1 to 2^20.
+        infer_last: Whether the last candidate is inferred without a query, so V(1) = 0 instead of 1.
 
     Returns:
-        List whose entry m - 1 belongs to m candidates.
+        List whose entry m - 1 is V(m).
     """
     values = [Fraction(0 if infer_last else 1)]
     for left in range(2, candidates + 1):

@@ -29,7 +29,7 @@ class Generated(NamedTuple):
 
 
 class _StringByString(Verifier):
-    """Verifier that must be called once per string (Definition 3.1.3), not once for all next tokens."""
+    """Verifier that is called once for each string (Definition 3.1.3), without a mask over all next tokens."""
 
     def __init__(self, verifier: Verifier) -> None:
         self._verifier = verifier

@@ -27,7 +27,10 @@ _GRID = 241
 
 
 class _Values(NamedTuple):
-    """Layer output as affine function: `slope` times attention, `base`, and `mask` times attention to [MASK]."""
+    """Output of the attention layer as an affine function of attention.
+
+    The output is `slope` times attention, plus `base`, plus `mask` times the attention to [MASK].
+    """
 
     slope: float
     base: float
@@ -45,11 +48,11 @@ def attention_loss(
     values: Values = "block",
     variant: Variant = "printed",
 ) -> Any:
-    """Return the squared loss of an attention layer on infinitely long documents of a topic model.
+    """Return the squared loss of an attention layer that predicts masked words of a topic model.
 
-    The unnormalized attention weights are `beta` for the query's word, `alpha` for other words of its topic,
-    and 1 otherwise (losses of Theorems 2.1.3 and 2.1.5). The loss is summed over words and over masked
-    positions that do not show [MASK]. It is not divided by their share p_correct + p_random of all masked
+    The unnormalized attention weights are `beta` for the query's word, `alpha` for other words of its topic, and 1
+    otherwise (losses of Theorems 2.1.3 and 2.1.5). Documents are infinitely long. The loss is summed over words and
+    over masked positions that do not show [MASK]. It is not divided by their share p_correct + p_random of all masked
     positions. Positions with [MASK] do not depend on alpha and beta.
 
     Args:
@@ -59,11 +62,10 @@ def attention_loss(
         p_mask: Probability of masking a word.
         p_correct: Probability that a masked word is kept.
         p_random: Probability that a masked word is replaced by a random word.
-        values: Value matrix of the layer, "block" (see `optimal_values`) or "diagonal" (see
-            `diagonal_values`).
-        variant: Treatment of [MASK] positions. "mask" is exact and treats them as keys of another topic.
-            "nomask" is exact without attention to them. "printed" omits them from the normalization as
-            Proposition 2.1.2 does, but keeps their share p_0 of uniform attention.
+        values: Value matrix of the layer, "block" (see `optimal_values`) or "diagonal" (see `diagonal_values`).
+        variant: Treatment of [MASK] positions. "mask" is exact and treats them as keys of another topic. "nomask" is
+            exact without attention to them. "printed" omits them from the normalization as Proposition 2.1.2 does, but
+            keeps their share p_0 of uniform attention.
 
     Returns:
         Losses of the broadcast shape: a float or array, or a tensor if one of the weights is a tensor.

@@ -16,11 +16,11 @@ from trialogue_lab.theory.topics.values import constants
 
 
 class AttentionBounds(NamedTuple):
-    """Published interval for the optimal attention weight, and the optimum to leading order.
+    """Published interval for the optimal attention weights of a topic model, and the optimum to leading order.
 
-    For block values, the numbers refer to gamma = ((v - 1) alpha + beta) / v, where v is the number of words
-    per topic, beta the attention weight to the same word and alpha the weight to other words of the same
-    topic. For diagonal values, they refer to beta.
+    A position attends with weight beta to its own word, alpha to the other words of its topic, and 1 to all others.
+    There are v words per topic. The interval is for gamma = ((v - 1) alpha + beta) / v with "block" values, and for
+    beta with "diagonal" values.
 
     Attributes:
         low: Lower end of the interval.
@@ -67,7 +67,7 @@ def attention_bounds(
     assert tau is not None
     random = masking.p_mask * masking.p_random
     if random == 0:
-        hint = "without random words no upper end is finite: use more"
+        hint = "without random words, the interval has no finite upper end: use a probability above 0"
         raise InputError("p_random", masking.p_random, hint)
     kept = 1 / c4
     hidden = masking.p_mask * masking.p_hidden if variant == "mask" else 0.0

@@ -26,7 +26,10 @@ Range = Annotated[tuple[Count, Count], BeforeValidator(as_tuple)]
 
 
 class Moments(NamedTuple):
-    """Second moments of the mean input x of a document and the one-hot target y of a masked position.
+    """Second moments that determine the squared loss of a linear prediction of masked words.
+
+    x is the mean of the one-hot inputs of a document, and y the one-hot original word at a masked position. V is the
+    number of words.
 
     Attributes:
         read: E[x x^T], shape (V + 1, V + 1) float64.
@@ -88,7 +91,10 @@ def moments_of(
 
 
 def _counts(p_mask: float, lengths: int | tuple[int, int]) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the probabilities (lengths, most) of document length and number of masked positions, and both numbers."""
+    """Return the joint distribution of document length and number of masked positions.
+
+    Returns probabilities (lengths, most), and the two numbers for each entry.
+    """
     least, most = lengths if isinstance(lengths, tuple) else (lengths, lengths)
     if most < least:
         raise InputError("lengths", lengths, "give the shortest length first")
@@ -132,9 +138,9 @@ def squared_loss(values: Annotated[Tensor, Reals("words words")], moments: Insta
 
 
 def _map(distribution: Callable[[Tensor], Tensor], words: int) -> Tensor:
-    """Return the affine map from word to input distributions as a matrix (V + 1, V + 1).
+    """Return the affine map from a distribution of words to the distribution of inputs, a matrix (V + 1, V + 1).
 
-    It acts on (1, P) for a word distribution P.
+    It is applied to the vector (1, P) for a word distribution P.
     """
     level = distribution(torch.zeros(words, dtype=torch.float64))
     linear = distribution(torch.eye(words, dtype=torch.float64)) - level

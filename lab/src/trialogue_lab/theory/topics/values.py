@@ -22,10 +22,10 @@ Square = Annotated[Tensor, Reals("words words")]
 
 
 class Constants(NamedTuple):
-    """Constants c_1, c_2 and c_3 of Lemma 2.1.1 for a topic model and masking probabilities.
+    """Constants c_1, c_2 and c_3 in the formulas for optimal matrices (Lemma 2.1.1 of the thesis).
 
-    A word is masked with probability p_m. A masked word is kept with probability p_c, replaced by a random
-    word with probability p_r, and replaced by [MASK] otherwise.
+    They depend on the topic model and on the masking. A word is masked with probability p_m. A masked word is kept with
+    probability p_c, replaced by a random word with probability p_r, and replaced by [MASK] otherwise.
 
     Attributes:
         c1: p_r / ((1 - p_c - p_r) (1 - (1 - p_c) p_m) T v) for T topics of v words.
@@ -61,11 +61,13 @@ def constants(model: InstanceOf[TopicModel], masking: InstanceOf[BertMasking]) -
     if masking.p_mask == 0:
         raise InputError("p_mask", masking.p_mask, "nothing is predicted: use a probability above 0")
     if masking.p_hidden <= 1e-12:
-        hint = f"with p_correct={masking.p_correct} no [MASK] is read: use less"
+        hint = (
+            f"with p_correct={masking.p_correct}, no masked word is replaced by [MASK]: use a smaller value"
+        )
         raise InputError("p_random", masking.p_random, hint)
     kept = 1 - (1 - masking.p_correct) * masking.p_mask
     if kept <= 0:
-        raise InputError("p_mask", masking.p_mask, "no word is read as it is: use a probability below 1")
+        raise InputError("p_mask", masking.p_mask, "every word is masked: use a probability below 1")
     return Constants(
         masking.p_random / (masking.p_hidden * kept * model.vocab_size),
         1 / (masking.p_hidden * masking.p_mask) - 1,
@@ -77,11 +79,12 @@ def constants(model: InstanceOf[TopicModel], masking: InstanceOf[BertMasking]) -
 def optimal_values(
     model: InstanceOf[TopicModel], p_mask: float = 0.15, p_correct: float = 0.1, p_random: float = 0.1
 ) -> Tensor:
-    """Return the optimal value matrix W^V of Theorem 2.1.2, for an L2 penalty that tends to zero.
+    """Return the value matrix W^V with which one attention layer predicts masked words best (Theorem 2.1.2).
 
-    It is the matrix of minimum norm among the optima of Lemma 2.1.1. Row 0 ([MASK]) is zero, and the rest of
-    column 0 is constant. Entries for two words of different topics are constant. Entries for two words of the
-    same topic are larger by c_3 / v, where v is the number of words per topic.
+    Attention is uniform, and documents of the topic model are infinitely long. Of all optimal matrices (Lemma 2.1.1),
+    it is the one of minimum norm, the limit for an L2 penalty that tends to zero. Row 0 ([MASK]) is zero, and the rest
+    of column 0 is constant. Entries for two words of different topics are constant. Entries for two words of the same
+    topic are larger by c_3 / v, where v is the number of words per topic.
 
     Args:
         model: Topic model with T topics of v words.
@@ -106,8 +109,8 @@ def _values(model: TopicModel, masking: BertMasking) -> Tensor:
 def diagonal_values(model: InstanceOf[TopicModel], masking: InstanceOf[BertMasking]) -> Tensor:
     """Return the diagonal value matrix D^V of Definition 2.1.2.
 
-    It has c_3 on the diagonal and -c_1 in column 0, except for row 0 ([MASK]), which is zero. The constants
-    are defined in `Constants`.
+    Its diagonal is c_3 and its column 0 is -c_1. Row 0, which belongs to [MASK], is zero. See `Constants` for c_1 and
+    c_3.
 
     Args:
         model: Topic model with T topics of v words.
@@ -126,7 +129,7 @@ def diagonal_values(model: InstanceOf[TopicModel], masking: InstanceOf[BertMaski
 def optimal_member(
     model: InstanceOf[TopicModel], masking: InstanceOf[BertMasking], seed: Natural = 0
 ) -> Tensor:
-    """Return a random value matrix from the set of optima of Lemma 2.1.1.
+    """Return a random example of an optimal value matrix (Lemma 2.1.1). The optimum is not unique.
 
     Args:
         model: Topic model with T topics of v words.
@@ -154,10 +157,10 @@ def optimal_member(
 def values_violation(
     values: Square, model: InstanceOf[TopicModel], masking: InstanceOf[BertMasking]
 ) -> float:
-    """Measure how far a value matrix is from the set of optima of Lemma 2.1.1.
+    """Measure how far a value matrix is from the optimal ones (Lemma 2.1.1).
 
-    The lemma fixes, for each row, the sum of the entries over the words of each topic as a function of the
-    entry in column 0 ([MASK]).
+    For each row, the lemma fixes the sum of the entries over the words of each topic, given the entry in column 0
+    ([MASK]). The result is the largest deviation from these sums.
 
     Args:
         values: Value matrix (T v + 1, T v + 1).
@@ -228,7 +231,7 @@ def embedding_bias(
 
 
 def _framed(words: Tensor, column: Tensor) -> Tensor:
-    """Prepend a zero row and `column` (V,) to the matrix `words` (V, V)."""
+    """Add a first row of zeros and the first column `column` (V,) to the matrix `words` (V, V)."""
     return torch.cat(
         (torch.zeros(1, len(words) + 1, dtype=torch.float64), torch.cat((column[:, None], words), 1))
     )

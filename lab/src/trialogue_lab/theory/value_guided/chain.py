@@ -28,8 +28,9 @@ _DENSE = 1500
 
 @dataclass(frozen=True, eq=False)
 class ValueGuidedChain:
-    """Markov chain of a value-guided random walk that never stops.
+    """A value-guided random walk on prefixes as a Markov chain. The walk never stops.
 
+    It moves along the tree of prefixes of a next-token model, one token up or down, and prefers prefixes of high value.
     The states are n prefixes. The root is the prompt, and a leaf is a complete sequence.
 
     Attributes:
@@ -48,7 +49,7 @@ class ValueGuidedChain:
     def __post_init__(self) -> None:
         totals = np.asarray(self.transitions.sum(1))
         if not bool((abs(totals - 1) < 1e-9).all()):
-            hint = "a row has this sum: give a chain that never stops"
+            hint = "a row has this sum instead of 1: give a walk that never stops"
             raise InputError("transitions", float(totals.min()), hint)
 
     @cached_property
@@ -101,7 +102,7 @@ class ValueGuidedChain:
             InputError: If the walk is not reversible.
         """
         if self.reversibility_residual > 1e-9:
-            hint = "the walk is not reversible: its spectrum is not real"
+            hint = "the walk is not reversible, so its eigenvalues may be complex"
             raise InputError("transitions", self.reversibility_residual, hint)
         root = np.sqrt(self.stationary)
         symmetric = diags_array(root) @ self.transitions @ diags_array(1 / root)
@@ -134,9 +135,9 @@ class ValueGuidedChain:
     def leaf_mixing_time(
         self, target: Mapping[Sequence_, float], distance: float = 0.05, max_steps: int = 100_000
     ) -> int:
-        """Return the number of steps after which the distribution over complete sequences is close to a target.
+        """Return the number of steps after which the complete sequences have almost a given distribution.
 
-        The walk starts at the prompt. Its distribution is conditioned on complete sequences.
+        The walk starts at the prompt. Its distribution after each step is conditioned on complete sequences.
 
         Args:
             target: Probability of each complete sequence.
@@ -169,7 +170,7 @@ class ValueGuidedChain:
 
     @cached_property
     def _before_leaves(self) -> tuple[NDArray[np.int64], AbsorbingChain]:
-        """Indices of incomplete prefixes, and the chain on them, which ends at the first complete sequence."""
+        """Indices of incomplete prefixes, and the walk on them as a chain that ends at the first complete sequence."""
         inner = np.flatnonzero(~self.leaf)
         rows = self.transitions[inner]
         return inner, AbsorbingChain(rows[:, inner], rows @ self.leaf.astype(np.float64))

@@ -24,7 +24,7 @@ Sequence_ = tuple[int, ...]
 
 
 class FirstLeaf(NamedTuple):
-    """Distribution and cost of the walk from the prompt to the first complete sequence.
+    """Output distribution and cost of a random walk that stops at its first complete sequence.
 
     Attributes:
         distribution: Probability that each complete sequence is the first one that the walk reaches.
@@ -85,11 +85,11 @@ def stationary_probabilities(
 
 
 def leaf_mass(oracle: Autoregressive, values: VerifierLike, **limits: Unpack[TreeLimits]) -> float:
-    """Return the stationary probability of all complete sequences together.
+    """Return the stationary probability that the walk is at a complete sequence.
 
-    If all sequences have H tokens and E_h is the sum of p(y) V(y) over prefixes y of h tokens, with probability p and
-    value V, it is E_H / (2 sum_h E_h). It equals 1 / (2 H) for exact values. It is at least 1 / (2 (1 + e) H) if the
-    values of incomplete prefixes are within a factor of 1 + e of the exact ones.
+    If all sequences have H tokens, it is E_H / (2 sum_h E_h). Here E_h is the sum of p(y) V(y) over prefixes y of h
+    tokens, with probability p and value V. It equals 1 / (2 H) for exact values. It is at least 1 / (2 (1 + e) H) if
+    the values of incomplete prefixes are within a factor of 1 + e of the exact ones.
 
     Args:
         oracle: Next-token model.
@@ -107,7 +107,7 @@ def _stationary(tree: PrefixTree, values: VerifierLike) -> NDArray[np.float64]:
     weight = walk_conductances(tree, values).weight
     total = math.fsum(weight)
     if not total >= SMALLEST:
-        hint = f"the conductances sum to less than {SMALLEST:g}: beyond double precision"
+        hint = f"the conductances sum to less than {SMALLEST:g}, the limit of double precision"
         raise InputError("values", total, hint)
     mass: NDArray[np.float64] = weight / total
     require_distribution("values", mass.tolist())

@@ -61,7 +61,7 @@ def draw_numbers(state: NDArray[np.uint32], numbers: NDArray[np.uint32]) -> None
     """Draw one 32-bit number for each lane (chain) of a block by xoshiro128+. Its weak lowest bits are not used.
 
     Args:
-        state: States (4 * LANES,) of the generators. They are modified.
+        state: States (4 * LANES,) of the generators. Modified in place.
         numbers: Output (LANES,).
     """
     for lane in range(LANES):
@@ -166,8 +166,8 @@ def sweep_blocks(
     Args:
         first: First block.
         last: End of the blocks.
-        tokens: Tokens (blocks, sites, LANES). They are modified.
-        states: Generator states (blocks, 4 * LANES). They are modified.
+        tokens: Tokens (blocks, sites, LANES). Modified in place.
+        states: Generator states (blocks, 4 * LANES). Modified in place.
         neighbours: Neighbours (sites, D) of each site.
         strides: Strides (sites, D) of the neighbours in the table.
         offsets: Offsets (sites,) of the sites in the table.

@@ -37,11 +37,11 @@ from trialogue.validation import Count, Natural, validated
 
 
 def class_columns(kind: SiteClass) -> tuple[list[int], list[int], list[bool]]:
-    """Return the thresholds with which random numbers are compared to draw the spins of a class of sites.
+    """Return the thresholds with which random numbers are compared to draw the spins of some sites.
 
-    A spin is up if a random number is below a threshold that depends on the number of neighbours that are up. The
-    probabilities p and 1 - p share a threshold, the larger of the two in units of 2^-52, because only one of them is
-    used at a time.
+    A spin is up if a random number is below a threshold, the probability p of up in units of 2^-52. It depends on the
+    number of neighbours that are up. The probabilities p and 1 - p share one threshold, the larger of the two, because
+    only one of them is used at a time.
 
     Args:
         kind: A class of sites that have the same couplings and field.
@@ -143,7 +143,10 @@ def _words(tokens: Tensor, blocks: int) -> Words:
 
 
 def _packed(classes: list[SiteClass]) -> tuple[NDArray[np.generic], ...]:
-    """Return the arguments of `sweep_words` for the classes: masks, lengths, columns, drawn, flip."""
+    """Convert the classes of sites to the arguments of `sweep_words` that describe them.
+
+    Returns masks, lengths, columns, drawn and flip.
+    """
     columns, thresholds = [0], []
     widest = max(sum(kind.counts) for kind in classes) + 1
     drawn, flip = np.zeros((2, len(classes), widest), np.uint64)

@@ -55,7 +55,7 @@ def draw_words(states: Words, block: np.uint64, work: Words) -> None:
     """Draw four random words for each word of a block, and write them to the start of `work`.
 
     Args:
-        states: States of the random generators. They are modified.
+        states: States of the random generators. Modified in place.
         block: First entry of the block in `states`.
         work: Output.
     """
@@ -74,13 +74,14 @@ def draw_words(states: Words, block: np.uint64, work: Words) -> None:
 def compare(
     work: Words, column: np.uint64, t: np.uint64, u: np.uint64, v: np.uint64, x: np.uint64, fresh: bool
 ) -> np.uint64:
-    """Compare four more bits of the random numbers of all chains of a block with a threshold.
+    """Compare four more bits of the random number of each chain with a threshold.
 
-    Each bit of a word belongs to one chain. A chain is `below` if, after equal bits, its number has a zero where the
-    threshold has a one.
+    Each bit of a word belongs to one chain. A number is below the threshold if, at the first different bit, it has a
+    zero and the threshold a one.
 
     Args:
-        work: The four random words of each word, followed by the results for each column (threshold). It is modified.
+        work: The four random words of each word, followed by the results for each column (threshold). Modified in
+            place.
         column: First entry of the column in `work`, relative to the first column.
         t: First bit of the threshold, as a word of ones or zeros.
         u: Second bit.
@@ -125,7 +126,7 @@ def draw_columns(
     """Compare one random number u per chain with several thresholds t, and store u < t for every chain of a block.
 
     Args:
-        states: States of the random generators. They are modified.
+        states: States of the random generators. Modified in place.
         block: First entry of the block in `states`.
         thresholds: Bits (thresholds, BITS) of the thresholds, as words of ones or zeros.
         lengths: Number (thresholds,) of bits up to the last nonzero bit of each threshold.
@@ -170,7 +171,7 @@ def select_of_two(
     """Set the spins at a site with two neighbours. This is twice as fast as `select`, for rings.
 
     Args:
-        spins: Spins of all chains. They are modified.
+        spins: Spins of all chains. Modified in place.
         left: First entry of the left neighbour in `spins`.
         right: First entry of the right neighbour in `spins`.
         site: First entry of the site in `spins`.
@@ -202,7 +203,7 @@ def select(
     """Set the spins at a site with any number of neighbours.
 
     Args:
-        spins: Spins of all chains. They are modified.
+        spins: Spins of all chains. Modified in place.
         origin: First entry of the block in `spins`.
         neighbours: Neighbours (sites, degree) of each site.
         degree: Number of neighbours of the site.
@@ -257,8 +258,8 @@ def sweep_words(
     Args:
         first: First block.
         last: End of the blocks.
-        spins: Spins (blocks * sites * WORDS,). They are modified.
-        states: Generator states (blocks * 4 * WORDS,). They are modified.
+        spins: Spins (blocks * sites * WORDS,). Modified in place.
+        states: Generator states (blocks * 4 * WORDS,). Modified in place.
         neighbours: Neighbours (sites, degree) of each site.
         degrees: Number (sites,) of neighbours.
         classes: Class (sites,) of each site. Sites of one class have the same couplings and field.

@@ -24,12 +24,12 @@ _NODES_PER_CACHED_NODE, _MIN_NODE_LIMIT = 16, 1 << 16
 
 
 class Batch(View):
-    """Batch of rows (sequences) that the engine appends, changes and removes.
+    """A growing batch of sequences (rows) that the engine extends, changes and removes.
 
     Args:
         oracle: The model to sample from.
-        slots: Largest number of rows, each of which has a storage row in the context of the model.
-        capacity: Largest number of tokens of a row.
+        slots: Maximum number of rows. Each row uses one storage row of the model's key-value cache.
+        capacity: Maximum number of tokens of a row.
         layers: Blocks after which hidden states are stored (default: none).
         memory: Number of prefixes whose features (vectors from which distributions are computed) are cached.
         stop: Stop condition, or a mapping from the `rule` of a row to its stop condition (default: none). A rule is an
@@ -74,13 +74,13 @@ class Batch(View):
         return self._scores.values.gather(1, self._rows.lengths[:, None])[:, 0]
 
     def token_log_probs(self, rows: Tensor) -> Tensor:
-        """Return the log-probabilities before truncation of the tokens of some rows.
+        """Return the log-probability under the model of each completion token, before truncation.
 
         Args:
-            rows: Rows (n,) int64.
+            rows: Row indices (n,) int64.
 
         Returns:
-            Log-probabilities (n, capacity) float64, zero outside of the completions.
+            Log-probabilities (n, capacity) float64, 0 at positions outside of the completion.
         """
         assert self._scores is not None, "create the batch with scored=True"
         scores = self._scores.values[rows].diff(dim=1)
@@ -91,48 +91,56 @@ class Batch(View):
     def add(
         self, tokens: Tensor, lengths: Tensor, start: Tensor, limit: Tensor, rule: Tensor | None = None
     ) -> None:
-        """Append rows.
+        """Add new sequences to the batch, below the existing rows.
 
         Args:
-            tokens: Token ids (n, capacity).
-            lengths: Lengths (n,) of prompt and completion.
-            start: Lengths (n,) of the prompts.
-            limit: Lengths (n,) at which rows are complete.
-            rule: Integer (n,) that identifies the settings of each row, such as its verifier (default: 0).
+            tokens: Token ids (n, capacity) of n sequences, each a prompt and possibly a completion, padded on the
+                right.
+            lengths: Number (n,) of tokens of each sequence.
+            start: Number (n,) of these tokens that belong to the prompt.
+            limit: Length (n,) at which each sequence is complete.
+            rule: Integer (n,) that identifies the settings of each sequence, such as its verifier (default: 0).
         """
         self._rows.add(tokens, lengths, start, limit, rule)
         self._evaluations.add(len(tokens))
         if self._scores is not None:
             self._scores.add(len(tokens))
         self.meter.extend(len(tokens))
+        if self.waited is not None:
+            self.waited = torch.cat((self.waited, torch.zeros_like(lengths)))
         self._account.owner = self._rows.all_rows
 
     def select(self, rows: Tensor) -> None:
-        """Remove all rows except `rows` (n,), which are put in this order, and free their storage."""
+        """Keep only the rows with indices `rows` (n,), in this order, and free the storage of all others."""
         self._rows.select(rows)
         self._evaluations.select(rows)
         if self._scores is not None:
             self._scores.select(rows)
         self.meter.select(rows)
+        if self.waited is not None:
+            self.waited = self.waited[rows]
         self._account.owner = self._rows.all_rows
 
     def forget(self, roots: Iterable[Root]) -> None:
-        """Remove all cached results of prompts that are not used again.
+        """Remove all cached results of prompts that will not be used again.
 
         Args:
-            roots: Prompts with their rules. No row of the batch may begin with them, now or later.
+            roots: Pairs of a prompt and its rule. No current or future row of the batch may begin with these prompts.
         """
         self._renumber(self.shared.tree.forget(roots))
 
     def shrink(self) -> None:
-        """Remove prefixes that no row contains from the tree, leaves first, if the tree exceeds its maximum size."""
+        """Bound the memory of the tree of prefixes: if it is too large, remove prefixes that no row contains."""
         if self.shared.tree.size > self._max_nodes:
             path = self._rows.path
             held = torch.arange(path.shape[1]) <= self._rows.lengths[:, None]
             self._renumber(self.shared.tree.shrink(self._max_nodes, path[held]))
 
     def _renumber(self, new: Tensor | None) -> None:
-        """Replace node ids by `new` (nodes,), -1 for removed nodes. None means no change."""
+        """Renumber all stored nodes (prefixes) after a change of the tree.
+
+        Node i becomes `new[i]`, or is removed if that is -1. None means that nothing has changed.
+        """
         if new is not None:
             for cache in self.shared.distributions.values():
                 cache.renumber(new)
@@ -140,10 +148,12 @@ class Batch(View):
                 part.renumber(new)
 
     def apply(self, moves: Moves) -> None:
-        """Update every row: copy the first tokens of its source row, then append at most one token.
+        """Apply the moves of one step to all rows.
+
+        Each row becomes a copy of the first tokens of its source row (often itself), followed by at most one new token.
 
         Args:
-            moves: Source, number of tokens to keep, and appended token of each row.
+            moves: Source row, number of tokens to keep, and appended token of each row.
 
         Raises:
             InputError: If a source is not a row of the batch, or a token is outside of the vocabulary or does not fit.

@@ -40,11 +40,12 @@ class ChildrenCache:
         self._kept: OrderedDict[int, Children] = OrderedDict()
 
     def of(self, nodes: Tensor, weigh: Callable[[Tensor], Tensor]) -> Children:
-        """Return the children of nodes, computing and storing those that are not cached.
+        """Return the weighted one-token continuations (children) of prefixes, from the cache if possible.
 
         Args:
-            nodes: Node ids (n,).
-            weigh: Function from indices (m,) into `nodes` to the log-weights (m, vocab) of all tokens.
+            nodes: Ids (n,) of the prefixes.
+            weigh: Function that computes the log-weights (m, vocab) of all tokens after the prefixes `nodes[i]`, given
+                indices i (m,). It is called for prefixes that are not cached.
 
         Returns:
             Tokens and log-weights (n, k). For at most 512 tokens, all tokens are returned and nothing is cached.
@@ -72,7 +73,7 @@ class ChildrenCache:
         )
 
     def renumber(self, new: Tensor) -> None:
-        """Replace node ids after nodes have been removed from the tree.
+        """Renumber the stored nodes (prefixes) after nodes have been removed from the tree.
 
         Args:
             new: New id (nodes,) of each node, -1 for removed nodes.
@@ -82,7 +83,7 @@ class ChildrenCache:
         self._bytes = sum(map(self._size, self._kept.values()))
 
     def _keep(self, name: int, log_weights: Tensor) -> Children:
-        """Store the children of the node `name`, given the log-weights (vocab,) of all tokens."""
+        """Store the tokens of positive weight after the prefix `name`, given `log_weights` (vocab,) of all tokens."""
         tokens = (log_weights > -torch.inf).nonzero()[:, 0]
         if 2 * len(tokens) > len(self._all):
             children = Children(self._all, log_weights.clone())

@@ -36,7 +36,7 @@ class DistributionCache:
         """Return the distributions of nodes, computing and storing those that are not cached.
 
         Args:
-            nodes: Node ids (n,).
+            nodes: Ids (n,) of nodes (prefixes).
             compute: Function from indices (m,) into `nodes` to their distributions. It is called once, with one index
                 for each distinct node that is not cached.
 
@@ -72,7 +72,7 @@ class DistributionCache:
         return tuple(all_distributions)
 
     def renumber(self, new: Tensor) -> None:
-        """Replace node ids after nodes have been removed from the tree.
+        """Renumber the stored nodes (prefixes) after nodes have been removed from the tree.
 
         Args:
             new: New id (nodes,) of each node, -1 for removed nodes.

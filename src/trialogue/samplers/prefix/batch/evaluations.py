@@ -17,10 +17,11 @@ from trialogue.samplers.prefix.batch.tree import renumbered
 
 
 class Evaluations:
-    """Evaluations of the rows of a batch by the model, stored in a context such as a key-value cache.
+    """Tracks which prefixes the model has evaluated, so that no position is evaluated twice.
 
-    A slot is a storage row of the context. A position is evaluated again only if the slot of a row holds the evaluation
-    of a different prefix at this position. Prefixes are identified by their nodes (integer ids).
+    Evaluations are stored in a context such as a key-value cache. A slot is a storage row of the context. A position is
+    evaluated again only if the slot of a row holds a different prefix there. Prefixes are identified by nodes (integer
+    ids).
 
     Args:
         opened: Function that returns the context. It is called when the context is first needed.
@@ -49,12 +50,14 @@ class Evaluations:
         return self._opened()
 
     def children(self, rows: Tensor, children: BatchRows, account: CostAccount) -> "Evaluations":
-        """Return the evaluations of a temporary batch of children. The context is copied when first needed.
+        """Return the evaluations of a temporary batch, whose rows continue given rows by one token.
+
+        The context (key-value cache) is copied when it is first needed.
 
         Args:
-            rows: Rows (n,) that the children continue by one token.
-            children: The n children.
-            account: Counters of the children.
+            rows: Row indices (n,) that are continued.
+            children: The n continued sequences.
+            account: Counters to which their costs are added.
         """
         slots = self.slot[rows]
 
@@ -74,7 +77,7 @@ class Evaluations:
         self.slot = torch.cat((self.slot, free.nonzero()[:count, 0]))
 
     def select(self, rows: Tensor) -> None:
-        """Remove all rows except `rows` (n,), which are put in this order, and free their slots (storage rows)."""
+        """Keep only the rows with indices `rows` (n,), in this order, and free their slots (storage rows)."""
         self.slot = self.slot[rows]
         if len(rows) and int(self.slot.max()) >= 2 * len(rows):
             # Keys of scattered slots must be gathered for every evaluation; packed slots are a slice.
@@ -84,17 +87,17 @@ class Evaluations:
             self.slot = packed
 
     def continue_from(self, source: Tensor, rows: Tensor, lengths: Tensor) -> None:
-        """Copy stored evaluations between rows.
+        """Copy stored evaluations between rows, so that a row can continue from the tokens of another one.
 
         Args:
-            source: Rows (n,) that are copied.
-            rows: Rows (n,) that are overwritten.
+            source: Indices (n,) of the rows that are copied.
+            rows: Indices (n,) of the rows that are overwritten.
             lengths: Numbers (n,) of tokens whose evaluations are needed. All rows are copied up to the largest.
         """
         self._copy(self.slot[source], self.slot[rows], int(lengths.max()))
 
     def renumber(self, new: Tensor) -> None:
-        """Replace node ids after nodes have been removed from the tree.
+        """Renumber the stored nodes (prefixes) after nodes have been removed from the tree.
 
         Args:
             new: New id (nodes,) of each node, -1 for removed nodes.
@@ -102,7 +105,7 @@ class Evaluations:
         self.evaluated = renumbered(self.evaluated, new)
 
     def _copy(self, source: Tensor, slots: Tensor, last: int) -> None:
-        """Copy evaluations up to position `last` from slots `source` to `slots`."""
+        """Copy cached positions 0 to `last` from the storage rows `source` (n,) to the storage rows `slots` (n,)."""
         differ = (self.evaluated[slots] != self.evaluated[source]).any(0)[: last + 1].nonzero()
         if len(differ):
             first, last = int(differ[0]), int(differ[-1])
@@ -113,7 +116,7 @@ class Evaluations:
         """Return the model's features of some rows, evaluating the rows that are not cached.
 
         Args:
-            rows: Rows (n,) int64.
+            rows: Row indices (n,) int64.
             lengths: Lengths (n,) to which the rows are shortened.
             counting: Count one query per row (default: False).
 
@@ -129,7 +132,7 @@ class Evaluations:
             raise InputError("rows", 0, "give at least one row in the first call")
         nodes, start = torch.empty_like(rows), torch.empty_like(rows)
         remembered = torch.empty(count, dtype=torch.bool)
-        known, several, repeated = kernels.locate_rows(
+        known, repeated = kernels.locate_rows(
             self._rows.path.numpy(),
             self.evaluated.numpy(),
             self.slot.numpy(),
@@ -151,47 +154,36 @@ class Evaluations:
             return memory.features(nodes)
         if self.context.recomputes:
             start.zero_()
-            several = count - known
         if known == 0:
-            return self._evaluate(rows, start, lengths, nodes, several, repeated)
+            return self._evaluate(rows, start, lengths, nodes, repeated)
         # Cached features are read first, because evaluating the others may overwrite them.
         recalled, missing = remembered.nonzero()[:, 0], (~remembered).nonzero()[:, 0]
         known_features = memory.features(nodes[recalled])
-        computed = self._evaluate(
-            rows[missing], start[missing], lengths[missing], nodes[missing], several, repeated
-        )
+        computed = self._evaluate(rows[missing], start[missing], lengths[missing], nodes[missing], repeated)
         features = computed.new_empty(count, computed.shape[1])
         features[recalled], features[missing] = known_features, computed
         return features
 
-    def _evaluate(
-        self, rows: Tensor, start: Tensor, stop: Tensor, nodes: Tensor, several: int, repeated: int = 0
-    ) -> Tensor:
-        """Evaluate positions `start..stop` of each row.
+    def _evaluate(self, rows: Tensor, start: Tensor, stop: Tensor, nodes: Tensor, repeated: int) -> Tensor:
+        """Evaluate the missing positions `start..stop` of each row, and return features (n, features).
 
-        `several` rows have more than one position, and `repeated` rows stand at the node of an earlier row.
+        The last argument is the number of rows whose prefix (node) equals the prefix of an earlier row.
         """
-        if repeated:
-            return self._evaluate_once(rows, start, stop, nodes)
-        if several in (0, rows.shape[0]):
-            return self._pass(rows, start, stop)
-        alone, others = (start == stop).nonzero()[:, 0], (start < stop).nonzero()[:, 0]
-        first = self._pass(rows[alone], stop[alone], stop[alone])
-        features = first.new_empty(rows.shape[0], first.shape[1])
-        features[alone] = first
-        features[others] = self._pass(rows[others], start[others], stop[others])
-        return features
+        return self._evaluate_once(rows, start, stop, nodes) if repeated else self._pass(rows, start, stop)
 
     def _evaluate_once(self, rows: Tensor, start: Tensor, stop: Tensor, nodes: Tensor) -> Tensor:
-        """Evaluate one row per node, the one with the fewest positions, and copy its keys to the others."""
+        """Evaluate each distinct prefix once: rows with equal prefixes share the evaluation of one of them.
+
+        For each distinct node (prefix), the row with the fewest missing positions is evaluated. Its keys are copied to
+        the other rows.
+        """
         _, group = torch.unique(nodes, return_inverse=True)
         order = start.argsort(descending=True, stable=True)
         place = torch.empty_like(order)
         place[order] = torch.arange(len(rows))
         first = torch.full((int(group.max()) + 1,), len(rows)).scatter_reduce(0, group, place, "amin")
         leaders = order[first]
-        several = int((start[leaders] < stop[leaders]).sum())
-        of_leaders = self._evaluate(rows[leaders], start[leaders], stop[leaders], nodes[leaders], several)
+        of_leaders = self._pass(rows[leaders], start[leaders], stop[leaders])
         leader = leaders[group]
         led = (rows != rows[leader]).nonzero()[:, 0]
         if len(led):
@@ -199,7 +191,7 @@ class Evaluations:
         return of_leaders[group]
 
     def _pass(self, rows: Tensor, start: Tensor, stop: Tensor) -> Tensor:
-        """Evaluate positions `start..stop` of each row in the context, and update caches and counters."""
+        """Run the model on positions `start..stop` of each row. Updates caches and counters, and returns features."""
         slots, memory, context = self._rows.of(self.slot, rows), self._shared.memory, self.context
         meter, before = self._account.meter, context.passes
         features = context.features(self._rows.of(self._rows.tokens, rows), start, stop, slots)

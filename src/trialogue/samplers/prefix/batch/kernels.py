@@ -38,8 +38,8 @@ def rehash(keys: Ints, ids: Ints, wider_keys: Ints, wider_ids: Ints) -> None:
     Args:
         keys: Keys of the table, -1 for free places.
         ids: Value of each key.
-        wider_keys: Keys of the larger table. It is written.
-        wider_ids: Values of the larger table. It is written.
+        wider_keys: Keys of the larger table. Modified in place.
+        wider_ids: Values of the larger table. Modified in place.
     """
     for place in range(len(keys)):
         if keys[place] != _EMPTY:
@@ -56,7 +56,7 @@ def mark_below(keys: Ints, ids: Ints, vocab: int, marked: Flags) -> None:
         keys: Keys of the hash table, -1 for free places.
         ids: Value of each key.
         vocab: Number of tokens.
-        marked: Whether each node (nodes,) is marked. It is written.
+        marked: Whether each node (nodes,) is marked. Modified in place.
     """
     parent = np.full(len(marked), _EMPTY)
     for place in range(len(keys)):
@@ -69,7 +69,7 @@ def mark_below(keys: Ints, ids: Ints, vocab: int, marked: Flags) -> None:
 
 @compiled
 def heights(keys: Ints, ids: Ints, vocab: int, size: int) -> Ints:
-    """Return the height of the subtree below each node of a tree.
+    """Return the height of each node of a tree, the number of edges to its deepest descendant.
 
     The hash table maps `parent * vocab + token` to the node id of a child, which is larger than the id of its parent.
 
@@ -104,8 +104,8 @@ def rehash_renumbered(keys: Ints, ids: Ints, vocab: int, new: Ints, own_keys: In
         ids: Value of each key.
         vocab: Number of tokens.
         new: New id (nodes,) of each node, -1 for removed nodes.
-        own_keys: Keys of the empty table. It is written.
-        own_ids: Values of the empty table. It is written.
+        own_keys: Keys of the empty table. Modified in place.
+        own_ids: Values of the empty table. Modified in place.
     """
     for place in range(len(keys)):
         if keys[place] != _EMPTY and new[ids[place]] >= 0:
@@ -120,8 +120,8 @@ def descend(keys: Ints, ids: Ints, vocab: int, size: int, tokens: Ints, lengths:
     The hash table maps `parent * vocab + token` to the node id of a child.
 
     Args:
-        keys: Keys of the hash table, -1 for free places. It is written.
-        ids: Value of each key. It is written.
+        keys: Keys of the hash table, -1 for free places. Modified in place.
+        ids: Value of each key. Modified in place.
         vocab: Number of tokens.
         size: Number of nodes.
         tokens: Token ids (n, capacity).
@@ -162,12 +162,12 @@ def advance(
     `prompt_node`.
 
     Args:
-        keys: Keys of the hash table, which maps `parent * vocab + token` to the node of a child. It is written.
-        ids: Value of each key. It is written.
+        keys: Keys of the hash table, which maps `parent * vocab + token` to the node of a child. Modified in place.
+        ids: Value of each key. Modified in place.
         vocab: Number of tokens.
         size: Number of nodes.
-        tokens: Token ids (rows, capacity). It is written.
-        path: Node of every prefix (rows, capacity + 1). It is written.
+        tokens: Token ids (rows, capacity). Modified in place.
+        path: Node of every prefix (rows, capacity + 1). Modified in place.
         limit: Lengths (rows,) at which rows are complete.
         eos: The end-of-sequence token, -1 for none.
         prompt_node: Node (rows,) of a prompt that is continued in spite of a final `eos`, -1 for none.
@@ -202,7 +202,7 @@ def advance(
 
 @compiled
 def first_misplaced(rows: Ints, lengths: Ints, held: Ints) -> int:
-    """Return the first index at which a row does not exist or is too short, or -1.
+    """Return the first index i for which `rows[i]` does not exist or is shorter than `lengths[i]`, or -1.
 
     Args:
         rows: Row indices (n,).
@@ -233,8 +233,8 @@ def locate_rows(
     nodes: Ints,
     found: Flags,
     start: Ints,
-) -> tuple[int, int, int]:
-    """Look up the node of each row cut to `lengths`, and the first position that must be evaluated.
+) -> tuple[int, int]:
+    """Find, for each row cut to a length, its node (prefix id) and the first position to evaluate.
 
     Args:
         path: Node of every prefix of each row (rows, capacity + 1).
@@ -242,23 +242,22 @@ def locate_rows(
         slots: Storage row (rows,) of each row.
         place_of: Cache place (nodes,) of each node, -1 for none.
         remembered: Node (places,) at each cache place.
-        leaders: Index (nodes,) of the first row at each node. It is written.
+        leaders: Index (nodes,) of the first row at each node. Modified in place.
         owners: Row (rows,) of the counters that each row adds to.
-        queried: Whether a node (nodes,) was queried before. It is written.
-        queries: Counter of queries. It is written.
-        distinct: Counter of queries of new nodes. It is written.
+        queried: Whether a node (nodes,) was queried before. Modified in place.
+        queries: Counter of queries. Modified in place.
+        distinct: Counter of queries of new nodes. Modified in place.
         counting: Whether to count queries.
-        rows: Rows (n,).
+        rows: Row indices (n,).
         lengths: Lengths (n,) to which the rows are cut.
         nodes: Output: node (n,) of each row.
         found: Output: whether the features of each row (n,) are cached.
         start: Output: first position (n,) whose stored keys are not those of the row's prefix, at most its length.
 
     Returns:
-        The number of cached rows; the number of other rows with more than one position to evaluate; the number of rows
-        at the node of an earlier row.
+        The number of cached rows, and the number of other rows at the node of an earlier row.
     """
-    known, several, repeated = 0, 0, 0
+    known, repeated = 0, 0
     for index in range(len(rows)):
         row, length, position = rows[index], lengths[index], 0
         node = path[row, length]
@@ -282,8 +281,7 @@ def locate_rows(
         while position < length and evaluated[slots[row], position] == path[row, position]:
             position += 1
         start[index] = position
-        several += position < length
-    return known, several, repeated
+    return known, repeated
 
 
 @compiled
@@ -310,15 +308,15 @@ def record_evaluations(
 
     Args:
         path: Node of every prefix of each row (rows, capacity + 1).
-        evaluated: Node whose keys each storage row and position holds (slots, capacity + 1). It is written.
-        place_of: Cache place (nodes,) of each node, -1 for none. It is written.
-        remembered: Node (places,) at each cache place. It is written.
+        evaluated: Node whose keys each storage row and position holds (slots, capacity + 1). Modified in place.
+        place_of: Cache place (nodes,) of each node, -1 for none. Modified in place.
+        remembered: Node (places,) at each cache place. Modified in place.
         free: The cache place that is assigned next.
         owners: Row (rows,) of the counters that each row adds to.
-        passes: Counter of evaluations. It is written.
-        positions: Counter of evaluated positions. It is written.
+        passes: Counter of evaluations. Modified in place.
+        positions: Counter of evaluated positions. Modified in place.
         first: First position that is an input of the model. Positions before it are not counted.
-        rows: Rows (n,).
+        rows: Row indices (n,).
         slots: Storage row (n,) of each row.
         start: First evaluated position (n,).
         stop: Last evaluated position (n,).
@@ -369,7 +367,7 @@ def mark_unscored(scores: NDArray[np.float64], kept: Ints, token: Ints) -> None:
     """Set the score of every appended token to NaN until it is computed.
 
     Args:
-        scores: Accumulated log-probabilities (rows, capacity + 1). It is written.
+        scores: Accumulated log-probabilities (rows, capacity + 1). Modified in place.
         kept: Number (rows,) of tokens before the appended token.
         token: Appended token (rows,), -1 for none.
     """
@@ -391,7 +389,7 @@ def score(
     """Add the log-probabilities of appended tokens whose distribution was computed in this step.
 
     Args:
-        scores: Accumulated log-probabilities (rows, capacity + 1), already copied from the sources. It is written.
+        scores: Accumulated log-probabilities (rows, capacity + 1), already copied from the sources. Modified in place.
         source: Source (rows,) of each row.
         kept: Number (rows,) of tokens kept from the source.
         token: Appended token (rows,), -1 for none.

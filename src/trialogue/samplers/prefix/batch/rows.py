@@ -129,28 +129,29 @@ class BatchRows:
         return self.all_rows if not self._completed else (~self.complete).nonzero()[:, 0]
 
     def of(self, values: Tensor, rows: Tensor) -> Tensor:
-        """Return `values[rows]`, without a copy if `rows` is the attribute `all_rows`.
+        """Select entries of a tensor by row. No copy is made if `rows` is the attribute `all_rows`.
 
         Args:
             values: A tensor (rows, ...).
-            rows: Rows (n,) int64.
+            rows: Row indices (n,) int64.
 
         Returns:
-            A tensor (n, ...).
+            `values[rows]`, a tensor (n, ...).
         """
         return values if rows is self.all_rows else values[rows]
 
     def add(
         self, tokens: Tensor, lengths: Tensor, start: Tensor, limit: Tensor, rule: Tensor | None = None
     ) -> None:
-        """Append rows.
+        """Add new sequences below the existing rows.
 
         Args:
-            tokens: Token ids (n, capacity).
-            lengths: Lengths (n,) of prompt and completion.
-            start: Lengths (n,) of the prompts.
-            limit: Lengths (n,) at which rows are complete.
-            rule: Integer (n,) that identifies the settings of each row (default: 0).
+            tokens: Token ids (n, capacity) of n sequences, each a prompt and possibly a completion, padded on the
+                right.
+            lengths: Number (n,) of tokens of each sequence.
+            start: Number (n,) of these tokens that belong to the prompt.
+            limit: Length (n,) at which each sequence is complete.
+            rule: Integer (n,) that identifies the settings of each sequence (default: 0).
         """
         path = self.tree.paths(tokens, lengths, start, rule)
         prompts = path.gather(1, start[:, None])[:, 0]
@@ -167,7 +168,7 @@ class BatchRows:
         self._stop()
 
     def select(self, rows: Tensor) -> None:
-        """Remove all rows except `rows` (n,), which are put in this order."""
+        """Keep only the rows with indices `rows` (n,), in this order."""
         self._take(self, rows)
         self.complete = self.complete[rows]
         self._completed = int(self.complete.sum())
@@ -227,7 +228,7 @@ class BatchRows:
         self._stop()
 
     def renumber(self, new: Tensor) -> None:
-        """Replace node ids after nodes have been removed from the tree.
+        """Renumber the stored nodes (prefixes) after nodes have been removed from the tree.
 
         Args:
             new: New id (nodes,) of each node, -1 for removed nodes.

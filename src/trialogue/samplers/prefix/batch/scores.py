@@ -23,11 +23,11 @@ class Scores:
         self._distributions: list[tuple[Tensor, Tensor, Tensor]] = []  # rows, lengths, log-probabilities
 
     def add_distributions(self, rows: Tensor, lengths: Tensor, log_probs: Tensor) -> None:
-        """Store log-probabilities that a sampler has requested in this step, until `apply` uses them.
+        """Remember distributions that were computed in this step, so that `apply` can score the appended tokens.
 
         Args:
-            rows: Rows (n,).
-            lengths: Lengths (n,) to which the rows were shortened.
+            rows: Row indices (n,).
+            lengths: Number (n,) of tokens of each row after which the distribution holds.
             log_probs: Log-probabilities (n, vocab) of the next tokens.
         """
         self._distributions.append((rows, lengths, log_probs))
@@ -38,7 +38,7 @@ class Scores:
         self.values = torch.cat((self.values, zeros))
 
     def select(self, rows: Tensor) -> None:
-        """Remove the scores of all rows except `rows` (n,), which are put in this order."""
+        """Keep only the scores of the rows with indices `rows` (n,), in this order."""
         self.values = self.values[rows]
 
     def continue_from(self, source: Tensor, rows: Tensor) -> None:

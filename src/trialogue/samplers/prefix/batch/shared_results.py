@@ -46,16 +46,17 @@ class Meter:
         vars(self).update({name: counts[rows] for name, counts in self.items()})
 
     def extend(self, rows: int) -> None:
-        """Append `rows` rows whose counters are zero."""
+        """Append zero counters for `rows` new rows."""
         zeros = torch.zeros(rows, dtype=torch.int64)
         vars(self).update({name: torch.cat((counts, zeros)) for name, counts in self.items()})
 
 
 @dataclass
 class CostAccount:
-    """Maps the rows of a batch, or of a temporary batch of children, to counters.
+    """Assigns the costs of rows to counters.
 
-    The cost of a child (a row followed by one more token) is added to the counters of the row that it continues.
+    A temporary batch contains children, which are rows of another batch followed by one more token. The cost of a child
+    is added to the counters of the row that it continues.
 
     Args:
         meter: The counters.

@@ -93,8 +93,8 @@ class NodeTree:
         """Shorten rows and append at most one token to each, inserting the nodes of new prefixes.
 
         Args:
-            tokens: Token ids (rows, capacity). It is written.
-            path: Node of every prefix (rows, capacity + 1). It is written.
+            tokens: Token ids (rows, capacity). Modified in place.
+            path: Node of every prefix (rows, capacity + 1). Modified in place.
             limit: Lengths (rows,) at which rows are complete.
             eos: The end-of-sequence token, if there is one. A row that ends in it is complete.
             prompt_node: Node (rows,) at which a row is not complete in spite of a final `eos`, -1 for none.
@@ -181,7 +181,10 @@ class NodeTree:
         return new
 
     def _keep(self, kept: NDArray[np.bool_]) -> Tensor:
-        """Keep the nodes in `kept` (nodes,), which contains all their ancestors, and return the new ids (nodes,)."""
+        """Remove all nodes except those marked in `kept` (nodes,) bool.
+
+        With each node, all of its ancestors must be marked. Returns the new ids (nodes,), -1 for removed nodes.
+        """
         new = np.where(kept, kept.cumsum() - 1, -1)
         for table in self.tables:
             table.keep(torch.from_numpy(kept))
@@ -202,7 +205,7 @@ class NodeTree:
 
 
 def renumbered(nodes: Tensor, new: Tensor) -> Tensor:
-    """Replace node ids after nodes have been removed from a tree.
+    """Renumber the stored nodes (prefixes) after nodes have been removed from a tree.
 
     Args:
         nodes: Node ids of any shape. -1 is unchanged.
@@ -264,7 +267,7 @@ class FeatureCache:
         self._features: Tensor | None = None
 
     def renumber(self, new: Tensor) -> None:
-        """Replace node ids after nodes have been removed from the tree.
+        """Renumber the stored nodes (prefixes) after nodes have been removed from the tree.
 
         Args:
             new: New id (nodes,) of each node, -1 for removed nodes.
@@ -275,6 +278,13 @@ class FeatureCache:
     def is_empty(self) -> bool:
         """Whether no features have been stored yet, so that their number per node is unknown."""
         return self._features is None
+
+    def contains(self, nodes: Tensor) -> Tensor:
+        """Return whether the features of `nodes` (n,) are stored, (n,) bool."""
+        places = self.place_of.values[nodes]
+        if self.is_empty:
+            return places >= 0
+        return (places >= 0) & (torch.from_numpy(self.nodes)[places] == nodes)
 
     def features(self, nodes: Tensor) -> Tensor:
         """Return the stored features (n, features) of `nodes` (n,), all of which must be in the cache."""
@@ -293,12 +303,12 @@ class FeatureCache:
             self._features = features.new_empty(0, features.shape[1])
 
     def store(self, places: Tensor, kept: int, features: Tensor) -> None:
-        """Store features, allocating more memory if needed.
+        """Store feature vectors, allocating more memory if needed.
 
         Args:
-            places: Place (n,) in the cache of each row of `features`, -1 for rows that are not stored.
-            kept: Number of rows that have a place.
-            features: Features (n, features).
+            places: Place (n,) in the cache at which each feature vector is stored, -1 for vectors that are not stored.
+            kept: Number of vectors that are stored.
+            features: Feature vectors (n, features).
         """
         assert self._features is not None
         # Places are assigned in order, so memory can be allocated gradually.

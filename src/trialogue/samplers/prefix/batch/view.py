@@ -17,9 +17,12 @@ from trialogue.samplers.prefix.batch.scores import Scores
 from trialogue.samplers.prefix.batch.shared_results import CostAccount, Meter, SharedResults
 from trialogue.samplers.truncation import Truncated
 
+_MAX_WAIT = 64
+"""Number of consecutive steps that a row may wait for others before its prefix is evaluated."""
+
 
 class View(Decoding):
-    """A batch of sequences as samplers and verifiers see it: they can read rows and request distributions.
+    """Read-only batch of sequences (rows) that samplers and verifiers receive. Also computes next-token distributions.
 
     Args:
         vocab_size: Number of tokens.
@@ -30,6 +33,10 @@ class View(Decoding):
         scratch_rows: Recommended number of children (rows followed by one token) to evaluate at once.
         scores: Accumulated log-probabilities, which receive each computed distribution (default: none).
         truncations: Truncation of the next-token distributions by the `rule` of a row, if it differs between rows.
+
+    Attributes:
+        waited: Number (rows,) int64 of consecutive steps in which each row has waited (see `ready`), or None if the
+            batch does not belong to a run.
     """
 
     def __init__(
@@ -47,6 +54,7 @@ class View(Decoding):
         self.vocab_size, self.eos, self.scratch_rows = vocab_size, rows.ends.eos, scratch_rows
         self._rows, self._evaluations, self._scores = rows, evaluations, scores
         self.shared, self._account = shared, account
+        self.waited: Tensor | None = None
 
     @property
     def tokens(self) -> Tensor:
@@ -101,7 +109,7 @@ class View(Decoding):
         """Return the next-token log-probabilities of each row. This counts one query per row.
 
         Args:
-            rows: Rows (n,) int64.
+            rows: Row indices (n,) int64.
             lengths: Lengths (n,) to which the rows are cut (default: their lengths).
             cut: Apply top-k and top-p (default: True).
 
@@ -128,11 +136,26 @@ class View(Decoding):
         # A small output head, or none, is computed as fast as its cached outputs are copied.
         return self._distributions(features, cut, rows)
 
+    def ready(self, rows: Tensor) -> Tensor:
+        """Return which of `rows` (n,) should request their distribution in this step, as (n,) bool.
+
+        If some rows stand at cached prefixes, only these are ready. They move until they reach new prefixes, which are
+        then evaluated together.
+        """
+        ready = torch.ones(len(rows), dtype=torch.bool)
+        if self.waited is None:
+            return ready
+        is_cached = self.shared.memory.contains(self.nodes(rows))
+        if bool(is_cached.any()) and bool((self.waited[rows] < _MAX_WAIT)[~is_cached].all()):
+            ready = is_cached
+        self.waited[rows] = torch.where(ready, 0, self.waited[rows] + 1)
+        return ready
+
     def completion_log_probs(self, rows: Tensor) -> Tensor:
         """Return the log-probability (n,) float64 of each completion so far, with temperature and truncation.
 
         Args:
-            rows: Rows (n,) int64.
+            rows: Row indices (n,) int64.
         """
         lengths, start, place = self._cut_to(rows), self.start[rows], torch.arange(len(rows))
         path, tokens = self._rows.path[rows], self.tokens[rows]
@@ -153,7 +176,7 @@ class View(Decoding):
         """Return the log-probability (n, vocab) float64 of each completion followed by each token.
 
         Args:
-            rows: Rows (n,) int64 that are not complete.
+            rows: Indices (n,) int64 of rows that are not complete.
         """
         return self.completion_log_probs(rows)[:, None] + self._normalised(rows, self._cut_to(rows))
 
@@ -162,11 +185,12 @@ class View(Decoding):
         return self._next_token(rows, lengths, True, counting=False)[0].double().log_softmax(1)
 
     def cut(self, log_probs: Tensor, rows: Tensor | None = None) -> Tensor:
-        """Apply top-k and top-p, and normalise.
+        """Apply the run's top-k and top-p to given log-probabilities, and normalise.
 
         Args:
             log_probs: Log-probabilities (n, vocab), not necessarily normalised.
-            rows: Rows (n,) int64 to which they belong. Needed only if the truncation differs between rows.
+            rows: Indices (n,) int64 of the rows whose settings are applied. Needed only if top-k or top-p differ
+                between rows.
 
         Returns:
             Log-probabilities (n, vocab).
@@ -187,7 +211,7 @@ class View(Decoding):
     def _distributions(
         self, features: Tensor, cut: bool, rows: Tensor, selected: Tensor | None = None
     ) -> Distributions:
-        """Return the distributions of `rows` (n,), or of `rows[selected]`, computed from `features` (m, features)."""
+        """Compute next-token distributions from `features` (m, features) of `rows` (n,), or of `rows[selected]`."""
         truncated, untruncated = self._evaluations.context.distributions(features, cut)
         if not self.shared.checked:
             shape = (len(features), self.vocab_size)
@@ -206,7 +230,7 @@ class View(Decoding):
     def _by_truncation(
         self, log_probs: Tensor, rows: Tensor, alter: Callable[[Truncated, Tensor], Tensor]
     ) -> Tensor:
-        """Apply `alter` to `log_probs` (n, vocab), with the truncation of each of `rows` (n,)."""
+        """Apply `alter` to `log_probs` (n, vocab), in one call for all `rows` (n,) with the same truncation."""
         assert self._truncations is not None
         places: dict[Truncated, list[int]] = {}
         for place, rule in enumerate(self._rows.rule[rows].tolist()):
@@ -223,7 +247,7 @@ class View(Decoding):
 
         Args:
             layer: Number of blocks after which the state is read.
-            rows: Rows (n,) int64.
+            rows: Row indices (n,) int64.
 
         Returns:
             Hidden states (n, width).
@@ -232,7 +256,7 @@ class View(Decoding):
         return self._evaluations.context.hidden(features, layer)
 
     def _cut_to(self, rows: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """Return `lengths` (n,), by default the lengths of `rows` (n,), after validation."""
+        """Validate `lengths` (n,) to which `rows` (n,) are shortened (default: the full lengths of the rows)."""
         held = self._rows.lengths
         if rows is not self._rows.all_rows:
             self._require_rows(rows)

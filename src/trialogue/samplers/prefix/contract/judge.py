@@ -57,7 +57,7 @@ class Judge:
         """Return the logarithms of the values of all one-token continuations of rows, with targets.
 
         Args:
-            rows: Rows (n,) int64.
+            rows: Row indices (n,) int64.
             support: Tokens (n, vocab) bool whose values are needed. Others get -inf.
 
         Returns:
@@ -79,14 +79,14 @@ class Judge:
         return log_values
 
     def leading_log_children(self, rows: Tensor, log_probs: Tensor) -> Tensor:
-        """Return the logarithms of the values of the one-token continuations that survive truncation.
+        """Return the log-values of the one-token continuations that survive truncation (top-k and top-p), with targets.
 
         Args:
-            rows: Rows (n,) int64.
+            rows: Row indices (n,) int64.
             log_probs: Log-probabilities (n, vocab) of the next token.
 
         Returns:
-            Logarithms (n, vocab) float32 or float64, with targets. They are -inf where `leading_children` returns zero.
+            Logarithms (n, vocab) float32 or float64. They are -inf where `leading_children` returns zero.
         """
         if self._targets:
             return self.log_children(rows, log_probs > -math.inf)
@@ -96,7 +96,7 @@ class Judge:
         """Return the values of rows that are each followed by one more token.
 
         Args:
-            rows: Rows (n,) int64. A row may occur several times.
+            rows: Row indices (n,) int64. A row may occur several times.
             tokens: One token (n,) int64 for each entry of `rows`.
 
         Returns:
@@ -108,7 +108,7 @@ class Judge:
         """Return the values of all one-token continuations of rows.
 
         Args:
-            rows: Rows (n,) int64.
+            rows: Row indices (n,) int64.
             support: Tokens (n, vocab) bool whose values are needed. Others get the value zero.
 
         Returns:
@@ -120,26 +120,26 @@ class Judge:
         return values
 
     def masks(self, rows: Tensor, support: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the tokens that the verifier's masks allow after rows. No verifier without a mask is called.
+        """Return which next tokens the verifier's masks allow, without calling verifiers that have no mask.
 
         Args:
-            rows: Rows (n,) int64.
+            rows: Row indices (n,) int64.
             support: Tokens (n, vocab) bool of positive probability. Others are not allowed.
 
         Returns:
-            Whether each token (n, vocab) bool is allowed, and whether each row (n,) bool has a decisive mask. A token
-            that a mask excludes is rejected. A token that a decisive mask allows is accepted.
+            Whether each token (n, vocab) bool is allowed, and whether the masks alone decide for each row (n,) bool.
+            Tokens that a mask excludes are rejected. Allowed tokens are accepted only if the masks alone decide.
         """
         values, remaining = self._mask_values(rows, support)
         return values.bool(), torch.full((len(rows),), not remaining)
 
     def weighed_children(self, rows: Tensor, weigh: Callable[[Tensor], Tensor]) -> Children:
-        """Return the one-token continuations of rows with weights. For large vocabularies they are cached by prefix.
+        """Return the possible next tokens of rows with given weights. For large vocabularies they are cached by prefix.
 
         Args:
-            rows: Rows (n,) int64.
-            weigh: Function from indices (m,) into `rows` to the log-weights (m, vocab) float64 of all tokens. It must
-                depend on the prefix only.
+            rows: Row indices (n,) int64.
+            weigh: Function that computes the log-weights (m, vocab) float64 of all next tokens of `rows[i]`, given
+                indices i (m,). It must depend on the prefix only.
 
         Returns:
             Tokens and log-weights (n, k), with padding of log-weight -inf.
@@ -161,7 +161,7 @@ class Judge:
         change the result. It is called for all continuations if its values have no upper bound.
 
         Args:
-            rows: Rows (n,) int64.
+            rows: Row indices (n,) int64.
             log_probs: Log-probabilities (n, vocab) of the next token.
             verdicts: Use only whether a value is positive (default: False).
             cut: The truncation, a function from log-weights (m, vocab) to truncated ones (default: top-k and top-p). It
@@ -211,13 +211,13 @@ class Judge:
     def _missing(
         self, known: Tensor, hoped: Tensor, judged: Tensor, cut: Callable[[Tensor], Tensor]
     ) -> Tensor:
-        """Return a lower bound (n,) of the number of values that are still needed to decide which entries `cut` keeps.
+        """Return a lower bound (n,) of the number of values still needed to determine which tokens a truncation keeps.
 
         Args:
             known: Log-weights (n, vocab), defined where `judged`.
             hoped: Upper bounds (n, vocab) of all log-weights.
             judged: Whether a value is known, (n, vocab) bool.
-            cut: The truncation.
+            cut: The truncation, a function from log-weights to truncated ones.
         """
         best = torch.where(judged, known, hoped)
         possible = (best.amax(1) > -math.inf).nonzero()[:, 0]
@@ -232,7 +232,7 @@ class Judge:
         return missing
 
     def _with_targets(self, batch: View, rows: Tensor, log_values: Tensor) -> Tensor:
-        """Return `log_values` (n,) plus the log-values of all targets for `rows` (n,) where they are above -inf."""
+        """Add the log-values of all targets to `log_values` (n,) of `rows` (n,), except where they are -inf."""
         open_ = (log_values > -math.inf).nonzero()[:, 0]
         if not self._targets or not len(open_):
             return log_values
@@ -249,7 +249,7 @@ class Judge:
         return log_values.index_put((open_,), table[nodes], accumulate=True)
 
     def _mask_values(self, rows: Tensor, support: Tensor) -> tuple[Tensor, list[Verifier]]:
-        """Return the product (n, vocab) of the factors with values of all children, and the other factors."""
+        """Return the product (n, vocab) of the verifier's factors that have masks, and a list of the other factors."""
         batch, shape = self._batch, tuple(support.shape)
         values, remaining = support, []
         for part in self._parts:
@@ -267,7 +267,10 @@ class Judge:
     def _evaluate_children(
         self, values: Tensor, rows: Tensor, which: Tensor, parts: Sequence[Verifier]
     ) -> None:
-        """Multiply `values` (n, vocab) of children of `rows` (n,) by the values of `parts` where `which` (n, vocab)."""
+        """Multiply the entries `which` (n, vocab) of `values` by the values of the verifiers `parts`, in place.
+
+        Entry (i, t) of `values` (n, vocab) belongs to row `rows[i]` followed by token t.
+        """
         batch = self._batch
         index, tokens = which.nonzero(as_tuple=True)
         most = batch.scratch_rows
@@ -284,7 +287,10 @@ class Judge:
         parts: Sequence[Verifier] | None = None,
         others: Tensor | None = None,
     ) -> Tensor:
-        """Return the values (n,) of `rows` (n,): cached, or those of `parts` times `others` (n,)."""
+        """Return the values (n,) of `rows` (n,), from the cache or by multiplying the values of all factors.
+
+        If `parts` and `others` are given, return `others` (n,) times the values of the factors `parts`.
+        """
         nodes = batch.nodes(rows)
         verified = batch.shared.verified.values
         unknown = verified[nodes].isnan()
@@ -302,9 +308,7 @@ class Judge:
 
 
 class JudgeOfRules(Judge):
-    """A `Judge` for batches whose rows have different verifiers.
-
-    The integer `rule` of each row selects its verifier.
+    """A `Judge` for batches whose rows have different verifiers. The integer `rule` of each row selects its verifier.
 
     Args:
         verifiers: Verifiers by rule.
@@ -321,16 +325,16 @@ class JudgeOfRules(Judge):
         return any(judge.has_targets for judge in self._judges.values())
 
     def add(self, rule: int, verifier: Verifier) -> None:
-        """Set the verifier of the rows whose rule (integer that identifies settings) is `rule`.
+        """Set the verifier of all rows with a given rule (an integer that identifies the settings of a row).
 
         Args:
-            rule: The rule.
-            verifier: The verifier.
+            rule: The integer.
+            verifier: The verifier of these rows.
         """
         self._judges[rule] = Judge(verifier, self._batch)
 
     def remove(self, rule: int) -> None:
-        """Remove the verifier of the rows whose rule (integer that identifies settings) is `rule`."""
+        """Remove the verifier of the rows with the rule `rule` (an integer that identifies the settings of a row)."""
         del self._judges[rule]
 
     def values(self, rows: Tensor) -> Tensor:
@@ -342,7 +346,7 @@ class JudgeOfRules(Judge):
         return self._each(rows, (), lambda judge, places: judge.log_values(rows[places]))
 
     def log_targets(self, rows: Tensor) -> Tensor:
-        """Return the log-values (n,) float64 of the targets of each of `rows` (n,)."""
+        """Return the sum (n,) float64 of the log-values of all targets, with the verifier of each of `rows` (n,)."""
         return self._each(rows, (), lambda judge, places: judge.log_targets(rows[places]))
 
     def log_children(self, rows: Tensor, support: Tensor) -> Tensor:
@@ -359,7 +363,7 @@ class JudgeOfRules(Judge):
         """Return the values of rows that are each followed by one more token.
 
         Args:
-            rows: Rows (n,) int64. A row may occur several times.
+            rows: Row indices (n,) int64. A row may occur several times.
             tokens: One token (n,) int64 for each entry of `rows`.
 
         Returns:
@@ -371,7 +375,7 @@ class JudgeOfRules(Judge):
         """Return the values of all one-token continuations of rows.
 
         Args:
-            rows: Rows (n,) int64.
+            rows: Row indices (n,) int64.
             support: Tokens (n, vocab) bool whose values are needed. Others get the value zero.
 
         Returns:
@@ -398,7 +402,7 @@ class JudgeOfRules(Judge):
         """Return the values of the one-token continuations that survive truncation, and zero for others.
 
         Args:
-            rows: Rows (n,) int64.
+            rows: Row indices (n,) int64.
             log_probs: Log-probabilities (n, vocab) of the next token.
             verdicts: Use only whether a value is positive (default: False).
             cut: The truncation, a function from log-weights (m, vocab) to truncated ones (default: top-k and top-p).
@@ -413,7 +417,7 @@ class JudgeOfRules(Judge):
         return self._each(rows, log_probs.shape[1:], leading)
 
     def _each(self, rows: Tensor, shape: tuple[int, ...], call: Callable[[Judge, Tensor], Tensor]) -> Tensor:
-        """Join the results (k, *shape) of each judge for its rows, whose indices (k,) are passed to `call`."""
+        """Call `call(judge, indices)` for the rows of each verifier, and join the results (k, *shape) in row order."""
         places = self._places(rows)
         results = {rule: call(self._judges[rule], own) for rule, own in places.items()}
         verdicts = bool(shape) and all(values.dtype == torch.bool for values in results.values())
@@ -423,7 +427,7 @@ class JudgeOfRules(Judge):
         return joined
 
     def _places(self, rows: Tensor) -> dict[int, Tensor]:
-        """Return, for each rule among `rows` (n,), the indices (k,) into `rows` of its rows."""
+        """Group rows by verifier: return the indices (k,) into `rows` (n,) of the rows with each rule."""
         rules = self._batch.rule[rows]
         return {rule: (rules == rule).nonzero()[:, 0] for rule in rules.unique().tolist()}
 
@@ -435,7 +439,7 @@ def log_of(values: Tensor) -> Tensor:
 
 
 def _first_of_each(nodes: Tensor, among: Tensor) -> Tensor:
-    """Return the index of the first row of each distinct node in `nodes` (n,) where `among` (n,)."""
+    """Return the index of the first row with each distinct node in `nodes` (n,), among rows marked in `among` (n,)."""
     index = among.nonzero()[:, 0]
     distinct, inverse = torch.unique(nodes[index], return_inverse=True)
     if len(distinct) == len(index):

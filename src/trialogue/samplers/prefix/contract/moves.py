@@ -13,11 +13,12 @@ NO_TOKEN = -1
 
 
 class Moves(NamedTuple):
-    """Changes of all rows in one step. A row becomes the first tokens of a source row, followed by at most one token.
+    """How all rows of a batch change in one step of a sampler.
 
-    A row that keeps its tokens without a new token waits, which costs nothing. It can still be the source of other
-    rows. A group (the rows of one sample) ends when all of its rows are done. Its output is its first row, and the
-    sample fails if the first row is incomplete.
+    A row is one sequence. It becomes a copy of the first tokens of a source row, followed by at most one new token. A
+    row that keeps its tokens without a new token waits, which costs nothing. It can still be the source of other rows.
+    A group (the rows of one sample) ends when all of its rows are done. Its output is its first row, and the sample
+    fails if this row is incomplete.
 
     Attributes:
         source: Index (rows,) int64 of the row, of the same group, whose tokens are copied. By default the row itself.
@@ -46,12 +47,12 @@ class Moves(NamedTuple):
         )
 
     def append(self, decoding: Decoding, rows: Tensor, choose: Choose) -> None:
-        """Draw a token from the model for each given row, after the tokens that the row keeps, and write it to `token`.
+        """Draw a token from the model for each given row, and write it to the field `token` of these moves.
 
         Args:
-            decoding: The rows of the batch and the model's next-token distributions.
-            rows: Rows (n,) int64 that continue from themselves.
-            choose: Source of randomness.
+            decoding: The batch of sequences (rows), with the model's next-token distributions.
+            rows: Indices (n,) int64 of rows that continue from themselves.
+            choose: Function that draws one index per row in proportion to given weights.
         """
         if rows.numel():
             self.token.index_copy_(0, rows, choose(decoding.log_probs(rows, self.length[rows]), rows))

@@ -6,10 +6,10 @@ from torch import Tensor
 
 
 class Objects:
-    """One immutable, hashable Python object per row, as a field of the state of a sampler.
+    """A column of Python objects, one per row, for sampler states that cannot be stored as tensors.
 
-    States otherwise consist of tensors. Objects that are equal must lead to the same moves, because
-    `exact_distribution` merges states whose fields are equal.
+    The objects must be immutable and hashable. Equal objects must lead to the same moves, because `exact_distribution`
+    merges states whose fields are equal.
 
     Args:
         items: One object for each row.

@@ -74,7 +74,7 @@ class Sampler(ABC, Generic[StateT]):
 
     @property
     def judges(self) -> Judges:
-        """Which sequences of an accepted sample must have a positive value.
+        """Which sequences must have a positive verifier value for a sample to be accepted.
 
         "prefixes" (default): every prefix, including the complete sequence. "outputs": only the complete sequence.
         """
@@ -100,21 +100,22 @@ class Sampler(ABC, Generic[StateT]):
 
     @property
     def is_final_when_complete(self) -> bool:
-        """Whether a complete row has its final distribution and weight before `step` marks it as done.
+        """Whether complete sequences have their final distribution and weight before `step` marks them as done.
 
-        A sample that uses up a budget (`max_queries`, `max_steps`) with such a row is accepted if the verifier accepts
-        it. Otherwise the sample fails (default: True, unless the sampler is weighted or `uses` is "weights").
+        This matters for a sample that uses up a budget (`max_queries`, `max_steps`) when its sequence is complete. If
+        True, it is accepted if the verifier accepts it. If False, it fails. The default is True, unless the sampler is
+        weighted or `uses` is "weights".
         """
         return not self.weighted and self.uses != "weights"
 
     @property
     def masks_first(self) -> bool:
-        """Whether tokens that the verifier rejects are excluded before top-k and top-p (default: False, after them)."""
+        """Whether tokens that the verifier rejects are removed before top-k and top-p are applied (default: False)."""
         return False
 
     @property
     def goes_back(self) -> bool:
-        """Whether a row may lose tokens or continue from another row before it is done (default: True)."""
+        """Whether a sequence may lose tokens, or be replaced by another one, before it is done (default: True)."""
         return True
 
     @property
@@ -133,7 +134,7 @@ class Sampler(ABC, Generic[StateT]):
 
     @property
     def few_children(self) -> bool:
-        """Whether the sampler needs the verifier's values of the most probable next tokens only (default: False)."""
+        """Whether the sampler evaluates the verifier for the most probable next tokens only (default: False)."""
         return False
 
     @property
@@ -150,7 +151,7 @@ class Sampler(ABC, Generic[StateT]):
         """Return the state of rows that consist of their prompts (default: a state without fields).
 
         Args:
-            decoding: The rows of the batch.
+            decoding: The batch of sequences (rows), each a prompt and the completion so far.
 
         Returns:
             A NamedTuple of tensors (rows, ...) or columns `Objects`. After each step, every row receives the state of
@@ -160,10 +161,12 @@ class Sampler(ABC, Generic[StateT]):
         return cast(StateT, NoState())
 
     def merged(self, start: StateT, ends: StateT) -> StateT:
-        """Return the state from which the samples of the next round start. Called only if `round_size` is a number.
+        """Combine the last states of a round of samples into the state from which the next round starts.
+
+        Called only if `round_size` is a number. Override it for samplers that learn from earlier samples.
 
         Args:
-            start: State of one row from which the samples of the finished round started.
+            start: State of one row from which all samples of the finished round started.
             ends: Last states of these samples, in their order.
 
         Returns:
@@ -201,8 +204,8 @@ class Sampler(ABC, Generic[StateT]):
                 weights.
 
         Returns:
-            The move of each row, and the new state. Entry i of the state belongs to row i before the moves. The engine
-            afterwards gives every row the state of its `Moves.source`.
+            How each row changes (`Moves`), and the new state. Entry i of the state belongs to row i before the moves.
+            The engine afterwards gives every row the state of its `Moves.source`.
         """
 
     def arranged(self, tokens: Tensor, lengths: Tensor, state: StateT) -> tuple[Tensor, Tensor, StateT]:
@@ -251,7 +254,7 @@ class Sampler(ABC, Generic[StateT]):
         return cast(dict[str, Tensor], cast(Any, state)._asdict())
 
     def state_from_tensors(self, tensors: dict[str, Tensor], initial: StateT) -> StateT:
-        """Return the state from which `state_tensors` has made `tensors`.
+        """Convert the result of `state_tensors`, for example from a file, back to a state of one row.
 
         Args:
             tensors: Result of `state_tensors`.
@@ -298,7 +301,7 @@ def require_verifier(sampler: Sampler[Any], verifier: object | None) -> None:
 
 
 class LogWeight(NamedTuple):
-    """State of a sampler with importance weights only.
+    """State of a sampler that stores only an importance weight for each row.
 
     Attributes:
         log_weight: Logarithm (rows,) float64 of the target weight of each row divided by its proposal probability.
@@ -313,7 +316,7 @@ class LogWeight(NamedTuple):
 
 
 class Weighted(Protocol):
-    """Protocol of the states of samplers with importance weights."""
+    """Protocol of sampler states with the field `log_weight`, the importance weights of the rows."""
 
     @property
     def log_weight(self) -> Tensor:
@@ -369,13 +372,15 @@ def joined(states: Sequence[StateT]) -> StateT:
 
 
 def log_values_as_given(decoding: Decoding, log_values: Callable[[Tensor], Tensor]) -> Tensor:
-    """Return the log-values of prompts that are complete without any completion, and zero for all other rows.
+    """Return the log-values of prompts that are complete without any completion, and 0 for all other rows.
 
-    Weighted samplers treat the value of a prompt as one, unless the prompt itself is the output.
+    Weighted samplers start from these log-values: the value of a prompt counts as 1, unless the prompt itself is the
+    output.
 
     Args:
-        decoding: The rows of the batch.
-        log_values: Function from rows (n,) int64 to the logarithms (n,) of their values, such as `Judge.log_values`.
+        decoding: The batch of sequences (rows), each a prompt and the completion so far.
+        log_values: Function from row indices (n,) int64 to the logarithms (n,) of their values, such as
+            `Judge.log_values`.
 
     Returns:
         Logarithms (rows,) float64.
@@ -428,8 +433,8 @@ def truncated_distribution(decoding: Decoding, log_probs: Tensor, rows: Tensor) 
 def log_mass(log_probs: Tensor, distribution: Tensor) -> Tensor:
     """Return the logarithm of the total probability of the tokens that a truncation keeps.
 
-    It is the difference of the log-probabilities at the most probable token, which every truncation keeps. This is much
-    faster than a sum.
+    Truncation divides the kept probabilities by this total. It is therefore the difference of the two log-probabilities
+    of any kept token. The most probable token is used, which every truncation keeps.
 
     Args:
         log_probs: Log-probabilities (n, vocab) before the truncation.

@@ -4,12 +4,12 @@ import time
 
 
 class Clock:
-    """Clock that divides every second of wall time equally among the samples in progress.
+    """Clock that divides wall time equally among the samples in progress.
 
-    A sample that is admitted when `seconds` is a, and finished when it is b, has taken b - a seconds.
+    If `seconds` is a when a sample starts and b when it ends, b - a seconds are attributed to the sample.
 
     Attributes:
-        seconds: Accumulated time in seconds of a sample that has been in progress since the start.
+        seconds: Time in seconds attributed so far to a sample that has been in progress since the start.
     """
 
     def __init__(self) -> None:
@@ -22,7 +22,7 @@ class Clock:
         return time.perf_counter() - self._began
 
     def rest(self) -> None:
-        """Exclude the time since the last call of `tick` or `rest`, such as time between two steps."""
+        """Exclude the time since the last call of `tick` or `rest`, for example while no sample is in progress."""
         self._since = time.perf_counter()
 
     def tick(self, samples: int) -> None:

@@ -1,7 +1,7 @@
 """Rows of the samples in progress: one group per sample, with its state, random stream and budgets."""
 
 import math
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -17,7 +17,7 @@ _UNBOUNDED = torch.iinfo(torch.int64).max
 
 
 class Groups:
-    """The samples in progress, each of which has a group of neighbouring rows (sequences) in a batch.
+    """The samples in progress. Each sample has a group of neighbouring rows (sequences) in a batch.
 
     Args:
         sampler: The sampler that moves the rows.
@@ -27,10 +27,10 @@ class Groups:
         members: Number of rows of each group.
         state: State of the sampler, one entry per row.
         sample: Index (groups,) of each sample in the run.
-        admitted_at: Clock reading (groups,) float64 at which each sample was admitted.
+        admitted_at: Clock reading (groups,) float64 in seconds at which each sample was added to the batch.
         deadline: Step (groups,) of the run after which each sample has used up its `max_steps`.
         first_deadline: Smallest deadline.
-        most_queries: Largest number (groups,) of model calls of each sample.
+        most_queries: Maximum number (groups,) of model calls of each sample.
         any_bounded: Whether the model calls of any sample are bounded.
     """
 
@@ -41,6 +41,7 @@ class Groups:
         self.sample = self.deadline = self.most_queries = torch.zeros(0, dtype=torch.int64)
         self.admitted_at = torch.zeros(0, dtype=torch.float64)
         self.first_deadline, self.any_bounded = 0, False
+        batch.waited = torch.zeros(0, dtype=torch.int64)
 
     def __len__(self) -> int:
         return self.sample.numel()
@@ -71,13 +72,13 @@ class Groups:
         return counts.view(-1, self.members).sum(1)
 
     def admit(self, order: Order, samples: Tensor, step: int, seconds: float) -> None:
-        """Add rows at their prompts for new samples, with their random streams and budgets.
+        """Add rows with the prompts of new samples to the batch, and set up their random streams and budgets.
 
         Args:
-            order: The order (request) of the samples.
-            samples: Indices (n,) of the samples in the order.
+            order: The request that contains the samples.
+            samples: Indices (n,) of the samples in the request.
             step: Number of steps of the run so far.
-            seconds: Clock reading.
+            seconds: Current clock reading in seconds.
         """
         rows, before = samples.repeat_interleave(self.members), len(self.batch.lengths)
         tokens, lengths = order.prompts(rows, self.batch.tokens.shape[1])
@@ -132,24 +133,28 @@ class Groups:
             moves: The moves.
             state: The states that the sampler returned with the moves.
         """
+        waiting = self.every(cast(Tensor, self.batch.waited) > 0) & (self.deadline < _UNBOUNDED)
+        self.deadline += waiting
         self.batch.apply(moves)
         self.state = take(state, moves.source) if self.members > 1 else state
 
     def store(
         self, order: Order, stopped: Tensor, finished: Tensor, judge: Judge | None, step: int, seconds: float
     ) -> Tensor:
-        """Write the samples of stopped groups to `order`. The verifier decides which complete samples are accepted.
+        """Write the finished samples of some groups to their request.
+
+        The verifier decides which complete samples are accepted.
 
         Args:
-            order: The order (request) of the groups.
-            stopped: Groups (n,) whose samples are stored.
+            order: The request that contains the samples.
+            stopped: Indices (n,) of the groups whose samples are stored. A group is the rows of one sample.
             finished: Whether each group (groups,) ended without exceeding a budget.
             judge: The verifier, if there is one.
             step: Number of steps of the run so far.
-            seconds: Clock reading.
+            seconds: Current clock reading in seconds.
 
         Returns:
-            Indices (n,) of the samples in the order.
+            Indices (n,) of the samples in the request.
         """
         batch, samples, first = self.batch, self.sample[stopped] - order.earliest, self.first[stopped]
         columns, complete, ended = order.columns, batch.complete[first], finished[stopped]
@@ -192,7 +197,7 @@ class Groups:
         return samples
 
     def keep(self, groups: Tensor) -> None:
-        """Remove all groups except `groups` (n,), which keep this order."""
+        """Keep only the samples with the group indices `groups` (n,), in this order, and remove all other rows."""
         rows = (groups[:, None] * self.members + torch.arange(self.members)).flatten()
         self.batch.select(rows)
         self.state = take(self.state, rows)

@@ -67,7 +67,7 @@ class Terms:
 
 @dataclass(eq=False)
 class _Rule:
-    """A verifier of the batch and the number of submissions that use it."""
+    """One combination of verifier and settings in use, with the number of submissions that use it."""
 
     number: int
     verifier: Verifier
@@ -76,7 +76,7 @@ class _Rule:
 
 
 class Submission(Order):
-    """Samples of one request to an open run. Created by `OpenRun.submit`.
+    """One request to an `OpenRun`: a prompt, its settings, and its samples. Created by `OpenRun.submit`.
 
     Args:
         terms: Settings of the request.
@@ -90,7 +90,7 @@ class Submission(Order):
 
     @property
     def has_raised(self) -> bool:
-        """Whether the verifier has raised an error in a submission with these terms since the first unfinished one."""
+        """Whether the verifier has raised an error in this or another unfinished submission with the same settings."""
         return any(cast(Mapping[int, Raised], self.raised).values())
 
 
@@ -107,7 +107,7 @@ class FinishedSamples(NamedTuple):
 
 
 class Growing(NamedTuple):
-    """Tokens of an unfinished sample.
+    """An unfinished sample and the tokens generated for it so far.
 
     Attributes:
         submission: The submission (request) of the sample.
@@ -138,7 +138,8 @@ class OpenRun:
         layers: Blocks of the model whose hidden states verifiers may read (default: none).
         memory: Number of prefixes whose features (vectors from which distributions are computed) are cached, as in
             `generate`.
-        on_error: What to do if a verifier raises, as in `generate`: "raise" ends the run, "reject" rejects the prefix.
+        on_error: What to do if a verifier or target raises, as in `generate`: "raise" ends the run, "reject" rejects
+            the prefix.
 
     Raises:
         InputError: If the oracle is truncated, or neither `capacity` nor the oracle's `max_length` is given.

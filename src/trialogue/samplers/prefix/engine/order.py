@@ -18,9 +18,9 @@ _STOPPED = ("", "failed", "max_steps", "max_queries")
 
 
 class Order:
-    """A request for the same number of samples of each of several prompts, and the results.
+    """A request to sample several prompts, the same number of samples each, and its results.
 
-    A rule is an integer that identifies the settings of a prompt, such as its verifier.
+    Each prompt has a rule, an integer that identifies its settings, such as its verifier.
 
     Args:
         tokens: Token ids (prompts, width) of the prompts.
@@ -28,8 +28,8 @@ class Order:
         limit: Lengths (prompts,) at which samples are complete.
         ids: Keys (n,) of the random streams of the samples.
         seed: Seed of the random streams.
-        max_queries: Largest number of model calls of one sample (default: no bound).
-        max_steps: Largest number of moves of one sample.
+        max_queries: Maximum number of model calls of one sample (default: no bound).
+        max_steps: Maximum number of moves of one sample.
         rule: Rule (prompts,) of each prompt (default: 0).
         capacity: Length of the longest sample (default: the largest `limit`).
         decode: Function from completions to texts, if there are texts.
@@ -41,7 +41,7 @@ class Order:
 
     Attributes:
         earliest: Index of the first sample in the run.
-        begun: Number of samples that have been admitted to the batch.
+        begun: Number of samples that have been added to the batch.
         prompt: Index (n,) of each sample's prompt.
         lengths: Length (n,) of each sample's prompt.
         limit: Length (n,) at which each sample is complete.
@@ -138,10 +138,13 @@ class Order:
         return len(self.rounds.ready) - self.begun
 
     def admitted(self, number: int) -> Tensor:
-        """Mark the next samples as admitted to the batch, and return their indices.
+        """Take the next samples from the queue of this request, and return their indices.
 
         Args:
             number: Number of samples, at most `ready`.
+
+        Returns:
+            Indices (number,) int64.
         """
         samples = self.rounds.ready[self.begun : self.begun + number]
         self.begun += number

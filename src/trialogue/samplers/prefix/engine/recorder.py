@@ -9,7 +9,7 @@ from trialogue.samplers.prefix.output.samples import Trace
 
 
 class TraceRecorder:
-    """Stores all moves of a run that change a row."""
+    """Records every change of a row of the batch during a run."""
 
     def __init__(self) -> None:
         self._steps: list[Trace] = []

@@ -2,24 +2,26 @@
 
 from collections.abc import Sequence
 from typing import Any, Protocol
+from weakref import ref
 
 import torch
 from torch import Tensor
 
+from trialogue.errors import InputError
 from trialogue.samplers.prefix.contract.sampler import Sampler, joined, take
 
 
 class SharedState(Protocol):
-    """Protocol of objects that pass states from finished samples of a prompt to later ones."""
+    """Protocol of objects that pass what finished samples of a prompt have learned to later samples."""
 
     @property
     def ended(self) -> int:
-        """Number of samples that have ended."""
+        """Number of samples that have ended so far."""
         ...
 
     @property
     def limit(self) -> int | None:
-        """Number of samples that may have begun by now, None for all."""
+        """Total number of samples that are allowed to have begun by now. None if all may begin."""
         ...
 
     def begin(self, initial: Any) -> Any:
@@ -41,10 +43,11 @@ class SharedState(Protocol):
 
 
 class PromptRounds:
-    """Rounds of the samples of one prompt, each of which begins with the merged states of the rounds before.
+    """Runs the samples of one prompt in rounds. Each round starts from what all earlier rounds have learned.
 
-    The rounds continue if several calls of `generate`, one after the other, receive the same object. A file of
-    `tensors` and `finished` restores all finished rounds.
+    Pass the same object to several successive calls of `generate` to continue the rounds. Another order (a call of
+    `generate`, or a submission to an `OpenRun`) can use the object only if no sample of an earlier order is unfinished.
+    Store `tensors` and `finished` in a file to restore all finished rounds later.
 
     Args:
         sampler: The sampler, whose `round_size` is the number of samples per round.
@@ -58,6 +61,7 @@ class PromptRounds:
         self._sampler, self._size = sampler, sampler.round_size
         self._finished, self._tensors, self._start = finished, tensors, None
         self._ends: dict[int, Any] = {}
+        self._user: ref[Rounds] | None = None
 
     @property
     def finished(self) -> int:
@@ -71,11 +75,28 @@ class PromptRounds:
 
     @property
     def limit(self) -> int | None:
-        """Number of samples that may have begun by now, None for all."""
+        """Total number of samples that are allowed to have begun by now. None if all may begin."""
         return None if self._size is None else (self.finished + 1) * self._size
 
-    def discard_gaps(self) -> None:
-        """Remove the ends of a round that an aborted run has left with samples missing in between."""
+    def reserve(self, user: "Rounds") -> None:
+        """Reserve this object for the samples of an order until all of them are finished or the order is closed.
+
+        The ends of the current round are removed if an aborted order has left samples missing in between.
+
+        Args:
+            user: The rounds of the order.
+
+        Raises:
+            InputError: If samples of another order are unfinished.
+        """
+        other = None if self._user is None else self._user()
+        if other is not None and other.num_unfinished:
+            hint = (
+                f"{other.num_unfinished} unfinished samples of another order use this object. Finish or withdraw them "
+                "first, or give each order its own object"
+            )
+            raise InputError("shared", "PromptRounds", hint)
+        self._user = ref(user)
         first = self._finished * (self._size or 0)
         if sorted(self._ends) != list(range(first, first + len(self._ends))):
             self._ends.clear()
@@ -120,7 +141,7 @@ class PromptRounds:
 
 
 class Rounds:
-    """Decides which samples of an order may begin, and passes states between the samples that share one.
+    """Decides which samples of a request may begin, and passes states from finished samples to later ones.
 
     Args:
         sampler: The sampler.
@@ -130,20 +151,24 @@ class Rounds:
 
     Attributes:
         ready: Indices (k,) of the samples that may begin or have begun, in the order in which they begin.
+        num_unfinished: Number of samples that have not ended, 0 after `close`.
+
+    Raises:
+        InputError: If another order is using one of the shared states and allows no second one.
     """
 
     def __init__(
         self, sampler: Sampler[Any], prompt: Tensor, shared: Sequence[SharedState] | None = None
     ) -> None:
-        self.ready = torch.arange(len(prompt))
+        self.ready, self.num_unfinished = torch.arange(len(prompt)), len(prompt)
         self._shared: list[SharedState] = []
         if shared is None and sampler.round_size is None:
             return
         if shared is None:
             shared = [PromptRounds(sampler) for _ in range(int(prompt.max()) + 1)]
-        for state in shared:
+        for state in set(shared):
             if isinstance(state, PromptRounds):
-                state.discard_gaps()
+                state.reserve(self)
         self._shared = [shared[index] for index in prompt.tolist()]
         self._waiting: dict[SharedState, list[int]] = {}
         self._numbers: list[int] = []
@@ -156,7 +181,7 @@ class Rounds:
         )
 
     def _released(self, state: SharedState) -> list[int]:
-        """Remove the samples that may begin now from the waiting samples of `state`, and return them."""
+        """Return the waiting samples of `state` that may begin now, and remove them from the waiting list."""
         waiting, limit = self._waiting[state], state.limit
         released = [one for one in waiting if limit is None or self._numbers[one] < limit]
         del waiting[: len(released)]
@@ -184,6 +209,7 @@ class Rounds:
             samples: Indices (n,) of the samples.
             state: Their last states, n rows.
         """
+        self.num_unfinished -= len(samples)
         if not self._shared:
             return
         for sample, row in zip(samples.tolist(), torch.arange(len(samples)).split(1), strict=True):
@@ -191,3 +217,7 @@ class Rounds:
             shared.end(self._numbers[sample], take(state, row))
             if self._waiting[shared]:
                 self.ready = torch.cat((self.ready, torch.tensor(self._released(shared), dtype=torch.int64)))
+
+    def close(self) -> None:
+        """Abandon all unfinished samples, so that other orders can use the shared states."""
+        self.num_unfinished = 0

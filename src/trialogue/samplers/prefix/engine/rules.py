@@ -48,7 +48,7 @@ class PromptVerifiers(NamedTuple):
             verifier: One verifier or function for all prompts, or a list with one or None for each prompt.
             prompts: Number of prompts.
             strings: Stop strings. Verifiers of text judge the text before them.
-            on_error: What to do if a verifier raises: "raise" ends the run, "reject" rejects the prefix.
+            on_error: What to do if a verifier or target raises: "raise" ends the run, "reject" rejects the prefix.
 
         Returns:
             The verifiers.
@@ -98,7 +98,7 @@ def judging(one: VerifierLike | None, strings: Sequence[str], raised: Raised | N
 
 
 def _named(one: VerifierLike, given: object) -> Verifier:
-    """Convert `one` to a verifier. If `given` is a list, errors contain its index."""
+    """Convert `one` to a verifier. If `given` is a list of verifiers, error messages name the index of `one` in it."""
     try:
         return as_verifier(one)
     except InputError as error:

@@ -96,8 +96,9 @@ def generate(
             number of features, another 96 MiB cache next-token distributions. Each visited prefix takes about 110 bytes
             until the last sample of its prompt is finished. The number of visited prefixes is bounded by 16 times
             `memory`, or by 65,536 if that is larger. Beyond the bound, half of them are removed.
-        on_error: What to do if a verifier raises: "raise" ends the run, "reject" rejects the prefix and stores the
-            error in `Samples.errors`. Errors of a `Target` end the run in both cases.
+        on_error: What to do if a verifier or a `Target` raises: "raise" ends the run, "reject" rejects the prefix and
+            stores the error in `Samples.errors`. A function raises if it exceeds its timeout or returns an invalid
+            value, such as a reward that is not finite.
         token_log_probs: Return the log-probability of each token.
         trace: Return the moves of the rows.
         progress: Show a progress bar.

@@ -27,7 +27,7 @@ class RunObserver(Protocol):
     """Protocol of objects that a run calls during its steps, for example to show progress."""
 
     def moved(self, samples: Tensor, tokens: Tensor, lengths: Tensor) -> None:
-        """Called after every step with the samples in progress.
+        """Receive the samples in progress. Called after every step.
 
         Args:
             samples: Indices (n,) of the samples in the run.
@@ -37,7 +37,7 @@ class RunObserver(Protocol):
         ...
 
     def filed(self, places: Tensor, samples: Samples) -> None:
-        """Called whenever samples are finished.
+        """Receive finished samples. Called after every step in which samples finished.
 
         Args:
             places: Indices (n,) of the samples in the run.
@@ -47,13 +47,16 @@ class RunObserver(Protocol):
 
 
 class Running(Generic[OrderT]):
-    """A run in progress, which moves the samples of several orders (requests) and accepts new orders at any time.
+    """A run in progress, which generates the samples of several requests (orders) as one batch.
+
+    New requests can be added at any time. Each call of `step` advances all samples in progress by one step of the
+    sampler.
 
     Args:
-        groups: The rows of the samples in progress.
+        groups: The samples in progress and their rows in the batch.
         judge: The verifier, if there is one.
-        room: Largest number of samples in progress.
-        recorder: Records the moves (default: none).
+        room: Maximum number of samples in progress.
+        recorder: Records how rows change (default: none).
         observer: Object whose methods are called during the run (default: none).
 
     Attributes:
@@ -92,6 +95,7 @@ class Running(Generic[OrderT]):
         if order in self._waiting:
             self._waiting.remove(order)
         self.orders.remove(order)
+        order.rounds.close()
         self._groups.batch.forget(self._over(order.roots))
 
     @property
@@ -109,8 +113,14 @@ class Running(Generic[OrderT]):
         Returns:
             Pairs of an order and the indices (n,) in this order of its samples that finished in this step.
         """
-        with torch.inference_mode():
-            return self._moved()
+        try:
+            with torch.inference_mode():
+                return self._moved()
+        except BaseException:
+            # A traceback may keep this run in memory after the error.
+            for order in self.orders:
+                order.rounds.close()
+            raise
 
     def _moved(self) -> list[tuple[OrderT, Tensor]]:
         groups, batch = self._groups, self._groups.batch
@@ -130,17 +140,19 @@ class Running(Generic[OrderT]):
         return self._store(stopped, finished) if bool(stopped.any()) else []
 
     def under_way(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the samples in progress.
+        """Return the tokens of the samples in progress (samples that have started and not finished).
 
         Returns:
-            Indices (n,) of the samples in the run, and tokens (n, capacity) and lengths (n,) of their first rows.
+            Indices (n,) int64 of these samples in the run; the token ids (n, capacity) of the prompt and completion so
+            far; and the lengths (n,) of these sequences. If a sample has several candidate sequences, the first one is
+            returned.
         """
         groups, batch = self._groups, self._groups.batch
         first = groups.first
         return groups.sample, batch.tokens[first], batch.lengths[first]
 
     def _admit(self) -> None:
-        """Admit waiting samples, unless there is little room, up to a number of prompt tokens."""
+        """Move waiting samples into the batch, if there is enough room. Bounds the number of prompt tokens per step."""
         room = self._room - len(self._groups)
         # Prompts are evaluated together, because a few idle rows cost less than many small evaluations.
         if not self._waiting or (len(self._groups) and room * _ADMIT_SHARE < self._room):
@@ -180,7 +192,7 @@ class Running(Generic[OrderT]):
         return stored
 
     def _of_orders(self, groups: Tensor) -> list[tuple[OrderT, Tensor]]:
-        """Return the orders of `groups` (n,), each with its groups."""
+        """Group the indices `groups` (n,) by the request (order) to which they belong."""
         if len(self.orders) == 1:
             return [(self.orders[0], groups)]
         own: dict[OrderT, list[int]] = {}
@@ -197,7 +209,7 @@ class Running(Generic[OrderT]):
         return self.orders[bisect_right(self.orders, place, key=lambda order: order.earliest) - 1]
 
     def _over(self, roots: set[Root]) -> set[Root]:
-        """Return the roots for which no order has unfinished samples."""
+        """Return the `roots` (prompts with their settings) for which no request has unfinished samples."""
         return {root for root in roots if not any(root in order for order in self.orders)}
 
     @property

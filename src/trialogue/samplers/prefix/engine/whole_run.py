@@ -1,6 +1,7 @@
 """A run of a single order, from its first sample to its last."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
+from contextlib import closing
 from dataclasses import replace
 
 import torch
@@ -24,12 +25,15 @@ class WholeRun:
         self.running, self.order = running, order
         running.submit(order)
 
-    def steps(self) -> Iterator[Tensor]:
+    def steps(self) -> Generator[Tensor, None, None]:
         """Run until every sample is finished, and yield the indices (n,) of the samples that each step finished."""
         none = torch.zeros(0, dtype=torch.int64)
-        while self.running.busy:
-            # Cloned outside of inference mode, so that tensors computed from them can be modified.
-            yield next((places.clone() for _, places in self.running.step()), none)
+        try:
+            while self.running.busy:
+                # Cloned outside of inference mode, so that tensors computed from them can be modified.
+                yield next((places.clone() for _, places in self.running.step()), none)
+        finally:
+            self.order.rounds.close()
 
     def finish(self, progress: bool = False) -> Samples:
         """Run until every sample is finished.
@@ -40,8 +44,9 @@ class WholeRun:
         Returns:
             All samples, with the cost of the run and, if it was requested, the trace.
         """
-        with tqdm(total=len(self.order), unit="sample", disable=not progress, leave=False) as bar:
-            for places in self.steps():
+        bar = tqdm(total=len(self.order), unit="sample", disable=not progress, leave=False)
+        with bar, closing(self.steps()) as steps:
+            for places in steps:
                 bar.update(len(places))
         samples = self.order.samples(torch.arange(len(self.order)))
         passes, seconds = self.running.total

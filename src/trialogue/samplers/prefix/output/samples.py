@@ -109,7 +109,7 @@ class Samples:
     """Log-probability (n, capacity) float64 of each token of the completion under the model, before truncation, if it
     was requested. 0 at other positions, and NaN from the first token that was appended without a model call."""
     errors: Sequence[str | None] = ()
-    """Error message of the verifier for samples that it rejected by raising an error. Empty unless
+    """Error message of the verifier or target for samples that it rejected by raising an error. Empty unless
     `on_error="reject"`."""
     remarks: Sequence[str | None] = ()
     """How the sampler ended each sample, where its documentation says so. Empty if there are no remarks."""
@@ -256,7 +256,7 @@ class Samples:
 
 
 def _places(index: Any, count: int) -> int | Tensor:
-    """Return the place, or the places (k,) int64, that `index` selects among `count` samples."""
+    """Convert `index` (an int, slice, list or tensor) to one index, or to indices (k,) int64, of `count` samples."""
     given = index.cpu().numpy() if isinstance(index, Tensor) else index
     try:
         places = np.arange(count)[list(given) if isinstance(given, tuple) else given]
