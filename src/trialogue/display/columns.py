@@ -9,6 +9,9 @@ from collections.abc import Sequence
 _BREAKS = re.compile(r"\s+|(?<=[^\W\d_]-)(?=[^\W\d_])")
 """Places where a line may end: spaces, and hyphens between letters."""
 
+_LABEL = 24
+"""Width down to which the first column is not narrowed."""
+
 PIPE_WIDTH = 140
 """Width of the output if it is not a terminal and the variable COLUMNS is not set."""
 
@@ -46,6 +49,8 @@ def column_widths(lines: Sequence[Sequence[str]], available: int) -> list[int] |
     columns = list(zip(*lines, strict=True))
     natural = [max(max(map(len, cell.split("\n"))) for cell in column) for column in columns]
     least = [max(max(map(len, _BREAKS.split(cell))) for cell in column) for column in columns]
+    if len(natural) > 1:  # The labels of rows are kept readable.
+        least[0] = max(least[0], min(natural[0], _LABEL))
     for cap in range(max(natural, default=0), 0, -1):
         widths = [max(low, min(full, cap)) for low, full in zip(least, natural, strict=True)]
         if sum(widths) <= available:
@@ -54,7 +59,7 @@ def column_widths(lines: Sequence[Sequence[str]], available: int) -> list[int] |
 
 
 def fitting_columns(
-    lines: Sequence[Sequence[str]], width: int, border: int
+    lines: Sequence[Sequence[str]], width: int, border: int, outer: int
 ) -> list[tuple[list[int], list[int]]]:
     """Distribute the columns of a table over as few tables as fit the width.
 
@@ -64,6 +69,7 @@ def fitting_columns(
         lines: The cells of each row, including the headers.
         width: Width of the output.
         border: Width of the borders of one column.
+        outer: Width of the further borders of a table. Negative if its last column has no border.
 
     Returns:
         For each table, the indices of its columns and their widths.
@@ -73,7 +79,7 @@ def fitting_columns(
     while waiting or not tables:
         for count in range(len(waiting), -1, -1):
             shown = [0, *waiting[:count]]
-            available = width - border * len(shown) - 1
+            available = width - border * len(shown) - outer
             widths = column_widths([[line[index] for index in shown] for line in lines], available)
             if widths is not None or count <= min(1, len(waiting)):
                 break
@@ -94,7 +100,7 @@ def text_table(lines: Sequence[Sequence[str]], width: int, numbers: int = 1) -> 
         Lines of text of at most `width` characters.
     """
     tables = []
-    for shown, widths in fitting_columns(lines, width, 2):
+    for shown, widths in fitting_columns(lines, width, 2, -2):
         texts = []
         for line in lines:
             cells = [wrap_words(line[index], room) for index, room in zip(shown, widths, strict=True)]

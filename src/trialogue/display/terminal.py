@@ -40,7 +40,7 @@ class Grid:
         """Yield the table, in parts if it is too wide for the console."""
         texts = [[str(cell) for cell in line] for line in (self.heads, *self.lines)]
         title: Text | None = Text(self.title)
-        for shown, widths in fitting_columns(texts, options.max_width, 3):
+        for shown, widths in fitting_columns(texts, options.max_width, 3, 1):
             table = rich.table.Table(title=title, title_justify="left", title_style="bold", header_style="")
             for index, width in zip(shown, widths, strict=True):
                 head = Text("\n".join(wrap_words(self.heads[index], width)), style="bold")
