@@ -125,6 +125,9 @@ def decoding_rules(record: dict[str, Any], rows: DataFrame) -> str:
     )
     cells = rows[(rows.seed == SEED) & (rows.kind == "regex")]
 
+    def answered(column: str) -> dict[str, float]:
+        return {str(name): float(mass) for name, mass in answers[column].items()}
+
     def calls(measure: str, rule: str, size: int | None = None) -> float:
         chosen = cells[(cells.measure == measure) & (cells.rule == rule)]
         return float((chosen if size is None else chosen[chosen["size"] == size]).queries.item())
@@ -132,15 +135,15 @@ def decoding_rules(record: dict[str, Any], rows: DataFrame) -> str:
     adaptive = record["exact"]
     lines: list[tuple[str, dict[str, float], float | None]] = [
         ("Target: the model, restricted to the cities", target, None),
-        ("Masked decoding", answers["masked"].to_dict(), calls("exact", "masked, weighted", 1)),
-        ("Backtracking", answers["backtracking, as run"].to_dict(), calls("run", "backtracking")),
-        ("Sequential Monte Carlo, 16", answers["smc, 16"].to_dict(), calls("simulated", "smc", 16)),
+        ("Masked decoding", answered("masked"), calls("exact", "masked, weighted", 1)),
+        ("Backtracking", answered("backtracking, as run"), calls("run", "backtracking")),
+        ("Sequential Monte Carlo, 16", answered("smc, 16"), calls("simulated", "smc", 16)),
         (
             "One of 64 masked, by weight",
-            answers["masked, weighted, 64"].to_dict(),
+            answered("masked, weighted, 64"),
             calls("exact", "masked, weighted", 64),
         ),
-        ("Value-guided, first leaf", answers["value-guided"].to_dict(), calls("exact", "value-guided")),
+        ("Value-guided, first leaf", answered("value-guided"), calls("exact", "value-guided")),
         ("AdaptiveRejection, 64 samples", shares(adaptive["answers"]), sum(adaptive["calls"]) / SAMPLES),
     ]
     shown = []
