@@ -5,6 +5,8 @@ import os
 import signal
 import uuid
 from collections.abc import Generator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,6 +24,16 @@ for name in ("CI", "BUILD_NUMBER"):
 def _home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Use a separate cache folder for each test, so that tests do not depend on each other or on the user's cache."""
     monkeypatch.setenv("TRIALOGUE_HOME", str(tmp_path_factory.getbasetemp() / f"home-{uuid.uuid4().hex}"))
+
+
+@pytest.fixture(scope="session")
+def ledger_entries() -> list[Any]:
+    """Return the ledger of the built-in studies with their committed results, computed once per process."""
+    from trialogue_lab import studies
+    from trialogue_lab.ledger import ledger
+
+    names = [name for name, module in studies.modules().items() if module.startswith("trialogue_lab.")]
+    return ledger([studies.find(name) for name in names], Path(__file__).parent / "lab" / "results")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -10,8 +10,6 @@ from packaging.utils import canonicalize_name
 
 import trialogue
 from refusals import expect_error
-from trialogue_lab import studies
-from trialogue_lab.ledger import ledger
 from trialogue_lab.ledger.claims.documents import DOCUMENTS
 from trialogue_lab.ledger.pages.documents import fill
 
@@ -20,18 +18,12 @@ FOLDER = ROOT / "docs" / "templates"
 TEMPLATES = {str(path.relative_to(FOLDER)).removesuffix(".jinja"): path for path in FOLDER.rglob("*.jinja")}
 
 
-@pytest.fixture(scope="module")
-def entries():
-    names = [name for name, module in studies.modules().items() if module.startswith("trialogue_lab.")]
-    return ledger([studies.find(name) for name in names], ROOT / "lab" / "results")
-
-
 @pytest.mark.parametrize("name", TEMPLATES)
-def test_a_document_equals_its_filled_template(name, entries):
+def test_a_document_equals_its_filled_template(name, ledger_entries):
     text = ROOT / name if name == "README.md" else ROOT / "docs" / name
-    assert fill(TEMPLATES[name].read_text("utf-8"), entries, ROOT / "benchmarks" / "rows") == text.read_text(
-        "utf-8"
-    ), "run `make pages`"
+    assert fill(
+        TEMPLATES[name].read_text("utf-8"), ledger_entries, ROOT / "benchmarks" / "rows"
+    ) == text.read_text("utf-8"), "run `make pages`"
 
 
 @pytest.mark.parametrize(
@@ -47,27 +39,27 @@ def test_a_document_equals_its_filled_template(name, entries):
         ("1 +", "template=1: cannot be filled"),
     ],
 )
-def test_unknown_studies_and_statistics_are_reported(expression, message, entries):
-    expect_error(message, fill, "{{ " + expression + " }}", entries)
+def test_unknown_studies_and_statistics_are_reported(expression, message, ledger_entries):
+    expect_error(message, fill, "{{ " + expression + " }}", ledger_entries)
 
 
-def test_templates_contain_estimates_statistics_and_counts(entries):
+def test_templates_contain_estimates_statistics_and_counts(ledger_entries):
     text = (
         '{{ claim("dyck-backtracking", "forced-backtrack").estimate | points }} '
         '{{ number("dyck-backtracking", "errors without a verifier") | whole }} '
         '{{ spread("dyck-backtracking", "share out of quota").high | percent(1) }} '
         '{{ count("dyck-backtracking", "published", "holds") > 3 }}'
     )
-    points, errors, share, many = fill(text, entries).replace(" %", "%").split()
+    points, errors, share, many = fill(text, ledger_entries).replace(" %", "%").split()
     assert (points, errors, many) == ("23", "106", "True")
     assert share.endswith("%")
 
 
-def test_a_statistic_equals_the_estimate_of_its_claim(entries):
+def test_a_statistic_equals_the_estimate_of_its_claim(ledger_entries):
     ratio, estimate = fill(
         '{{ number("interaction-order", "standing at two bodies") | digits(6) }} '
         '{{ claim("interaction-order", "stands-at-two-bodies").estimate | digits(6) }}',
-        entries,
+        ledger_entries,
     ).split()
     assert ratio == estimate
 

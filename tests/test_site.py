@@ -42,7 +42,7 @@ STUDIES = ("card", "coin", "dice", "ring", "urn")
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory):
+def site(tmp_path_factory, ledger_entries):
     """Build the site in strict mode, as `make docs` does.
 
     Figures and the gallery take a minute and have separate tests, so placeholders replace them.
@@ -53,6 +53,7 @@ def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setenv("NO_MKDOCS_2_WARNING", "1")
+        monkeypatch.setattr("trialogue_lab.ledger.ledger", lambda *_: ledger_entries)
         monkeypatch.setattr(document, "render_gallery", lambda _: "<html></html>")
         monkeypatch.setattr(study_pages, "svg", lambda *_: "<svg></svg>")
         build(load_config(str(ROOT / "mkdocs.yml"), site_dir=str(folder), strict=True))

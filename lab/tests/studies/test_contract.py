@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from trialogue_lab import studies
-from trialogue_lab.ledger import Entry, Result, Study, judged, ledger
+from trialogue_lab.ledger import Entry, Result, Study, judged
 from trialogue_lab.ledger.pages.figures import svg
 from trialogue_lab.ledger.pages.tables import sheet
 from trialogue_lab.ledger.runs.results import config_values, open_result
@@ -22,9 +22,8 @@ REPORTED = [name for name in BUILT_IN if (RESULTS / name).is_dir()]
 
 
 @pytest.fixture(scope="module")
-def entries() -> dict[str, Entry]:
-    found = ledger([studies.find(name) for name in REPORTED], RESULTS)
-    return {entry.study.name: entry for entry in found}
+def entries(ledger_entries: list[Entry]) -> dict[str, Entry]:
+    return {entry.study.name: entry for entry in ledger_entries}
 
 
 def test_every_committed_result_belongs_to_a_study() -> None:

@@ -100,7 +100,10 @@ def judged(study: Study[Any], result: Result | None) -> Entry:
     )
     closest, changed = changed_fields(study, result.config)
     verdicts = tuple(evaluate(study.claims, evidence))
-    return Entry(study, result, verdicts, study.withdrawn, closest, changed)
+    entry = Entry(study, result, verdicts, study.withdrawn, closest, changed)
+    # The cached property keeps these rows, so that tables and figures reuse the statistics of the verdicts.
+    vars(entry)["rows"] = evidence.rows
+    return entry
 
 
 def counting_result(
