@@ -63,8 +63,10 @@ def study_pictures(entry: Entry) -> dict[str, str]:
     pictures = {}
     for figure in entry.study.figures:
         stored = entry.result.folder / "figures" / f"{figure.name}.svg" if entry.result else None
-        is_stored = stored is not None and stored.is_file()
-        pictures[f"{figure.name}.svg"] = stored.read_text("utf-8") if is_stored else svg(figure, entry.rows)
+        if stored is not None and stored.is_file():
+            pictures[f"{figure.name}.svg"] = stored.read_text("utf-8")
+        else:
+            pictures[f"{figure.name}.svg"] = svg(figure, entry.rows)
     if entry.verdicts:
         pictures["claims.svg"] = svg(forest(entry), entry.rows)
     return pictures
