@@ -142,7 +142,12 @@ def test_ledger_is_printed_as_text_and_as_json(run: Run) -> None:
     assert {name: record["verdict"] for name, record in mine.items()}["fewer-heads"] == "refuted"
     assert mine["more-heads"]["power"] is None
     assert (mine["odds"]["origin"], mine["odds"]["registered"]) == ("ours", True)
-    assert "fewer-heads" in run("ledger").out
+    assert "fewer-heads" in run("ledger", "biased-coin").out
+    assert "fewer-heads" in run("ledger", "--verdict", "refuted").out
+    assert "fewer-heads" not in run("ledger", "--statement", "more-heads").out
+    assert "fewer-heads" not in run("ledger", "biased-coin", "--statement", "more-heads").out
+    assert max(map(len, run("ledger", "biased-coin", "--width", "80").out.splitlines())) <= 80
+    assert "--width" in run("ledger", "--width", "9").err
 
 
 def test_the_ledger_of_a_study_includes_the_user_s_runs(
@@ -193,7 +198,9 @@ def test_other_studies_are_shown_next_to_one_that_cannot_be_imported(
     run(*SMOKE)
     output = run("ledger")
     assert output.code == 0
-    assert "not tested (no finished run of a preset): all 5 claims" in output.out
+    assert "biased-coin" in output.out
+    assert "biased-coin  smoke@" in output.out
+    assert "not tested (no finished run of a preset): all 5 claims" in run("ledger", "biased-coin").out
     assert "study='broken'" in output.err
 
 

@@ -10,10 +10,13 @@ if TYPE_CHECKING:
     import matplotlib.figure
     from matplotlib.axes import Axes
 
-OURS, PUBLISHED, BAD, GOOD, QUIET = "#1f6feb", "#9a6700", "#cf222e", "#1a7f37", "#8c959f"
-"""Colours of measured values, published values, errors, correct results and background elements."""
+OURS, PUBLISHED, BAD, GOOD, QUIET = "#0072b2", "#8a5a00", "#d55e00", "#009e73", "#7d868f"
+"""Colours of measured values, published values, errors, correct results and background elements.
 
-COLORS = (OURS, BAD, GOOD, "#bf8700", "#8250df", "#57606a", "#0a7ea4", "#bc4c00")
+The colours are those of Okabe and Ito, which differ for colour-blind readers, or close to them.
+"""
+
+COLORS = (OURS, BAD, GOOD, "#e69f00", "#b0599a", "#57606a", "#56b4e9", "#8a5a00")
 """Colours of data series, in order."""
 
 STYLE: dict[str, Any] = {
@@ -22,19 +25,19 @@ STYLE: dict[str, Any] = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.titlelocation": "left",
-    "axes.titlesize": 10,
-    "axes.labelsize": 9,
+    "axes.titlesize": 11,
+    "axes.labelsize": 10,
     "errorbar.capsize": 2,
     "figure.constrained_layout.use": True,
     "grid.color": "#dddddd",
     "grid.linewidth": 0.6,
-    "legend.fontsize": 8,
+    "legend.fontsize": 9,
     "legend.frameon": False,
     "lines.linewidth": 1.3,
     "lines.markersize": 5,
     "svg.fonttype": "path",
-    "xtick.labelsize": 8,
-    "ytick.labelsize": 8,
+    "xtick.labelsize": 9,
+    "ytick.labelsize": 9,
 }
 """Matplotlib settings of all figures."""
 

@@ -12,13 +12,19 @@ from trialogue.errors import InputError
 from trialogue_lab import studies
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from trialogue_lab.ledger import Result, Study
+    from trialogue_lab.ledger.stored import StudySummary
 
 
 def list_studies(_: argparse.Namespace) -> None:
-    """List all studies with their questions."""
-    for name, question in studies.questions().items():
-        print(f"{name}\n    {question}")
+    """List all studies with their publication, computing time and question."""
+    from trialogue.display.columns import output_width
+    from trialogue_lab.ledger.pages.screens import studies_screen
+    from trialogue_lab.ledger.stored import stored_summaries
+
+    print(studies_screen(studies.questions(), stored_summaries(studies.modules()), output_width()))
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -52,10 +58,10 @@ def run(arguments: argparse.Namespace) -> None:
     out = console()
     for table in study.tables:
         terminal.print_table(out, table, entry.rows)
-    terminal.print_ledger(out, [entry])
     report = atomic_write(result.folder / "report.html", render_report([entry]))
+    terminal.print_headlines(out, entry)
     place = "" if arguments.results == RUNS else f" --runs {arguments.results}"
-    print(f"to compare with the committed verdicts, use: trialogue ledger {study.name}{place}")
+    print(f"all claims, next to the committed verdicts: trialogue ledger {study.name}{place}")
     print(f"rows: {result.folder / 'rows.jsonl'}\nreport: {report}")
 
 
@@ -102,35 +108,85 @@ def _execute(study: "Study[Any]", config: object, arguments: argparse.Namespace)
 
 
 def show_ledger(arguments: argparse.Namespace) -> None:
-    """Print the verdicts on the claims of all studies. With STUDY, include the verdicts of your own runs."""
+    """Print how many claims hold, by publication and study, or the claims of STUDY next to your own runs."""
+    from trialogue.display.columns import output_width
+    from trialogue_lab.ledger.pages.screens import claims_screen, select_claims, summary_screen
+
+    _check_folder(arguments.results)
+    filters = {
+        "answers": arguments.verdict or (),
+        "origins": arguments.origin or (),
+        "statement": arguments.statement or "",
+    }
+    width = arguments.width or output_width()
+    if arguments.study or arguments.json:
+        _show_studies(arguments, filters, width)
+        return
+    summaries = _summaries(arguments.results)
+    if any(filters.values()):
+        print(claims_screen([select_claims(found, **filters) for found in summaries], width))
+        return
+    print(summary_screen(summaries, width))
+    own = [f"    {line}" for found in summaries for line in _own_runs(found, arguments.runs)]
+    if own:
+        names = " ".join(dict.fromkeys(line.split()[0] for line in own))
+        print("\n".join([f"\nYour runs in {arguments.runs}: trialogue ledger {names}", *own]))
+
+
+def _summaries(results: Path | None) -> "list[StudySummary]":
+    """Return the verdicts of all studies, those of the committed results from the stored file."""
+    from trialogue_lab.ledger.stored import stored_summaries, summarize
+
+    modules = studies.modules()
+    stored = stored_summaries(modules) if results is None else {}
+    fresh = {}
+    if len(stored) < len(modules):
+        from trialogue_lab.ledger import ledger
+
+        for study in studies.importable(_warn, [name for name in modules if name not in stored]):
+            fresh[study.name] = summarize(ledger([study], results)[0])
+    found = stored | fresh
+    return [found[name] for name in modules if name in found]
+
+
+def _own_runs(found: "StudySummary", runs: Path) -> list[str]:
+    """Return one line for each finished run of a study in the user's folder."""
+    lines = []
+    for done in sorted((runs / found.name).glob("*/DONE")):
+        if found.result.partition("@")[2] != done.parent.name:
+            preset = json.loads((done.parent / "config.json").read_text(encoding="utf-8")).get("preset")
+            lines.append(f"{found.name}  {preset or 'changed'}@{done.parent.name}")
+    return lines
+
+
+def _show_studies(arguments: argparse.Namespace, filters: "Mapping[str, Any]", width: int) -> None:
+    """Print the claims of the named studies, from their measurements, or the records of claims as JSON."""
     from trialogue.display.terminal import console
     from trialogue_lab.ledger import ledger, ledger_records, own_entries, select
     from trialogue_lab.ledger.pages import terminal
 
-    _check_folder(arguments.results)
     if arguments.study:
         chosen = [studies.find(name) for name in dict.fromkeys(arguments.study)]
     else:
         chosen = list(studies.importable(_warn))
     entries = ledger(chosen, arguments.results)
-    own = []
-    for entry in entries if arguments.study else ():
-        own += own_entries(entry, arguments.runs, _warn)
-    filters = {"answers": arguments.verdict or (), "origins": arguments.origin or ()}
+    own = [
+        (entry, found)
+        for entry in entries
+        if arguments.study
+        for found in own_entries(entry, arguments.runs, _warn)
+    ]
     if arguments.json:
-        shown = select([*entries, *own], **filters)
+        shown = select([*entries, *(found for _, found in own)], **filters)
         print(json.dumps(ledger_records(shown), indent=1, ensure_ascii=False, allow_nan=False))
         return
-    out = console()
+    out = console(width)
     terminal.print_ledger(out, entries, **filters, verbose=arguments.verbose)
     if own:
         print(f"\nYour runs in {arguments.runs}:\n")
-        terminal.print_ledger(out, own, **filters, verbose=arguments.verbose)
-    elif not arguments.study:
-        finished = {path.parents[1].name for path in arguments.runs.glob("*/*/DONE")}
-        names = " ".join(study.name for study in chosen if study.name in finished)
-        if names:
-            print(f"\nYour runs in {arguments.runs}: trialogue ledger {names}")
+    for entry, found in own:
+        for shown in select([found], **filters):
+            terminal.print_own_run(out, entry, shown)
 
 
 def report(arguments: argparse.Namespace) -> None:
@@ -180,6 +236,13 @@ def fill(arguments: argparse.Namespace) -> None:
         print(atomic_write(arguments.out / path.stem if into_folder else arguments.out, text))
 
 
+def _width(text: str) -> int:
+    """Return a width of the output, for argparse."""
+    if not text.isdecimal() or int(text) < 40:
+        raise argparse.ArgumentTypeError(f"{text!r}: use a whole number of at least 40")
+    return int(text)
+
+
 _VERDICTS = ("holds", "refuted", "undecided", "not tested", "altered since the run", "withdrawn")
 
 _HELP = {
@@ -192,10 +255,12 @@ _HELP = {
     "--workers": "measure parts in this many processes (default: 1; with Ray, the number of processors)",
     "--executor": "measure on: local (default), ray (new Ray cluster), ray://HOST:PORT or ray:ADDRESS (running one)",
     "run --results": "write the result to this folder (default: ./runs)",
-    "ledger STUDY": "show these studies, with your own runs (default: all studies, without your own runs)",
+    "ledger STUDY": "show the claims of these studies, with your own runs (default: counts of all studies)",
     "--runs": "read your own runs from this folder (default: ./runs)",
     "--verdict": f"show only claims with this verdict: {', '.join(_VERDICTS)}; repeatable (default: all)",
     "--origin": "show only claims of this origin: published or ours; repeatable (default: both)",
+    "--statement": "show only claims with this id, with this id of a statement, or with these words (default: all)",
+    "--width": "print lines of at most this many characters, from 40 (default: the width of the terminal)",
     "--verbose": "also show the power of undecided claims (default: off)",
     "--json": "print a JSON list with one record per claim (default: text)",
     "RESULT": "show these results: a folder, a hash, STUDY@HASH or a study (default: all results that count)",
@@ -237,6 +302,8 @@ def add(commands: Commands) -> None:
     for option, choices in (("--verdict", _VERDICTS), ("--origin", ("published", "ours"))):
         metavar = option.removeprefix("--").upper()
         showing.add_argument(option, metavar=metavar, action="append", choices=choices, help=_HELP[option])
+    showing.add_argument("--statement", metavar="TEXT", help=_HELP["--statement"])
+    showing.add_argument("--width", metavar="N", type=_width, help=_HELP["--width"])
     showing.add_argument("--verbose", action="store_true", help=_HELP["--verbose"])
     showing.add_argument("--json", action="store_true", help=_HELP["--json"])
     reporting = commands.add("report", report, group="Laboratory")

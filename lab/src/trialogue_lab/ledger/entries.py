@@ -10,8 +10,10 @@ from typing import Any
 from pandas import DataFrame
 
 from trialogue.display.numbers import finite_or_none
+from trialogue_lab.ledger.claims.claims import Claim
 from trialogue_lab.ledger.claims.verdicts import Evidence, Verdict, evaluate
 from trialogue_lab.ledger.claims.withdrawn import WITHDRAWN, WithdrawnClaim
+from trialogue_lab.ledger.pages.screens import matches
 from trialogue_lab.ledger.rows import Rows
 from trialogue_lab.ledger.runs.results import (
     COUNTING,
@@ -159,27 +161,37 @@ def own_entries(
 
 
 def select(
-    entries: Iterable[Entry], *, answers: Collection[str] = (), origins: Collection[str] = ()
+    entries: Iterable[Entry],
+    *,
+    answers: Collection[str] = (),
+    origins: Collection[str] = (),
+    statement: str = "",
 ) -> list[Entry]:
-    """Return the entries, restricted to claims with the given verdicts and origins.
+    """Return the entries, restricted to claims with the given verdicts, origins and statement.
 
     Args:
         entries: One entry per study, with the verdicts on its claims.
         answers: Verdicts to keep, for example "refuted" or "withdrawn". Empty for all.
         origins: "published" or "ours". Empty for both.
+        statement: Id or words of a claim (see `matches`). Empty for all.
 
     Returns:
         Entries that still have claims.
     """
 
-    def is_chosen(answer: str, origin: str) -> bool:
-        return (not answers or answer in answers) and (not origins or origin in origins)
+    def is_chosen(answer: str, claim: Claim | WithdrawnClaim) -> bool:
+        record = {"claim": claim.id, "title": getattr(claim, "title", ""), **vars(claim)}
+        return (
+            (not answers or answer in answers)
+            and (not origins or claim.origin in origins)
+            and (not statement or matches(record, statement))
+        )
 
     selected = [
         replace(
             entry,
-            verdicts=tuple(one for one in entry.verdicts if is_chosen(one.answer, one.claim.origin)),
-            withdrawn=tuple(one for one in entry.withdrawn if is_chosen(WITHDRAWN, one.origin)),
+            verdicts=tuple(one for one in entry.verdicts if is_chosen(one.answer, one.claim)),
+            withdrawn=tuple(one for one in entry.withdrawn if is_chosen(WITHDRAWN, one)),
         )
         for entry in entries
     ]

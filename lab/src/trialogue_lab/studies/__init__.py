@@ -9,7 +9,7 @@ import ast
 import difflib
 import importlib.util
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -66,14 +66,15 @@ def find(name: str) -> "Study[Any]":
     return study
 
 
-def importable(complain: Callable[[str], None]) -> "list[Study[Any]]":
+def importable(complain: Callable[[str], None], names: Iterable[str] | None = None) -> "list[Study[Any]]":
     """Return every study that can be imported.
 
     Args:
         complain: Function that is called with a one-line message for each study that cannot be imported.
+        names: Names of the studies to import. None for all (default).
     """
     found = []
-    for name in modules():
+    for name in modules() if names is None else names:
         try:
             found.append(find(name))
         except InputError as error:

@@ -3,17 +3,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 from trialogue.errors import InputError
+from trialogue_lab.ledger.claims.answers import NOT_PRINTED as NOT_PRINTED
+from trialogue_lab.ledger.claims.answers import ORIGINS as ORIGINS
+from trialogue_lab.ledger.claims.answers import Origin as Origin
 from trialogue_lab.ledger.claims.documents import check_statement_id
 from trialogue_lab.ledger.claims.statistics import Criterion, Statistic, Unit
-
-Origin = Literal["published", "ours"]
-ORIGINS: tuple[Origin, ...] = ("published", "ours")
-
-NOT_PRINTED = "not printed"
-"""Value of `Claim.published` if the publication gives no number."""
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,16 @@ changes a verdict. It only explains why a claim is undecided.
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trialogue.intervals import Interval
+from trialogue_lab.ledger.claims.answers import ALPHA as ALPHA
+from trialogue_lab.ledger.claims.answers import ANSWERS as ANSWERS
+from trialogue_lab.ledger.claims.answers import LATE as LATE
+from trialogue_lab.ledger.claims.answers import Answer as Answer
 from trialogue_lab.ledger.claims.claims import ORIGINS, Claim, Origin, Precondition, Registration
 from trialogue_lab.ledger.claims.intervals import Counts, interval
 from trialogue_lab.ledger.claims.pilots import Pilot
@@ -21,13 +25,9 @@ from trialogue_lab.ledger.claims.power import power, smallest_effect
 from trialogue_lab.ledger.claims.statistics import Decision, decide
 from trialogue_lab.ledger.rows import Rows
 
-ALPHA = 0.05
-"""Total error rate of the registered claims of one study and one origin ("published" or "ours")."""
-
 TOLERANCE = 1e-9
 """Largest difference between stored and recomputed estimates. It is relative above 1."""
 
-LATE = "registered after the run"
 DECIDE_NOTHING = ("smoke", "pilot")
 """Presets (named configs) whose runs are too small to test claims."""
 
@@ -35,9 +35,6 @@ Estimates = Mapping[str, Mapping[int, Sequence[float]]]
 """One number per replication, by claim id and version of the statistic."""
 
 Numbers = NDArray[np.floating[Any]]
-
-Answer = Literal["holds", "refuted", "undecided", "not tested", "altered since the run"]
-ANSWERS: tuple[Answer, ...] = ("holds", "refuted", "undecided", "not tested", "altered since the run")
 
 
 @dataclass(frozen=True, kw_only=True)

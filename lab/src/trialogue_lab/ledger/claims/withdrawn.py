@@ -5,16 +5,13 @@ import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from trialogue.errors import InputError
 from trialogue.validation import validated
-from trialogue_lab.ledger.claims.claims import Origin
+from trialogue_lab.ledger.claims.answers import WITHDRAWN as WITHDRAWN
+from trialogue_lab.ledger.claims.answers import Answer, Origin
 from trialogue_lab.ledger.claims.documents import check_statement_id
-from trialogue_lab.ledger.claims.verdicts import Answer
-
-WITHDRAWN: Literal["withdrawn"] = "withdrawn"
-"""The verdict shown for a withdrawn claim."""
 
 
 @validated

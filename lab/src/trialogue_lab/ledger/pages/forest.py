@@ -45,7 +45,7 @@ def forest(entry: Entry) -> Figure:
 def _draw(entry: Entry) -> "MatplotlibFigure":
     groups = by_origin(entry.verdicts)
     lines = sum(len(verdicts) + 1 for verdicts in groups.values())
-    figure, [axes] = panels(width=9.6, height=0.23 * lines + 0.1)
+    figure, [axes] = panels(width=9.6, height=0.26 * lines + 0.1)
     axes.set(xlim=(-_HALF_WIDTH, _HALF_WIDTH), ylim=(lines - 0.4, -0.6))
     axes.axis("off")
     # Constrained layout would shrink the axes to make room for the texts at both sides.
@@ -63,13 +63,13 @@ def _draw(entry: Entry) -> "MatplotlibFigure":
 def _draw_claim(axes: "Axes", y: int, verdict: Verdict) -> None:
     claim, colour = verdict.claim, _COLOURS.get(verdict.answer, QUIET)
     label = claim.title or claim.id
-    axes.text(-_HALF_WIDTH - 0.05, y, label, ha="right", va="center", fontsize=8)
+    axes.text(-_HALF_WIDTH - 0.05, y, label, ha="right", va="center", fontsize=9)
     words = f"{verdict.answer}   {format_number(verdict.estimate)}"
     if claim.published != NOT_PRINTED:
         words += f"   published: {textwrap.shorten(claim.published, _PUBLISHED_WIDTH, placeholder=' …')}"
     words += f"   holds if {criterion_text(verdict)}"
     axes.text(
-        _HALF_WIDTH + 0.05, y, words, ha="left", va="center", fontsize=8, color=colour, parse_math=False
+        _HALF_WIDTH + 0.05, y, words, ha="left", va="center", fontsize=9, color=colour, parse_math=False
     )
     ends = [_distance(verdict, value) for value in (verdict.low, verdict.estimate, verdict.high)]
     region = [_distance(verdict, edge) for edge in claim.criterion.region]

@@ -1,12 +1,14 @@
 """Terminal output of verdicts, tables and comparisons."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
+from trialogue.display.columns import wrap_words
 from trialogue.display.numbers import ABSENT, format_number
 from trialogue.display.terminal import grid
 from trialogue_lab.ledger.claims.claims import NOT_PRINTED, Origin
@@ -14,6 +16,7 @@ from trialogue_lab.ledger.claims.verdicts import Verdict, by_origin
 from trialogue_lab.ledger.claims.withdrawn import WITHDRAWN, WithdrawnClaim
 from trialogue_lab.ledger.entries import Entry, select
 from trialogue_lab.ledger.pages.comparison import Comparison
+from trialogue_lab.ledger.pages.screens import criterion_of
 from trialogue_lab.ledger.pages.tables import ResultTable, sheet
 from trialogue_lab.ledger.rows import Rows
 from trialogue_lab.ledger.runs.results import Result
@@ -27,7 +30,6 @@ _COLOURS = {
     "altered since the run": "magenta",
 }
 _CLAIMS: Mapping[Origin, str] = {"published": "published claims", "ours": "our claims"}
-_SIGNS = {"above": ">", "below": "<", "equal": "="}
 
 
 def criterion_text(verdict: Verdict) -> str:
@@ -35,11 +37,8 @@ def criterion_text(verdict: Verdict) -> str:
 
     If this project chose the threshold because the publication gives none, "(grade)" is added.
     """
-    criterion = verdict.claim.criterion
-    margin = f" ± {criterion.margin:g}" if criterion.margin else ""
-    published = verdict.claim.origin == "published"
-    grade = " (grade)" if verdict.claim.grade else " (margin ours)" if published and criterion.margin else ""
-    return f"{_SIGNS[criterion.direction]} {criterion.threshold:g}{margin}{grade}"
+    claim = verdict.claim
+    return criterion_of({"origin": claim.origin, **claim.terms})
 
 
 def interval_text(verdict: Verdict) -> str:
@@ -116,6 +115,7 @@ def print_ledger(
     *,
     answers: Collection[str] = (),
     origins: Collection[str] = (),
+    statement: str = "",
     verbose: bool = False,
 ) -> None:
     """Print the verdicts on claims, and their totals over all entries.
@@ -125,9 +125,10 @@ def print_ledger(
         entries: One entry per study, with the verdicts on its claims.
         answers: Verdicts to print, for example "refuted" or "withdrawn". Empty for all (default).
         origins: Origins to print, "published" or "ours". Empty for both (default).
+        statement: Id or words of the claims to print (see `matches`). Empty for all (default).
         verbose: Also print the power and the smallest detectable effect of undecided claims (default: False).
     """
-    for entry in select(entries, answers=answers, origins=origins):
+    for entry in select(entries, answers=answers, origins=origins, statement=statement):
         _print_entry(out, entry, verbose)
         out.print()
     heads, *lines = totals_table(entries)
@@ -156,11 +157,7 @@ def _print_claims(out: Console, title: str, verdicts: Sequence[Verdict], verbose
     setting = ""
     for verdict in verdicts:
         claim = verdict.claim
-        identity = f"{claim.id} ({replications_text(verdict)})"
-        answer = (f"{verdict.answer:10}  ", _COLOURS[verdict.answer])
-        out.print(
-            Text.assemble(answer, claim.title and f"{claim.title}  ", (identity, "dim" * bool(claim.title)))
-        )
+        _print_heading(out, verdict, f"{claim.id} ({replications_text(verdict)})")
         numbers = f"{format_number(verdict.estimate):>8}  {interval_text(verdict):<22}"
         _print_indented(out, f"{numbers}  holds if {criterion_text(verdict)}", "")
         if claim.published != NOT_PRINTED:
@@ -170,6 +167,83 @@ def _print_claims(out: Console, title: str, verdicts: Sequence[Verdict], verbose
         setting = claim.setting or setting
         for note in _notes(verdict, verbose):
             _print_indented(out, note)
+
+
+def _print_heading(out: Console, verdict: Verdict, identity: str) -> None:
+    """Print verdict, title and identity of a claim, with an indented second line if they do not fit."""
+    title, room = verdict.claim.title, out.width - 12
+    lines = [(line, "") for line in wrap_words(title, room)] if title else []
+    if title and len(title) + 2 + len(identity) <= room:
+        parts: list[tuple[str, str]] = [(f"{title}  ", ""), (identity, "dim")]
+    else:
+        lines += [(line, "dim" * bool(title)) for line in wrap_words(identity, room)]
+        parts = [(("\n" + 12 * " ") * (index > 0) + line, style) for index, (line, style) in enumerate(lines)]
+    out.print(Text.assemble((f"{verdict.answer:10}  ", _COLOURS[verdict.answer]), *parts))
+
+
+def print_headlines(out: Console, entry: Entry, count: int = 5) -> None:
+    """Print the first claims of a study, one per published statement, and the number of claims by verdict.
+
+    Args:
+        out: The console.
+        entry: The study with its verdicts.
+        count: Maximum number of claims (default: 5).
+    """
+    first = {verdict.claim.statement_id or verdict.claim.id: verdict for verdict in reversed(entry.verdicts)}
+    ranked = sorted(
+        entry.verdicts,
+        key=lambda one: (
+            one.claim.origin == "ours",
+            first[one.claim.statement_id or one.claim.id] is not one,
+        ),
+    )
+    out.print(Text(f"{entry.study.name}: {entry.study.question}", style="bold"))
+    out.print(Text(f"result {result_text(entry.result)} ({entry.scale})", style="dim"))
+    for verdict in ranked[:count]:
+        claim = verdict.claim
+        answer = (f"{verdict.answer:10}  ", _COLOURS[verdict.answer])
+        lines = wrap_words(claim.heading, out.width - 12)
+        numbers = f"{claim.id}: {_numbers(verdict)}, holds if {criterion_text(verdict)}"
+        lines += wrap_words(numbers, out.width - 12)
+        if claim.published != NOT_PRINTED:
+            lines += wrap_words(f"published: {claim.published}", out.width - 12)
+        out.print(Text.assemble(answer, ("\n" + 12 * " ").join(lines)))
+    counts = Counter(verdict.answer for verdict in entry.verdicts)
+    numbers = ", ".join(f"{number} {answer}" for answer, number in counts.items())
+    out.print(Text(f"{min(count, len(ranked))} of {len(ranked)} claims are shown. All claims: {numbers}"))
+    for line in _untested(entry) if counts["not tested"] == len(ranked) else ():
+        out.print(Text(line, style="dim"))
+
+
+def print_own_run(out: Console, committed: Entry, own: Entry) -> None:
+    """Print the verdicts of a user's run next to those of the committed result.
+
+    Args:
+        out: The console.
+        committed: The study with the verdicts from the committed result.
+        own: The study with the verdicts from the user's run.
+    """
+    before = {verdict.claim.id: _verdict_text(verdict) for verdict in committed.verdicts}
+    lines = [
+        (verdict.claim.heading, before.get(verdict.claim.id, ABSENT), _verdict_text(verdict))
+        for verdict in own.verdicts
+    ]
+    heads = ("claim", f"committed\n{result_text(committed.result)}", f"yours\n{result_text(own.result)}")
+    out.print(grid(f"{own.study.name}, {own.scale}", heads, lines, numbers=3))
+    for line in _untested(own):
+        out.print(Text(line, style="dim"))
+
+
+def _verdict_text(verdict: Verdict) -> str:
+    if math.isnan(verdict.estimate):
+        return verdict.answer
+    return f"{verdict.answer}\n{_numbers(verdict)}"
+
+
+def _numbers(verdict: Verdict) -> str:
+    interval = interval_text(verdict)
+    estimate = format_number(verdict.estimate)
+    return estimate if interval == ABSENT else f"{estimate} {interval}"
 
 
 def _notes(verdict: Verdict, verbose: bool) -> list[str]:

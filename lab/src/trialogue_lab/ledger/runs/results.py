@@ -27,6 +27,7 @@ from trialogue.errors import InputError
 from trialogue.storage import sha256_of
 from trialogue_lab.ledger.claims.claims import Registration
 from trialogue_lab.ledger.claims.verdicts import Estimates
+from trialogue_lab.ledger.stored import COMMITTED as COMMITTED
 
 PRESETS = ("smoke", "pilot", "default", "night", "weekend", "paper")
 """Names of presets (named configs), from small to large.
@@ -53,10 +54,6 @@ ORIGINS = "origins.json"
 
 ADDED: Mapping[str, bool] = {"added": True}
 """Metadata of a config field that was added after results had been committed (see `config_values`)."""
-
-_PACKAGE = Path(__file__).resolve().parents[2]
-COMMITTED = (_PACKAGE if (_PACKAGE / "results").is_dir() else _PACKAGE.parents[1]) / "results"
-"""Folder of the results that are part of the repository or of the installed package."""
 
 RUNS = Path("runs")
 """Default folder for new results."""

@@ -197,10 +197,14 @@ def _twin_figure(rows: Rows) -> Drawing:
     for shift, (sampler, color) in enumerate(zip(SAMPLERS, COLORS, strict=False)):
         cells = [stats.distance(order, sampler) for order in orders]
         places = [place + 0.2 * (shift - 1.5) for place in range(len(orders))]
-        spread(right, places, cells, rows, "o", color=color, label=sampler)
+        spread(right, places, cells, rows, "o", color=color, label=sampler.replace("_", " "))
     right.set_xticks(range(len(orders)), [f"{order} bodies" for order in orders])
     finish(
-        right, "Samplers with exact conditionals", legend=True, ylabel="total variation distance", ylim=(0, 1)
+        right,
+        "Samplers with exact conditionals",
+        legend=True,
+        ylabel="total variation distance",
+        ylim=(-0.03, 1),
     )
     return drawing
 

@@ -88,7 +88,7 @@ def _annotate(
 ) -> None:
     """Write a label next to a point. The offset is in typographic points."""
     align = "left" if offset[0] > 0 else "right"
-    axes.annotate(label, point, offset, textcoords="offset points", fontsize=8, color=color, ha=align)
+    axes.annotate(label, point, offset, textcoords="offset points", fontsize=9, color=color, ha=align)
 
 
 @figure(
@@ -167,7 +167,7 @@ def _truncations_figure(rows: Rows) -> Drawing:
         axes.grid(visible=False, axis="y")
     far.axvline(float(stats.decoded(MASK)(rows).mean()), color=BAD, lw=1, ls=":", label="mask, not truncated")
     far.legend(loc="upper right")
-    far.set_yticks(places, [f"{name}\n({believed})" for name, believed in shown.items()], fontsize=7)
+    far.set_yticks(places, [f"{name}\n({believed})" for name, believed in shown.items()], fontsize=9)
     far.invert_yaxis()
     return drawing
 

@@ -27,9 +27,11 @@ def _attention_figure(rows: Rows) -> Drawing:
     for arm, layer, title in _SHOWN_PATTERNS:
         table = rows.where("pattern", arm=arm, layer=layer).sort_values("seed")
         shown += [(row, f"{title}, seed {row['seed']}") for _, row in table.head(2).iterrows()]
-    drawing, panes = panels(len(shown), width=2.6, height=2.9)
-    for axes, (row, title) in zip(panes, shown, strict=True):
+    drawing, panes = panels(3, -(-len(shown) // 3), width=3.6, height=3.5)
+    for axes, (row, title) in zip(panes, shown, strict=False):
         draw_pattern(axes, row, networks.NESTED, title)
+    for axes in panes[len(shown) :]:
+        axes.axis("off")
     return drawing
 
 
@@ -44,13 +46,13 @@ def draw_pattern(axes: Axes, row: "Series[str]", prefix: tuple[int, ...], title:
     """
     labels = ["S", *("([)]"[2 * (token % 2) + token // 2] for token in prefix)]
     image = axes.imshow(stats.pattern(row), cmap="Blues", vmin=0, vmax=1)
-    axes.set_xticks(range(len(labels)), labels, fontsize=6)
-    axes.set_yticks(range(len(labels)), labels, fontsize=6)
+    axes.set_xticks(range(len(labels)), labels, fontsize=9)
+    axes.set_yticks(range(len(labels)), labels, fontsize=9)
     axes.grid(False)
-    axes.set_title(title, fontsize=8)
-    axes.set_xlabel("attended to", fontsize=7)
-    axes.set_ylabel("query", fontsize=7)
-    axes.figure.colorbar(image, ax=axes, shrink=0.7).ax.tick_params(labelsize=6)
+    axes.set_title(title, fontsize=9)
+    axes.set_xlabel("attended to", fontsize=9)
+    axes.set_ylabel("query", fontsize=9)
+    axes.figure.colorbar(image, ax=axes, shrink=0.7).ax.tick_params(labelsize=9)
 
 
 @figure(
@@ -78,7 +80,7 @@ def _balance_figure(rows: Rows) -> Drawing:
     axes.set(xlabel="balance violation", ylabel="accuracy on closing brackets", xscale="log")
     axes.set_xticks((0.03, 0.1, 0.3), ["0.03", "0.1", "0.3"])
     axes.minorticks_off()
-    axes.legend(fontsize=7)
+    axes.legend()
     return drawing
 
 

@@ -35,18 +35,20 @@ def _strides_figure(rows: Rows) -> Drawing:
 
 @figure(
     "errors-and-queries",
-    "Errors and queries on unseen prompts, by verifier. Dots are means over trainings. Crosses are published numbers. "
-    "Greedy decoding uses no verifier.",
+    "Errors and queries on unseen prompts, by verifier. Dots are means over trainings, with bars of one standard "
+    "deviation. Crosses are published numbers. Greedy decoding uses no verifier.",
 )
 def _cost_figure(rows: Rows) -> Drawing:
-    drawing, (errors, queries) = panels(2, sharey=True, width_ratios=(3, 2))
+    drawing, (errors, queries) = panels(2, width=4.6, height=4.6, sharey=True, width_ratios=(3, 2))
     decodings = rows["unseen"][["verifier", "top_p"]].dropna().drop_duplicates()
     labels = list(dict.fromkeys(decodings.verifier))
     colors = {0.9: OURS, 1.0: BAD, 0.0: GOOD}
     for verifier, top_p in decodings.itertuples(index=False):
-        place, color = labels.index(verifier), colors[top_p]
+        place = labels.index(verifier) + (0.0 if top_p == 0 else 0.3 * (top_p - 0.95) / 0.1)
+        color = colors[top_p]
         for axes, column in ((errors, "per_10000"), (queries, "queries")):
-            axes.plot(unseen(verifier, top_p, column)(rows).mean(), place, "o", color=color)
+            numbers = unseen(verifier, top_p, column)(rows)
+            axes.errorbar(numbers.mean(), place, xerr=numbers.std(), fmt="o", color=color)
         if (verifier, top_p) in ERRORS:
             errors.plot(ERRORS[verifier, top_p], place, "x", color=color, ms=8)
     for color, label in ((OURS, "top-p 0.9"), (BAD, "top-p 1.0"), (GOOD, "greedy"), ("#444444", "thesis")):
@@ -54,7 +56,7 @@ def _cost_figure(rows: Rows) -> Drawing:
     errors.set(xlabel="errors per 10,000 prompts", ylabel="verifier", xlim=(0, None))
     errors.set(yticks=range(len(labels)), yticklabels=labels)
     errors.invert_yaxis()
-    errors.legend(loc="best")
+    drawing.legend(*errors.get_legend_handles_labels(), loc="outside upper center", ncols=4)
     queries.set(xlabel="queries per prompt", xlim=(0, None))
     return drawing
 

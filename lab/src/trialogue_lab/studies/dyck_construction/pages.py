@@ -29,7 +29,7 @@ def _disturbance_figure(rows: Rows) -> Drawing:
         spread(distances, PUMPED, cells, rows, "o-", color=color, label=f"{level:g}")
     distances.set(xscale="log", yscale="log", xlabel="preceding bracket pairs")
     distances.set_title("Distance of normalized sums for two types")
-    distances.legend(title="noise", title_fontsize=8)
+    distances.legend(title="noise", title_fontsize=9)
     return drawing
 
 

@@ -67,7 +67,7 @@ def _draw_bounds(axes: Axes, bounds: "Series[Any]") -> None:
     transform = axes.get_yaxis_transform()
     for form in FORMS.values():
         axes.axhline(bounds[form], color=QUIET, ls="--", lw=1)
-        axes.text(0.02, bounds[form], f"{form} bodies", fontsize=7, va="bottom", transform=transform)
+        axes.text(0.02, bounds[form], f"{form} bodies", fontsize=9, va="bottom", transform=transform)
 
 
 def _draw_heights(rows: Rows, axes: Axes) -> None:

@@ -41,26 +41,34 @@ def _hitting_times_figure(rows: Rows) -> Drawing:
     cut, logs = stats.expected(rows, "mean"), stats.expected(rows, "log_expected") / math.log(10)
     couplings = rows.distinct("setting", "coupling")
     for place, (coupling, color) in enumerate(zip(couplings, COLORS, strict=False)):
-        shift = 0.07 * (place - (len(cut) - 1) / 2)
+        shift = 0.1 * (place - (len(cut) - 1) / 2)
         means, bars = (
             np.array([stats.steps(coupling, chain, column)(rows).mean() for chain in names])
             for column in ("mean", "deviation")
         )
         below = np.minimum(bars / 2, means * 0.9)  # A bar down to zero does not end on a logarithmic axis.
         left.errorbar(places + shift, means, (below, bars / 2), fmt="o", ms=4, lw=1, color=color)
+        line = ("-", "--", "-.", ":")[place % 4]
         for axes, heights in ((left, cut.loc[coupling]), (right, logs.loc[coupling])):
-            axes.plot(places[:-1], heights[:-1], "-", lw=1, color=color, label=f"J = {coupling:g}")
+            # Different line styles show curves that coincide.
+            axes.plot(places[:-1], heights[:-1], line, lw=1.5, color=color, label=f"J = {coupling:g}")
             axes.plot(places[-1:], heights[-1:], "_", ms=14, color=color)
         right.plot(places, logs.loc[coupling], ".", color=color)
     budget = float(rows["setting"].budget.max())
     left.axhline(budget, color=QUIET, lw=1, ls=":")
     right.axhline(math.log10(budget), color=QUIET, lw=1, ls=":", label="budget")
-    left.set(yscale="log", ylim=(0.7, budget * 1.8), title="Steps to R_1, at most 1000, as published")
-    right.set(title="Expected steps to R_1, exact (log10)")
+    left.set(
+        yscale="log",
+        ylim=(0.7, budget * 1.8),
+        title="Steps to R_1, at most 1000, as published",
+        ylabel="steps",
+    )
+    right.set(title="Expected steps to R_1, exact", ylabel="steps")
+    right.yaxis.set_major_formatter(lambda value, _: f"$10^{{{value:g}}}$")
     for axes in (left, right):
         axes.set_xticks(places, [*(name.removeprefix("k = ") for name in names[:-1]), "indep.\nparallel"])
         axes.set_xlabel("block size k of k-Gibbs")
-    right.legend(loc="upper center")
+    drawing.legend(*right.get_legend_handles_labels(), loc="outside upper center", ncols=6)
     return drawing
 
 

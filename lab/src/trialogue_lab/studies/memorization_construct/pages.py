@@ -60,7 +60,7 @@ def _distance_figure(rows: Rows) -> Drawing:
     ):
         kept.plot(medians.index, medians[column], style, color=color, label=label)
     kept.set(yscale="log", xlabel="heads of width 9", title="Mean KL over 100 contexts, medians (nats)")
-    kept.legend(loc="upper right", fontsize=7)
+    kept.legend(loc="upper right")
     widths = rows.distinct("encoder", "width")
     for column, label, style, color in (
         ("truncated", "truncated singular vectors", "s--", BAD),

@@ -52,7 +52,7 @@ TABLES = (_instances_table,)
     "the worst start that the corollary allows. The runs start with the most spins up.",
 )
 def _instances_figure(rows: Rows) -> Drawing:
-    drawing, [axes] = panels(width=7.2, height=4.2)
+    drawing, [axes] = panels(width=9.6, height=3.8)
     table = rows["one step"]
     places = np.arange(len(table)).tolist()
     for chain, color, exact in ((GIBBS, GOOD, table.arrives), (PARALLEL, BAD, 1 - table.stuck)):
@@ -65,9 +65,9 @@ def _instances_figure(rows: Rows) -> Drawing:
         f"|C| = {one.clique}\n{str(one.instance).rsplit(', ', 1)[1]}\nM = {one.steps}"
         for one in table.itertuples()
     ]
-    axes.set_xticks(places, names, fontsize=6)
+    axes.set_xticks(places, names, fontsize=9)
     axes.set(ylabel="share of runs that visit R_1", ylim=(-0.05, 1.25))
-    axes.legend(loc="upper left", ncols=3, fontsize=7)
+    drawing.legend(loc="outside upper center", ncols=3)
     return drawing
 
 

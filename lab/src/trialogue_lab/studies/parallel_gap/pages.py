@@ -142,7 +142,8 @@ def _growth_figure(rows: Rows) -> Drawing:
     ):
         steps = np.maximum(growth[column] / math.log(10), 0.0)
         axes.plot(growth.clique, steps, "o-", color=color, label=label)
-    axes.set(yscale="symlog", xlabel="size of the clique |C|", ylabel="log10 of the expected steps")
+    axes.set(yscale="symlog", xlabel="size of the clique |C|", ylabel="expected steps")
+    axes.yaxis.set_major_formatter(lambda value, _: f"$10^{{{value:g}}}$")
     finish(axes, "Steps to the larger mode", legend=True)
     return drawing
 

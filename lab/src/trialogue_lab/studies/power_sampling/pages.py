@@ -158,7 +158,7 @@ def _local_figure(rows: Rows) -> Drawing:
     spread(distance, calls, cells, rows, color=OURS, label="lookahead by completions")
     for cost, each in zip(calls, rollouts, strict=True):
         place = (cost, float(lookahead(each)(rows).mean()))
-        distance.annotate(str(each), place, xytext=(6, 6), textcoords="offset points", fontsize=8)
+        distance.annotate(str(each), place, xytext=(6, 6), textcoords="offset points", fontsize=9)
     styles = (("temperature", BAD, "-"), ("best", COLORS[3], "--"), ("any_rule", QUIET, ":"))
     for column, color, style in styles:
         distance.axhline(
@@ -168,7 +168,7 @@ def _local_figure(rows: Rows) -> Drawing:
     distance.minorticks_off()
     distance.set_xticks(calls, [f"{cost:.0f}" for cost in calls])
     finish(distance, "Total variation from p(x)^alpha")
-    distance.legend(fontsize=7, loc="upper right")
+    distance.legend(loc="upper right")
     _weight_curves(variance, rows)
     return drawing
 

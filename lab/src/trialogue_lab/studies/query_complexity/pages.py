@@ -83,7 +83,7 @@ def _costs_figure(rows: Rows) -> Drawing:
     )
     costs = {"yscale": "log", "xlabel": "length D", "ylabel": "expected queries"}
     left.set(**costs, title="Hidden string: a verifier does not help")
-    left.legend(loc="upper left", fontsize=7)
+    left.legend(loc="upper left")
     for axes, kind, title in (
         (middle, "zeros", "One string of D bits: a verifier helps"),
         (right, "dyck", "Dyck strings, uniform brackets"),

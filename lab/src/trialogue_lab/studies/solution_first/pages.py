@@ -55,7 +55,7 @@ def _tasks_figure(rows: Rows) -> Drawing:
     # The empty space below the curves is for the legend.
     left.set(yscale="log", ylim=(1e-3, None), xlabel="previous answers i", ylabel="look-ups per answer")
     left.set_title("Twenty questions without memory")
-    left.legend(loc="lower left", fontsize=7)
+    left.legend(loc="lower left")
     table = variations(rows)
     for counted, color in zip((1, 2, 3, 4), COLORS, strict=False):
         middle.plot(table.index, table[counted], "o-", color=color, label=f"{counted} exact digits")

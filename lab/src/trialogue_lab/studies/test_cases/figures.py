@@ -5,7 +5,7 @@ from typing import NamedTuple
 import pandas as pd
 from matplotlib.figure import Figure as Drawing
 
-from trialogue_lab.ledger import COLORS, GOOD, OURS, PUBLISHED, Rows, figure, finish, panels
+from trialogue_lab.ledger import COLORS, GOOD, OURS, PUBLISHED, QUIET, Rows, figure, panels
 from trialogue_lab.studies.test_cases.config import Role
 from trialogue_lab.studies.test_cases.decodings import MAIN, block_best_of
 from trialogue_lab.studies.test_cases.published import PUBLISHED as PUBLISHED_NUMBERS
@@ -44,27 +44,43 @@ def curve_of(name: str) -> Curve:
 
 
 def _draw_queries(role: Role, rows: Rows) -> Drawing:
-    drawing, panes = panels(2, width=5.0, height=3.9)
+    """Draw one panel per group of decodings, with the decodings of all other groups in grey."""
     points = pd.concat([rows.where(table, model=role) for table in ("draw", "progress")])
-    labels = set()
-    for name, table in points.groupby("decoding", sort=False):
-        color, label, line = curve_of(str(name))
-        mean = table.groupby("runs")[["queries", "distinct_correct"]].mean()
-        shown = "_" if label in labels else label
-        for axes in panes if label != _CURVES["block"].label else panes[:1]:
-            axes.plot(mean.queries, mean.distinct_correct, f"o{line}", ms=3, color=color, label=shown)
-        labels.add(label)
-    xlabel, ylabel = "queries", "distinct correct test cases"
-    for axes, title in zip(panes, ("Figure 3.3", "Figure 3.4: without block best-of-n"), strict=True):
-        finish(axes, title, xlabel=xlabel, ylabel=ylabel, xlim=(0, None), ylim=(0, None))
-    panes[0].legend(loc="upper right")
+    means = {
+        str(name): table.groupby("runs")[["queries", "distinct_correct"]].mean()
+        for name, table in points.groupby("decoding", sort=False)
+    }
+    measured_curves = [(curve_of(name), mean) for name, mean in means.items()]
+    groups = [
+        curve
+        for curve in _CURVES.values()
+        if any(one.label.startswith(curve.label) for one, _ in measured_curves)
+    ]
+    drawing, panes = panels(3, -(-len(groups) // 3), width=3.7, height=3.1, sharex=True, sharey=True)
+    for axes, group in zip(panes, groups, strict=False):
+        for curve, mean in measured_curves:
+            if not curve.label.startswith(group.label):
+                axes.plot(mean.queries, mean.distinct_correct, "-", lw=0.6, color=QUIET, alpha=0.45)
+        for curve, mean in measured_curves:
+            if curve.label.startswith(group.label):
+                line = ":" if curve.line == ":" else "-"
+                axes.plot(mean.queries, mean.distinct_correct, f"o{line}", ms=3, color=group.color)
+        axes.set(title=group.label, xscale="log", ylim=(0, None))
+        axes.set_xticks((300, 1000, 3000), ["300", "1,000", "3,000"])
+        axes.minorticks_off()
+        axes.tick_params(labelbottom=True)
+    for axes in panes[len(groups) :]:
+        axes.axis("off")
+    drawing.supxlabel("queries", fontsize=10)
+    drawing.supylabel("distinct correct test cases", fontsize=10)
     return drawing
 
 
 @figure(
     "queries",
     "Figures 3.3 and 3.4: distinct correct cases as a function of queries, for an increasing number of runs. Means "
-    "over repetitions, with one line per decoding.",
+    "over repetitions. Each panel highlights one group of decodings, which differ in quota, stride and truncation. "
+    "Dotted lines are for misleading function names.",
 )
 def _pretrained_figure(rows: Rows) -> Drawing:
     return _draw_queries("pretrained", rows)
@@ -72,7 +88,8 @@ def _pretrained_figure(rows: Rows) -> Drawing:
 
 @figure(
     "queries-from-scratch",
-    "Distinct correct cases as a function of queries, for models that are trained from scratch.",
+    "Distinct correct cases as a function of queries, for models that are trained from scratch. Each "
+    "panel highlights one group of decodings.",
 )
 def _scratch_figure(rows: Rows) -> Drawing:
     return _draw_queries("scratch", rows)

@@ -68,7 +68,7 @@ def _scaling_figure(rows: Rows) -> Drawing:
     optima.plot(block.tau, block.low / block.tau, "--", color=PUBLISHED, label=label)
     optima.set(xscale="log", xlabel="topics per document τ (T = τ²)", ylim=(0, 8))
     optima.set_title("Optimal attention divided by τ")
-    optima.legend(loc="center left", bbox_to_anchor=(0.0, 0.28), fontsize=7)
+    optima.legend(loc="center left", bbox_to_anchor=(0.0, 0.28), fontsize=9)
     found = rows["penalty"].sort_values("ridge")
     for column, label, color in (
         ("diagonal", "diagonal", BAD),

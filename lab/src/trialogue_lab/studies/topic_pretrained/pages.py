@@ -164,7 +164,7 @@ def _ratios_figure(rows: Rows) -> Drawing:
             axis.set_yscale("log")
             axis.yaxis.set_major_formatter("{x:g}")
             axis.yaxis.set_minor_formatter("{x:g}")
-            axis.tick_params(axis="y", which="minor", labelsize=7)
+            axis.tick_params(axis="y", which="minor", labelsize=9)
         axis.set_title(f"{head.capitalize()}, same topic / different topics")
     axes[2].legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=3)
     return drawing
@@ -186,7 +186,7 @@ def _draw_published(axis: Axes, column: int) -> None:
             ends.append((values[-1], [model]))
     for value, names in ends:
         place = (WORDS[-1] + 1.5, value)
-        axis.annotate("\n".join(reversed(names)), place, fontsize=6, color=PUBLISHED, va="center")
+        axis.annotate("\n".join(reversed(names)), place, fontsize=9, color=PUBLISHED, va="center")
     axis.set_xlim(WORDS[0] - 4, WORDS[-1] + 13)
 
 

@@ -34,7 +34,7 @@ def _label(optimizer: str, rate: float) -> str:
     "progress.",
 )
 def _matrices_figure(rows: Rows) -> Drawing:
-    drawing, axes = panels(4, 3, width=2.7, height=2.1)
+    drawing, axes = panels(4, 3, width=3.4, height=2.7)
     words = [column for column in rows["matrix"] if str(column).startswith("word_")]
     trainings = [
         (name, loss, *setting)
@@ -50,12 +50,12 @@ def _matrices_figure(rows: Rows) -> Drawing:
         matrix = chosen.sort_values("row")[words].to_numpy(dtype=float)
         most = float(np.quantile(np.abs(matrix), 0.99)) or 1.0
         shown = panel.imshow(matrix, cmap="RdBu_r", vmin=-most, vmax=most, interpolation="nearest")
-        drawing.colorbar(shown, ax=panel, shrink=0.8).ax.tick_params(labelsize=6)
+        drawing.colorbar(shown, ax=panel, shrink=0.8).ax.tick_params(labelsize=9)
         panel.set(xticks=[], yticks=[])
-        panel.set_xlabel("word, by topic", fontsize=7)
-        panel.set_ylabel("word, by topic", fontsize=7)
+        panel.set_xlabel("word, by topic", fontsize=9)
+        panel.set_ylabel("word, by topic", fontsize=9)
         panel.grid(visible=False)
-        panel.set_title(f"{_MATRICES[name]}, {loss}, {_label(optimizer, rate)}", fontsize=8)
+        panel.set_title(f"{_MATRICES[name]}, {loss}, {_label(optimizer, rate)}", fontsize=9)
     return drawing
 
 
@@ -85,7 +85,7 @@ def _attention_figure(rows: Rows) -> Drawing:
         panel.grid(axis="x", visible=False)
     trained.plot([], [], "_", label="published", **mark)
     trained.set(ylim=(0, None), ylabel="attention in 100 words", title="Trained values (Table 2.1)")
-    trained.legend(fontsize=7, ncols=2)
+    trained.legend(ncols=2)
     diagonal.set(yscale="log", title="Fixed diagonal values (Table 2.2)")
     return drawing
 

@@ -26,7 +26,7 @@ def _values_figure(rows: Rows) -> Drawing:
         shown = ax.imshow(entry, cmap="RdBu_r", vmin=-0.01, vmax=0.01)
         ax.set(xlabel="input word", ylabel="predicted word")
         ax.grid(visible=False)
-        ax.set_title(arm.replace(", ", ",\n"), fontsize=8)
+        ax.set_title(arm.replace(", ", ",\n"), fontsize=9)
         drawing.colorbar(shown, ax=ax, shrink=0.7)
     return drawing
 

@@ -128,7 +128,7 @@ def _steps_figure(rows: Rows) -> Drawing:
         ax.set_xticks(steps, [str(step) for step in steps])
         ax.minorticks_off()
         ax.set(xlabel="steps", ylabel=label)
-        ax.legend(fontsize=7)
+        ax.legend()
     return drawing
 
 

@@ -41,7 +41,7 @@ def _horizons_figure(rows: Rows) -> Drawing:
     spread(listed, horizons, cells, rows, "^-", color=GOOD, label="leaves of the stationary walk")
     listed.set(xlabel="horizon H", ylim=(-0.02, None), xticks=horizons)
     listed.set_title(f"Total variation, exact,\nvalues wrong by a factor {1 + error:g}")
-    listed.legend(fontsize=6.5, loc="upper left", bbox_to_anchor=(0, -0.18))
+    listed.legend(loc="upper left", bbox_to_anchor=(0, -0.18))
     horizons = rows.distinct("long", "horizon")
     for sampler, color in _SAMPLERS.items():
         computed = rows.where("long", walk=sampler).groupby("horizon").computed.mean()
@@ -72,7 +72,7 @@ def _errors_figure(rows: Rows) -> Drawing:
             spread(far, errors, cells, rows, style, color=color, label=f"{label}; {kind}")
     far.set(xlabel="error e (values wrong by a factor 1 + e)", ylim=(-0.02, None))
     far.set_title(f"Total variation, H = {horizons[-1]}")
-    far.legend(fontsize=6.5, loc="upper left", bbox_to_anchor=(0, -0.18))
+    far.legend(loc="upper left", bbox_to_anchor=(0, -0.18))
     for error, color in zip(errors, COLORS, strict=False):
         kind = LAST_TOKEN if error else EXACT
         label = f"e = {error:g}" if error else "exact values"

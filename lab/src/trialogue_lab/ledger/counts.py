@@ -1,0 +1,158 @@
+"""Counts of statements and claims by verdict, from the records of `ledger_records`, without heavy imports."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import fsum
+from typing import Any
+
+from trialogue_lab.ledger.claims.answers import (
+    ALPHA,
+    LATE,
+    LEDGER_ANSWERS,
+    ORIGINS,
+    WITHDRAWN,
+    LedgerAnswer,
+)
+
+Record = Mapping[str, Any]
+"""A claim with its verdict, by the names of columns."""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A statement of a publication, with the verdicts on all claims that test it.
+
+    Args:
+        document: Key of the publication in `DOCUMENTS`. Empty for a claim without a statement id.
+        identifier: Identifier within the publication, for example "M-T411". For a claim without a statement id,
+            "<study>/<claim>".
+        verdicts: Number of claims by verdict, including "withdrawn".
+    """
+
+    document: str
+    identifier: str
+    verdicts: Mapping[LedgerAnswer, int]
+
+    @property
+    def answer(self) -> LedgerAnswer:
+        """Combined verdict: the first of the following rules that applies.
+
+        1. *refuted* if any claim is refuted;
+        2. *undecided* if any claim is undecided or altered since the run;
+        3. *holds* if any claim holds;
+        4. *not tested* if any claim is not tested;
+        5. *withdrawn* otherwise.
+        """
+        if self.verdicts.get("refuted"):
+            return "refuted"
+        if self.verdicts.get("undecided") or self.verdicts.get("altered since the run"):
+            return "undecided"
+        if self.verdicts.get("holds"):
+            return "holds"
+        return "not tested" if self.verdicts.get("not tested") else WITHDRAWN
+
+
+@dataclass(frozen=True)
+class Families:
+    """Number of claim families and their total error rate.
+
+    A family is a group of claims that share one error rate: the claims of one study and one origin ("published" or
+    "ours") whose statistic is random.
+
+    Args:
+        count: Number of families.
+        alpha: Sum of the error rates of all claims, an upper bound on the expected number of wrong verdicts.
+    """
+
+    count: int
+    alpha: float
+
+    def __str__(self) -> str:
+        if not self.count:
+            return "No verdict has sampling error."
+        families = "1 family" if self.count == 1 else f"{self.count} families"
+        return (
+            f"The verdicts with sampling error belong to {families}, each the claims of one study and one origin. The "
+            f"registered claims of a family share an error rate of {ALPHA:g}, and claims registered after the run add "
+            f"their own. If every interval covers at its stated level, at most {self.alpha:.3g} verdicts are expected "
+            f"to be wrong, which is the sum of all error rates (alpha)."
+        )
+
+
+def statements_of(records: Iterable[Record]) -> list[Statement]:
+    """Return the tested statements of the publications, in the order of the first claims that test them.
+
+    Published claims with the same `statement_id` test one statement. A published claim without an id counts as a
+    statement of its own. Claims made by this project ("ours") are left out.
+
+    Args:
+        records: Records of claims.
+    """
+    verdicts: dict[tuple[str, str], Counter[LedgerAnswer]] = {}
+    for record in records:
+        if record["origin"] == "published":
+            document, _, identifier = (record["statement_id"] or "").partition(":")
+            key = (document, identifier or f"{record['study']}/{record['claim']}")
+            verdicts.setdefault(key, Counter())[record["verdict"]] += 1
+    return [Statement(*key, counts) for key, counts in verdicts.items()]
+
+
+def families_of(records: Iterable[Record]) -> Families:
+    """Count the claim families with a verdict, and add up their error rates (see `Families`).
+
+    Args:
+        records: Records of claims.
+    """
+    levels: dict[tuple[str, str], float] = {}
+    for record in records:
+        if record["alpha"] is not None and record["verdict"] != "not tested":
+            family = (record["study"], record["origin"])
+            levels[family] = levels.get(family, 0.0) + record["alpha"]
+    return Families(len(levels), fsum(levels.values()))
+
+
+def totals_of(records: Iterable[Record]) -> dict[str, dict[LedgerAnswer, int]]:
+    """Count tested statements and claims by verdict.
+
+    Args:
+        records: Records of claims.
+
+    Returns:
+        Counts by verdict, for each row. The first row counts statements, the others claims by origin. Claims added
+        after their run have separate rows. Counts of zero are omitted.
+    """
+    found = list(records)
+    lines: dict[str, Counter[LedgerAnswer]] = {
+        "statements": Counter(statement.answer for statement in statements_of(found))
+    }
+    for origin in ORIGINS:
+        name = "published claims" if origin == "published" else "our claims"
+        lines |= {name: Counter(), f"{name}, {LATE}": Counter()}
+        for record in found:
+            if record["origin"] == origin:
+                is_late = not record["registered"] and bool(record["replications"])
+                lines[f"{name}, {LATE}" if is_late else name][record["verdict"]] += 1
+    return {
+        name: {answer: counts[answer] for answer in LEDGER_ANSWERS if counts[answer]}
+        for name, counts in lines.items()
+        if counts.total()
+    }
+
+
+def totals_rows(records: Iterable[Record]) -> list[list[str]]:
+    """Return the counts of `totals_of` as cells of a table.
+
+    Args:
+        records: Records of claims.
+
+    Returns:
+        Rows of cells. The first row has the headings: "all" and the verdicts that occur.
+    """
+    lines = totals_of(records)
+    answers = [answer for answer in LEDGER_ANSWERS if any(answer in counts for counts in lines.values())]
+    table = [["", "all", *answers]]
+    for name, counts in lines.items():
+        numbers = (sum(counts.values()), *(counts.get(answer, 0) for answer in answers))
+        table.append([name, *map(str, numbers)])
+    return table

@@ -1,0 +1,198 @@
+"""Screens of `trialogue list` and `trialogue ledger` that need no measurements, as plain text of a given width."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from trialogue.display.columns import text_table, wrap_words
+from trialogue.display.numbers import ABSENT, format_number
+from trialogue_lab.ledger.claims.answers import NOT_PRINTED, WITHDRAWN
+from trialogue_lab.ledger.claims.documents import DOCUMENTS
+from trialogue_lab.ledger.counts import Record, families_of, statements_of, totals_rows
+from trialogue_lab.ledger.stored import OWN, StudySummary
+
+_SIGNS = {"above": ">", "below": "<", "equal": "="}
+_SHOWN = ("holds", "refuted", "undecided")
+_HINTS = (
+    ("trialogue ledger STUDY", "all claims of a study with their numbers, next to your own runs"),
+    ("trialogue ledger --verdict refuted", "all refuted claims"),
+    ("trialogue ledger --statement TEXT", "claims by id, id of the statement, or words"),
+)
+
+
+def criterion_of(record: Record) -> str:
+    """Return the criterion of a claim as text, for example "> 0.5" or "= 1 ± 0.01".
+
+    If this project chose the threshold because the publication gives none, "(grade)" is added.
+
+    Args:
+        record: Record of a claim that is not withdrawn.
+    """
+    margin = f" ± {record['margin']:g}" if record["margin"] else ""
+    ours = " (margin ours)" if record["margin"] and record["origin"] == "published" else ""
+    grade = " (grade)" if record["grade"] else ours
+    return f"{_SIGNS[record['direction']]} {record['threshold']:g}{margin}{grade}"
+
+
+def numbers_of(record: Record) -> str:
+    """Return estimate and confidence interval of a claim as text, for example "0.149 [0.088, 0.217]".
+
+    Args:
+        record: Record of a claim.
+    """
+    estimate = format_number(record["estimate"])
+    if record["low"] is None or record["unit"] == "exact":
+        return f"{estimate} (exact)" if record["unit"] == "exact" and estimate != ABSENT else estimate
+    return f"{estimate} [{format_number(record['low'])}, {format_number(record['high'])}]"
+
+
+def duration_text(seconds: float) -> str:
+    """Return a duration in the largest fitting unit, for example "4.1 min".
+
+    Args:
+        seconds: Duration in seconds.
+    """
+    for unit, length in (("h", 3600), ("min", 60)):
+        if seconds >= length:
+            return f"{format_number(seconds / length, 2)} {unit}"
+    return f"{format_number(seconds, 2)} s"
+
+
+def matches(record: Record, text: str) -> bool:
+    """Return whether a claim has the given id or statement id, or contains the given words.
+
+    Args:
+        record: Record of a claim.
+        text: Id of the claim, id of the statement with or without its document, or part of its title or statement.
+    """
+    wanted, identity = text.lower(), (record["statement_id"] or "").lower()
+    if wanted in (record["claim"], identity, identity.partition(":")[2]):
+        return True
+    return wanted in f"{record['title'] or ''}\n{record['statement']}".lower()
+
+
+def studies_screen(questions: Mapping[str, str], summaries: Mapping[str, StudySummary], width: int) -> str:
+    """Return the list of all studies by publication, with the measured computing time of each.
+
+    Args:
+        questions: Question of each study, by name.
+        summaries: Summaries of the studies, by name. A study may be missing.
+        width: Width of the text.
+    """
+    longest = max(map(len, questions), default=0)
+    groups: dict[str, list[str]] = {}
+    for name in questions:
+        groups.setdefault(summaries[name].document if name in summaries else OWN, []).append(name)
+    blocks = []
+    for document, names in _in_order(groups).items():
+        lines = [("study", "time", "question")]
+        for name in names:
+            found = summaries.get(name)
+            seconds = found.provenance.get("seconds") if found else None
+            places = f"\n({found.source.rpartition(': ')[2]})" if found else ""
+            time = ABSENT if seconds is None else duration_text(seconds)
+            lines.append((name.ljust(longest), time.rjust(8), questions[name] + places))
+        blocks.append(f"{_title(document, width)}\n{text_table(lines, width, numbers=9)}")
+    note = "time: computing time of the committed result on one or two processor cores, summed over processes"
+    return "\n\n".join([*blocks, "\n".join(wrap_words(note, width))])
+
+
+def summary_screen(summaries: Sequence[StudySummary], width: int) -> str:
+    """Return the number of verdicts by publication and study, and the totals.
+
+    Args:
+        summaries: Summaries of the studies.
+        width: Width of the text.
+    """
+    longest = max((len(found.name) for found in summaries), default=0)
+    head = ("study", "statements", *_SHOWN, "other", "own claims")
+    groups: dict[str, list[StudySummary]] = {}
+    for found in summaries:
+        groups.setdefault(found.document, []).append(found)
+    blocks = []
+    for document, studies in _in_order(groups).items():
+        lines = [_counts(found.name.ljust(longest), found.claims) for found in studies]
+        if len(studies) > 1:
+            lines.append(_counts("together", [record for found in studies for record in found.claims]))
+        blocks.append(f"{_title(document, width)}\n{text_table([head, *lines], width)}")
+    records = [record for found in summaries for record in found.claims]
+    totals = totals_rows(records)
+    note = (
+        "A statement of a publication may have several claims: it is refuted if one is, else undecided if one is. "
+        "other: not tested, altered since the run, or withdrawn. own claims: holding, of all."
+    )
+    hints = [
+        line
+        for command, meaning in _HINTS
+        for line in (command, *(f"    {part}" for part in wrap_words(meaning, width - 4)))
+    ]
+    blocks += [f"total\n{text_table(totals, width)}", "\n".join(wrap_words(note, width))]
+    return "\n\n".join([*blocks, "\n".join(wrap_words(str(families_of(records)), width)), "\n".join(hints)])
+
+
+def claims_screen(summaries: Iterable[StudySummary], width: int) -> str:
+    """Return one block of text per claim, by study, and the number of claims and statements.
+
+    Args:
+        summaries: Summaries of the studies, with the selected claims only.
+        width: Width of the text.
+    """
+    blocks, records = [], list[Record]()
+    for found in summaries:
+        if found.claims:
+            blocks.append("\n".join(wrap_words(f"{found.name} ({found.result or 'no result'})", width)))
+            blocks += [_claim(record, width) for record in found.claims]
+            records += found.claims
+    statements = len(statements_of(records))
+    claims = "1 claim" if len(records) == 1 else f"{len(records)} claims"
+    tested = "1 statement of a publication" if statements == 1 else f"{statements} statements of publications"
+    return "\n\n".join([*blocks, f"{claims}, {tested}"])
+
+
+def select_claims(
+    found: StudySummary, *, answers: Collection[str] = (), origins: Collection[str] = (), statement: str = ""
+) -> StudySummary:
+    """Return a summary with the selected claims only.
+
+    Args:
+        found: Summary of a study.
+        answers: Verdicts to keep. Empty for all.
+        origins: Origins to keep. Empty for both.
+        statement: Text that `matches` a claim. Empty for all.
+    """
+    kept = [
+        record
+        for record in found.claims
+        if (not answers or record["verdict"] in answers)
+        and (not origins or record["origin"] in origins)
+        and (not statement or matches(record, statement))
+    ]
+    return StudySummary(found.name, found.source, found.result, kept)
+
+
+def _claim(record: Record, width: int) -> str:
+    head = f"  {record['verdict']:11} "
+    room = max(20, width - len(head))
+    identity = record["claim"] + (f", {record['statement_id']}" if record["statement_id"] else "")
+    lines = [*wrap_words(record["title"] or record["statement"], room), *wrap_words(identity, room)]
+    if record["verdict"] != WITHDRAWN:
+        lines += wrap_words(f"{numbers_of(record)}, holds if {criterion_of(record)}", room)
+    if record["published"] != NOT_PRINTED:
+        lines += wrap_words(f"published: {record['published']}", room)
+    return head + f"\n{' ' * len(head)}".join(lines)
+
+
+def _counts(name: str, records: Sequence[Record]) -> list[str]:
+    answers = [statement.answer for statement in statements_of(records)]
+    shown = [answers.count(answer) for answer in _SHOWN]
+    own = [record["verdict"] for record in records if record["origin"] == OWN]
+    cells = (len(answers), *shown, len(answers) - sum(shown))
+    return [name, *map(str, cells), f"{own.count('holds')} of {len(own)}" if own else ABSENT]
+
+
+def _in_order(groups: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the groups of one publication each, in the order of `DOCUMENTS`, and own questions last."""
+    return {document: groups[document] for document in (*DOCUMENTS, OWN) if document in groups}
+
+
+def _title(document: str, width: int) -> str:
+    return "\n".join(wrap_words(DOCUMENTS.get(document, "Questions of this project"), width))

@@ -1,0 +1,99 @@
+"""Tests of the screens of `trialogue list` and `trialogue ledger`, and of the file of stored verdicts."""
+
+import itertools
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from trialogue_lab import studies
+from trialogue_lab.ledger import Entry
+from trialogue_lab.ledger.pages.screens import (
+    claims_screen,
+    matches,
+    select_claims,
+    studies_screen,
+    summary_screen,
+)
+from trialogue_lab.ledger.stored import COMMITTED, StudySummary, stored_summaries, summarize
+
+WIDTHS = (60, 80, 140)
+
+
+@pytest.fixture(scope="module")
+def stored() -> dict[str, StudySummary]:
+    return stored_summaries(studies.modules())
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_screens_fit_the_width_and_split_no_word(width: int, stored: dict[str, StudySummary]) -> None:
+    questions = studies.questions()
+    for screen in (
+        studies_screen(questions, stored, width),
+        summary_screen(list(stored.values()), width),
+        claims_screen([select_claims(found, answers=["refuted"]) for found in stored.values()], width),
+    ):
+        assert max(map(len, screen.splitlines())) <= width
+    words = set(summary_screen(list(stored.values()), width).split())
+    assert {"statements", "refuted", "undecided", "dyck-backtracking"} <= words
+    assert set(" ".join(questions.values()).split()) - {"non-Markov"} <= _joined(
+        studies_screen(questions, stored, width)
+    )
+
+
+def _joined(text: str) -> set[str]:
+    """Return the words of a text, with words that are continued on the next line after a hyphen joined."""
+    words = [line.split() for line in text.splitlines()]
+    joined = [
+        f"{first[-1]}{second[0]}"
+        for first, second in itertools.pairwise(words)
+        if first and second and first[-1].endswith("-")
+    ]
+    return {*text.split(), *joined}
+
+
+def test_the_summary_counts_statements_by_study_and_in_total(entry: Entry) -> None:
+    found = summarize(entry)
+    screen = summary_screen([found], 80).splitlines()
+    head = next(line for line in screen if line.startswith("study"))
+    row = next(line for line in screen if line.startswith(found.name))
+    assert head.split() == ["study", "statements", "holds", "refuted", "undecided", "other", "own", "claims"]
+    published = [record for record in found.claims if record["origin"] == "published"]
+    assert row.split()[1] == str(len(published))
+    total = next(line for line in screen if line.startswith("published claims"))
+    assert total.split()[2] == str(len(published))
+    assert "trialogue ledger STUDY" in screen
+
+
+def test_claims_are_found_by_id_statement_and_words(stored: dict[str, StudySummary]) -> None:
+    record = next(one for one in stored["dyck-backtracking"].claims if one["statement_id"])
+    for text in (record["claim"], record["statement_id"], record["statement_id"].partition(":")[2].lower()):
+        assert matches(record, text)
+    assert matches(record, record["title"][:12].upper())
+    assert not matches(record, "no such words")
+
+
+def test_stored_verdicts_of_a_changed_study_are_not_used(tmp_path: Path) -> None:
+    assert stored_summaries({"dyck-pruning": "json"}) == {}
+
+
+def test_the_stored_verdicts_have_no_stale_study(stored: dict[str, StudySummary]) -> None:
+    own = {name for name, module in studies.modules().items() if module.startswith("trialogue_lab.")}
+    stale = own - stored.keys()
+    assert not stale, "run `make pages`"
+    assert json.loads((COMMITTED / "ledger.json").read_text(encoding="utf-8")).keys() == stored.keys()
+
+
+def test_the_summary_takes_less_than_two_seconds_of_processor_time(tmp_path: Path) -> None:
+    code = (
+        "import sys, time; from trialogue import cli; cli.main(['ledger']); "
+        "assert not {'torch', 'pandas', 'numpy', 'rich'} & set(sys.modules); "
+        "print(time.process_time(), file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert float(done.stderr) < 2
