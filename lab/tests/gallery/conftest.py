@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,8 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def open_page(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
-    """Open the page in headless Chromium with a width in pixels. Tests are skipped without Chromium."""
+def browser() -> Iterator[Callable[..., Any]]:
+    """Open an address in headless Chromium with a width in pixels. Tests are skipped without Chromium."""
     webdriver = pytest.importorskip("selenium.webdriver")
     chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     driver_program = shutil.which("chromedriver")
@@ -31,7 +32,6 @@ def open_page(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
         pytest.skip(
             "no Chromium here, or no chromedriver (on Debian: apt-get install chromium chromium-driver)"
         )
-    page: Path = request.getfixturevalue("page")  # not built without a browser
     options = webdriver.ChromeOptions()
     options.binary_location = chromium
     options.add_argument("--headless=new")
@@ -42,7 +42,7 @@ def open_page(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
     driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver_program))
     driver.set_script_timeout(120)
 
-    def opened(width: int = 1200, *, reduced: bool = False, dark: bool = False) -> Any:
+    def opened(address: str, width: int = 1200, *, reduced: bool = False, dark: bool = False) -> Any:
         shape = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
         driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", shape)
         features = [
@@ -52,8 +52,15 @@ def open_page(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
         driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
         for kind in ("browser", "performance"):
             driver.get_log(kind)
-        driver.get(page.as_uri())
+        driver.get(address)
         return driver
 
     yield opened
     driver.quit()
+
+
+@pytest.fixture(scope="session")
+def open_page(browser: Callable[..., Any], request: pytest.FixtureRequest) -> Callable[..., Any]:
+    """Open the gallery in headless Chromium with a width in pixels."""
+    page: Path = request.getfixturevalue("page")  # not built without a browser
+    return partial(browser, page.as_uri())
