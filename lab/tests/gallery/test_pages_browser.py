@@ -1,6 +1,7 @@
 """Tests of the HTML report, the gallery and the pictures of README in headless Chromium, on three widths of screens.
 
-They need Chromium. Tests of accessibility also need axe-core: `npm install --no-save axe-core@4.14.1` in the root folder.
+They need Chromium. Tests of accessibility also need axe-core: `npm install --no-save axe-core@4.14.1` in the root
+folder.
 """
 
 import re
