@@ -120,13 +120,12 @@ def decoding_rules(record: dict[str, Any], rows: DataFrame) -> str:
     """
     target = target_of(rows)
     colors = dict(zip(target, COLORS, strict=True))
-    answers = rows[(rows.seed == SEED) & (rows.kind == "regex") & (rows.measure == "answer")].set_index(
-        "text"
-    )
     cells = rows[(rows.seed == SEED) & (rows.kind == "regex")]
 
-    def answered(column: str) -> dict[str, float]:
-        return {str(name): float(mass) for name, mass in answers[column].items()}
+    answers = cells[cells.measure == "answer"]
+
+    def found_by(column: str) -> dict[str, float]:
+        return dict(zip(answers.text, answers[column].astype(float), strict=True))
 
     def calls(measure: str, rule: str, size: int | None = None) -> float:
         chosen = cells[(cells.measure == measure) & (cells.rule == rule)]
@@ -135,15 +134,15 @@ def decoding_rules(record: dict[str, Any], rows: DataFrame) -> str:
     adaptive = record["exact"]
     lines: list[tuple[str, dict[str, float], float | None]] = [
         ("Target: the model, restricted to the cities", target, None),
-        ("Masked decoding", answered("masked"), calls("exact", "masked, weighted", 1)),
-        ("Backtracking", answered("backtracking, as run"), calls("run", "backtracking")),
-        ("Sequential Monte Carlo, 16", answered("smc, 16"), calls("simulated", "smc", 16)),
+        ("Masked decoding", found_by("masked"), calls("exact", "masked, weighted", 1)),
+        ("Backtracking", found_by("backtracking, as run"), calls("run", "backtracking")),
+        ("Sequential Monte Carlo, 16", found_by("smc, 16"), calls("simulated", "smc", 16)),
         (
             "One of 64 masked, by weight",
-            answered("masked, weighted, 64"),
+            found_by("masked, weighted, 64"),
             calls("exact", "masked, weighted", 64),
         ),
-        ("Value-guided, first leaf", answered("value-guided"), calls("exact", "value-guided")),
+        ("Value-guided, first leaf", found_by("value-guided"), calls("exact", "value-guided")),
         ("AdaptiveRejection, 64 samples", shares(adaptive["answers"]), sum(adaptive["calls"]) / SAMPLES),
     ]
     shown = []
