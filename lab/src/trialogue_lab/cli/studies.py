@@ -113,7 +113,7 @@ def show_ledger(arguments: argparse.Namespace) -> None:
     from trialogue_lab.ledger.pages.screens import claims_screen, select_claims, summary_screen
 
     _check_folder(arguments.results)
-    filters = {
+    filters: dict[str, Any] = {
         "answers": arguments.verdict or (),
         "origins": arguments.origin or (),
         "statement": arguments.statement or "",
@@ -185,8 +185,8 @@ def _show_studies(arguments: argparse.Namespace, filters: "Mapping[str, Any]", w
     if own:
         print(f"\nYour runs in {arguments.runs}:\n")
     for entry, found in own:
-        for shown in select([found], **filters):
-            terminal.print_own_run(out, entry, shown)
+        for one in select([found], **filters):
+            terminal.print_own_run(out, entry, one)
 
 
 def report(arguments: argparse.Namespace) -> None:

@@ -183,7 +183,7 @@ def _claim(record: Record, width: int) -> str:
 
 def _counts(name: str, records: Sequence[Record]) -> list[str]:
     answers = [statement.answer for statement in statements_of(records)]
-    shown = [answers.count(answer) for answer in _SHOWN]
+    shown = [sum(answer == one for one in answers) for answer in _SHOWN]
     own = [record["verdict"] for record in records if record["origin"] == OWN]
     cells = (len(answers), *shown, len(answers) - sum(shown))
     return [name, *map(str, cells), f"{own.count('holds')} of {len(own)}" if own else ABSENT]

@@ -36,7 +36,7 @@ PRESETS = ("smoke", "pilot", "default", "night", "weekend", "paper")
 "paper" has the published settings.
 """
 
-COUNTING = ("default", "night", "weekend", "paper")
+COUNTING: tuple[str, ...] = ("default", "night", "weekend", "paper")
 """Presets large enough to test claims. The largest finished one is used."""
 
 CLAIMS, ESTIMATES = "claims.json", "estimates.json"
@@ -55,7 +55,7 @@ ORIGINS = "origins.json"
 ADDED: Mapping[str, bool] = {"added": True}
 """Metadata of a config field that was added after results had been committed (see `config_values`)."""
 
-RUNS = Path("runs")
+RUNS: Path = Path("runs")
 """Default folder for new results."""
 
 
