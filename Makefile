@@ -51,7 +51,7 @@ release: lint types docs lowest wheel
 	for python in python3.12 python3.13; do $(MAKE) test PYTHON=$$python VENV=.venv-$$python || exit 1; done
 
 pages: $(VENV)/installed
-	$(BIN)/python -m trialogue_lab.ledger.stored
+	$(BIN)/python -m trialogue_lab.cli.summaries
 	$(BIN)/trialogue fill docs/templates/README.md.jinja --measured benchmarks/rows --out README.md
 	$(BIN)/trialogue fill $(filter-out %/README.md.jinja,$(wildcard docs/templates/*.jinja)) --measured benchmarks/rows --out docs
 	$(BIN)/trialogue fill $(wildcard docs/templates/how-to/*.jinja) --measured benchmarks/rows --out docs/how-to

@@ -187,7 +187,7 @@ def test_values_of_children_are_unknown_if_one_row_has_none():
             return None if int(rows[0]) else torch.ones(1, 3, dtype=torch.bool)
 
     judging = tolerant(Unsure(), Raised())
-    decoding: Any = None
+    decoding: Any = SimpleNamespace(vocab_size=3)
     assert judging.children(decoding, torch.tensor([0, 1])) is None
     assert judging.children(decoding, torch.tensor([1, 1])) is None
     both = judging.children(decoding, torch.tensor([0, 0]))

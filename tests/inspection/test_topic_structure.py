@@ -332,7 +332,7 @@ def test_command_prints_results_and_draws_figure(saved, tmp_path, capsys):
     assert (tmp_path / "out" / "topics.svg").read_text("utf-8").startswith("<?xml")
     assert cli.main([*command, "--no-control"]) == 0
     out, err = capsys.readouterr()
-    assert "same / different" in out
+    assert "dot product, as read" in out
     assert "pass 1" not in err  # The topics are read from a file.
     assert cli.main([*command, "--topics", "100"]) == 2
     assert "topics=100: the corpus has 80 passages. Use fewer topics" in capsys.readouterr().err

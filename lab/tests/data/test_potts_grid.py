@@ -47,5 +47,5 @@ def test_sweeps_have_the_exact_distribution() -> None:
 
 
 def test_tables_that_are_too_large_are_rejected() -> None:
-    with pytest.raises(InputError, match=r"^vocab_size=30: tables of four neighbours would not fit"):
+    with pytest.raises(InputError, match=r"^vocab_size=30: the tables for four neighbors would be too large"):
         potts_grid(3, 3, 30, 1.0)

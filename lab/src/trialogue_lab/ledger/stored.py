@@ -149,10 +149,3 @@ def _digest(name: str, module: str) -> str:
         data = path.read_bytes()
         content.update(f"{path.parent.name}/{path.name} {len(data)}\n".encode() + data)
     return content.hexdigest()[:16]
-
-
-if __name__ == "__main__":
-    from trialogue_lab import studies
-    from trialogue_lab.ledger.entries import ledger
-
-    print(store_summaries(ledger(studies.importable(print), COMMITTED)))
