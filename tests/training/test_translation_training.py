@@ -118,6 +118,7 @@ def test_empty_targets_train_only_the_length():
     assert loss.item() == pytest.approx(expected.item(), abs=1e-6)
 
 
+@pytest.mark.slow
 def test_both_networks_learn_to_reverse(tmp_path):
     twin = CausalTranslator(trained(SMALL.twin(VOCAB, *PAIRS), tmp_path).network)
     found = [each.best for each in BeamSearch().translate(twin, TEXTS)]
