@@ -19,7 +19,7 @@ from trialogue.errors import InputError
 from trialogue.inspection.measures.copying import Copying
 from trialogue.inspection.measures.measure import MEASURES, Effort, Material, Measure, Report
 from trialogue.inspection.measures.quantities import Point, Quantity, single_quantity
-from trialogue.inspection.page import Series, table
+from trialogue.inspection.page import Series, conclusion, table
 from trialogue.inspection.picture import _curve
 from trialogue.inspection.subject import Subject
 
@@ -192,7 +192,7 @@ def test_a_masked_model_has_all_applicable_measures(tmp_path, text, inspect):
     text.write_text("the cat sat on the mat, and the dog ran after the cat. " * 200, encoding="utf-8")
     names = ("copying", "consistency", "decoding")
     result = inspect(tmp_path / "masked", "--no-control", "--text", text, measures=names)
-    message = "decoding: not taken: it applies to causal models, but this is a masked model"
+    message = "decoding: skipped: it applies to causal models, but this is a masked model"
     assert message in result.out
     assert message in result.err
     record = result.record
@@ -200,7 +200,7 @@ def test_a_masked_model_has_all_applicable_measures(tmp_path, text, inspect):
     assert list(record["measures"]) == ["copying", "consistency"]
     assert record["settings"]["text"] is not None
     assert record["measures"]["copying"]["control"] is None
-    assert "Skipped measures" in result.page
+    assert "decoding: skipped: " in result.page
 
 
 def test_measures_without_text_run_if_no_text_is_given(model, inspect):
@@ -209,12 +209,40 @@ def test_measures_without_text_run_if_no_text_is_given(model, inspect):
     assert set(record["measures"]) | set(record["refused"]) == set(MEASURES)
     assert {"copying", "brackets", "decoding"} <= set(record["measures"])
     assert record["refused"]["context"] == "it needs a text. Use --text FILE"
-    assert "interactions: not taken: it needs clones of a text" in result.out
-    assert result.err.count("context: not taken") == 1
+    assert "interactions: skipped: it needs clones of a text" in result.out
+    assert result.err.count("context: skipped") == 1
     assert result.page.count("<svg") == sum(
         any(one["along"] for one in measure["checkpoints"][0]["quantities"])
         for measure in record["measures"].values()
     )
+
+
+def test_a_measure_with_too_little_text_is_skipped(model, inspect, tmp_path):
+    short = tmp_path / "short.txt"
+    short.write_text("a few words", encoding="utf-8")
+    result = inspect(model, "--text", short, measures=("copying", "context"))
+    assert list(result.record["measures"]) == ["copying"]
+    assert "context: skipped: text=1 documents: they contain 0 passages" in result.page
+    shutil.rmtree(tmp_path / "found")
+    result = inspect(model, "--text", short, measures=("context",), code=2)
+    assert "they contain 0 passages" in result.err
+
+
+@pytest.mark.parametrize(
+    ("model", "control", "words"),
+    [
+        ((0.5, 0.4, 0.6), (0.1, 0.0, 0.2), "It is better than random weights (0.100 [0, 0.200])."),
+        ((0.1, 0.0, 0.2), (0.5, 0.4, 0.6), "It is worse than random weights"),
+        ((0.5, 0.4, 0.6), (0.1, 0.0, 0.4), "No conclusion: the interval overlaps"),
+        ((0.5, None, None), (0.1, 0.0, 0.4), "because an interval is missing"),
+        ((0.5, 0.4, 0.6), None, "There is no control"),
+    ],
+)
+def test_a_conclusion_needs_disjoint_intervals(model, control, words):
+    def series(*point):
+        return Series("x", [single_quantity("copied", Point(*point), exact=1.0)])
+
+    assert words in conclusion(series(*model), series(*control) if control else None)
 
 
 def test_damaged_files_are_reported_in_one_line(model, found, inspect):
@@ -244,9 +272,9 @@ def test_a_registered_measure_waits_for_its_text(
     workspace, model, found, text, inspect, run_command, monkeypatch
 ):
     monkeypatch.setitem(MEASURES, "mine", VocabularySize)
-    assert "mine: not taken: it needs a text" in inspect(model, measures=["mine"]).out
+    assert "mine: skipped: it needs a text" in inspect(model, measures=["mine"]).out
     result = inspect(model, "--text", text, measures=["mine"])
-    assert "not taken" not in result.out
+    assert "skipped" not in result.out
     assert list(result.record["measures"]) == ["copying", "mine"]
     mine = result.record["measures"]["mine"]
     assert mine["checkpoints"][0]["quantities"][0]["points"] == [{"value": 300}]
@@ -256,12 +284,11 @@ def test_a_registered_measure_waits_for_its_text(
 
 
 @pytest.mark.parametrize("measure", ["context", "topics"])
-def test_a_short_text_is_rejected_before_any_measure(measure, model, text, inspect):
-    result = inspect(model, "--text", text, measures=["copying", measure], code=2)
+def test_a_short_text_is_rejected_if_no_measure_remains(measure, model, text, inspect):
+    result = inspect(model, "--text", text, measures=[measure], code=2)
     assert result.out == ""
     assert "text=" in result.err.splitlines()[-1]
     assert "give a longer text" in result.err.splitlines()[-1]
-    assert "copying: about" not in result.err
 
 
 BAD: list[tuple[str, str]] = [
@@ -372,7 +399,7 @@ class NoFiniteResult(VocabularySize):
 def test_a_measure_without_a_finite_result_is_not_repeated(model, text, inspect, monkeypatch):
     monkeypatch.setitem(MEASURES, "endless", NoFiniteResult)
     out = inspect(model, "--text", text, measures=["endless"]).out
-    assert "endless: not taken: 'loss' is not finite for this model" in out
+    assert "endless: skipped: 'loss' is not finite for this model" in out
     monkeypatch.setattr(NoFiniteResult, "needs", "text")
     assert "loading" not in inspect(model, "--text", text, measures=["endless"]).err
 
@@ -387,11 +414,11 @@ def test_a_measure_that_exceeds_memory_does_not_stop_the_others(model, inspect, 
     memory = "[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"
     monkeypatch.setattr(NoFiniteResult, "take", raising(RuntimeError(memory)))
     out = inspect(model, measures=["huge", "copying"]).out
-    assert "huge: not taken: memory is insufficient for --effort 0.1. Use a smaller effort" in out
+    assert "huge: skipped: memory is insufficient for --effort 0.1. Use a smaller effort" in out
     assert "Up to which distance" in out
     monkeypatch.setattr(NoFiniteResult, "take", lambda *_: [single_quantity("rows", Point(1.0))])
     again = inspect(model, measures=["huge", "copying"])
-    assert "not taken" not in again.out
+    assert "skipped" not in again.out
     assert "copying: about" not in again.err
     monkeypatch.setattr(NoFiniteResult, "take", raising(RuntimeError("shapes differ")))
     monkeypatch.setitem(MEASURES, "wrong", NoFiniteResult)

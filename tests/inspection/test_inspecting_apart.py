@@ -68,7 +68,7 @@ def test_remote_workers_and_one_process_have_equal_results(
     out, err = capfd.readouterr()
     assert read_inspection(tmp_path) == read_inspection(workspace / "alone")
     assert set(saved_files(tmp_path)) == set(saved_files(workspace / "alone"))
-    assert "context: not taken: it needs a text" in out
+    assert "context: skipped: it needs a text" in out
     assert err.count("tokens, ") == err.count(" of one worker") == 2
     assert len(re.findall(r": (?:copying|brackets)(?: of random weights)?: \d+ s\n", err)) == 6
     # Each worker keeps its checkpoint loaded between planning and measuring.

@@ -137,9 +137,9 @@ def test_end_of_text_censors_a_run(monkeypatch):
 def test_patterns_longer_than_the_sliding_window_are_rejected():
     subject = long_reader()
     subject.oracle = writer(0.0)
-    subject.oracle.window = 100
-    assert subject.max_generated_length == 100
-    assert "it generates texts of at most 100 tokens" in str(TextPatterns().model_refusal(subject))
+    subject.oracle.window = 40
+    assert subject.max_generated_length == 40
+    assert "it generates texts of at most 40 tokens" in str(TextPatterns().model_refusal(subject))
 
 
 def test_nonfinite_numbers_are_rejected():

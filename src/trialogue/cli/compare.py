@@ -50,7 +50,7 @@ def _inspections(places: Sequence[str], page: Path | None, control: bool) -> Non
     print_tables(compared(records, control=control))
     for head, record in records.items():
         for name, reason in record["refused"].items():
-            print(f"{name} not taken of {head}: {reason}")
+            print(f"{name} skipped for {head}: {reason}")
     if page is not None:
         print(f"page: {atomic_write(page, render_comparison(records, control=control))}")
 

@@ -58,15 +58,21 @@ def inspect(arguments: argparse.Namespace) -> None:
 
 
 def _print(record: Mapping[str, Any]) -> None:
-    from trialogue.inspection.page import CONTROL, print_tables, series_of_records
+    from trialogue.inspection.page import CONTROL, conclusion, model_name, print_tables, series_of_records
+
+    conclusions = {}
 
     for name, measure in record["measures"].items():
         last = measure["checkpoints"][-1]
-        head = record["model"] if last["step"] is None else f"step {last['step']}"
+        head = model_name(record) if last["step"] is None else f"step {last['step']}"
         columns = {head: last["quantities"]} | ({CONTROL: measure["control"]} if measure["control"] else {})
-        print_tables({f"{name}: {measure['question']}": series_of_records(columns)})
+        series = series_of_records(columns)
+        print_tables({f"{name}: {measure['question']}": series})
+        conclusions[name] = conclusion(series[0], series[1] if len(series) > 1 else None)
+    for name, sentence in conclusions.items():
+        print(f"{name}: {sentence}")
     for name, reason in record["refused"].items():
-        print(f"{name}: not taken: {reason}")
+        print(f"{name}: skipped: {reason}")
 
 
 def add(commands: Commands) -> None:

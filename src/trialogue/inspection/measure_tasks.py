@@ -106,7 +106,7 @@ class MeasureRunner:
             Estimated costs, and the reasons why measures do not apply.
 
         Raises:
-            InputError: If the text or the clones are insufficient for a measure.
+            InputError: If no measure can run, and the text or the clones are insufficient for one of them.
         """
         subject = self._load(tasks[0].place)
         refused: dict[str, str] = {}
@@ -117,11 +117,19 @@ class MeasureRunner:
             if reason is not None:
                 refused[name] = reason
         efforts = {task: self._effort(task) for task in tasks if task.name not in refused}
+        insufficient: InputError | None = None
         for task, effort in efforts.items():
-            measures[task.name].require(subject, self._material, effort)
+            try:
+                measures[task.name].require(subject, self._material, effort)
+            except InputError as error:
+                insufficient = error
+                refused[task.name] = f"{error.field}={error.value}: {error.hint}"
+        if insufficient is not None and len(refused) == len(measures):
+            raise insufficient
         tokens = {
             task: measures[task.name].count_tokens(subject, self._material, effort)
             for task, effort in efforts.items()
+            if task.name not in refused
         }
         return MeasurePlan(subject.kind, _seconds_per_token(subject), tokens, refused)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
@@ -46,8 +47,9 @@ def render_inspection(record: Mapping[str, Any]) -> str:
             figures.append(_svg(f"{name}-steps", partial(draw_steps, steps, series, control)))
         tokens, seconds = (sum(one[key] for one in measure["checkpoints"]) for key in ("tokens", "seconds"))
         cost = f"about {tokens:,} tokens, {seconds:.0f} s"
-        sections.append(_section(name, measure, [*shown, *control], figures, cost))
-    facts = {"model": record["model"], "kind": record["kind"], **_facts(record["settings"])}
+        section = _section(name, measure, [*shown, *control], figures, cost)
+        sections.append(section | {"summary": conclusion(series[-1], control[0] if control else None)})
+    facts = {"model": model_name(record), "kind": record["kind"], **_facts(record["settings"])}
     return _render(f"What {facts['model']} has learned", facts, sections, record["refused"])
 
 
@@ -116,6 +118,51 @@ def series_of_records(
     return [
         Series(name, [Quantity.read(dict(one)) for one in found], quiet) for name, found in quantities.items()
     ]
+
+
+def model_name(record: Mapping[str, Any]) -> str:
+    """Return the name of the inspected model, without the folders of a path.
+
+    Args:
+        record: Content of `inspection.json`.
+    """
+    model = str(record["model"])
+    return Path(model).name or model if Path(model).exists() else model
+
+
+def conclusion(model: Series, control: Series | None) -> str:
+    """Return a sentence that compares the first single number of a measure with random weights.
+
+    The model differs from random weights if the two 95% confidence intervals do not overlap. If they do, nothing can be
+    concluded.
+
+    Args:
+        model: Quantities of the model.
+        control: Quantities of the same architecture with random weights, if it was measured.
+    """
+    numbers = [quantity for quantity in model.quantities if not quantity.along]
+    if not numbers:
+        return ""
+    quantity = numbers[0]
+    point, unit = quantity.points[0], f" {quantity.unit}" if quantity.unit else ""
+    stated = f"{quantity.name}: {cell(point)}{unit}"
+    others = [one for one in control.quantities if one.name == quantity.name] if control else []
+    if not others:
+        return f"{stated}. There is no control with random weights."
+    other = others[0].points[0]
+    compared_with = f"{CONTROL} ({cell(other)})"
+    ends = (point.low, point.high, other.low, other.high)
+    if None in ends:
+        return f"{stated}. No conclusion about {compared_with}, because an interval is missing."
+    low, high, other_low, other_high = (float(end) for end in ends if end is not None)
+    if low <= other_high and other_low <= high:
+        return (
+            f"{stated}. No conclusion: the interval overlaps with that of {compared_with}. Increase --effort."
+        )
+    if quantity.exact is None:
+        return f"{stated}. It differs from {compared_with}."
+    is_closer = abs(point.value - quantity.exact) < abs(other.value - quantity.exact)
+    return f"{stated}. It is {'better' if is_closer else 'worse'} than {compared_with}."
 
 
 def table(columns: Sequence[Series], *, every: bool = True) -> tuple[list[str], list[tuple[str, list[str]]]]:
@@ -209,7 +256,7 @@ def cell(point: Point) -> str:
 
 
 def _heading(record: Mapping[str, Any], checkpoint: Mapping[str, Any]) -> str:
-    return str(record["model"]) if checkpoint["step"] is None else f"step {checkpoint['step']}"
+    return model_name(record) if checkpoint["step"] is None else f"step {checkpoint['step']}"
 
 
 def _facts(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -251,7 +251,7 @@ class _Inspection:
         measure, path = MEASURES.find(task.name)(), self._path(task)
         if "refused" in result:
             if not task.control:
-                self._report(f"{task.name}: not taken: {result['refused']}")
+                self._report(f"{task.name}: skipped: {result['refused']}")
             lacks = measure.needs is not None and not self._material.has(measure.needs)
             result = {"lacks": measure.needs if lacks else None, **result}
         else:

@@ -125,7 +125,7 @@ class ContextLength(Measure):
             return float(saturation_step(edges, binned[documents].mean(0).tolist()))
 
         unit = "nats a token"
-        losses_by_edge = [mean_point(binned[:, index], edge) for index, edge in enumerate(edges)]
+        losses_by_edge = [mean_point(binned[:, index], edge, lowest=0.0) for index, edge in enumerate(edges)]
         length = bootstrap_point(saturation_length, len(binned), effort.seed)
         return [
             single_quantity(f"context that matters, of up to {edges[-1]}", length, unit="tokens"),

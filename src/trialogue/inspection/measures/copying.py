@@ -114,7 +114,7 @@ class Copying(Measure):
             rows = repeated(subject.ordinary_tokens, distance, _rows(distance, effort), effort.seed)
             correct, loss = evaluate(subject, rows)
             accuracies.append(share_point(correct.mean(1), distance))
-            losses.append(mean_point(loss.mean(1), distance))
+            losses.append(mean_point(loss.mean(1), distance, lowest=0.0))
         uniform = math.log(len(subject.ordinary_tokens))
         along = "tokens to the source"
         reach = f"mean over distances {accuracies[0].at:g} to {accuracies[-1].at:g}"

@@ -6,6 +6,8 @@ pattern is censored.
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 
 from trialogue.errors import InputError
@@ -24,6 +26,7 @@ from trialogue.inspection.subject import Subject
 PATTERNS = (" red green blue.", " one two three four.", " north, south, east, west;", " a b c d e f g.")
 """Texts that are repeated to form the prompts."""
 REPEATS, GENERATED = 4, 64
+_MIN_REPEATS, _MIN_GENERATED = 2, 16
 _SAMPLES = 12
 _LENGTHS = (8, 16, 32, 64, 128)
 
@@ -31,16 +34,16 @@ _LENGTHS = (8, 16, 32, 64, 128)
 class TextPatterns(Measure):
     """Measure of how long a model continues a text pattern.
 
-    A prompt repeats a short text four times. The measure records after how many bytes the continuation leaves
-    the pattern.
+    A prompt repeats a short text four times, or less often if the context of the model is short. The measure records
+    after how many bytes the continuation leaves the pattern.
     """
 
     question = "How long does the model continue a text pattern?"
     reading = (
-        "Each prompt repeats a short text four times, and the model continues it at temperature 1. A continuation "
-        "follows the pattern and phase that differ from its last bytes in the fewest positions. It has left its "
-        "pattern when the nearest pattern or phase changes. Bytes are UTF-8 bytes. A text that ends within its pattern "
-        "is censored (Kaplan and Meier 1958)."
+        "Each prompt repeats a short text up to four times, and the model continues it at temperature 1. "
+        "A continuation follows the pattern and phase that differ from its last bytes in the fewest positions. It has "
+        "left its pattern when the nearest pattern or phase changes. Bytes are UTF-8 bytes. A text that "
+        "ends within its pattern is censored (Kaplan and Meier 1958)."
     )
 
     def model_refusal(self, subject: Subject) -> str | None:
@@ -55,8 +58,9 @@ class TextPatterns(Measure):
         for text in PATTERNS:
             if tokenization.bytes(tokenization.encode(text * REPEATS)) != (text * REPEATS).encode():
                 return f"its tokenizer does not preserve {text!r}"
-        limit, required = subject.max_generated_length, _max_prompt_length(subject) + GENERATED
-        if required > limit:
+        limit = subject.max_generated_length
+        if _sizes(subject) is None:
+            required = _max_prompt_length(subject, _MIN_REPEATS) + _MIN_GENERATED
             return f"it generates texts of at most {limit} tokens, but the measure requires {required}"
         return None
 
@@ -68,7 +72,8 @@ class TextPatterns(Measure):
             material: Texts on which the model is evaluated.
             effort: Sample sizes and seed.
         """
-        per_sample = subject.processed_tokens(_max_prompt_length(subject), GENERATED)
+        repeats, generated = cast(tuple[int, int], _sizes(subject))
+        per_sample = subject.processed_tokens(_max_prompt_length(subject, repeats), generated)
         return len(PATTERNS) * effort.rows(_SAMPLES) * per_sample
 
     def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
@@ -88,12 +93,13 @@ class TextPatterns(Measure):
             InputError: If all continuations are empty.
         """
         samples = effort.rows(_SAMPLES)
-        report(f"{len(PATTERNS) * samples} texts of {GENERATED} tokens")
+        repeats, generated = cast(tuple[int, int], _sizes(subject))
+        report(f"{len(PATTERNS) * samples} texts of {generated} tokens")
         found = measure_coherence(
             subject.oracle,
             PATTERNS,
-            max_new_tokens=GENERATED,
-            repeats=REPEATS,
+            max_new_tokens=generated,
+            repeats=repeats,
             num_samples=samples,
             seed=effort.seed,
             batch_size=len(PATTERNS) * _SAMPLES,
@@ -128,6 +134,15 @@ def _surviving_share(runs: Runs, length: int, seed: int) -> Point:
     return share_point((runs.lengths[known] >= length).astype(float), length)
 
 
-def _max_prompt_length(subject: Subject) -> int:
+def _sizes(subject: Subject) -> tuple[int, int] | None:
+    """Return the largest number of repeats and of generated tokens that fit into the context, or None if none fit."""
+    for repeats in range(REPEATS, _MIN_REPEATS - 1, -1):
+        room = subject.max_generated_length - _max_prompt_length(subject, repeats)
+        if room >= _MIN_GENERATED:
+            return repeats, min(room, GENERATED)
+    return None
+
+
+def _max_prompt_length(subject: Subject, repeats: int) -> int:
     tokenization = subject.oracle.tokenization
-    return max(len(tokenization.encode(text * REPEATS)) for text in PATTERNS)
+    return max(len(tokenization.encode(text * repeats)) for text in PATTERNS)
