@@ -36,7 +36,7 @@ class RejectionTable:
     The tables of all visited prefixes form a tree of immutable objects. A token is open after a prefix unless the
     verifier is known to reject it there. The open mass of a prefix is the probability, given the prefix, of all
     completions that are not known to be rejected. It is stored as a sum of positive terms. One minus the rejected mass
-    would lose precision, because a constraint may leave a very small mass.
+    would lose precision, because a constraint may leave a tiny mass.
 
     Args:
         log_unvisited: Log-probability of all open tokens that are not among `children`, or an upper bound of it.
