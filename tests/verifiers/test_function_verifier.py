@@ -23,6 +23,7 @@ from trialogue.oracles import Verifier
 from trialogue.samplers import Rejection, generate
 from trialogue.verifiers import FunctionVerifier, TextVerifier, python_verifier
 from trialogue.verifiers.functions.file_function import FileFunction
+from trialogue.verifiers.functions.file_worker import serve
 from trialogue.verifiers.functions.timeout import Overdue, call_within
 
 TEXT = tokenization(LETTERS)
@@ -431,3 +432,19 @@ def test_the_maximum_value_follows_from_the_annotation_or_the_argument():
     expect_error("most=0: use a number above 0", FunctionVerifier, len, most=0)
     with pytest.raises(InputError, match=r"verifier len=.*: it returned 3, which is above most=2"):
         evaluate(FunctionVerifier(len, most=2), [(A, B, C)])
+
+
+@pytest.mark.parametrize("error", [EOFError, ConnectionResetError, BrokenPipeError])
+def test_the_process_of_a_function_ends_quietly_if_its_parent_has_ended(error, tmp_path, monkeypatch):
+    class Closed:
+        def send_bytes(self, message):
+            pass
+
+        def recv_bytes(self):
+            raise error
+
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    monkeypatch.setattr("sys.path", list(sys.path))
+    path = tmp_path / "rule.py"
+    path.write_text("def rule(text):\n    return True\n", encoding="utf-8")
+    assert serve(Closed(), str(path), "rule.py", "rule") is None

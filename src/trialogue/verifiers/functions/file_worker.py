@@ -12,6 +12,7 @@ import reprlib
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -52,18 +53,17 @@ def serve(connection: Connection, path: str, shown: str, name: str) -> None:
         return
     most = annotated_bound(inspect.unwrap(function))
     send(most=most if math.isfinite(most) else None)
-    while True:
-        try:
+    # The parent process may end at any time. With unread data, this raises ConnectionResetError and not EOFError.
+    with suppress(EOFError, ConnectionError):
+        while True:
             request = json.loads(connection.recv_bytes())
-        except EOFError:
-            return
-        for argument in request["given"]:
-            _set_exit_timer(request["timeout"] and request["timeout"] + _GRACE)
-            reply = _call(function, argument if isinstance(argument, str) else tuple(argument), path)
-            send(**reply)
-            if "value" not in reply:
-                break
-        _set_exit_timer(None)
+            for argument in request["given"]:
+                _set_exit_timer(request["timeout"] and request["timeout"] + _GRACE)
+                reply = _call(function, argument if isinstance(argument, str) else tuple(argument), path)
+                send(**reply)
+                if "value" not in reply:
+                    break
+            _set_exit_timer(None)
 
 
 def _set_exit_timer(seconds: float | None) -> None:
