@@ -146,6 +146,9 @@ def test_ledger_is_printed_as_text_and_as_json(run: Run) -> None:
     assert "fewer-heads" in run("ledger", "--verdict", "refuted").out
     assert "fewer-heads" not in run("ledger", "--statement", "more-heads").out
     assert "fewer-heads" not in run("ledger", "biased-coin", "--statement", "more-heads").out
+    unknown = run("ledger", "biased-coin", "--statement", "nonsense")
+    assert (unknown.code, unknown.out) == (2, "")
+    assert "it matches no claim of biased-coin" in unknown.err
     assert max(map(len, run("ledger", "biased-coin", "--width", "80").out.splitlines())) <= 80
     assert "--width" in run("ledger", "--width", "9").err
 

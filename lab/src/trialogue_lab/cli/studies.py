@@ -180,6 +180,12 @@ def _show_studies(arguments: argparse.Namespace, filters: "Mapping[str, Any]", w
         shown = select([*entries, *(found for _, found in own)], **filters)
         print(json.dumps(ledger_records(shown), indent=1, ensure_ascii=False, allow_nan=False))
         return
+    statement = filters["statement"]
+    if statement and not ledger_records(select(entries, statement=statement)):
+        hint = (
+            f"it matches no claim of {', '.join(arguments.study)}. Give a part of a statement, or a whole id"
+        )
+        raise InputError("statement", statement, hint)
     out = console(width)
     terminal.print_ledger(out, entries, **filters, verbose=arguments.verbose)
     if own:
