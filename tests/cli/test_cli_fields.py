@@ -1,5 +1,6 @@
 """Dataclasses as command-line options: parsing, help and errors of one line."""
 
+import argparse
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pytest
 
 import trialogue
 from refusals import expect_error
+from trialogue import cli
 from trialogue.cli.parsing.fields import Group, parse
 from trialogue.errors import InputError
 
@@ -138,3 +140,17 @@ def test_options_of_generate_are_available_without_torch():
 def test_an_import_loads_few_modules(module, limit):
     """The number of modules bounds the time of the import without depending on the machine."""
     assert len(modules_after(f"import {module}") - modules_after("pass")) < limit
+
+
+def test_every_option_of_every_command_has_a_help_text():
+    def options(parser, path):
+        for action in parser._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                for name, command in action.choices.items():
+                    yield from options(command, (*path, name))
+            elif action.help is not argparse.SUPPRESS:
+                yield path, action
+
+    found = list(options(cli.parser(), ()))
+    assert len(found) > 100
+    assert [(path, action.dest) for path, action in found if not action.help] == []

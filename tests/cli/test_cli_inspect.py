@@ -222,7 +222,7 @@ def test_a_measure_with_too_little_text_is_skipped(model, inspect, tmp_path):
     short.write_text("a few words", encoding="utf-8")
     result = inspect(model, "--text", short, measures=("copying", "context"))
     assert list(result.record["measures"]) == ["copying"]
-    assert "context: skipped: text=1 documents: they contain 0 passages" in result.page
+    assert "context: skipped: text=1 document: they contain 0 passages" in result.page
     shutil.rmtree(tmp_path / "found")
     result = inspect(model, "--text", short, measures=("context",), code=2)
     assert "they contain 0 passages" in result.err
@@ -231,8 +231,12 @@ def test_a_measure_with_too_little_text_is_skipped(model, inspect, tmp_path):
 @pytest.mark.parametrize(
     ("model", "control", "words"),
     [
-        ((0.5, 0.4, 0.6), (0.1, 0.0, 0.2), "It is better than random weights (0.100 [0, 0.200])."),
-        ((0.1, 0.0, 0.2), (0.5, 0.4, 0.6), "It is worse than random weights"),
+        (
+            (0.5, 0.4, 0.6),
+            (0.1, 0.0, 0.2),
+            "It is closer to the ideal value 1 than random weights (0.100 [0, 0.200]).",
+        ),
+        ((0.1, 0.0, 0.2), (0.5, 0.4, 0.6), "It is farther from the ideal value 1 than random weights"),
         ((0.5, 0.4, 0.6), (0.1, 0.0, 0.4), "No conclusion: the interval overlaps"),
         ((0.5, None, None), (0.1, 0.0, 0.4), "because an interval is missing"),
         ((0.5, 0.4, 0.6), None, "There is no control"),

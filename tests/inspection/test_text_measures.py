@@ -1,5 +1,6 @@
 """Tests of the measures of patterns and context with models of known behaviour."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -140,6 +141,22 @@ def test_patterns_longer_than_the_sliding_window_are_rejected():
     subject.oracle.window = 40
     assert subject.max_generated_length == 40
     assert "it generates texts of at most 40 tokens" in str(TextPatterns().model_refusal(subject))
+
+
+@pytest.mark.parametrize(
+    ("repeats", "room", "sizes"), [(4, 64, (4, 64)), (4, 20, (4, 20)), (2, 16, (2, 16)), (2, 15, None)]
+)
+def test_patterns_are_shortened_to_the_context_of_the_model(repeats, room, sizes):
+    subject = long_reader()
+    subject.oracle = writer(0.0)
+    subject.oracle.window = patterns._max_prompt_length(subject, repeats) + room
+    assert patterns._sizes(subject) == sizes
+
+
+def test_the_interval_of_a_mean_is_cut_off_at_the_smallest_possible_value():
+    losses = np.array([0.0, 0.0, 6.0])
+    assert mean_point(losses).low < 0
+    assert mean_point(losses, lowest=0.0) == dataclasses.replace(mean_point(losses), low=0.0)
 
 
 def test_nonfinite_numbers_are_rejected():

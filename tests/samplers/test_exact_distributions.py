@@ -34,7 +34,7 @@ from trialogue.samplers import (
     ValueGuided,
     WeightedRejection,
 )
-from trialogue.samplers.exact import ExactDistribution, exact_distribution, target_distribution
+from trialogue.samplers.exact import ExactDistribution, exact_distribution, prefix_trees, target_distribution
 from trialogue.samplers.exact import prefix_samplers as samplers
 from trialogue.samplers.exact.elimination import AbsorbingChain
 from trialogue.samplers.prefix.contract.sampler import LogWeight
@@ -361,3 +361,13 @@ def test_a_target_does_not_enumerate_what_a_token_mask_excludes():
     assert target_distribution(coins, Mask(), max_new_tokens=12, max_states=30) == {(1,) * 12: 1.0}
     limits = {"max_new_tokens": 12, "max_states": 30}
     expect_error("max_states=30", target_distribution, coins, lambda prefix: all(prefix), **limits)
+
+
+def test_a_tree_does_not_depend_on_the_number_of_prefixes_in_memory(monkeypatch):
+    tree = RandomTree(5, vocab=3, horizon=4, eos=1)
+    whole = prefix_trees.prefix_tree(tree.table(), viable=tree.allows)
+    monkeypatch.setattr(prefix_trees, "_MAX_NUMBERS", 7)
+    parts = prefix_trees.prefix_tree(tree.table(), viable=tree.allows)
+    assert parts.prefixes == whole.prefixes
+    for name in ("parent", "log_probs", "leaf"):
+        assert np.array_equal(getattr(parts, name), getattr(whole, name)), name

@@ -162,7 +162,8 @@ def conclusion(model: Series, control: Series | None) -> str:
     if quantity.exact is None:
         return f"{stated}. It differs from {compared_with}."
     is_closer = abs(point.value - quantity.exact) < abs(other.value - quantity.exact)
-    return f"{stated}. It is {'better' if is_closer else 'worse'} than {compared_with}."
+    relation = "closer to" if is_closer else "farther from"
+    return f"{stated}. It is {relation} the ideal value {quantity.exact:g} than {compared_with}."
 
 
 def table(columns: Sequence[Series], *, every: bool = True) -> tuple[list[str], list[tuple[str, list[str]]]]:

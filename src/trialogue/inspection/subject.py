@@ -295,7 +295,9 @@ class Subject:
         if len(selected) < rows:
             hint = f"they contain {len(selected)} passages of {length} tokens (at most {_MAX_PER_DOCUMENT} of each), "
             hint += f"but {rows} are needed: give a longer text or longer documents"
-            raise InputError("text", f"{len(documents)} documents", hint)
+            raise InputError(
+                "text", f"{len(documents)} {'document' if len(documents) == 1 else 'documents'}", hint
+            )
         tokens, document_ids = zip(*selected, strict=True)
         return Passages(torch.tensor(tokens), np.array(document_ids))
 

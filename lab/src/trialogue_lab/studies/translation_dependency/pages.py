@@ -130,7 +130,7 @@ def _passes_figure(rows: Rows) -> Drawing:
         panel.plot(chain_rule, places, "D", color=QUIET, clip_on=False, label="chain rule: exact")
         panel.set(xscale="log", yscale="log", ylim=(1e-3, 3), xlabel="model calls", title=sentence)
     axes[0].set_ylabel("KL from the truth (nats)")
-    axes[0].legend(loc="lower left")
+    drawing.legend(handles=axes[0].get_lines(), loc="outside lower center", ncols=3)
     return drawing
 
 
@@ -157,7 +157,7 @@ def _dial_figure(rows: Rows) -> Drawing:
         panel.axhline(0, color=COLORS[4], linestyle="--", label="deterministic teacher, first pass")
         panel.set(xlabel="coupling J", title=sentence)
     axes[0].set_ylabel("KL from the truth (nats)")
-    axes[min(2, len(axes) - 1)].legend(loc="center right")
+    drawing.legend(handles=axes[0].get_lines(), loc="outside lower center", ncols=5)
     return drawing
 
 

@@ -17,7 +17,7 @@ from trialogue.samplers.prefix.batch.tree import renumbered
 
 
 class Evaluations:
-    """Tracks which prefixes the model has evaluated, so that no position is evaluated twice.
+    """Tracks which prefixes the model has evaluated, so that stored evaluations are reused.
 
     Evaluations are stored in a context such as a key-value cache. A slot is a storage row of the context. A position is
     evaluated again only if the slot of a row holds a different prefix there. Prefixes are identified by nodes (integer
