@@ -4,7 +4,7 @@ import gc
 import os
 import signal
 import uuid
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,22 @@ for name in ("CI", "BUILD_NUMBER"):
 def _home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Use a separate cache folder for each test, so that tests do not depend on each other or on the user's cache."""
     monkeypatch.setenv("TRIALOGUE_HOME", str(tmp_path_factory.getbasetemp() / f"home-{uuid.uuid4().hex}"))
+
+
+@pytest.fixture
+def run_command(capfd: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """Run a command in this process, and return its exit code, output and errors."""
+    from trialogue import cli
+
+    def ran(*words: object) -> tuple[int, str, str]:
+        capfd.readouterr()
+        try:
+            code = cli.main([*map(str, words)])
+        except SystemExit as error:
+            code = int(error.code or 0)
+        return code, *capfd.readouterr()
+
+    return ran
 
 
 @pytest.fixture(scope="session")

@@ -1,11 +1,12 @@
 """Tests of `trialogue balance`: output for bracket networks, and one-line errors for invalid input."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from trialogue import cli
+from refusals import commands_without_expected_error
 from trialogue.models import Transformer, TransformerConfig
 from trialogue.training import save_model
 from trialogue_lab.models.dyck_transformer import (
@@ -13,6 +14,8 @@ from trialogue_lab.models.dyck_transformer import (
     DyckTransformerConfig,
     uniform_attention_transformer,
 )
+
+Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(scope="module")
@@ -27,14 +30,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return created
 
 
-def run(capfd: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
-    capfd.readouterr()
-    code = cli.main(["balance", "--prefixes", "4", "--far", "60", "--checkpoint", *map(str, words)])
-    return code, *capfd.readouterr()
+OPTIONS = ("--prefixes", "4", "--far", "60")
 
 
-def test_output_is_printed_as_text(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = run(capfd, folder / "exact.safetensors")
+def test_output_is_printed_as_text(folder: Path, run_command: Run) -> None:
+    code, out, _ = run_command("balance", "--checkpoint", folder / "exact.safetensors", *OPTIONS)
     assert code == 0
     assert "accuracy from 28 to 60 brackets" in out
     assert "100.0%" in out
@@ -42,13 +42,13 @@ def test_output_is_printed_as_text(folder: Path, capfd: pytest.CaptureFixture[st
     assert "balance violation" in out
 
 
-def test_output_is_printed_as_json(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = run(capfd, folder / "exact.safetensors", "--json")
+def test_output_is_printed_as_json(folder: Path, run_command: Run) -> None:
+    code, out, _ = run_command("balance", "--checkpoint", folder / "exact.safetensors", "--json", *OPTIONS)
     found = json.loads(out)
     assert code == 0
     assert found["accuracy"] == found["accuracy_far"] == found["accuracy_uniform_attention"] == 1.0
     assert found["balance_violation"] < 1e-9
-    code, out, _ = run(capfd, folder / "tokens.safetensors", "--json")
+    code, out, _ = run_command("balance", "--checkpoint", folder / "tokens.safetensors", "--json", *OPTIONS)
     found = json.loads(out)
     assert code == 0
     assert found["balance_violation"] is None
@@ -56,21 +56,15 @@ def test_output_is_printed_as_json(folder: Path, capfd: pytest.CaptureFixture[st
     assert found["accuracy_far"] < 1
 
 
-@pytest.mark.parametrize(
-    ("words", "line"),
-    [
-        (("other.safetensors",), "it contains the network 'transformer', not a DyckTransformer"),
-        (("ahead.safetensors",), "the network is not causal"),
-        (("none.safetensors",), "path="),
-        (("exact.safetensors", "--length", "0"), "length=0"),
-        (("exact.safetensors", "--length", "60"), "far=60: use at least 61"),
-        (("exact.safetensors", "--prefixes", "-3"), "prefixes=-3"),
-    ],
-)
-def test_invalid_input_prints_a_one_line_error(
-    folder: Path, capfd: pytest.CaptureFixture[str], words: tuple[str, ...], line: str
-) -> None:
-    code, out, err = run(capfd, folder / words[0], *words[1:])
-    assert (code, out) == (2, "")
-    assert len(err.splitlines()) == 1
-    assert line in err
+def test_invalid_input_prints_a_one_line_error(folder: Path, run_command: Run) -> None:
+    options = " ".join(OPTIONS)
+    cases = [
+        ("other.safetensors", "it contains the network 'transformer', not a DyckTransformer"),
+        ("ahead.safetensors", "the network is not causal"),
+        ("none.safetensors", "path="),
+        ("exact.safetensors --length 0", "length=0"),
+        ("exact.safetensors --length 60", "far=60: use at least 61"),
+        ("exact.safetensors --prefixes -3", "prefixes=-3"),
+    ]
+    commands = [(f"balance {options} --checkpoint {folder / words}", message) for words, message in cases]
+    assert commands_without_expected_error(commands, run_command) == []
