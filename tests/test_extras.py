@@ -5,7 +5,7 @@ import sys
 
 from refusals import calls_without_expected_error
 from trialogue.display.figures import panels
-from trialogue.generation.translation.scores import quality
+from trialogue.generation.translation.scores import translation_quality
 from trialogue.inspection.topic_structure.words import tokenize_passages
 
 OPTIONAL = (
@@ -67,7 +67,7 @@ def test_a_missing_extra_is_reported(monkeypatch):
         monkeypatch.setitem(sys.modules, name, None)
     cases = [
         (r"matplotlib.*trialogue\[plot\]", panels),
-        (r"sacrebleu.*trialogue\[score\]", lambda: quality(["a"], ["a"])),
+        (r"sacrebleu.*trialogue\[score\]", lambda: translation_quality(["a"], ["a"])),
         (r"sklearn.*trialogue\[topics\]", lambda: tokenize_passages(None, ["a"])),
     ]
     assert not calls_without_expected_error(cases)

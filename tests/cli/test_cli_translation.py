@@ -9,7 +9,7 @@ import pytest
 from refusals import commands_without_expected_error
 from trialogue import cli
 from trialogue.data.parallel import ParallelText, split
-from trialogue.generation.translation.scores import quality
+from trialogue.generation.translation.scores import translation_quality
 from trialogue.storage import sha256_of
 
 PAIRS = [
@@ -121,7 +121,7 @@ def check_card(run, model, printed):
     for network, scores in card["scores"].items():
         words = ("--network", network, "--truncate", "--input", "model/held-out.sources.txt")
         _, out, _ = run("translate", "--model", "model", *words)
-        found = quality(out.splitlines(), tested.targets)
+        found = translation_quality(out.splitlines(), tested.targets)
         assert found._asdict().items() <= scores.items()
         assert f"{network}: BLEU {found.bleu:.1f}, chrF {found.chrf:.1f}" in printed
         assert found.bleu_signature in printed

@@ -212,7 +212,7 @@ def test_batch_independence_rejects_faulty_streams(monkeypatch, broken, sampler)
 
 
 def test_a_judge_with_repeated_calls_is_rejected(monkeypatch):
-    monkeypatch.setattr(rules, "Judge", judges.ForgetfulJudge)
+    monkeypatch.setattr(rules, "CachedVerifier", judges.ForgetfulJudge)
     expect_failure("more than once", runs.check_single_evaluation, TokenwiseRejection())
 
 

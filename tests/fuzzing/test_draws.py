@@ -10,7 +10,7 @@ from fuzzing.faults import HARMLESS, INDEX_FAULTS, Draw, fuzz, result_or_none
 from trialogue.data.alias import alias_table
 from trialogue.randomness import Streams, index_of
 from trialogue.samplers.nucleus import leading, nucleus
-from trialogue.samplers.prefix.contract.sampler import masked
+from trialogue.samplers.prefix.contract.sampler import mask_tokens
 
 WEIGHTS = (
     *HARMLESS,
@@ -170,7 +170,7 @@ def test_masked_distributions_are_correct(draw, kind):
         kind
     ]
     valid = draw.fault in ("nothing", "strided", "no rows", "more rows", "one row", "float32")
-    found = result_or_none(lambda: masked(distributions, mask), kind == "bool" and valid)
+    found = result_or_none(lambda: mask_tokens(distributions, mask), kind == "bool" and valid)
     if found is not None:
         assert torch.equal(found.nan_to_num(7), torch.where(mask, distributions, -math.inf).nan_to_num(7))
 

@@ -144,7 +144,7 @@ def test_samples_waiting_for_their_turn_are_not_drawn_again(
     out, waiting = tmp_path / "out.jsonl", tmp_path / "out.jsonl.waiting.jsonl"
     shell(f"{options} {options_of_run} --out complete.jsonl").checked()
     drawn: list[tuple[int, int]] = []
-    filed = drawing.RecordObserver.filed
+    filed = drawing.RecordObserver.on_finished
 
     def interrupted(recorder: drawing.RecordObserver, places: Tensor, samples: Samples) -> None:
         filed(recorder, places, samples)
@@ -153,7 +153,7 @@ def test_samples_waiting_for_their_turn_are_not_drawn_again(
             raise KeyboardInterrupt
 
     again: list[bool] = []
-    monkeypatch.setattr(drawing.RecordObserver, "filed", interrupted)
+    monkeypatch.setattr(drawing.RecordObserver, "on_finished", interrupted)
     result = shell(f"{options} {options_of_run} --out out.jsonl")
     assert (result.code, f"{len(drawn)} " in result.err) == (130, True), result.err
     assert out.read_bytes().count(b"\n") + waiting.read_bytes().count(b"\n") >= len(drawn)
@@ -173,7 +173,7 @@ def test_samples_waiting_for_their_turn_are_not_drawn_again(
 
 def test_waiting_samples_are_written_in_order_to_standard_output(shell, monkeypatch):
     options = "--prompt 'the cat' --max-new-tokens 12 --batch-size 4 --n 6 --stop e"
-    filed, drawn = drawing.RecordObserver.filed, list[int]()
+    filed, drawn = drawing.RecordObserver.on_finished, list[int]()
 
     def interrupted(recorder: drawing.RecordObserver, places: Tensor, samples: Samples) -> None:
         filed(recorder, places, samples)
@@ -181,7 +181,7 @@ def test_waiting_samples_are_written_in_order_to_standard_output(shell, monkeypa
         if drawn != list(range(len(drawn))):
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(drawing.RecordObserver, "filed", interrupted)
+    monkeypatch.setattr(drawing.RecordObserver, "on_finished", interrupted)
     result = shell(f"{options} --ordered")
     assert result.code == 130
     assert [line["sample"] for line in result.lines] == sorted(drawn)

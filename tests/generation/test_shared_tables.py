@@ -27,7 +27,7 @@ def read_samples(path):
 def interrupt(monkeypatch):
     """Return a function that makes runs end with an error while they write the sample of a given number."""
     state = {"left": 0}
-    write = drawing.RecordObserver.filed
+    write = drawing.RecordObserver.on_finished
 
     def filed(observer, places, samples):
         take = observer._take
@@ -44,7 +44,7 @@ def interrupt(monkeypatch):
         finally:
             observer._take = take
 
-    monkeypatch.setattr(drawing.RecordObserver, "filed", filed)
+    monkeypatch.setattr(drawing.RecordObserver, "on_finished", filed)
     return lambda number: state.update(left=number)
 
 
@@ -80,7 +80,7 @@ def test_a_round_that_resumes_from_an_empty_table_is_detected(shell, tmp_path, i
 
 
 def test_unfinished_rounds_that_are_not_repeated_are_detected(shell, tmp_path, interrupt, monkeypatch):
-    monkeypatch.setattr(round_files.RoundFiles, "to_repeat", lambda files, keys: [])
+    monkeypatch.setattr(round_files.RoundFiles, "find_samples_to_repeat", lambda files, keys: [])
     whole, resumed = interrupted_runs(shell, tmp_path, interrupt, (7,), ONE)
     assert resumed != whole
 

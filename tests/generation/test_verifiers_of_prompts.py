@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from trialogue.generation.verifiers import graded as values
-from trialogue.generation.verifiers.graded import Graded
+from trialogue.generation.verifiers.graded import CachedGradedVerifier
 from trialogue.oracles import Decoding, Verifier
 from trialogue.verifiers import FunctionVerifier
 from trialogue.verifiers.functions.tolerant import Raised, tolerant
@@ -195,7 +195,7 @@ def test_values_of_children_are_unknown_if_one_row_has_none():
     assert both.shape == (2, 3)
 
 
-def judge(graded: Graded, first: int, number: int) -> None:
+def judge(graded: CachedGradedVerifier, first: int, number: int) -> None:
     """Compute the values of `number` complete sequences of one token each."""
     decoding: Any = SimpleNamespace(
         tokens=torch.arange(first, first + number)[:, None],
@@ -207,7 +207,7 @@ def judge(graded: Graded, first: int, number: int) -> None:
     graded.values(decoding, torch.arange(number))
 
 
-def cached_values(graded: Graded, *tokens: int) -> list[float | None]:
+def cached_values(graded: CachedGradedVerifier, *tokens: int) -> list[float | None]:
     number = len(tokens)
     samples: Any = SimpleNamespace(
         tokens=torch.tensor(tokens)[:, None],
@@ -219,7 +219,7 @@ def cached_values(graded: Graded, *tokens: int) -> list[float | None]:
 
 def test_only_the_latest_values_are_cached(monkeypatch):
     monkeypatch.setattr(values, "_REMEMBERED", 8)
-    graded = Graded(FunctionVerifier(lambda prefix: float(prefix[0])))
+    graded = CachedGradedVerifier(FunctionVerifier(lambda prefix: float(prefix[0])))
     for first in range(0, 100, 2):
         judge(graded, first, 2)
         assert len(graded._values) <= 8

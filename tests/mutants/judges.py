@@ -4,10 +4,10 @@ import math
 
 import torch
 
-from trialogue.samplers.prefix.contract.judge import Judge
+from trialogue.samplers.prefix.contract.cached_verifier import CachedVerifier
 
 
-class ForgetfulJudge(Judge):
+class ForgetfulJudge(CachedVerifier):
     """Call the verifier again for prefixes that were judged before."""
 
     def _values(self, batch, rows):
@@ -15,7 +15,7 @@ class ForgetfulJudge(Judge):
         return self._parts[0].values(batch, rows)
 
 
-class UnnarrowedJudge(Judge):
+class UnnarrowedJudge(CachedVerifier):
     """Call the slow verifier for every child, even if the other verifiers reject it."""
 
     def children(self, rows, support):
@@ -26,14 +26,14 @@ class UnnarrowedJudge(Judge):
         return values * super().children(rows, support)
 
 
-class LastPartJudge(Judge):
+class LastPartJudge(CachedVerifier):
     """Use the value of the verifier that is called per child instead of the product."""
 
     def _values(self, batch, rows, parts=None, others=None):
         return super()._values(batch, rows, parts, None if others is None else others.sign())
 
 
-class HopefulJudge(Judge):
+class HopefulJudge(CachedVerifier):
     """Treat the largest possible truncation as the final one."""
 
     def _missing(self, known, hoped, judged, cut):
@@ -41,7 +41,7 @@ class HopefulJudge(Judge):
         return (kept & ~judged).sum(1)
 
 
-class ContentJudge(Judge):
+class ContentJudge(CachedVerifier):
     """Stop at the first accepted children."""
 
     def _missing(self, known, hoped, judged, cut):
@@ -50,7 +50,7 @@ class ContentJudge(Judge):
         return missing.masked_fill(accepted, 0)
 
 
-class BoundlessJudge(Judge):
+class BoundlessJudge(CachedVerifier):
     """Assume a maximum value of 1."""
 
     def _missing(self, known, hoped, judged, cut):

@@ -35,7 +35,7 @@ from trialogue.samplers.prefix import (
     weighted_rejection,
 )
 from trialogue.samplers.prefix.contract.moves import Moves
-from trialogue.samplers.prefix.contract.objects import Objects
+from trialogue.samplers.prefix.contract.objects import ObjectColumn
 
 
 @dataclass
@@ -211,7 +211,7 @@ class StayingRejection(AdaptiveRejection):
                 visit = one._replace(before=visit, table=table)
                 table = table.child(one.token)
             visits[row] = visit
-        return moves, after._replace(visit=Objects(visits))
+        return moves, after._replace(visit=ObjectColumn(visits))
 
 
 class HoardingTokenwise(_Changed, TokenwiseRejection):
@@ -280,7 +280,7 @@ class ShortRedoBacktracking(_Changed, Backtracking):
 
 
 class RedoVerifyingBacktracking(Backtracking):
-    """Judge redone tokens too."""
+    """CachedVerifier redone tokens too."""
 
     def step(self, decoding, state, verifier, choose):
         judged = state._replace(sampled=decoding.lengths > decoding.start)
@@ -668,7 +668,7 @@ class RenormalisedCandidates(ValueGuided):
     """Normalise the weights of the candidates."""
 
     def step(self, decoding, state, verifier, choose):
-        def weighed_children(decoding, rows, verifier, cut):
+        def weigh_children(decoding, rows, verifier, cut):
             children = right(decoding, rows, verifier, cut)
             distributions = right(
                 decoding, rows, Altered(verifier, {"leading_children": verdicts(verifier)}), cut
@@ -677,8 +677,8 @@ class RenormalisedCandidates(ValueGuided):
                 log_weights=children.log_weights - distributions.log_weights.logsumexp(1, keepdim=True)
             )
 
-        right = value_guided.weighed_children
-        with patch.object(value_guided, "weighed_children", weighed_children):
+        right = value_guided.weigh_children
+        with patch.object(value_guided, "weigh_children", weigh_children):
             return super().step(decoding, state, verifier, choose)
 
 

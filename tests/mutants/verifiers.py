@@ -124,7 +124,7 @@ class UnvalidatedAtTheLimit(GrammarVerifier):
 
 
 class PromptJudging(GrammarVerifier):
-    """Judge prompt and completion together."""
+    """CachedVerifier prompt and completion together."""
 
     def values(self, decoding, rows):
         return super().values(_FromTheStart(decoding), rows)

@@ -21,9 +21,9 @@ from trialogue.data import Table
 from trialogue.samplers import AdaptiveRejection, Ancestral, Rejection, generate, truncated
 from trialogue.samplers.exact import exact_distribution, target_distribution
 from trialogue.samplers.prefix import adaptive_rejection, rejection_draws
-from trialogue.samplers.prefix.contract.objects import Objects
-from trialogue.samplers.prefix.output.reasons import failure
-from trialogue.samplers.prefix.rejection_table import ACCEPTED, REJECTED, Child, RejectionTable, merged
+from trialogue.samplers.prefix.contract.objects import ObjectColumn
+from trialogue.samplers.prefix.output.reasons import explain_failure
+from trialogue.samplers.prefix.rejection_table import ACCEPTED, REJECTED, Child, RejectionTable, merge_tables
 from trialogue.testing import check_sampler
 from trialogue.testing.samplers import SAMPLER_CHECKS
 from trialogue.testing.trees import RandomTree, viable
@@ -64,7 +64,7 @@ class FromTable(AdaptiveRejection):
 
     def init(self, decoding):
         empty = super().init(decoding)
-        return empty._replace(table=Objects([self.start] * len(decoding.lengths)))
+        return empty._replace(table=ObjectColumn([self.start] * len(decoding.lengths)))
 
 
 def from_table(table, **fields):
@@ -289,7 +289,7 @@ def test_a_failure_names_the_attempts_or_the_constraint_and_its_truncation():
         ),
     ):
         settings = {"length": 1, "drawn": 0, "max_new_tokens": 8, "context": None, "refusal": None}
-        assert failure(sampler, cut=cut, remark=remark, **settings) == expected
+        assert explain_failure(sampler, cut=cut, remark=remark, **settings) == expected
 
 
 def test_a_bound_on_attempts_does_not_bias_the_samples():
@@ -362,7 +362,7 @@ def test_masses_of_a_union_remain_positive_far_below_the_precision_of_floats():
         visited = RejectionTable(-math.inf, {})
         return RejectionTable(math.log(0.5 + 1e-18), {token: Child(math.log(0.5), visited)})
 
-    union = merged(after(0), after(1))
+    union = merge_tables(after(0), after(1))
     assert union.log_open >= math.log(1e-18)
     found = exact_distribution(from_table(union), oracle, allows)
     assert found.probabilities == pytest.approx({(2, 2): 1.0}, abs=1e-15)
@@ -388,7 +388,7 @@ def test_a_union_of_noisy_tables_keeps_rare_sequences(jitter):
 
     oracle = Table(conditional, 3, max_length=2)
     found = exact_distribution(
-        from_table(merged(*at_prompt)), oracle, lambda x: len(x) < 2 or x[0] != 0 or x[1] == 2
+        from_table(merge_tables(*at_prompt)), oracle, lambda x: len(x) < 2 or x[0] != 0 or x[1] == 2
     ).probabilities
     assert {x: p for x, p in found.items() if p} == pytest.approx({(0, 2): 0.5, (1, 1): 0.5}, abs=1e-6)
 
@@ -396,14 +396,14 @@ def test_a_union_of_noisy_tables_keeps_rare_sequences(jitter):
 def test_a_union_contains_the_prefixes_of_both_tables():
     first = RejectionTable(math.log(0.5), {0: Child(math.log(0.5), REJECTED)})
     second = RejectionTable(math.log(0.75), {1: Child(math.log(0.25), REJECTED)})
-    union = merged(first, second)
+    union = merge_tables(first, second)
     assert list(union.children) == [0, 1]
     assert math.log(0.25) <= union.log_open < math.log(0.25) + 1e-3
     assert union.log_open > math.log(0.25)
-    assert merged(union, REJECTED) is REJECTED
-    assert merged(None, union) is merged(union, None) is union
+    assert merge_tables(union, REJECTED) is REJECTED
+    assert merge_tables(None, union) is merge_tables(union, None) is union
     below = RejectionTable(-math.inf, {2: Child(0.0, ACCEPTED)})
-    deep = merged(
+    deep = merge_tables(
         RejectionTable(-1.0, {0: Child(-1.0, below)}), RejectionTable(-1.0, {0: Child(-1.0, first)})
     )
     assert list(deep.children[0].table.children) == [0, 2]
@@ -456,7 +456,7 @@ def test_a_union_of_tables_whose_probabilities_disagree_warns_and_uses_no_differ
             RejectionTable(math.log(1 - at_prompt), {0: Child(math.log(at_prompt) + noise, table)})
             for noise, table in zip((0.0, shift), tables, strict=True)
         ]
-        found = exact_distribution(from_table(merged(*trees)), oracle, allows).probabilities
+        found = exact_distribution(from_table(merge_tables(*trees)), oracle, allows).probabilities
         target = target_distribution(oracle, allows)
         return max(abs(found.get(x, 0.0) / p - 1) for x, p in target.items())
 

@@ -37,7 +37,7 @@ from trialogue.samplers import (
 from trialogue.samplers.exact import ExactDistribution, exact_distribution, prefix_trees, target_distribution
 from trialogue.samplers.exact import prefix_samplers as samplers
 from trialogue.samplers.exact.elimination import AbsorbingChain
-from trialogue.samplers.prefix.contract.sampler import LogWeight
+from trialogue.samplers.prefix.contract.sampler import LogWeightState
 from trialogue.testing.distributions import named_verifiers
 from trialogue.testing.trees import VIABLE, RandomTree
 
@@ -316,12 +316,12 @@ class ReweightedRejection(Rejection):
     factor = 1.0
 
     def init(self, decoding):
-        return LogWeight(torch.zeros(len(decoding.lengths), dtype=torch.float64))
+        return LogWeightState(torch.zeros(len(decoding.lengths), dtype=torch.float64))
 
     def step(self, decoding, state, verifier, choose):
         moves, _ = super().step(decoding, state, verifier, choose)
         rejected = decoding.complete & ~moves.done
-        return moves, LogWeight(state.log_weight + rejected.double() * math.log(self.factor))
+        return moves, LogWeightState(state.log_weight + rejected.double() * math.log(self.factor))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from trialogue.data import Table
 from trialogue.randomness import numpy_generator
 from trialogue.samplers import MaskedDecoding, SequentialMonteCarlo, WeightedRejection
 from trialogue.samplers.exact import exact_distribution, kullback_leibler, total_variation
-from trialogue.samplers.prefix.sequential_monte_carlo import Particles
+from trialogue.samplers.prefix.sequential_monte_carlo import ParticleState
 
 PARTICLES = {"oracle": 2, "mask": 3, "rejection": 2}
 """Number of particles per proposal. Rejected draws multiply the number of branches."""
@@ -36,7 +36,9 @@ class IgnoringLastDraw(SequentialMonteCarlo):
     """A faulty sampler that ignores the weight of the last draw."""
 
     def arranged(self, tokens, lengths, state):
-        return super().arranged(tokens, lengths, Particles(state.log_weight, torch.zeros_like(state.drawn)))
+        return super().arranged(
+            tokens, lengths, ParticleState(state.log_weight, torch.zeros_like(state.drawn))
+        )
 
 
 class UnsortedWeights(SequentialMonteCarlo):

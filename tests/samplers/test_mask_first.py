@@ -21,7 +21,7 @@ from trialogue.samplers import (
 )
 from trialogue.samplers.exact import exact_distribution
 from trialogue.samplers.prefix import masked_decoding, sequential_monte_carlo
-from trialogue.samplers.prefix.contract.judge import Judge
+from trialogue.samplers.prefix.contract.cached_verifier import CachedVerifier
 from trialogue.testing.distributions import ruled
 from trialogue.testing.trees import VIABLE, RandomTree
 from trialogue.verifiers import FunctionVerifier, Product
@@ -172,22 +172,22 @@ LAZY = [
 @pytest.mark.parametrize("share", [0.1, 0.5, 1.0])
 @pytest.mark.parametrize("cut", LAZY, ids=str)
 def test_continuations_are_judged_until_the_truncation_is_certain(cut, share, most):
-    judged, wrong = count_judged_and_wrong(Judge, cut, share, most=most)
+    judged, wrong = count_judged_and_wrong(CachedVerifier, cut, share, most=most)
     assert wrong == 0
     assert judged < 30 * VOCAB
 
 
 def test_few_continuations_are_judged_if_most_are_accepted():
-    assert count_judged_and_wrong(Judge, {"top_k": 1}, 1.0)[0] == 30
-    assert count_judged_and_wrong(Judge, {"top_k": 5}, 1.0)[0] == 150
+    assert count_judged_and_wrong(CachedVerifier, {"top_k": 1}, 1.0)[0] == 30
+    assert count_judged_and_wrong(CachedVerifier, {"top_k": 5}, 1.0)[0] == 150
     # Without an upper bound on the values, any continuation may be the best one.
-    assert count_judged_and_wrong(Judge, {"top_k": 1}, 1.0, most=math.inf)[0] == int(
+    assert count_judged_and_wrong(CachedVerifier, {"top_k": 1}, 1.0, most=math.inf)[0] == int(
         (distributions(30) > -math.inf).sum()
     )
 
 
 @pytest.mark.parametrize("mutant", [judges.HopefulJudge, judges.ContentJudge, judges.BoundlessJudge])
-def test_judges_that_stop_too_early_are_detected(mutant):
+def test_cached_verifiers_that_stop_too_early_are_detected(mutant):
     most = 3.0 if mutant is judges.BoundlessJudge else 1.0
     assert sum(count_judged_and_wrong(mutant, cut, 0.5, most=most)[1] for cut in LAZY) > 0
 

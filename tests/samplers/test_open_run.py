@@ -154,7 +154,9 @@ def test_requests_have_the_same_results_as_single_requests(sampler):
 
 def with_first_truncation(self: View, log_probs: Any, rows: Any, alter: Any) -> Any:
     """A faulty `View._each` that applies the truncation of the first row to all rows."""
-    return alter(self._truncations[int(self._rows.rule[rows][0])], log_probs) if len(rows) else log_probs
+    return (
+        alter(self._truncations[int(self._rows.settings_id[rows][0])], log_probs) if len(rows) else log_probs
+    )
 
 
 def test_the_check_rejects_a_truncation_shared_by_all_rows(monkeypatch):
@@ -197,7 +199,7 @@ def test_a_withdrawn_request_does_not_affect_the_others():
             assert found == alone if number % 3 else set(found) <= set(alone)
         assert not run.busy
         assert not run._rules
-        assert not run._running.orders
+        assert not run._running.requests
         assert not run._truncations
 
 
@@ -210,8 +212,8 @@ def test_finished_requests_leave_no_state():
         while run.busy:
             run.step()
         sizes.append(run._running._groups.batch.shared.tree.size)
-        assert not run._running.orders
-        assert not run._judge._judges
+        assert not run._running.requests
+        assert not run._verifier._verifiers
     assert max(sizes) <= 2048
 
 
@@ -270,7 +272,7 @@ def test_invalid_requests_are_rejected_and_change_nothing(submit, field):
     run = OpenRun(ORACLE)
     assert expect_error("", submit, run).field == field
     assert not run.busy
-    assert not run._running.orders
+    assert not run._running.requests
 
 
 @pytest.mark.parametrize(("tokens", "steps"), [(7, [2, 2, 1]), (1, [1, 1, 1, 1, 1]), (1000, [5])])
@@ -285,10 +287,10 @@ def test_prompts_start_within_a_budget_of_tokens_per_step(tokens, steps, monkeyp
     submitted = [run.submit(prompt, long, num_samples=3, seed=2) for prompt in prompts]
     started, samples = list[int](), dict[Any, list[Samples]]()
     while run.busy:
-        under_way = {one for one in submitted if one.begun}
+        under_way = {one for one in submitted if one.num_admitted}
         for submission, finished in run.step():
             samples.setdefault(submission, []).append(finished)
-        started.append(len({one for one in submitted if one.begun} - under_way))
+        started.append(len({one for one in submitted if one.num_admitted} - under_way))
     assert [number for number in started if number] == steps
     for submission, prompt in zip(submitted, prompts, strict=True):
         drawn = generate(ORACLE, [prompt], max_new_tokens=9, num_samples=3, seed=2)

@@ -8,7 +8,11 @@ import torch
 from refusals import expect_error
 from trialogue.errors import InputError
 from trialogue.samplers import AdaptiveRejection, OpenRun, PromptRounds, Terms, generate, stream
-from trialogue.samplers.prefix.rejection_table_file import num_new_prefixes, table_of, tensors_of
+from trialogue.samplers.prefix.rejection_table_file import (
+    num_new_prefixes,
+    table_from_tensors,
+    table_to_tensors,
+)
 from trialogue.testing.trees import RandomTree, viable
 
 TREES = [viable(RandomTree(seed, vocab=3, horizon=4, eos=(None, 1)[seed % 2])) for seed in range(3)]
@@ -74,13 +78,13 @@ def test_tables_are_restored_exactly():
             rounds._merge()
             tables.append(rounds._start.table.items[0])
         for before, table in pairwise(tables):
-            tensors = tensors_of(table)
-            again = table_of(tensors)
+            tensors = table_to_tensors(table)
+            again = table_from_tensors(tensors)
             assert again == table
-            assert all(torch.equal(tensors[name], other) for name, other in tensors_of(again).items())
+            assert all(torch.equal(tensors[name], other) for name, other in table_to_tensors(again).items())
             assert num_new_prefixes(None, again) == len(table)
             assert num_new_prefixes(before, table) == len(table) - (0 if before is None else len(before))
-    assert table_of(tensors_of(None)) is None
+    assert table_from_tensors(table_to_tensors(None)) is None
 
 
 IN_USE = "shared='PromptRounds': 6 unfinished samples of another"

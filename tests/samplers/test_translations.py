@@ -20,10 +20,10 @@ from trialogue.samplers.translation.hypotheses import (
     NOTHING,
     Hypothesis,
     Translation,
-    ranked,
-    without_repeats,
+    rank_hypotheses,
+    remove_repeats,
 )
-from trialogue.samplers.translation.refining import LengthBeam, likeliest_lengths, random_targets
+from trialogue.samplers.translation.refining import LengthBeam, most_probable_lengths, random_targets
 from trialogue.samplers.translation.writing import BeamSearch, rescored
 
 TWIN = CausalTranslator(small_network(causal=True, seed=4))
@@ -63,7 +63,7 @@ def test_every_likely_length_is_refined_and_passes_are_counted(steps):
             assert found[number].passes == 0
             continue
         _, distributions = REFINER.condition_each([source])
-        lengths = likeliest_lengths(distributions, 3)[0]
+        lengths = most_probable_lengths(distributions, 3)[0]
         assert sorted(distributions[0, 1:].tolist())[-3:][::-1] == pytest.approx(
             distributions[0, lengths].tolist()
         )
@@ -125,11 +125,14 @@ def test_random_targets_are_uniform():
 
 
 def test_dropping_repeats_keeps_the_score():
-    assert without_repeats([4, 4, 5, 4, 4, 4]) == [4, 5, 4]
+    assert remove_repeats([4, 4, 5, 4, 4, 4]) == [4, 5, 4]
     candidates = [([4, 4, 5], -1.0), ([4, 5], -3.0), ([5], -2.0)]
-    assert ranked(candidates, 0.0, True) == [Hypothesis([4, 5], -1.0, -1.0), Hypothesis([5], -2.0, -2.0)]
-    assert [each.tokens for each in ranked(candidates, 0.0, False)] == [[4, 4, 5], [5], [4, 5]]
-    assert ranked(candidates, 1.0, False)[0].score == pytest.approx(-1 / (8 / 6))
+    assert rank_hypotheses(candidates, 0.0, True) == [
+        Hypothesis([4, 5], -1.0, -1.0),
+        Hypothesis([5], -2.0, -2.0),
+    ]
+    assert [each.tokens for each in rank_hypotheses(candidates, 0.0, False)] == [[4, 4, 5], [5], [4, 5]]
+    assert rank_hypotheses(candidates, 1.0, False)[0].score == pytest.approx(-1 / (8 / 6))
 
 
 def log_probs_of(source):
@@ -246,8 +249,8 @@ def test_the_twin_ranks_the_candidates_of_the_refiner(alpha):
 
 def test_candidates_with_repeated_tokens_are_ranked_unchanged():
     refined = [Translation([Hypothesis([5, 5, 6], 0.0, 0.0), Hypothesis([5, 6], -1.0, -1.0)], 1)]
-    [ranked] = rescored(TWIN, [[4]], refined)
-    assert sorted(each.tokens for each in ranked.hypotheses) == [[5, 5, 6], [5, 6]]
+    [rank_hypotheses] = rescored(TWIN, [[4]], refined)
+    assert sorted(each.tokens for each in rank_hypotheses.hypotheses) == [[5, 5, 6], [5, 6]]
 
 
 ONE = Translation([Hypothesis([4], 0.0, 0.0)], 1)

@@ -11,7 +11,7 @@ from mutants.verifiers import ForgetfulRandomVerifier, LengthKeyedRandomVerifier
 from refusals import expect_error
 from samplers.reference_distributions import largest_difference
 from trialogue.data.table import Table
-from trialogue.generation.verifiers.graded import Graded
+from trialogue.generation.verifiers.graded import CachedGradedVerifier
 from trialogue.models.networks.probe import Probe
 from trialogue.oracles import Verifier
 from trialogue.samplers import MaskedDecoding, Rejection, ValueGuided, generate
@@ -226,7 +226,7 @@ def test_notes_and_the_first_parser_are_passed_on():
         combined = kind(len, Product(first), second).up_to("x")
         assert combined.notes == ("a is slow", "b is slow")
         assert combined.parser("t") == ("a", "t")
-    for one in (Threshold(first, 1), Threshold(first, 1).up_to("x"), Graded(first)):
+    for one in (Threshold(first, 1), Threshold(first, 1).up_to("x"), CachedGradedVerifier(first)):
         assert (one.notes, one.parser) == (first.notes, first.parser)
     assert (Product(len).notes, Product(len).parser) == ((), None)
 

@@ -10,7 +10,7 @@ from trialogue.models.encoder_decoder.network import EncoderDecoder, ended
 from trialogue.models.encoder_decoder.refiner import Refiner
 from trialogue.randomness import Streams
 from trialogue.samplers.chains.refinement import Refinement
-from trialogue.samplers.translation.refining import likeliest_lengths, random_targets
+from trialogue.samplers.translation.refining import most_probable_lengths, random_targets
 from trialogue_lab.analysis.adjacent_attention import adjacent_attention, refined_attention
 
 
@@ -81,7 +81,7 @@ def test_refinement_agrees_with_single_steps(monkeypatch, at_once):
             continue
         model, distributions = refiner.condition_each([source])
         targets = random_targets(
-            likeliest_lengths(distributions, 1)[0], 20, Streams(10, torch.tensor([place]))
+            most_probable_lengths(distributions, 1)[0], 20, Streams(10, torch.tensor([place]))
         )
         state = chain.init(model, targets)
         stages.append([targets.tolist()[0]])

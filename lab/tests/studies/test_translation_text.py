@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from trialogue.errors import InputError
-from trialogue.generation.translation.scores import quality, stutter
+from trialogue.generation.translation.scores import count_repeated_words, translation_quality
 from trialogue_lab.studies.translation.hub_pairs import HUB_PAIRS, hub_parallel
 from trialogue_lab.studies.translation.intervals import bleu_interval, stutter_interval
 from trialogue_lab.studies.translation.variants import one_word_variants
@@ -60,15 +60,15 @@ OUTPUTS = ["the the cat sat on the mat .", "a dog had had had enough of of it", 
 def test_interval_of_bleu_contains_the_score():
     outputs, references = OUTPUTS * 20, REFERENCES * 20
     low, high = bleu_interval(outputs, references, seed=1)
-    assert low < quality(outputs, references).bleu < high
+    assert low < translation_quality(outputs, references).bleu < high
     assert bleu_interval(OUTPUTS[:1] * 9, REFERENCES[:1] * 9, seed=1) == pytest.approx(
-        [quality(OUTPUTS[:1] * 9, REFERENCES[:1] * 9).bleu] * 2
+        [translation_quality(OUTPUTS[:1] * 9, REFERENCES[:1] * 9).bleu] * 2
     )
 
 
 def test_interval_of_the_stutter_rate_is_binomial_for_pairs():
     outputs = ["a a"] * 30 + ["a b"] * 70
-    low, high = stutter_interval(stutter(outputs, ["a b"] * 100), seed=2)
+    low, high = stutter_interval(count_repeated_words(outputs, ["a b"] * 100), seed=2)
     assert abs(low - (0.3 - 1.96 * np.sqrt(0.3 * 0.7 / 100))) < 0.03
     assert abs(high - (0.3 + 1.96 * np.sqrt(0.3 * 0.7 / 100))) < 0.03
 

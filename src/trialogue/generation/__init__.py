@@ -1,1 +1,1 @@
-"""Implementation of `trialogue generate`: prompts, settings, verifiers, scheduling and resumable output."""
+"""Implementation of `trialogue generate`: prompts, settings, verifiers, batches and resumable output files."""

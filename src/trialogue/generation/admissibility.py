@@ -1,4 +1,7 @@
-"""Checks that prompts and verifiers allow at least one completion, before the weights of the model are read."""
+"""Early checks that prompts fit the model and that verifiers allow at least one completion.
+
+The checks run before the weights of the model are read.
+"""
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
@@ -24,10 +27,10 @@ class _WeightsNeededError(Exception):
 
 
 class UnreadOracle(PrefixOracle):
-    """Oracle of a model whose weights have not been read.
+    """Placeholder for a model whose weights have not been read yet.
 
-    It provides the tokenization, the vocabulary size, the end-of-sequence token and the maximum length.
-    Methods that compute probabilities raise an error.
+    It provides the tokenization, the vocabulary size, the end-of-sequence token and the maximum length. Methods that
+    compute probabilities raise an error.
 
     Args:
         checkpoint: Model whose weights have not been read.
@@ -61,23 +64,23 @@ class UnreadOracle(PrefixOracle):
 def encode_prompts(
     checkpoint: Pretrained, settings: GenerationSettings, warn: Callable[[str], None] | None
 ) -> list[list[int]]:
-    """Return the token ids of each prompt of a run, and check that they fit into the model's context.
+    """Convert the prompts of a run to token ids, and check that they fit into the model's context.
 
-    An empty prompt is replaced by the BOS token of the model. If the model can predict the first token
-    without any input, an empty prompt has no tokens.
+    An empty prompt is replaced by the BOS token of the model. If the model can predict the first token without any
+    input, an empty prompt has no tokens.
 
     Args:
         checkpoint: Model whose weights may be unread.
         settings: Settings of the run, including the prompts.
-        warn: Function called with a message if the context leaves room for fewer than `max_new_tokens` tokens
-            after a prompt. None for no warning.
+        warn: Function called with a message if the context leaves room for fewer than `max_new_tokens` tokens after a
+            prompt. None for no warning.
 
     Returns:
         One list of token ids per prompt.
 
     Raises:
-        InputError: If the model does not support an empty prompt, or if a prompt or `max_new_tokens` alone
-            exceeds the model's context.
+        InputError: If the model does not support an empty prompt, or if a prompt or `max_new_tokens` alone exceeds the
+            model's context.
     """
     tokenization, context, requested = (
         checkpoint.tokenization,

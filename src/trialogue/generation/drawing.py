@@ -1,4 +1,4 @@
-"""Load the model, prompts and verifiers of a run, and generate its samples in batches."""
+"""Loading of the model, prompts and verifiers of a run, and generation of its samples."""
 
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -10,7 +10,7 @@ from torch import Tensor
 from trialogue.errors import InputError, out_of_memory
 from trialogue.generation.admissibility import UnreadOracle, encode_prompts, require_viable
 from trialogue.generation.output.live_text import Feedback
-from trialogue.generation.output.records import records_of
+from trialogue.generation.output.records import make_records
 from trialogue.generation.output.round_files import RoundFiles
 from trialogue.generation.output.sink import Key, Record
 from trialogue.generation.settings import GenerationSettings
@@ -24,7 +24,7 @@ from trialogue.models.hub.opening import TextModel, open_pretrained
 from trialogue.models.tokenization import Tokenization
 from trialogue.samplers import Samples, generate, truncated
 from trialogue.samplers.prefix.batch import DEFAULT_MEMORY
-from trialogue.samplers.prefix.engine import rows_at_once
+from trialogue.samplers.prefix.engine import choose_batch_size
 from trialogue.start_up import uncollected
 
 
@@ -63,7 +63,7 @@ class SampleGenerator:
 
         Args:
             keys: For each sample, the index of its prompt and its index among the samples of this prompt.
-            take: Function called with the key and the output record of each finished sample.
+            take: Function called with the key (the two indices) and the output record of each finished sample.
 
         Returns:
             Total number of generated tokens.
@@ -72,12 +72,12 @@ class SampleGenerator:
             InputError: If the memory does not suffice.
         """
         settings, prompts = self.settings, self.prompts
-        repeated = set[Key]() if self.rounds is None else set(self.rounds.to_repeat(keys))
+        repeated = set[Key]() if self.rounds is None else set(self.rounds.find_samples_to_repeat(keys))
         keys = sorted((*keys, *repeated)) if repeated else keys
         sampling, machine, sampler = settings.sampling, settings.machine, settings.sampler
         distribution = truncated(self.oracle, **sampling.truncation)
         verifiers = [self._verifiers[tuple(map(id, self.built[place]))] for place, _ in keys]
-        rows = rows_at_once(distribution, sampler, len(keys), machine.batch_size)
+        rows = choose_batch_size(distribution, sampler, len(keys), machine.batch_size)
         with _reporting_memory_errors(
             settings, rows, max(map(len, prompts)) + sampling.max_completion_tokens
         ):
@@ -85,7 +85,7 @@ class SampleGenerator:
                 distribution,
                 [prompts[place] for place, _ in keys],
                 sampler=sampler,
-                verifier=verifiers if settings.has_rules else None,
+                verifier=verifiers if settings.has_verifiers else None,
                 max_new_tokens=sampling.max_completion_tokens,
                 seed=sampling.seed,
                 sample_ids=[settings.prompts[place].stream(sample) for place, sample in keys],
@@ -104,7 +104,7 @@ class SampleGenerator:
 
 
 class RecordObserver:
-    """Observer of `trialogue.samplers.generate` that creates output records and displays the first sample.
+    """Observer of a run that converts finished samples to output records, and displays the first sample.
 
     Args:
         generator: Loaded model, prompts and verifiers.
@@ -122,7 +122,7 @@ class RecordObserver:
     ) -> None:
         self._generator, self.keys, self._take, self._repeated = generator, keys, take, repeated
 
-    def moved(self, samples: Tensor, tokens: Tensor, lengths: Tensor) -> None:
+    def on_step(self, samples: Tensor, tokens: Tensor, lengths: Tensor) -> None:
         """Display the current text of the first running sample. The engine calls this method after every step.
 
         Args:
@@ -136,7 +136,7 @@ class RecordObserver:
             completion = tokens[0, start : int(lengths[0])].tolist()
             generator.feedback.live.show(generator.oracle.tokenization.text(completion, final=False))
 
-    def filed(self, places: Tensor, samples: Samples) -> None:
+    def on_finished(self, places: Tensor, samples: Samples) -> None:
         """Create the output records of finished samples. The engine calls this method when samples are finished.
 
         Args:
@@ -144,7 +144,7 @@ class RecordObserver:
             samples: The finished samples.
         """
         generator, keys = self._generator, [self.keys[place] for place in places.tolist()]
-        records = records_of(
+        records = make_records(
             samples,
             keys,
             generator.oracle,
@@ -236,7 +236,7 @@ def _warn_of_slow_verifiers(
 
 @contextmanager
 def _reporting_memory_errors(settings: GenerationSettings, rows: int, context: int) -> Iterator[None]:
-    """Convert an out-of-memory error into an `InputError` that names the options to reduce."""
+    """Convert an out-of-memory error to an `InputError` that suggests which options to reduce."""
     try:
         yield
     except (RuntimeError, MemoryError) as error:

@@ -1,4 +1,4 @@
-"""Options of `trialogue generate` that name the model and the prompts."""
+"""Options of `trialogue generate` that select the model and the prompts."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -11,7 +11,7 @@ from trialogue.generation.prompts import Prompt, prompts_from_texts, read_prompt
 
 @dataclass(frozen=True)
 class Inputs:
-    """The model and the prompts."""
+    """Options that select the model and the prompts."""
 
     model: Annotated[str | None, arg(metavar="MODEL")] = None
     """Load this model: a Hugging Face id, a folder, a GGUF file, or a name from `trialogue models list`."""

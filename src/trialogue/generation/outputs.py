@@ -1,4 +1,4 @@
-"""Run `trialogue generate` and write its samples to standard output or to a file, with optional resampling."""
+"""Function that runs `trialogue generate`, and optional resampling of its samples."""
 
 import math
 from collections import Counter
@@ -29,8 +29,8 @@ _WEIGHTLESS = "every sample has weight zero"
 _NO_FEEDBACK = Feedback()
 
 
-class Outcome(NamedTuple):
-    """Outcome of a run for the user.
+class RunOutcome(NamedTuple):
+    """Summary of a run, as it is shown to the user.
 
     Attributes:
         summary: One-line summary with the numbers of samples and of accepted samples.
@@ -45,7 +45,7 @@ class Outcome(NamedTuple):
 
 def generate_to(
     settings: GenerationSettings, feedback: Feedback = _NO_FEEDBACK, *, lines: bool = True
-) -> Outcome:
+) -> RunOutcome:
     """Run `trialogue generate`: generate samples and write them to the output file or to standard output.
 
     With the option `resample`, the output has the requested number of equally weighted samples for each
@@ -87,7 +87,7 @@ def generate_to(
         for record in _resampled(result.records, settings):
             shown.append(record)
         _require_weights(result.records, settings)
-    return Outcome(
+    return RunOutcome(
         _summary(result, settings),
         tuple(_remarks(result, settings)),
         all(accepted >= settings.sampling.accepted_per_prompt for accepted, _ in _accepted(result).values()),
@@ -166,16 +166,16 @@ def _remarks(result: RunResult, settings: GenerationSettings) -> Iterator[str]:
         if lacking:
             yield (
                 f"fewer than {sampling.until} of {sampling.max_samples_per_prompt} samples were accepted for the "
-                f"prompt{'s' * (len(lacking) > 1)} with id {_listed(lacking)}: increase --max-tries"
+                f"prompt{'s' * (len(lacking) > 1)} with id {_join_names(lacking)}: increase --max-tries"
             )
-    if settings.sampler.uses == "nothing" and settings.has_rules and set(reasons) != {None}:
+    if settings.sampler.uses == "nothing" and settings.has_verifiers and set(reasons) != {None}:
         yield (
             f"the sampler {sampling.sampler} applies verifiers only to finished samples: use --sampler "
             "masked-decoding to apply them at every token"
         )
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     more = f" and {len(names) - _MAX_LISTED} more" if len(names) > _MAX_LISTED else ""
     return ", ".join(names[:_MAX_LISTED]) + more
 
@@ -195,7 +195,7 @@ def _weighted_path(settings: GenerationSettings) -> Path:
 
 
 def _resampling(settings: GenerationSettings) -> dict[str, Any]:
-    """Return the settings that determine resampled records, so that a weighted run does not resume them."""
+    """Return the settings of the resampling, which distinguish resampled files from files of weighted samples."""
     return settings.identity() | {"resample": True}
 
 
@@ -250,7 +250,7 @@ def _require_weights(records: list[dict[str, Any]], settings: GenerationSettings
         if max(_log_weights(samples), default=0.0) == -math.inf
     ]
     if without:
-        named = _listed(list(map(repr, without)))
+        named = _join_names(list(map(repr, without)))
         hint = f"{_WEIGHTLESS} for the prompt{'s' if len(without) > 1 else ''} with id {named}: draw more samples "
         resampled = f"{len(settings.prompts) - len(without)} of {len(settings.prompts)} prompts are resampled"
         raise InputError("resample", True, f"{hint}or increase the budget ({resampled})")

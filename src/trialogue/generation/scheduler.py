@@ -1,4 +1,4 @@
-"""Scheduler of `trialogue generate`, which assigns samples to rounds, batches and workers."""
+"""Decides which samples of `trialogue generate` are generated next, in which batches and by which workers."""
 
 import math
 import time
@@ -144,7 +144,7 @@ class Schedule:
             self.counts[place] += 1
 
     def _missing(self, place: int) -> int:
-        """Return the number of samples of a prompt to draw next, starting at the first unfinished one."""
+        """Return how many samples of a prompt to generate next, starting at the first unfinished one."""
         until, count = self._sampling.until, self.counts[place]
         if until is None:
             return self._sampling.n - count
@@ -239,8 +239,8 @@ def run(settings: GenerationSettings, sink: Sink, feedback: Feedback) -> RunResu
     )
 
 
-class DrawnBatch(NamedTuple):
-    """Samples that a worker process generated.
+class GeneratedBatch(NamedTuple):
+    """Samples that a worker process has generated.
 
     Attributes:
         records: Prompt index and sample index of each sample, with its output record.
@@ -281,7 +281,7 @@ def _draw_with_workers(
             for _, batch in crew.done([[keys] for keys in _batches(pending, settings)]):
                 for key, record in batch.records:
                     if record["run"] != digests[key[0]]:
-                        verifier = settings.rule_for(settings.prompts[key[0]]).specs
+                        verifier = settings.verifiers_for(settings.prompts[key[0]]).specs
                         hint = "use the same verifier files on all machines: a worker has different files"
                         raise InputError("verifier", list(verifier), hint)
                     take(key, record)
@@ -296,15 +296,15 @@ def _draw_with_workers(
     return tokens
 
 
-def _worker(settings: GenerationSettings) -> Callable[[tuple[Key, ...]], DrawnBatch]:
+def _worker(settings: GenerationSettings) -> Callable[[tuple[Key, ...]], GeneratedBatch]:
     """Load a worker, and return its function that generates a batch."""
     torch.set_num_threads(settings.machine.threads)
     notes: list[str] = []
     generator = SampleGenerator(settings, Feedback(warn=notes.append))
 
-    def draw(keys: tuple[Key, ...]) -> DrawnBatch:
+    def draw(keys: tuple[Key, ...]) -> GeneratedBatch:
         records: list[tuple[Key, Record]] = []
         tokens = generator.draw(keys, lambda key, record: records.append((key, record)))
-        return DrawnBatch(records, tokens, (*notes, *generator.remarks))
+        return GeneratedBatch(records, tokens, (*notes, *generator.remarks))
 
     return draw

@@ -15,7 +15,7 @@ from trialogue.errors import InputError
 from trialogue.executors.settings import Execution
 from trialogue.generation.inputs import Inputs
 from trialogue.generation.prompts import Prompt, with_location
-from trialogue.generation.verifiers.specs import Rule
+from trialogue.generation.verifiers.specs import ConstraintSettings
 from trialogue.validation import Count, Natural, NonNegative, Share, validated
 
 TRUNCATION = ("temperature", "top_p", "top_k", "min_p")
@@ -32,7 +32,7 @@ _TOO_MANY = (
 @validated
 @dataclass(frozen=True)
 class SamplerSettings:
-    """Sampler and truncation of the next-token distribution."""
+    """Options on the sampler and on the truncation of the next-token distribution."""
 
     sampler: Annotated[str, arg(metavar="SAMPLER")] = "ancestral"
     """Use this sampler; all are listed below. Without this option: masked-decoding if a verifier has a token mask, else
@@ -93,7 +93,7 @@ class SamplerSettings:
 @validated
 @dataclass(frozen=True)
 class Sampling(SamplerSettings):
-    """Number, length and randomness of the samples."""
+    """Options on the number, length and randomness of the samples."""
 
     stop: Annotated[tuple[str, ...], arg(metavar="TEXT")] = ()
     r"""End a sample at this text. Repeat the option for more stop strings; \n and \t are understood. Verifiers judge
@@ -160,7 +160,7 @@ class Sampling(SamplerSettings):
 
 @dataclass(frozen=True)
 class OutputSettings:
-    """Output of the samples."""
+    """Options on the output of the samples."""
 
     out: Annotated[Path | None, arg(metavar="FILE")] = None
     """Write JSON Lines to FILE, and resume an interrupted run (default: standard output). Tables that samples share
@@ -184,7 +184,7 @@ class OutputSettings:
 @validated
 @dataclass(frozen=True)
 class MachineSettings:
-    """Hardware and number formats. Only --dtype and --weights affect the samples."""
+    """Options on hardware and number formats. Only --dtype and --weights affect the samples."""
 
     batch_size: Annotated[Count | None, arg(metavar="ROWS")] = None
     """Evaluate this many sequences in one forward pass (default: chosen from the number of samples)."""
@@ -223,7 +223,7 @@ class GenerationSettings:
     inputs: Inputs
     prompts: tuple[Prompt, ...]
     sampler: Any
-    rule: Rule
+    rule: ConstraintSettings
     sampling: Sampling
     destination: OutputSettings
     machine: MachineSettings
@@ -231,14 +231,14 @@ class GenerationSettings:
 
     def __post_init__(self) -> None:
         for prompt in self.prompts:
-            self.rule_for(prompt)
+            self.verifiers_for(prompt)
         self.rule.require_used(spec for prompt in self.prompts for spec in prompt.rule)
         if self.sampling.accepted_per_prompt * len(self.prompts) > MOST_SAMPLES:
             name = "n" if self.sampling.until is None else "until"
             raise InputError(
                 name, self.sampling.accepted_per_prompt, f"{_TOO_MANY}; there are {len(self.prompts)} prompts"
             )
-        if self.sampler.needs_verifier and not self.has_rules:
+        if self.sampler.needs_verifier and not self.has_verifiers:
             raise InputError(
                 "verifier", None, f"use one: the sampler {self.sampling.sampler} needs a verifier"
             )
@@ -265,11 +265,11 @@ class GenerationSettings:
             raise InputError("erase_prompt", True, hint)
 
     @property
-    def has_rules(self) -> bool:
+    def has_verifiers(self) -> bool:
         """Whether any prompt has a verifier."""
         return bool(self.rule.specs) or any(prompt.rule for prompt in self.prompts)
 
-    def rule_for(self, prompt: Prompt) -> Rule:
+    def verifiers_for(self, prompt: Prompt) -> ConstraintSettings:
         """Return the verifiers of one prompt, including those that apply to all prompts.
 
         Args:
@@ -285,7 +285,7 @@ class GenerationSettings:
         additional verifiers are included.
         """
         ruled = [prompt for prompt in self.prompts if prompt.rule]
-        return {prompt.id: self.rule_for(prompt).identity(prompt.rule) for prompt in ruled}
+        return {prompt.id: self.verifiers_for(prompt).identity(prompt.rule) for prompt in ruled}
 
     def prompt_digests(self) -> list[str]:
         """Return a hash for each prompt that identifies the settings of its samples.
@@ -300,10 +300,9 @@ class GenerationSettings:
         return [digest(identity, own.get(prompt.id)) for prompt in self.prompts]
 
     def identity(self) -> dict[str, Any]:
-        """Return the settings that determine the samples.
+        """Return the settings that determine the samples, for comparison with an earlier run.
 
-        A run can be resumed only with equal settings. The number of samples and the hardware are not
-        included.
+        A run can be resumed only with equal settings. The number of samples and the hardware are not included.
 
         Returns:
             JSON values by name of the setting.
@@ -332,7 +331,7 @@ class GenerationSettings:
 
 OPTIONS: dict[str, type] = {
     "model and prompts": Inputs,
-    "verifiers": Rule,
+    "verifiers": ConstraintSettings,
     "sampling": Sampling,
     "output": OutputSettings,
     "machine": MachineSettings,

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from trialogue.generation.output.records import COSTS, cost_of, outcome_of
+from trialogue.generation.output.records import COSTS, make_cost_record, make_outcome_record
 from trialogue.models.tokenization import Tokenization
 from trialogue.serving.body import ChatBody
 from trialogue.serving.jobs import FinishedChoice
@@ -161,7 +161,7 @@ class CompletionResponse:
             except ValueError:
                 call = None
         weighted = self._request.sampler.weighted
-        details = {**outcome_of(sample, verdict, weighted=weighted), **cost_of(sample)}
+        details = {**make_outcome_record(sample, verdict, weighted=weighted), **make_cost_record(sample)}
         reason = "tool_calls" if call is not None else self._finish_reason(finished)
         fields = {"index": choice, "finish_reason": reason, "trialogue": details}
         if not self._chat:

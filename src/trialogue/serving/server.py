@@ -10,7 +10,7 @@ import uvicorn
 
 from trialogue.errors import InputError
 from trialogue.generation.settings import MachineSettings
-from trialogue.generation.verifiers.specs import Rule
+from trialogue.generation.verifiers.specs import ConstraintSettings
 from trialogue.models.hub.opening import TextModel, open_pretrained
 from trialogue.samplers.prefix.batch import DEFAULT_MEMORY
 from trialogue.serving.app import Application
@@ -46,7 +46,10 @@ def create_application(
     """
     whole, timeout = serving.verifier_whole, serving.verifier_timeout
     rules = VerifierCache(
-        model, serving.rules, Rule(verifier_whole=whole, verifier_timeout=timeout), serving.requests
+        model,
+        serving.rules,
+        ConstraintSettings(verifier_whole=whole, verifier_timeout=timeout),
+        serving.requests,
     )
     limits = [serving.context] if model.max_length is None else [serving.context, model.max_length]
     worker = Worker(

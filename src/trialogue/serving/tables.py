@@ -5,10 +5,10 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, cast
 
-from trialogue.samplers.prefix.adaptive_rejection import Attempts
-from trialogue.samplers.prefix.contract.objects import Objects
+from trialogue.samplers.prefix.adaptive_rejection import AdaptiveRejectionState
+from trialogue.samplers.prefix.contract.objects import ObjectColumn
 from trialogue.samplers.prefix.engine import Submission
-from trialogue.samplers.prefix.rejection_table import RejectionTable, merged
+from trialogue.samplers.prefix.rejection_table import RejectionTable, merge_tables
 from trialogue.samplers.prefix.rejection_table_file import num_new_prefixes
 from trialogue.serving.requests import CompletionRequest
 
@@ -62,7 +62,7 @@ class TableCache:
             table: Table in which a sample has ended.
         """
         before = self.table(key)
-        after = merged(before, table)
+        after = merge_tables(before, table)
         assert after is not None
         known = 0 if before is None else self._entries[key].num_prefixes
         new = num_new_prefixes(before, after)
@@ -105,15 +105,15 @@ class SharedTable:
     limit: int | None = None
     """Number of samples that may have begun by now: all."""
 
-    def begin(self, initial: Attempts) -> Attempts:
+    def begin(self, initial: AdaptiveRejectionState) -> AdaptiveRejectionState:
         """Return the initial state of a sample with the current table.
 
         Args:
             initial: Initial state of the sampler, one row.
         """
-        return initial._replace(table=Objects([self._cache.table(self._key)]))
+        return initial._replace(table=ObjectColumn([self._cache.table(self._key)]))
 
-    def end(self, number: int, state: Attempts) -> None:
+    def end(self, number: int, state: AdaptiveRejectionState) -> None:
         """Merge the table of a sample into the cache.
 
         Args:

@@ -11,7 +11,12 @@ from typing import Any, Literal
 
 from trialogue.errors import InputError
 from trialogue.generation.verifiers.kinds import KINDS
-from trialogue.generation.verifiers.specs import BuiltVerifier, LoadedVerifier, Rule, combine_verifiers
+from trialogue.generation.verifiers.specs import (
+    BuiltVerifier,
+    ConstraintSettings,
+    LoadedVerifier,
+    combine_verifiers,
+)
 from trialogue.models.hub.opening import TextModel
 from trialogue.oracles import Verifier
 from trialogue.samplers.prefix.contract.sampler import Sampler
@@ -25,7 +30,7 @@ CACHE_SIZE = 64
 """Maximum number of cached verifiers."""
 _CACHED_MASKS = 1024
 """Number of prefixes whose token masks each verifier caches."""
-_OPTIONS = Rule()
+_OPTIONS = ConstraintSettings()
 _COMPILING = 4
 """Maximum number of concurrent compilations."""
 MAX_SPEC_LENGTH = 1 << 16
@@ -106,7 +111,7 @@ class VerifierCache:
         self,
         model: TextModel,
         named: Mapping[str, str],
-        options: Rule = _OPTIONS,
+        options: ConstraintSettings = _OPTIONS,
         most: int = Serving.requests,
     ) -> None:
         self._most, self._unfinished = most, 0

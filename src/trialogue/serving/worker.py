@@ -12,7 +12,7 @@ from trialogue.generation.output.outcomes import sample_outcomes
 from trialogue.models.hub.opening import TextModel
 from trialogue.samplers import OpenRun
 from trialogue.samplers.prefix.contract.sampler import Sampler
-from trialogue.samplers.prefix.prompts import decoder
+from trialogue.samplers.prefix.prompts import make_decoder
 from trialogue.serving.errors import Refused
 from trialogue.serving.jobs import Failed, FinishedChoice, Job, PartialChoice
 from trialogue.serving.tables import SharedTable, TableCache, table_key
@@ -243,7 +243,7 @@ class Worker:
         return self._runs[key]
 
     def _step(self, run: OpenRun) -> None:
-        run.rest()
+        run.exclude_idle_time()
         of_submission = {one: job for job in self._jobs[run] for one in job.submissions}
         for submission, samples in run.step():
             job = of_submission[submission]
@@ -272,7 +272,7 @@ class Worker:
 
     def _show(self, job: Job, choice: int, completion: list[int]) -> None:
         if job.decode is None:
-            job.decode = decoder(self.model, list(job.request.body.stop_strings) or None, final=False)
+            job.decode = make_decoder(self.model, list(job.request.body.stop_strings) or None, final=False)
         assert job.decode is not None
         text = job.decode(completion)
         if text != job.shown.get(choice, ""):

@@ -10,7 +10,7 @@ from trialogue.oracles import Autoregressive, Verifier, as_oracle, padded
 from trialogue.randomness import generator
 from trialogue.samplers.prefix.batch import Batch
 from trialogue.samplers.prefix.engine import generate
-from trialogue.samplers.prefix.prompts import limits
+from trialogue.samplers.prefix.prompts import maximum_lengths
 from trialogue.testing.oracles import first_equal_rows
 from trialogue.testing.requirements import require
 from trialogue.verifiers.functions.function import VerifierLike, as_verifier
@@ -87,7 +87,7 @@ def check_verifier(
         drawn.tokens.repeat(2, 1),
         torch.cat((drawn.lengths, cut)),
         start.repeat(2),
-        limits(oracle, start, max_new_tokens).repeat(2),
+        maximum_lengths(oracle, start, max_new_tokens).repeat(2),
     )
     values = _values(verifier, judged, sequences.batch(oracle, judged))
     _check_alone(verifier, judged, oracle, sequences, values)

@@ -5,8 +5,8 @@ import torch
 
 from refusals import calls_without_expected_error, expect_error
 from trialogue.data import ManyBody
-from trialogue.generation.cloning.drawing import Drawn, describe_convergence, draw
-from trialogue.generation.cloning.samplers import SAMPLERS, SCORE, chain_of
+from trialogue.generation.cloning.drawing import ChainStates, describe_convergence, draw
+from trialogue.generation.cloning.samplers import SAMPLERS, SCORE, make_chain
 from trialogue.models.networks.factored import FactoredAttention, FactoredAttentionConfig
 from trialogue.oracles import whole_sequences
 from trialogue.samplers import Convergence
@@ -23,19 +23,19 @@ DISTRIBUTION = ManyBody.random(4, 3, order=3, rank=8, seed=2)
 )
 def test_only_the_published_chain_misses_a_k_body_distribution(sampler, exact):
     distribution = DISTRIBUTION.probabilities()
-    after = distribution @ chain_transitions(chain_of(sampler, DISTRIBUTION.order), DISTRIBUTION)
+    after = distribution @ chain_transitions(make_chain(sampler, DISTRIBUTION.order), DISTRIBUTION)
     assert (float((after - distribution).abs().sum()) < 1e-12) is exact
 
 
 def test_the_published_chain_samples_a_sharpened_distribution():
     sharpened = (-DISTRIBUTION.order * DISTRIBUTION.energy(DISTRIBUTION.states())).softmax(0)
-    after = sharpened @ chain_transitions(chain_of("metropolis", DISTRIBUTION.order), DISTRIBUTION)
+    after = sharpened @ chain_transitions(make_chain("metropolis", DISTRIBUTION.order), DISTRIBUTION)
     torch.testing.assert_close(after, sharpened, rtol=0, atol=1e-13)
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_energies_and_samples_are_recorded(sampler):
-    chain, reports = chain_of(sampler, 3), []
+    chain, reports = make_chain(sampler, 3), []
     drawn = draw(chain, NETWORK, START, (2, 5), seed=1, report=lambda *sweep: reports.append(sweep))
     assert drawn.energies.shape == (6, len(START))
     assert drawn.samples.keys() == {2, 5}
@@ -53,7 +53,7 @@ class Killed(BaseException):
 @pytest.mark.parametrize("sampler", ["gibbs", "metropolis"])
 @pytest.mark.parametrize("often", [True, False], ids=["after every step", "at the end alone"])
 def test_a_killed_run_is_resumed(tmp_path, monkeypatch, sampler, often):
-    chain, path = chain_of(sampler, 3), tmp_path / "chains.safetensors"
+    chain, path = make_chain(sampler, 3), tmp_path / "chains.safetensors"
     complete = draw(chain, NETWORK, START, (3, 6), seed=1)
     if often:
         monkeypatch.setattr("trialogue.generation.cloning.drawing._CHECKPOINT_SECONDS", 0.0)
@@ -77,7 +77,7 @@ def test_a_killed_run_is_resumed(tmp_path, monkeypatch, sampler, often):
 
 
 def test_further_sweeps_continue_from_the_saved_ones(tmp_path):
-    chain, path = chain_of("metropolis", 3), tmp_path / "chains.safetensors"
+    chain, path = make_chain("metropolis", 3), tmp_path / "chains.safetensors"
     draw(chain, NETWORK, START, 3, seed=1, path=path)
     reports = []
     more = draw(
@@ -95,7 +95,7 @@ def test_further_sweeps_continue_from_the_saved_ones(tmp_path):
 
 @pytest.mark.parametrize("often", [True, False], ids=["within a sweep", "after it"])
 def test_fewer_sweeps_have_the_results_of_a_shorter_run(tmp_path, monkeypatch, often):
-    chain, path = chain_of("metropolis", 3), tmp_path / "chains.safetensors"
+    chain, path = make_chain("metropolis", 3), tmp_path / "chains.safetensors"
     few = draw(chain, NETWORK, START, 3, seed=1)
     if often:
         monkeypatch.setattr("trialogue.generation.cloning.drawing._CHECKPOINT_SECONDS", 0.0)
@@ -106,7 +106,7 @@ def test_fewer_sweeps_have_the_results_of_a_shorter_run(tmp_path, monkeypatch, o
 
 
 def test_the_file_of_another_run_is_rejected(tmp_path):
-    chain, path = chain_of("gibbs", 3), tmp_path / "chains.safetensors"
+    chain, path = make_chain("gibbs", 3), tmp_path / "chains.safetensors"
     draw(chain, NETWORK, START, 2, path=path)
     expect_error("other chains", draw, chain, NETWORK, START[:2], 3, path=path)
     path.write_bytes(b"x")
@@ -121,14 +121,14 @@ def test_the_state_of_convergence_is_described_in_words():
     assert (
         describe_convergence(Convergence(100.0, float("nan"), 0.0, 0.0)) == "not mixed: no sequence changes"
     )
-    few = Drawn({}, torch.zeros(8, 3), 0.5)
+    few = ChainStates({}, torch.zeros(8, 3), 0.5)
     assert few.convergence(7) is None
 
 
 BAD = [
-    ("sampler=", lambda: chain_of("hamiltonian", 3)),
-    ("sweeps=", lambda: draw(chain_of("gibbs", 3), NETWORK, START, 0)),
-    ("sweeps=", lambda: draw(chain_of("gibbs", 3), NETWORK, START, (1, 0))),
+    ("sampler=", lambda: make_chain("hamiltonian", 3)),
+    ("sweeps=", lambda: draw(make_chain("gibbs", 3), NETWORK, START, 0)),
+    ("sweeps=", lambda: draw(make_chain("gibbs", 3), NETWORK, START, (1, 0))),
 ]
 
 

@@ -18,7 +18,7 @@ from trialogue.errors import InputError
 from trialogue.executors import EXECUTORS
 from trialogue.executors.folders import SharedFolder
 from trialogue.generation.cloning import maker
-from trialogue.generation.cloning.maker import factored_network
+from trialogue.generation.cloning.maker import train_factored_network
 from trialogue.generation.cloning.making import _start_worker
 from trialogue.generation.cloning.settings import NetworkSettings
 from trialogue.randomness import generator
@@ -134,7 +134,7 @@ def test_the_loss_of_a_network_approaches_the_optimum(tmp_path):
     own = distribution.site_log_probs(states).gather(2, states[:, :, None])[:, :, 0]
     best = float(-(p @ own).mean())
     settings = NetworkSettings(layers=(1,), rank=3, steps=300, batch_size=256)
-    network = factored_network(settings, 1, tokens, 3, tmp_path)
+    network = train_factored_network(settings, 1, tokens, 3, tmp_path)
     assert network.dtype == torch.float32
     assert corpus_score(network, tokens).loss < best + 0.02
 

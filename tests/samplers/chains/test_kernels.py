@@ -12,7 +12,7 @@ from trialogue.oracles import Sequences
 from trialogue.randomness import Streams, generator, index_of
 from trialogue.samplers import Gibbs, run_chain
 from trialogue.samplers.chains import kernels
-from trialogue.samplers.chains.chain import KERNELS, advancing
+from trialogue.samplers.chains.chain import KERNELS, make_advance_function
 
 MODELS = {
     **SMALL_MODELS,
@@ -65,14 +65,14 @@ def test_tokens_are_drawn_by_inversion(log_odds):
     uniforms = torch.cat((steps, steps + 2.0**-53, steps[1:] - 2.0**-53, torch.tensor([1 - 2.0**-53])))
     distribution = torch.tensor([[min(0.0, -log_odds), min(0.0, log_odds)]], dtype=torch.float64)
     expected = index_of(uniforms, distribution.expand(len(uniforms), 2)).tolist()
-    assert [kernels.drawn_token(uniform, log_odds) for uniform in uniforms.tolist()] == expected
+    assert [kernels.draw_token(uniform, log_odds) for uniform in uniforms.tolist()] == expected
 
 
 def test_unsupported_chains_and_models_use_interpreted_steps(monkeypatch):
     class Own(Gibbs):
         pass
 
-    assert advancing(Own(), MODELS["ring"]).__name__ == "by_step"
+    assert make_advance_function(Own(), MODELS["ring"]).__name__ == "by_step"
     monkeypatch.setattr(kernels, "MAX_SITES", 6)
     assert kernels.gibbs_kernel(Gibbs(), MODELS["ring"]) is None
     assert kernels.gibbs_kernel(Gibbs(), MODELS["clique"]) is not None

@@ -105,12 +105,12 @@ class BlockConditionals:
             blocks, block = np.unique(group.sites, axis=0, return_inverse=True)
             block = block.reshape(-1)
             for index, sites in enumerate(blocks):
-                with_block, pairs = block == index, block[group.context] == index
+                write_block, pairs = block == index, block[group.context] == index
                 others = np.setdiff1d(np.arange(self.sites), sites)
                 columns = self._touched_parameters(sites, others)
-                outside = group.outside[with_block][:, others]
+                outside = group.outside[write_block][:, others]
                 hessian[columns] += _spread(
-                    covariance[with_block], group.share[with_block], outside, len(sites)
+                    covariance[write_block], group.share[write_block], outside, len(sites)
                 )
                 outside = group.outside[group.context[pairs]][:, others]
                 gradients = _gradients(residual[pairs], outside, len(sites))

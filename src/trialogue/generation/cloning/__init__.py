@@ -1,1 +1,4 @@
-"""Clones of a corpus: sequences sampled from factored networks of increasing depth trained on it."""
+"""Clones of a text corpus: sequences sampled from factored attention networks that are trained on the corpus.
+
+A network with more layers represents interactions among more tokens.
+"""

@@ -1,4 +1,4 @@
-"""Sample sequences from a network by a Markov chain, with intermediate results and checkpoints."""
+"""Sampling of sequences from a network by a Markov chain that can be interrupted and resumed."""
 
 import math
 import time
@@ -24,15 +24,14 @@ _CHECKPOINT_SECONDS = 15.0
 _RESTART_HINT = "delete the file to start again"
 
 
-class Drawn(NamedTuple):
-    """States of Markov chains after given numbers of sweeps.
+class ChainStates(NamedTuple):
+    """States of Markov chains after given numbers of sweeps, with their energies.
 
     A sweep consists of N steps for sequences of N tokens.
 
     Attributes:
         samples: For each requested number of sweeps, the states of all chains, int64 of shape (rows, N).
-        energies: Energy of each chain before the first sweep and after each sweep, float64 of shape (sweeps +
-            1, rows).
+        energies: Energy of each chain before the first sweep and after each sweep, float64 of shape (sweeps + 1, rows).
         acceptance: Fraction of all single-token updates that changed the token.
     """
 
@@ -63,8 +62,8 @@ def draw(
     seed: int = 0,
     path: str | PathLike[str] | None = None,
     report: Callable[[int, float], object] = lambda *_: None,
-) -> Drawn:
-    """Run a Markov chain from each row of `start` and store its states after given numbers of sweeps.
+) -> ChainStates:
+    """Run a Markov chain from each row of `start`, and return its states after given numbers of sweeps.
 
     A sweep consists of N steps for sequences of N tokens.
 
@@ -74,21 +73,21 @@ def draw(
         start: Initial states, int64 of shape (rows, N).
         sweeps: Number of sweeps, or several numbers of sweeps after which the states are stored.
         seed: Random seed.
-        path: File in which the state of the chains is saved. An interrupted or shorter run continues from it.
-            None for no file.
-        report: Function called after each sweep with the number of sweeps and the mean energy of the chains.
-            If the chain defines no energy, the energy of `MaskedMetropolis` is used.
+        path: File in which the state of the chains is saved. An interrupted or shorter run continues from it. None for
+            no file.
+        report: Function called after each sweep with the number of sweeps and the mean energy of the chains. If the
+            chain defines no energy, the energy of `MaskedMetropolis` is used.
 
     Returns:
         The stored states, and energies for diagnostics.
 
     Raises:
-        InputError: If the file is damaged or belongs to other chains. Also if the file has passed a requested
-            number of sweeps without storing the states.
+        InputError: If the file is damaged or belongs to other chains. Also if the file has passed a requested number of
+            sweeps without storing the states.
     """
     wanted = (sweeps,) if isinstance(sweeps, int) else sweeps
     running = RunningChains(chain, model, start, seed)
-    drawing = _Drawing(running, model, None if path is None else Path(path))
+    drawing = _ResumableChains(running, model, None if path is None else Path(path))
     is_incomplete = drawing.sweeps < max(wanted)
     while drawing.sweeps < max(wanted):
         drawing.sweep(set(wanted))
@@ -102,15 +101,15 @@ def draw(
         )
         raise InputError("sweeps", missing[0], hint)
     most = max(wanted)
-    return Drawn(
+    return ChainStates(
         {number: drawing.samples[number] for number in wanted},
         torch.stack(drawing.energies[: most + 1]).cpu(),
         drawing.changed[most] / (most * start.numel()),
     )
 
 
-class _Drawing:
-    """Running chains and their stored states, in memory and on disk."""
+class _ResumableChains:
+    """Running Markov chains that store their states in memory and in a checkpoint file."""
 
     def __init__(self, running: RunningChains, model: Masked, path: Path | None) -> None:
         self._running, self._model, self._path = running, model, path
@@ -176,7 +175,7 @@ class _Drawing:
 
 
 def describe_convergence(found: Convergence | None) -> str:
-    """Describe whether Markov chains have converged.
+    """Describe in words whether Markov chains have converged.
 
     Args:
         found: Convergence diagnostics, or None if there were too few sweeps.

@@ -1,4 +1,4 @@
-"""Creation of one clone: train a network and sample sequences from it."""
+"""Creation of one clone of a text: train a network, and sample sequences from it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from trialogue.arrays import checked_device
 from trialogue.data.clones import Clone
 from trialogue.display.numbers import finite_or_none
 from trialogue.generation.cloning.drawing import draw
-from trialogue.generation.cloning.samplers import chain_of
+from trialogue.generation.cloning.samplers import make_chain
 from trialogue.generation.cloning.settings import MASKED_SHARE, DrawingSettings, NetworkSettings
 from trialogue.models.networks.factored import FactoredAttention
 from trialogue.randomness import seed_of
@@ -29,14 +29,14 @@ from trialogue.training import (
 
 
 class MadeClone(NamedTuple):
-    """A clone of a text with diagnostics of the Markov chains that sampled it.
+    """A clone of a text (sequences sampled from a network), with convergence diagnostics.
 
     Attributes:
         clone: The clone.
-        convergence: Convergence diagnostics of the chains. None for few sweeps, and for the original text,
-            which needs no chains.
-        energies: Mean energy of the chains before the first sweep and after each sweep, float64 of shape
-            (sweeps + 1,). None for the original text.
+        convergence: Convergence diagnostics of the Markov chains. None for few sweeps, and for the original text, which
+            needs no chains.
+        energies: Mean energy of the chains before the first sweep and after each sweep, float64 of shape (sweeps + 1,).
+            None for the original text.
     """
 
     clone: Clone
@@ -87,7 +87,7 @@ class CloneMaker:
         progress: bool = False,
         report: Callable[[str], object] = lambda _: None,
     ) -> MadeClone:
-        """Train a network and sample a clone from it.
+        """Train a network with a given number of layers, and sample a clone from it.
 
         Trained networks and states of chains are read from `work` if they exist there.
 
@@ -103,7 +103,7 @@ class CloneMaker:
         torch_device = checked_device(self.device or ("cuda" if torch.cuda.is_available() else "cpu"))
         drawing, name = self.drawing, clone_name(depth)
         report(f"{name}: training the network")
-        network = factored_network(
+        network = train_factored_network(
             self.network,
             depth,
             self.train,
@@ -115,7 +115,7 @@ class CloneMaker:
         )
         order, length = network.config.max_order, self.start.shape[1]
         sweeps = max(drawing.sweeps, self.sweeps.get(depth, 0))
-        chain = chain_of(drawing.sampler, order)
+        chain = make_chain(drawing.sampler, order)
         drawn = draw(
             chain,
             network,
@@ -147,7 +147,7 @@ class CloneMaker:
         return MadeClone(clone, diagnostics, drawn.energies.mean(1))
 
 
-def factored_network(
+def train_factored_network(
     settings: NetworkSettings,
     layers: int,
     sequences: Tensor,

@@ -73,7 +73,7 @@ def make_clones(
     )
     for depth in depths:
         settings.network.network(depth, corpus.vocab_size, corpus.length)
-    start = held_out(corpus, settings.drawing.sequences, settings.drawing.seed)
+    start = select_held_out(corpus, settings.drawing.sequences, settings.drawing.seed)
     work = make_folder(settings.out / _WORK)
     busy = "wait for the other process that creates clones there, or stop it"
     with locked(work / "lock", "out", str(settings.out), busy):
@@ -109,8 +109,8 @@ def make_clones(
             yield from _make_with_workers(maker, depths, work, executor, clones, report)
 
 
-def held_out(corpus: Corpus, count: int, seed: int) -> Tensor:
-    """Select distinct sequences of the test set in random order.
+def select_held_out(corpus: Corpus, count: int, seed: int) -> Tensor:
+    """Select random distinct sequences of the test set.
 
     Args:
         corpus: Tokenized text.

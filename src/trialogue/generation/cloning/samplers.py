@@ -1,9 +1,9 @@
-"""Markov chains of clones: Gibbs, the published chain on masked scores, and corrections of it.
+"""Markov chains that sample clones: Gibbs sampling, the published Metropolis chain, and corrections of it.
 
-Section A.3 of the document on the distributional simplicity bias samples exp(-E), where E is the sum of raw
-logits of masked sites. If the conditionals belong to a k-body distribution, E is k times its energy, so
-that the sampled distribution is sharper. If the gauge of the logits differs, the sampled distribution differs
-too. See `MaskedMetropolis`.
+Section A.3 of the document on the distributional simplicity bias samples exp(-E), where E is the sum of raw logits of
+masked sites (positions). If the conditionals belong to a k-body distribution, E is k times its energy, so that the
+sampled distribution is sharper. If a constant is added to the logits of a site, the sampled distribution also changes.
+See `MaskedMetropolis`.
 """
 
 from typing import Any, Literal, get_args
@@ -20,12 +20,12 @@ SCORE = MaskedMetropolis()
 """The published chain, whose energy measures the progress of chains without an energy."""
 
 
-def chain_of(sampler: str, max_order: int) -> Chain[Any]:
-    """Create the Markov chain for an option value of `trialogue clone`.
+def make_chain(sampler: str, max_order: int) -> Chain[Any]:
+    """Create the Markov chain that the option `--sampler` of `trialogue clone` names.
 
     Args:
-        sampler: "gibbs", or a Metropolis chain on raw scores ("metropolis"), on raw scores divided by the
-            order ("metropolis-by-order"), or on log-probabilities ("metropolis-normalised").
+        sampler: "gibbs", or a Metropolis chain on raw scores ("metropolis"), on raw scores divided by the order
+            ("metropolis-by-order"), or on log-probabilities ("metropolis-normalised").
         max_order: Maximum order of the interactions of the network, used by "metropolis-by-order".
 
     Raises:

@@ -1,8 +1,8 @@
-"""Samplers for `model.generate` of transformers.
+"""Use samplers of this library in `model.generate` of transformers.
 
 Pass `decoding(sampler=..., verifier=...)` as the argument `custom_generate` of `model.generate` or of
-`pipeline("text-generation", ...)`. All other arguments keep their meaning. An argument that the sampler does
-not support raises `InputError` before anything is loaded.
+`pipeline("text-generation", ...)`. All other arguments keep their meaning. An argument that the sampler does not
+support raises `InputError` before anything is loaded.
 """
 
 from trialogue.generation.custom_generate.decoder import decoding

@@ -1,4 +1,4 @@
-"""The arguments of one `generate` call, checked before anything is loaded."""
+"""Validation of the arguments of a call of `model.generate`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,8 +23,8 @@ _CHECKED = ("attention_mask", "inputs_embeds", "past_key_values", "position_ids"
 
 
 @dataclass(frozen=True)
-class Call:
-    """Arguments of one call of `model.generate`, in the form that samplers use.
+class GenerateCall:
+    """Arguments of one call of `model.generate`, converted for the samplers of this library.
 
     Args:
         prompts: Token ids of each prompt, without padding.
@@ -71,8 +71,8 @@ def read_call(
     config: GenerationConfig,
     model_kwargs: Mapping[str, Any],
     sampler: Sampler[Any],
-) -> Call:
-    """Check the arguments of a `generate` call and convert them to a `Call`.
+) -> GenerateCall:
+    """Validate the arguments of a `model.generate` call, and convert them to a `GenerateCall`.
 
     Args:
         model: The model on which `generate` was called.
@@ -105,7 +105,7 @@ def read_call(
     rows = _prompts(input_ids, model_kwargs.get("attention_mask"))
     num_samples = config.num_return_sequences or 1
     before, truncation = split_processors(processors, do_sample=not greedy)
-    return Call(
+    return GenerateCall(
         prompts=rows[::num_samples],
         width=input_ids.shape[1],
         num_samples=num_samples,

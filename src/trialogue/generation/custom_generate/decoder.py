@@ -11,10 +11,10 @@ from transformers import GenerationConfig
 
 from trialogue.errors import InputError, one_of, reason
 from trialogue.generation.custom_generate.call import read_call
-from trialogue.generation.custom_generate.following import Follower, RecordedSampler
-from trialogue.generation.custom_generate.oracles import evaluating, oracle_of
-from trialogue.generation.custom_generate.outputs import SamplerOutput, compute_logits, padded
-from trialogue.generation.custom_generate.rejected import Policy, report
+from trialogue.generation.custom_generate.following import RecordedSampler, TokenStreamer
+from trialogue.generation.custom_generate.oracles import evaluation_mode, get_oracle
+from trialogue.generation.custom_generate.outputs import SamplerOutput, append_completions, compute_logits
+from trialogue.generation.custom_generate.rejected import Policy, report_rejected_samples
 from trialogue.generation.custom_generate.withheld import unforwarded_arguments
 from trialogue.models.tokenization import Tokenization
 from trialogue.models.wrappers.processed import Processed
@@ -23,7 +23,7 @@ from trialogue.samplers.prefix.ancestral import Ancestral
 from trialogue.samplers.prefix.batch import DEFAULT_MEMORY
 from trialogue.samplers.prefix.contract.sampler import Sampler, require_verifier
 from trialogue.samplers.prefix.engine import generate
-from trialogue.samplers.prefix.prompts import StopLike, stop_parts
+from trialogue.samplers.prefix.prompts import StopLike, list_stop_conditions
 from trialogue.samplers.truncation import truncated
 from trialogue.verifiers.functions.function import as_verifier, is_verifier
 
@@ -104,12 +104,12 @@ def decoding(
     ) -> Any:
         model_kwargs |= unforwarded_arguments(inspect.currentframe())
         streamer = model_kwargs.pop("streamer", None)
-        with _ending(streamer), evaluating(model):
+        with _ending(streamer), evaluation_mode(model):
             require_verifier(chosen, verifier)
             call = read_call(
                 model, input_ids, logits_processor, stopping_criteria, generation_config, model_kwargs, chosen
             )
-            oracle = oracle_of(model, tokenizer, recompute=recompute, ends=call.stopped.ends)
+            oracle = get_oracle(model, tokenizer, recompute=recompute, ends=call.stopped.ends)
             rows = len(call.prompts) * call.num_samples
             recorded = RecordedSampler(chosen, rows, greedy=call.greedy) if call.scores else None
             live = streamer is not None and rows == 1 and not chosen.goes_back
@@ -123,19 +123,19 @@ def decoding(
                 verifier=_build_verifier(verifier, oracle.tokenization),
                 max_new_tokens=call.max_new_tokens,
                 seed=int(torch.randint(1 << 62, ())) if seed is None else seed,
-                stop=[*stop_parts(stop), *strings, *call.stopped.stop] or None,
-                observer=Follower(len(call.prompts[0]), streamer if live else None, recorded),
+                stop=[*list_stop_conditions(stop), *strings, *call.stopped.stop] or None,
+                observer=TokenStreamer(len(call.prompts[0]), streamer if live else None, recorded),
                 max_queries=max_queries,
                 max_steps=max_steps,
                 batch_size=batch_size,
                 memory=memory,
             )
             pad = call.pad_token if call.pad_token is not None else oracle.eos or 0
-            sequences = padded(input_ids, samples, pad)
+            sequences = append_completions(input_ids, samples, pad)
             if streamer is not None and not live:
                 for tokens in sequences[:, call.width :].T.cpu():
                     streamer.put(tokens)
-            report(rejected, samples, sequences, sampler=chosen, call=call, oracle=oracle)
+            report_rejected_samples(rejected, samples, sequences, sampler=chosen, call=call, oracle=oracle)
             if not call.dictionary:
                 return sequences
             output = SamplerOutput(sequences=sequences, samples=samples)

@@ -1,4 +1,4 @@
-"""Observers of a running sampler that stream tokens and record the distributions from which they are sampled."""
+"""Streaming of tokens, and recording of the distributions from which tokens are sampled."""
 
 from collections.abc import Sequence
 from typing import Any, cast
@@ -9,14 +9,17 @@ from torch import Tensor
 from trialogue.errors import InputError
 from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
-from trialogue.samplers.prefix.contract.judge import Judge
+from trialogue.samplers.prefix.contract.cached_verifier import CachedVerifier
 from trialogue.samplers.prefix.contract.moves import Moves
 from trialogue.samplers.prefix.contract.sampler import Judges, Sampler, Uses
 from trialogue.samplers.prefix.output.samples import Samples
 
 
 class _UncutDecoding:
-    """Wrapper of a `Decoding` that stores in `uncut` the last distributions (n, vocab) before truncation."""
+    """Wrapper of a `Decoding` that remembers the last next-token distributions before truncation.
+
+    The distributions are in the attribute `uncut` (n, vocab).
+    """
 
     def __init__(self, decoding: Decoding) -> None:
         self._decoding = decoding
@@ -86,7 +89,9 @@ class RecordedSampler(Sampler[Any]):
         """
         return self._sampler.remarks(state)
 
-    def step(self, decoding: Decoding, state: Any, verifier: Judge, choose: Choose) -> tuple[Moves, Any]:
+    def step(
+        self, decoding: Decoding, state: Any, verifier: CachedVerifier, choose: Choose
+    ) -> tuple[Moves, Any]:
         """Run one step of the wrapped sampler and record the distributions of the sampled tokens.
 
         Args:
@@ -152,20 +157,20 @@ class RecordedSampler(Sampler[Any]):
         )
 
 
-class Follower:
+class TokenStreamer:
     """Observer of a run that streams the tokens of the first sample and stores recorded distributions.
 
     Args:
         start: Number of tokens of the prompt.
         streamer: Streamer of transformers that receives the new tokens, or None.
-        recorded: Sampler that records distributions, or None. After each step, its distributions are assigned
-            to the samples.
+        recorded: Sampler that records distributions, or None. After each step, its distributions are assigned to the
+            samples.
     """
 
     def __init__(self, start: int, streamer: Any = None, recorded: RecordedSampler | None = None) -> None:
         self._length, self._streamer, self._recorded = start, streamer, recorded
 
-    def moved(self, samples: Tensor, tokens: Tensor, lengths: Tensor) -> None:
+    def on_step(self, samples: Tensor, tokens: Tensor, lengths: Tensor) -> None:
         """Stream the new tokens of the first sample, and store the distributions of the last step.
 
         Args:
@@ -180,8 +185,8 @@ class Follower:
                 self._streamer.put(token[None])
             self._length = int(lengths[0])
 
-    def filed(self, places: Tensor, samples: Samples) -> None:
-        """Do nothing for finished samples, because `moved` has already received all of their tokens.
+    def on_finished(self, places: Tensor, samples: Samples) -> None:
+        """Do nothing, because `on_step` has already streamed all tokens of the finished samples.
 
         Args:
             places: Indices of the finished samples, shape (n,).

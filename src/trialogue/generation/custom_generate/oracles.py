@@ -1,7 +1,7 @@
-"""The oracle of a model on which `generate` is called, created once and stored with the model.
+"""Conversion of a transformers model to an oracle, which is created once and stored with the model.
 
-Creating an oracle takes about a second, because it tests the model's cache and builds tokenizer tables. The
-oracle is not copied or saved with the model.
+Creating an oracle takes about a second, because it tests the model's cache and builds tokenizer tables. The oracle is
+not copied or saved with the model.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ _ATTRIBUTE = "_trialogue_oracles"
 
 
 class _OracleCache(dict[Any, Any]):
-    """The most recent oracle, by the arguments it was created with."""
+    """The most recently created oracle, by the arguments from which it was created."""
 
     def __deepcopy__(self, memo: object) -> "_OracleCache":
         return _OracleCache()
@@ -24,8 +24,8 @@ class _OracleCache(dict[Any, Any]):
         return dict, ()
 
 
-def oracle_of(model: Any, tokenizer: Any, *, recompute: bool, ends: list[int]) -> PretrainedOracle:
-    """Return an oracle that computes the next-token distributions of a transformers model.
+def get_oracle(model: Any, tokenizer: Any, *, recompute: bool, ends: list[int]) -> PretrainedOracle:
+    """Return an oracle (next-token distributions) for a transformers model, creating it if necessary.
 
     The oracle of an earlier call is reused if the arguments are the same.
 
@@ -67,7 +67,7 @@ def oracle_of(model: Any, tokenizer: Any, *, recompute: bool, ends: list[int]) -
 
 
 @contextmanager
-def evaluating(model: Any) -> Iterator[None]:
+def evaluation_mode(model: Any) -> Iterator[None]:
     """Switch a PyTorch model to evaluation mode, and restore the mode of each module on exit.
 
     Args:

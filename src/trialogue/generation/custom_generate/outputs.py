@@ -27,7 +27,7 @@ class SamplerOutput(GenerateDecoderOnlyOutput):  # type: ignore[misc] # transfor
     samples: Samples | None = None
 
 
-def padded(input_ids: Tensor, samples: Samples, pad: int) -> Tensor:
+def append_completions(input_ids: Tensor, samples: Samples, pad: int) -> Tensor:
     """Append completions to the prompts of a batch.
 
     Args:

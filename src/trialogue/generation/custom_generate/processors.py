@@ -1,8 +1,8 @@
-"""Logits processors of a `generate` call, split_processors into those before and those after the verifier's mask.
+"""Conversion of the logits processors of `model.generate` to functions that samplers can apply.
 
-`generate` of transformers applies penalties first, then user-defined processors, then temperature and
-truncation. A sampler applies the penalties and user-defined processors to the model's scores of each prefix
-without padding. It then masks the scores and applies temperature and truncation.
+`generate` of transformers applies penalties first, then user-defined processors, then temperature and truncation. A
+sampler applies the penalties and user-defined processors to the model's scores of each prefix without padding. It then
+masks the scores with the verifier, and applies temperature and truncation.
 """
 
 from collections.abc import Callable, Sequence
@@ -165,7 +165,7 @@ def _repetition_penalty(processor: Any, padding: "_Padding") -> Process:
 
 
 class _Padding:
-    """Determine the amount of left padding of a prefix from the prompt at its start."""
+    """Determines the number of padding tokens on the left of a prefix, from the prompt at its start."""
 
     def __init__(self, prompts: Sequence[Sequence[int]], width: int) -> None:
         self.prompts, self._width = [tuple(prompt) for prompt in prompts], width
@@ -191,10 +191,10 @@ class _Padding:
 
 
 class _StatelessProcessor:
-    """Check that a user-defined processor does not keep state between calls.
+    """Wrapper that raises `InputError` if a user-defined logits processor keeps state between calls.
 
-    After the first call with a different prefix, the processor is called again with its first prefix. A
-    different result raises `InputError`.
+    After the first call with a different prefix, the processor is called again with its first prefix, and both results
+    must be equal.
     """
 
     def __init__(self, processor: Callable[[Tensor, Tensor], Tensor]) -> None:
@@ -221,7 +221,7 @@ class _StatelessProcessor:
 
 
 def _with_processor_name(processor: Any, step: Process) -> Process:
-    """Return `step` with its exceptions converted to an `InputError` that names the processor."""
+    """Return `step` with its exceptions converted to an `InputError` that contains the name of the processor."""
 
     def call_step(prefix: Tensor, scores: Tensor) -> Tensor:
         try:

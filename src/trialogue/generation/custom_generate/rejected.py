@@ -1,4 +1,4 @@
-"""Handling of samples that are not accepted."""
+"""Errors and warnings about samples that are not accepted."""
 
 import warnings
 from collections import Counter
@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from torch import Tensor
 
-from trialogue.generation.custom_generate.call import Call
+from trialogue.generation.custom_generate.call import GenerateCall
 from trialogue.oracles import Autoregressive
 from trialogue.samplers.prefix.contract.sampler import Sampler
 from trialogue.samplers.prefix.output import reasons
@@ -28,13 +28,13 @@ class RejectedSamplesError(RuntimeError):
         self.sequences, self.samples = sequences, samples
 
 
-def report(
+def report_rejected_samples(
     policy: Policy,
     samples: Samples,
     sequences: Tensor,
     *,
     sampler: Sampler[Any],
-    call: Call,
+    call: GenerateCall,
     oracle: Autoregressive,
 ) -> None:
     """Raise an error or issue a warning if some samples are not accepted.
@@ -60,7 +60,7 @@ def report(
         length, drawn = int(samples.lengths[row]), int(samples.lengths[row] - samples.prompt_lengths[row])
         if samples.stopped[row] == "failed":
             counts[
-                reasons.failure(
+                reasons.explain_failure(
                     sampler,
                     cut=call.removes_tokens,
                     length=length,
@@ -75,7 +75,7 @@ def report(
             counts[f"stopped by {samples.stopped[row]}"] += 1
         else:
             ended = _end_reason(samples, row, call.max_new_tokens, oracle)
-            counts[reasons.rejection(ended, call.max_new_tokens, *filter(None, [refusals[row]]))] += 1
+            counts[reasons.explain_rejection(ended, call.max_new_tokens, *filter(None, [refusals[row]]))] += 1
     summary = "; ".join(
         f"{reason} ({count})" if len(counts) > 1 else reason for reason, count in counts.most_common()
     )
@@ -91,7 +91,7 @@ def report(
 
 
 def _end_reason(samples: Samples, row: int, max_new_tokens: int, oracle: Autoregressive) -> str:
-    """Return the reason for which the complete sample `row` ended."""
+    """Return why the complete sample with index `row` ended."""
     length, start = int(samples.lengths[row]), int(samples.prompt_lengths[row])
     if length > start and int(samples.tokens[row, length - 1]) == oracle.eos:
         return "eos"

@@ -1,4 +1,4 @@
-"""Figure of the prefix tree with its probabilities under the sampler and the target."""
+"""Figure of the outputs of a sampler as a tree, colored by the difference between sampler and target."""
 
 import math
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ _MAX_RATIO = 4.0
 
 
 class TreeNode(NamedTuple):
-    """A node of the tree of prefixes in the figure.
+    """A node in the figure of the tree of prefixes, with its position and probabilities.
 
     The restricted distribution is the model's distribution conditioned on acceptance by the verifiers.
 

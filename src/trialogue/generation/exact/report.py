@@ -1,4 +1,4 @@
-"""Exact distribution of a sampler on a small model, compared with the restricted distribution of the model."""
+"""Comparison of the exact output distribution of a sampler with its target, on a small model."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -242,7 +242,7 @@ def _with_option_names() -> Iterator[None]:
 
 
 def _spelled(source: LoadedSource, tokens: Prefix) -> tuple[str, ...]:
-    """Return the text of each token."""
+    """Return the text of each token in `tokens`."""
     spelled = source.tokenization
     if isinstance(spelled, SpelledTokenization):
         return tuple(spelled.spellings[token] for token in tokens)

@@ -8,7 +8,7 @@ from tyro.conf import arg
 
 from trialogue.errors import InputError
 from trialogue.generation.settings import SamplerSettings
-from trialogue.generation.verifiers.specs import Rule
+from trialogue.generation.verifiers.specs import ConstraintSettings
 from trialogue.storage import require_folder
 from trialogue.validation import Count, validated
 
@@ -88,7 +88,7 @@ class DistributionSettings:
 
     source: Source
     sampler: Any
-    rule: Rule
+    rule: ConstraintSettings
     sampling: ExactSampling
     shown: DisplaySettings
 
@@ -114,7 +114,7 @@ class DistributionSettings:
 
 OPTIONS: dict[str, type] = {
     "oracle": Source,
-    "verifiers": Rule,
+    "verifiers": ConstraintSettings,
     "sampler and cut": ExactSampling,
     "output": DisplaySettings,
 }

@@ -1,4 +1,4 @@
-"""Models of `trialogue distribution`: tables of probabilities, structured distributions and language models."""
+"""Small models for `trialogue distribution`: tables of probabilities, structured distributions and language models."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Display of a growing text on a terminal, with corrections when tokens are removed."""
+"""Display of a text on a terminal while it is generated."""
 
 import shutil
 from collections.abc import Callable
@@ -22,11 +22,11 @@ def printable(text: str) -> str:
 
 
 class LiveText:
-    """Display of a growing text that may also change before its end.
+    """Displays a text that grows, and that may also change before its end.
 
-    On a terminal, new text is appended. If an earlier part of the text changes, all terminal lines from the
-    change onwards are rewritten. If these lines have scrolled off the screen, a mark "↶" is printed and the
-    last line is repeated. On other streams, only the final text is written.
+    On a terminal, new text is appended. If an earlier part of the text changes, all terminal lines from the change
+    onwards are rewritten. If these lines have scrolled off the screen, a mark "↶" is printed and the last line is
+    repeated. On other streams, only the final text is written.
 
     Args:
         stream: Output stream.

@@ -1,4 +1,4 @@
-"""Outcomes of finished samples: how they ended, whether they are accepted, and the reason for a rejection."""
+"""Evaluation of finished samples: whether they are accepted, and why not."""
 
 import math
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ def sample_outcomes(
     context: int | None,
     stop: Sequence[str],
 ) -> list[SampleOutcome]:
-    """Determine for each sample whether it is accepted, and why it ended.
+    """Determine whether each sample is accepted, and why it ended.
 
     Args:
         samples: Finished samples.
@@ -84,7 +84,7 @@ def sample_outcomes(
         error = samples.errors[row] if samples.errors else None
         reason = stopped
         if stopped == "failed":
-            failure = reasons.failure(
+            failure = reasons.explain_failure(
                 sampler,
                 cut=cut,
                 length=length,
@@ -96,7 +96,9 @@ def sample_outcomes(
             )
             reason = f"failed: {error or failure}"
         elif ended is not None:
-            reason = reasons.rejection(ended, longest, *below[:1], *filter(None, [error, refusals[row]]))
+            reason = reasons.explain_rejection(
+                ended, longest, *below[:1], *filter(None, [error, refusals[row]])
+            )
         is_accepted = accepted[row] and not below
         outcomes.append(
             SampleOutcome(

@@ -1,4 +1,4 @@
-"""Output records of samples, shared by output files and server responses."""
+"""Conversion of samples to JSON records, for output files and server responses."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -14,8 +14,8 @@ from trialogue.samplers import Sample, Samples
 COSTS = ("queries", "distinct_queries", "forward_passes", "positions", "verifier_calls")
 
 
-def outcome_of(sample: Sample, verdict: SampleOutcome, *, weighted: bool) -> dict[str, Any]:
-    """Convert the outcome of a sample to JSON values.
+def make_outcome_record(sample: Sample, verdict: SampleOutcome, *, weighted: bool) -> dict[str, Any]:
+    """Return the part of a sample's JSON record that describes its outcome and its log-probability.
 
     Args:
         sample: Finished sample.
@@ -24,35 +24,34 @@ def outcome_of(sample: Sample, verdict: SampleOutcome, *, weighted: bool) -> dic
 
     Returns:
         A dictionary with the keys "accepted", "ended", "reason", "log_prob", "log_weight" and "value", and "remark" if
-        the sampler makes one on an accepted sample.
-        "log_prob" is None if a token was appended without evaluating the model. "log_weight" is None if the
-        sampler has no weights or the sample is not accepted (weight zero).
+        the sampler makes one on an accepted sample. "log_prob" is None if a token was appended without evaluating the
+        model. "log_weight" is None if the sampler has no weights or the sample is not accepted (weight zero).
     """
     return {
         "accepted": verdict.accepted,
         "ended": verdict.ended,
         "reason": verdict.reason,
-        "log_prob": finite(sample.log_prob),
-        "log_weight": finite(sample.log_weight) if weighted and verdict.accepted else None,
+        "log_prob": finite_or_none(sample.log_prob),
+        "log_weight": finite_or_none(sample.log_weight) if weighted and verdict.accepted else None,
         "value": verdict.value,
         **({"remark": sample.remark} if sample.remark is not None and verdict.accepted else {}),
     }
 
 
-def cost_of(sample: Sample) -> dict[str, float]:
-    """Return the computational costs of a sample.
+def make_cost_record(sample: Sample) -> dict[str, float]:
+    """Return the part of a sample's JSON record that describes its computational cost.
 
     Args:
         sample: Finished sample.
 
     Returns:
-        A dictionary with the counts named in `COSTS`, for example model queries and verifier calls, and the
-        time in "seconds".
+        A dictionary with the counts named in `COSTS`, for example model queries and verifier calls, and the time in
+        "seconds".
     """
     return {**{name: getattr(sample, name) for name in COSTS}, "seconds": round(sample.seconds, 6)}
 
 
-def records_of(
+def make_records(
     samples: Samples,
     keys: Sequence[tuple[int, int]],
     oracle: TextModel,
@@ -89,10 +88,10 @@ def records_of(
     generation_config = compare_generation_config(oracle.generation_config, sampling)
     records = []
     for (place, number), sample, verdict in zip(keys, samples, outcomes, strict=True):
-        outcome = outcome_of(sample, verdict, weighted=settings.sampler.weighted)
+        outcome = make_outcome_record(sample, verdict, weighted=settings.sampler.weighted)
         value = outcome.pop("value")
         if sample.token_log_probs is not None:
-            outcome["log_probs"] = list(map(finite, sample.token_log_probs))
+            outcome["log_probs"] = list(map(finite_or_none, sample.token_log_probs))
         records.append(
             {
                 "id": settings.prompts[place].id,
@@ -103,7 +102,7 @@ def records_of(
                 **outcome,
                 "value": value,
                 "generation_config": generation_config,
-                **cost_of(sample),
+                **make_cost_record(sample),
                 "run": digests[place],
             }
         )
@@ -135,6 +134,6 @@ def compare_generation_config(config: Mapping[str, Any], sampling: Sampling) -> 
     return {"used": used, "ignored": {name: value for name, value in config.items() if name not in used}}
 
 
-def finite(number: float) -> float | None:
+def finite_or_none(number: float) -> float | None:
     """Return `number`, or None if it is infinite or NaN, because JSON cannot represent these."""
     return number if math.isfinite(number) else None

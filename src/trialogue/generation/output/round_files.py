@@ -1,7 +1,8 @@
-"""Files with the states that samples of one prompt share, from which an interrupted run continues its rounds.
+"""Files that allow an interrupted run to continue with samplers whose samples share a state.
 
-The folder `FILE.tables` next to an output file has one file for each prompt. It stores the merged state of all finished
-rounds. It is written after the samples of a round, so it is never ahead of the samples in the output file.
+The folder `FILE.tables` next to an output file has one file for each prompt. It stores the merged sampler state of all
+finished rounds (groups of samples that start from the same state). It is written after the samples of a round, so it is
+never ahead of the samples in the output file.
 """
 
 import hashlib
@@ -21,7 +22,7 @@ _OTHER_FILE = "use another output file or overwrite it with --force"
 
 
 class RoundFiles:
-    """Rounds of all prompts of a run whose samples share states.
+    """Stores the shared sampler states of all prompts of a run in files.
 
     Args:
         settings: Settings of the run.
@@ -64,14 +65,14 @@ class RoundFiles:
         """
         return self._rounds[place]
 
-    def to_repeat(self, keys: Sequence[Key]) -> list[Key]:
-        """Return finished samples that must be drawn again, because later ones need the states in which they end.
+    def find_samples_to_repeat(self, keys: Sequence[Key]) -> list[Key]:
+        """Return the finished samples that must be generated again, to restore the states that later samples need.
 
         These are the samples of unfinished rounds. If the file of a prompt is missing or incomplete, they are all
         samples before the last one of `keys`.
 
         Args:
-            keys: Indices of the prompt and of the sample within the prompt of all samples to draw.
+            keys: Index of the prompt, and index of the sample within the prompt, of all samples to generate.
         """
         if self._replace:
             self._delete()

@@ -41,8 +41,8 @@ class FoundRecords(NamedTuple):
 class SampleFile(Sink):
     """Output file to which a run appends its samples.
 
-    A second file holds waiting records, which are samples that finished before an earlier sample. Neither
-    file changes before the first record is written. A run that fails earlier loses no samples.
+    A second file stores waiting records, which are samples that finished before an earlier sample. Neither file changes
+    before the first record is written. A run that fails earlier loses no samples.
 
     Args:
         file: The output file, opened for reading and writing.
@@ -74,7 +74,7 @@ class SampleFile(Sink):
             self._file.flush()
 
     def hold(self, key: Key, record: Record) -> None:
-        """Append a record to the file of waiting records, unless it is already there.
+        """Add a record to the file of waiting records, unless it is already there.
 
         Args:
             key: Index of the prompt and index of the sample.
@@ -170,7 +170,7 @@ def open_sample_file(
 def require_matching(
     path: Path, identity: dict[str, Any], prompts: tuple[Prompt, ...], prompt_settings: PromptSettings
 ) -> None:
-    """Check that a file contains only samples of a given run. A missing or empty file passes.
+    """Raise `InputError` if a file contains samples of another run. A missing or empty file passes.
 
     Args:
         path: Path of the file.
@@ -185,7 +185,7 @@ def require_matching(
 
 
 def require_regular(path: Path) -> None:
-    """Check that a run can be resumed from an output file.
+    """Raise `InputError` if a run could not be resumed from an output file.
 
     Args:
         path: Path of the file, which may be missing.
@@ -199,14 +199,13 @@ def require_regular(path: Path) -> None:
 
 
 def require_sample_file(path: Path) -> None:
-    """Check that overwriting a file can lose only samples.
+    """Raise `InputError` if overwriting a file could lose something other than samples.
 
     Args:
         path: Path of the file.
 
     Raises:
-        InputError: If the file is not empty and has no settings file, which accompanies every file of
-            samples.
+        InputError: If the file is not empty and has no settings file, which accompanies every file of samples.
     """
     path = path.absolute()
     if _content(path) and _stored_settings(path) is None:
@@ -215,7 +214,7 @@ def require_sample_file(path: Path) -> None:
 
 
 def replace(path: Path, identity: dict[str, Any], records: Iterable[Record]) -> None:
-    """Overwrite a file of samples and its settings file.
+    """Overwrite a file of samples and its settings file with new records.
 
     Args:
         path: Path of the file of samples.
@@ -290,7 +289,7 @@ def _stored_settings(path: Path) -> dict[str, Any] | None:
 
 
 def _require_same_settings(path: Path, identity: dict[str, Any]) -> None:
-    """Raise `InputError` that names the first setting that differs from the settings file."""
+    """Raise `InputError` with the first setting that differs from the settings file, if any."""
     stored = _stored_settings(path)
     if stored is None:
         raise _unusable(path, f"its settings file {_settings_path(path).name} is missing or invalid")

@@ -1,4 +1,4 @@
-"""Destinations of the output records of `trialogue generate`."""
+"""Outputs to which `trialogue generate` writes its records."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Translation of a stream of lines, with one result per line in the same order."""
+"""Translation of texts line by line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Translation model on disk: a folder with a vocabulary and one or both of the networks."""
+"""Translation model that is stored in a folder: a vocabulary and one or two networks."""
 
 from __future__ import annotations
 

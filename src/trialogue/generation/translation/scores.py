@@ -1,4 +1,4 @@
-"""Quality of translations and rate of repeated words."""
+"""Quality scores of translations, and the rate of repeated words."""
 
 import itertools
 from collections.abc import Sequence
@@ -14,8 +14,8 @@ from trialogue.extras import from_extra
 _WORD = regex.compile(r"\w+(?:['’\-]\w+)*|[^\w\s]")
 
 
-class Quality(NamedTuple):
-    """BLEU (Papineni et al. 2002) and chrF (Popović 2015) of translations.
+class TranslationQuality(NamedTuple):
+    """BLEU (Papineni et al. 2002) and chrF (Popović 2015) scores of translations.
 
     Attributes:
         bleu: BLEU, from 0 to 100.
@@ -30,14 +30,14 @@ class Quality(NamedTuple):
     chrf_signature: str
 
 
-class Stutter(NamedTuple):
-    """Numbers of repeated words in n sentences.
+class RepeatedWords(NamedTuple):
+    """Number of repeated words in each of n sentences.
 
     A repeated word is a word that equals the word before it.
 
     Attributes:
-        repeated: Number of repeated words in each sentence, without those that the reference also repeats,
-            int64 of shape (n,).
+        repeated: Number of repeated words in each sentence, without those that the reference also repeats, int64 of
+            shape (n,).
         pairs: Number of pairs of adjacent words in each sentence, int64 of shape (n,).
     """
 
@@ -53,14 +53,16 @@ class Stutter(NamedTuple):
         return float(self.repeated.sum() / max(1, self.pairs.sum()))
 
 
-def quality(outputs: Sequence[str], references: Sequence[str], tokenize: str = "13a") -> Quality:
-    """Compute BLEU and chrF with sacreBLEU (Post 2018).
+def translation_quality(
+    outputs: Sequence[str], references: Sequence[str], tokenize: str = "13a"
+) -> TranslationQuality:
+    """Compute BLEU and chrF of translations with sacreBLEU (Post 2018).
 
     Args:
         outputs: Detokenized translations.
         references: One detokenized reference per translation.
-        tokenize: Tokenizer of sacreBLEU. "13a" or "intl" for languages with spaces, "zh" for Chinese, "char"
-            to split into characters.
+        tokenize: Tokenizer of sacreBLEU. "13a" or "intl" for languages with spaces, "zh" for Chinese, "char" to split
+            into characters.
 
     Returns:
         Both scores with the signatures of sacreBLEU.
@@ -72,10 +74,12 @@ def quality(outputs: Sequence[str], references: Sequence[str], tokenize: str = "
     metrics = from_extra("sacrebleu.metrics", "score")
     bleu, chrf = metrics.BLEU(tokenize=tokenize), metrics.CHRF()
     scores = [metric.corpus_score(list(outputs), [list(references)]) for metric in (bleu, chrf)]
-    return Quality(scores[0].score, str(bleu.get_signature()), scores[1].score, str(chrf.get_signature()))
+    return TranslationQuality(
+        scores[0].score, str(bleu.get_signature()), scores[1].score, str(chrf.get_signature())
+    )
 
 
-def stutter(outputs: Sequence[str], references: Sequence[str]) -> Stutter:
+def count_repeated_words(outputs: Sequence[str], references: Sequence[str]) -> RepeatedWords:
     """Count words that a translation repeats and its reference does not.
 
     A word counts if it equals the word before it, and the reference does not have this word twice in a row. A
@@ -98,7 +102,7 @@ def stutter(outputs: Sequence[str], references: Sequence[str]) -> Stutter:
         for output, reference in zip(outputs, references, strict=True)
     ]
     repeated, pairs = np.array(counts, np.int64).T
-    return Stutter(repeated, pairs)
+    return RepeatedWords(repeated, pairs)
 
 
 def _stutters(words: list[str], reference: list[str]) -> tuple[int, int]:

@@ -15,7 +15,7 @@ from trialogue.errors import InputError
 from trialogue.extras import from_extra
 from trialogue.generation.translation.lines import LineTranslator
 from trialogue.generation.translation.model import CARD, HELD_OUT, Network, TranslationModel
-from trialogue.generation.translation.scores import quality, stutter
+from trialogue.generation.translation.scores import count_repeated_words, translation_quality
 from trialogue.generation.translation.settings import PairSettings, TranslationSettings
 from trialogue.models.encoder_decoder.network import EncoderDecoder
 from trialogue.models.encoder_decoder.twin import CausalTranslator
@@ -149,7 +149,7 @@ def _evaluate(
     translator = LineTranslator(model, settings, truncate=True)
     outputs = [result.text for result in translator.translate(held_out.sources, 32)]
     return {
-        **quality(outputs, held_out.targets, tokenize)._asdict(),
-        "repeated_words": stutter(outputs, held_out.targets).rate,
+        **translation_quality(outputs, held_out.targets, tokenize)._asdict(),
+        "repeated_words": count_repeated_words(outputs, held_out.targets).rate,
         "translated_with": {name: value for name, value in asdict(settings).items() if name != "model"},
     }

@@ -1,1 +1,1 @@
-"""Verifiers as commands specify them."""
+"""Verifiers that are specified by text, such as "regex:[0-9]+"."""

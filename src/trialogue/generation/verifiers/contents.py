@@ -1,4 +1,4 @@
-"""Parsing of the content of a verifier spec: files, functions and thresholds."""
+"""Parsing of the part after the colon in a verifier specification such as "probe:FILE@0.5"."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ from trialogue.validation import PositiveShare, check
 
 
 def is_inline(content: str) -> bool:
-    """Return whether the content of a verifier spec is JSON itself rather than the name of a file.
+    """Return whether the content of a verifier spec is JSON itself, rather than a file name.
 
     Args:
         content: Text after the colon of a spec KIND:CONTENT.
@@ -15,8 +15,8 @@ def is_inline(content: str) -> bool:
     return content.lstrip().startswith(("{", "["))
 
 
-def file_unless_inline(content: str) -> Path | None:
-    """Return the file that the content of a verifier spec names, or None if the content is JSON itself.
+def parse_json_path(content: str) -> Path | None:
+    """Return the path of the file in a verifier spec, or None if the content is JSON itself.
 
     Args:
         content: Text after the colon of a spec KIND:CONTENT.
@@ -24,8 +24,8 @@ def file_unless_inline(content: str) -> Path | None:
     return None if is_inline(content) else Path(content)
 
 
-def file_of_function(content: str) -> Path:
-    """Return the path in the content of a verifier spec that names a Python function.
+def parse_function_path(content: str) -> Path:
+    """Return the path of the Python file in a verifier spec of the form FILE:FUNCTION.
 
     Args:
         content: Text of the form FILE:FUNCTION.
@@ -39,8 +39,8 @@ def file_of_function(content: str) -> Path:
     return Path(file)
 
 
-def file_of_probe(content: str) -> Path:
-    """Return the path in the content of a verifier spec that names a probe.
+def parse_probe_path(content: str) -> Path:
+    """Return the path of the probe in a verifier spec of the form FILE or FILE@THRESHOLD.
 
     Args:
         content: Text of the form FILE or FILE@THRESHOLD.
@@ -48,7 +48,7 @@ def file_of_probe(content: str) -> Path:
     Raises:
         InputError: If the threshold is not above 0 and at most 1.
     """
-    threshold = threshold_of(content)
+    threshold = parse_threshold(content)
     if threshold is None:
         return Path(content)
     hint = "use a probability above 0 and at most 1 as the threshold of a probe"
@@ -56,16 +56,16 @@ def file_of_probe(content: str) -> Path:
     return Path(content.rpartition("@")[0])
 
 
-def threshold_of(content: str) -> float | None:
-    """Return the number after the last "@" of `content`, or None if no number follows."""
+def parse_threshold(content: str) -> float | None:
+    """Return the number after the last "@" of `content`, or None if there is no number."""
     try:
         return float(content.rpartition("@")[2]) if "@" in content else None
     except ValueError:
         return None
 
 
-def content_of(spec: str, path: Path) -> bytes:
-    """Read a file that a verifier spec names.
+def read_bytes(spec: str, path: Path) -> bytes:
+    """Read a file that a verifier spec refers to.
 
     Args:
         spec: The spec, for the error message.
@@ -82,8 +82,8 @@ def content_of(spec: str, path: Path) -> bytes:
         ) from None
 
 
-def text_of(spec: str, path: Path) -> str:
-    """Read a UTF-8 file that a verifier spec names.
+def read_text(spec: str, path: Path) -> str:
+    """Read a UTF-8 file that a verifier spec refers to.
 
     Args:
         spec: The spec, for the error message.
@@ -93,6 +93,6 @@ def text_of(spec: str, path: Path) -> str:
         InputError: If the file cannot be read or is not UTF-8.
     """
     try:
-        return content_of(spec, path).decode()
+        return read_bytes(spec, path).decode()
     except UnicodeDecodeError:
         raise InputError("verifier", spec, f"the file {path} is not UTF-8 text") from None

@@ -1,4 +1,4 @@
-"""Cached values of graded verifiers for finished samples."""
+"""Caching of the values of graded verifiers for finished samples."""
 
 import hashlib
 from collections import OrderedDict
@@ -14,17 +14,17 @@ _REMEMBERED = 1 << 14
 """Minimum capacity of the cache. The capacity is at least four times the largest batch."""
 
 
-class Graded(WrappingVerifier):
+class CachedGradedVerifier(WrappingVerifier):
     """Wrapper of a graded verifier that caches the values of complete sequences.
 
-    A graded verifier returns non-negative values that can differ from 0 and 1. The cache avoids another
-    forward pass when a finished sample is evaluated.
+    A graded verifier returns non-negative values that can differ from 0 and 1. The cache avoids another forward pass
+    when a finished sample is evaluated.
 
     Attributes:
         threshold: Minimum value of an accepted sample. None accepts every positive value.
         written: Whether the user specified the threshold.
-        on_slow_evaluation: Function called once, without arguments, when a sampler evaluates the
-            continuations of a prefix one at a time. None for no function.
+        on_slow_evaluation: Function called once, without arguments, when a sampler evaluates the continuations of a
+            prefix one at a time. None for no function.
     """
 
     def __init__(self, verifier: Verifier, threshold: float | None = None, *, written: bool = False) -> None:

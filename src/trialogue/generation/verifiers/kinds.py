@@ -1,4 +1,4 @@
-"""Kinds of verifiers by name, and functions that build them from the text after the colon of a spec.
+"""Kinds of verifiers (regular expressions, grammars, functions, ...) and how each is built from text.
 
 This module imports neither torch nor a verifier, so that `--help` is fast.
 """
@@ -13,12 +13,12 @@ from tyro.conf import arg
 
 from trialogue.errors import InputError
 from trialogue.generation.verifiers.contents import (
-    file_of_function,
-    file_of_probe,
-    file_unless_inline,
     is_inline,
-    text_of,
-    threshold_of,
+    parse_function_path,
+    parse_json_path,
+    parse_probe_path,
+    parse_threshold,
+    read_text,
 )
 from trialogue.registry import Registry
 from trialogue.validation import NonNegative, validated
@@ -50,7 +50,7 @@ class VerifierOptions:
 
 
 class VerifierRequest(NamedTuple):
-    """Arguments of the function that builds a verifier.
+    """Arguments of a function that builds a verifier from text.
 
     Attributes:
         spec: The complete spec KIND:CONTENT, for example "regex:[0-9]+".
@@ -58,8 +58,8 @@ class VerifierRequest(NamedTuple):
         rule: Options that apply to every verifier.
         tokenization: Tokenization of the model.
         verdicts: Whether the sampler needs verdicts, which are values of 0 or 1.
-        model_checks: List to which the function can append checks. A check is called with the loaded model
-            and raises `InputError` if the verifier was made for another model.
+        model_checks: List to which the function can append checks. A check is called with the loaded model and raises
+            `InputError` if the verifier was made for another model.
     """
 
     spec: str
@@ -124,7 +124,7 @@ def _choice(request: VerifierRequest) -> "Verifier":
 def _lark(request: VerifierRequest) -> "Verifier":
     from trialogue.verifiers import GrammarVerifier
 
-    text = text_of(request.spec, Path(request.content))
+    text = read_text(request.spec, Path(request.content))
     try:
         return GrammarVerifier.lark(text, request.tokenization)
     except InputError as error:
@@ -148,7 +148,7 @@ def _tools(request: VerifierRequest) -> "Verifier":
 
 def _json(request: VerifierRequest) -> Any:
     content = request.content
-    text = content if is_inline(content) else text_of(request.spec, Path(content))
+    text = content if is_inline(content) else read_text(request.spec, Path(content))
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -159,7 +159,7 @@ def _pydantic(request: VerifierRequest) -> "Verifier":
     from trialogue.verifiers import pydantic_verifier
 
     return pydantic_verifier(
-        file_of_function(request.content),
+        parse_function_path(request.content),
         request.content.rpartition(":")[2],
         request.tokenization,
         whitespace=request.rule.json_whitespace,
@@ -172,7 +172,7 @@ def _python(request: VerifierRequest) -> "Verifier":
 
     rule = request.rule
     return python_verifier(
-        file_of_function(request.content),
+        parse_function_path(request.content),
         request.content.rpartition(":")[2],
         scope=rule.verifier_scope,
         whole=rule.verifier_whole,
@@ -182,13 +182,13 @@ def _python(request: VerifierRequest) -> "Verifier":
 
 
 def _probe(request: VerifierRequest) -> "Verifier":
-    from trialogue.generation.verifiers.graded import Graded
+    from trialogue.generation.verifiers.graded import CachedGradedVerifier
     from trialogue.training.probes.probe_files import load_probe
     from trialogue.verifiers import ProbeVerifier
 
-    saved, threshold = load_probe(file_of_probe(request.content)), threshold_of(request.content)
+    saved, threshold = load_probe(parse_probe_path(request.content)), parse_threshold(request.content)
     request.model_checks.append(saved.check)
-    return Graded(
+    return CachedGradedVerifier(
         ProbeVerifier(saved.probe, saved.layer),
         saved.threshold if threshold is None else threshold,
         written=threshold is not None,
@@ -213,7 +213,7 @@ KINDS: Registry[VerifierKind] = Registry(
             "FILE",
             "JSON that is valid under the schema in a file; the schema itself may be given instead",
             _json_schema,
-            path=file_unless_inline,
+            path=parse_json_path,
             is_json=True,
             has_mask=True,
         ),
@@ -221,7 +221,7 @@ KINDS: Registry[VerifierKind] = Registry(
             "FILE.py:CLASS",
             "JSON that the pydantic model allows",
             _pydantic,
-            path=file_of_function,
+            path=parse_function_path,
             is_json=True,
             has_mask=True,
         ),
@@ -229,7 +229,7 @@ KINDS: Registry[VerifierKind] = Registry(
             "FILE",
             "a call of one of the tools defined in a file, in the format of the model's chat template",
             _tools,
-            path=file_unless_inline,
+            path=parse_json_path,
             is_json=True,
             has_mask=True,
         ),
@@ -238,7 +238,7 @@ KINDS: Registry[VerifierKind] = Registry(
             "FILE.py:FUNCTION",
             "texts that a function accepts, or values that it returns",
             _python,
-            path=file_of_function,
+            path=parse_function_path,
             graded=True,
             is_function=True,
         ),
@@ -248,7 +248,7 @@ KINDS: Registry[VerifierKind] = Registry(
             "threshold stored with the probe). Ranking samplers use the values themselves, and so do weighting "
             "samplers if THRESHOLD is left out",
             _probe,
-            path=file_of_probe,
+            path=parse_probe_path,
             # The probe evaluates the last token of the completion.
             judges_prompts=False,
             graded=True,

@@ -1,4 +1,4 @@
-"""Verifiers given on the command line, by a separate option or by a spec KIND:CONTENT.
+"""Verifiers given on the command line, as a separate option or as a specification KIND:CONTENT.
 
 This module imports neither torch nor a verifier, so that `--help` is fast.
 """
@@ -15,12 +15,12 @@ from tyro.conf import arg
 
 from trialogue.errors import InputError
 from trialogue.generation.prompts import Prompt, with_location
-from trialogue.generation.verifiers.contents import content_of
+from trialogue.generation.verifiers.contents import read_bytes
 from trialogue.generation.verifiers.kinds import KINDS, VerifierKind, VerifierOptions, VerifierRequest
 from trialogue.validation import validated
 
 if TYPE_CHECKING:
-    from trialogue.generation.verifiers.graded import Graded
+    from trialogue.generation.verifiers.graded import CachedGradedVerifier
     from trialogue.models.hub.opening import TextModel
     from trialogue.models.tokenization import Tokenization
     from trialogue.oracles import Verifier
@@ -34,7 +34,7 @@ _NO_OPTIONS: dict[str, Any] = dict.fromkeys((*SHORTHANDS, "choice"), ())
 
 @validated
 @dataclass(frozen=True)
-class Rule(VerifierOptions):
+class ConstraintSettings(VerifierOptions):
     """Constraints on the output. A text is accepted if all verifiers accept it."""
 
     json_schema: Annotated[tuple[str, ...], arg(metavar="FILE")] = ()
@@ -97,8 +97,8 @@ class Rule(VerifierOptions):
                 hint = f"leave it out: it applies only to {applies_to}"
                 raise InputError(field, getattr(self, field), hint)
 
-    def combined(self, prompt: Prompt) -> "Rule":
-        """Return these constraints together with the additional verifiers of a prompt.
+    def combined(self, prompt: Prompt) -> "ConstraintSettings":
+        """Return these verifiers together with the additional verifiers of a prompt.
 
         Args:
             prompt: Prompt, whose field `rule` has specs KIND:CONTENT.
@@ -113,11 +113,11 @@ class Rule(VerifierOptions):
         return any(_split(spec)[0].is_json for spec in self.specs)
 
     def identity(self, written: Sequence[str] = ()) -> dict[str, Any]:
-        """Return the settings that determine which texts are accepted, as JSON values.
+        """Return the settings that determine which texts are accepted, for comparison with an earlier run.
 
         Args:
-            written: The last specs as the user wrote them, with relative paths. In the result they replace
-                the specs with resolved paths.
+            written: The last specs as the user wrote them, with relative paths. In the result they replace the specs
+                with resolved paths.
 
         Returns:
             The specs, the SHA-256 hashes of the files that they name, and the options on verifiers.
@@ -127,7 +127,7 @@ class Rule(VerifierOptions):
         for spec, name in zip(self.specs, named, strict=True):
             path = _path(spec)
             if path is not None:
-                content, key = hashlib.sha256(content_of(spec, path)).hexdigest(), f"content of {_path(name)}"
+                content, key = hashlib.sha256(read_bytes(spec, path)).hexdigest(), f"content of {_path(name)}"
                 # Files in different folders may have the same name.
                 files[key if files.get(key, content) == content else f"own {key}"] = content
         functions = {
@@ -187,13 +187,13 @@ class Rule(VerifierOptions):
 
 
 class LoadedVerifier(NamedTuple):
-    """A verifier that several samplers with different stop strings can share.
+    """A verifier without stop strings and threshold, which several samplers can share.
 
     Attributes:
         kind: Kind of the verifier.
         verifier: The verifier without stop strings and threshold.
-        model_checks: Functions that are called with the model, and raise `InputError` if the verifier was
-            made for another model.
+        model_checks: Functions that are called with the model, and raise `InputError` if the verifier was made for
+            another model.
     """
 
     kind: "VerifierKind"
@@ -210,11 +210,17 @@ class LoadedVerifier(NamedTuple):
                 only to the selected sample.
             stop: Stop strings. Verifiers of text evaluate the text before the first stop string.
         """
-        from trialogue.generation.verifiers.graded import Graded
+        from trialogue.generation.verifiers.graded import CachedGradedVerifier
         from trialogue.verifiers import Threshold
 
         verifier = self.verifier.up_to(stop) if stop else self.verifier
-        graded = verifier if isinstance(verifier, Graded) else Graded(verifier) if self.kind.graded else None
+        graded = (
+            verifier
+            if isinstance(verifier, CachedGradedVerifier)
+            else CachedGradedVerifier(verifier)
+            if self.kind.graded
+            else None
+        )
         threshold = None if graded is None else graded.threshold
         if graded is None or threshold is None:
             judge, cut = graded or verifier, None
@@ -239,7 +245,7 @@ class BuiltVerifier(NamedTuple):
 
     kind: "VerifierKind"
     verifier: "Verifier"
-    graded: "Graded | None"
+    graded: "CachedGradedVerifier | None"
     threshold: float | None
     model_checks: tuple[Callable[["TextModel"], None], ...]
 
@@ -257,7 +263,7 @@ class BuiltVerifier(NamedTuple):
 
 
 def build_for_prompts(
-    rule: Rule, prompts: Sequence[Prompt], tokenization: "Tokenization", **settings: Any
+    rule: ConstraintSettings, prompts: Sequence[Prompt], tokenization: "Tokenization", **settings: Any
 ) -> list[list[BuiltVerifier]]:
     """Build the verifiers of each prompt. Prompts with equal specs share verifiers.
 
@@ -317,8 +323,8 @@ def has_mask(spec: str) -> bool:
     return name in KINDS and KINDS[name].has_mask
 
 
-def _call_with_option(rule: Rule, spec: str, call: Callable[[], Result]) -> Result:
-    """Return the result of `call`. An `InputError` about `spec` names the option that the user wrote."""
+def _call_with_option(rule: ConstraintSettings, spec: str, call: Callable[[], Result]) -> Result:
+    """Return the result of `call`. If it raises `InputError` about `spec`, the message refers to the user's option."""
     try:
         return call()
     except InputError as error:
@@ -365,7 +371,7 @@ def _resolved_specs(prompt: Prompt) -> tuple[str, ...]:
 def _read_file(spec: str) -> bytes | None:
     """Return the content of the file named by `spec`, or None if it names no file."""
     path = _path(spec)
-    return None if path is None else content_of(spec, path)
+    return None if path is None else read_bytes(spec, path)
 
 
 def _path(spec: str) -> Path | None:

@@ -1,4 +1,4 @@
-"""Steps of a chain, by its `step` method or by a compiled kernel."""
+"""Choice between the `step` method of a Markov chain and a compiled implementation of it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -22,17 +22,20 @@ The function returns None if it does not support the chain and the model.
 """
 
 
-def advancing(chain: Chain[Any], model: SequenceModel) -> Advance:
-    """Return a function that takes several steps of a chain, compiled if the chain and the model support it.
+def make_advance_function(chain: Chain[Any], model: SequenceModel) -> Advance:
+    """Return a function that advances a batch of Markov chains by several steps.
+
+    The function is compiled if a compiled version exists for the chain and the model. Otherwise it calls `chain.step`
+    in a loop.
 
     Args:
         chain: The chain.
         model: The model whose distribution the chain samples.
 
     Returns:
-        A function of the state, the random streams of the rows and the number of steps. It returns the new state, and
-        the sum (rows,) float64 over the steps of the share of accepted proposals. The sum is None if the chain does not
-        report this share.
+        A function `(state, streams, steps) -> (new_state, accepted)`, where `streams` are the random streams of the
+        rows. `accepted` (rows,) float64 sums the share of accepted proposals over the steps. It is None if the chain
+        does not report this share.
     """
     kernel = KERNELS.get((type(chain), type(model)))
     compiled = None if kernel is None else kernel(chain, model)

@@ -1,7 +1,7 @@
-"""Conditional distributions of sites and blocks, computed from the methods of a model and validated.
+"""Conditional distributions of single positions and of blocks of positions, given the rest of a sequence.
 
 The conditionals of an `Energy` model are computed from the energies of all values. A `Masked` model has conditionals of
-single sites only. They do not determine the joint distribution of a block.
+single positions only. They do not determine the joint distribution of a block.
 """
 
 from collections.abc import Callable
@@ -18,8 +18,8 @@ Tilt = Callable[[Tensor, Tensor], Tensor]
 """Function from sequences (n, N) and rows (n,) to terms (n,) that are added to the log-weights."""
 
 
-def vocab_of(model: SequenceModel) -> int:
-    """Return the number of values of a site (position). Raises `InputError` if chains cannot run on `model`."""
+def require_vocab_size(model: SequenceModel) -> int:
+    """Return the number of token values of a model, or raise `InputError` if Markov chains cannot sample from it."""
     return int(as_model(model).vocab_size)
 
 
@@ -91,15 +91,15 @@ def block_distribution(
         weights = _log_weights(checked_model, tokens, sites, held, sequences, rows)
         return weights if tilt is None else weights + tilt(sequences, rows)
 
-    return listed(log_weights, tokens, sites, vocab_of(checked_model), held)
+    return listed(log_weights, tokens, sites, require_vocab_size(checked_model), held)
 
 
 def _log_weights(
     model: SequenceModel, tokens: Tensor, sites: Tensor, held: Tensor | None, sequences: Tensor, rows: Tensor
 ) -> Tensor:
-    """Return the log-weights (n,) of `sequences` (n, N).
+    """Return the log-weights (n,) of candidate sequences (n, N).
 
-    Sequence i is row `rows[i]` of `tokens` with new values at `sites`.
+    Candidate i equals row `rows[i]` of `tokens`, except for new values at `sites`.
     """
     if isinstance(model, Energy):
         return -checked_energy(model, sequences)
@@ -107,14 +107,14 @@ def _log_weights(
     block = torch.zeros_like(tokens, dtype=torch.bool).scatter_(1, sites, drawn)
     weights = model.block_log_weights(sequences, block[rows])
     if weights is None and sites.shape[1] == 1:
-        first_rows = rows[:: vocab_of(model)]
+        first_rows = rows[:: require_vocab_size(model)]
         weights = site_distribution(model, tokens[first_rows], sites[first_rows, 0]).flatten()
     if weights is None:
         raise _no_block_distribution(model, sites.shape[1])
     return weights
 
 
-def with_block(tokens: Tensor, sites: Tensor, held: Tensor, index: Tensor, vocab: int) -> Tensor:
+def write_block(tokens: Tensor, sites: Tensor, held: Tensor, index: Tensor, vocab: int) -> Tensor:
     """Write new values at some sites (positions) of each row.
 
     Args:
@@ -156,7 +156,7 @@ def draw_block(model: SequenceModel, tokens: Tensor, block: Tensor, choose: Choo
     sites, held = sites_of(block[rows])
     index = choose(block_distribution(checked_model, tokens[rows], sites, held), rows)
     drawn = tokens.clone()
-    drawn[rows] = with_block(tokens[rows], sites, held, index, vocab_of(checked_model))
+    drawn[rows] = write_block(tokens[rows], sites, held, index, require_vocab_size(checked_model))
     return drawn
 
 

@@ -38,7 +38,7 @@ class Convergence(NamedTuple):
 
     @property
     def mixed(self) -> bool:
-        """Whether R-hat is at most `R_HAT` (1.1) and the drift is at most `DRIFT` (3) standard errors."""
+        """Whether the chains appear to have converged, by R-hat (at most 1.1) and drift (at most 3 standard errors)."""
         drifts = not math.isnan(self.drift_error) and abs(self.drift) > DRIFT * self.drift_error
         return self.r_hat <= R_HAT and not drifts
 

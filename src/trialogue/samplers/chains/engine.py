@@ -1,4 +1,4 @@
-"""Engine that runs many copies of a chain as one batch, each with a separate random stream."""
+"""Function `run_chain`, which runs many copies of a Markov chain as one batch."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,10 +14,10 @@ from trialogue.indices import index_tensor
 from trialogue.oracles import Chain, SequenceModel, as_chain, as_model
 from trialogue.oracles.whole import every_row, require_valid_output
 from trialogue.randomness import Streams
-from trialogue.samplers.chains.chain import KERNELS, Advance, advancing
+from trialogue.samplers.chains.chain import KERNELS, Advance, make_advance_function
 from trialogue.samplers.chains.ergodicity import require_ergodic_chain
 from trialogue.samplers.inference_data import inference_data
-from trialogue.samplers.prefix.contract.sampler import take
+from trialogue.samplers.prefix.contract.sampler import select_rows
 from trialogue.validation import Count, Natural, validated
 
 Predicate = Callable[[Tensor], Tensor]
@@ -27,7 +27,9 @@ _STEPS_AT_ONCE = 256
 
 
 class Change(NamedTuple):
-    """Changes of sites (positions) in a run of chains, one entry per changed site and step, ordered by step.
+    """Record of every site (position) whose token changed during a run of chains.
+
+    There is one entry per changed site and step, ordered by step.
 
     Attributes:
         step: Step (changes,) int64. The first step is 1 and includes the burn-in.
@@ -160,7 +162,7 @@ def run_chain(
         state = chain.init(model, start)
         if require_ergodic:
             require_ergodic_chain(chain, model, start.shape[1], start.device)
-        run = _ActiveRun(kind, advancing(chain, model), state, streams, until, trace)
+        run = _ActiveRun(kind, make_advance_function(chain, model), state, streams, until, trace)
         with tqdm(total=burn_in + steps, unit="step", disable=not progress, leave=False) as bar:
             run.advance(burn_in, bar)
             run.watch()
@@ -224,7 +226,7 @@ def hitting_times(
 
 
 class _ActiveRun:
-    """State of one call of `run_chain`."""
+    """State of a call of `run_chain`: the tokens, random streams and counters of all chains."""
 
     def __init__(
         self,
@@ -247,7 +249,7 @@ class _ActiveRun:
         self._trace: list[Change] | None = [] if trace else None
 
     def watch(self) -> None:
-        """End the burn-in. After this call, accepted proposals are counted and the predicate is evaluated."""
+        """End the burn-in: from now on, count accepted proposals and evaluate the stop condition `until`."""
         self.accepted = None
         self._watching = self._until is not None
         self._stop()
@@ -300,11 +302,11 @@ class _ActiveRun:
         if bool(there.any()):
             self.reached[self._moving[there]] = True
             rest = (~there).nonzero()[:, 0]
-            self._moving, self._state = self._moving[rest], take(self._state, rest)
+            self._moving, self._state = self._moving[rest], select_rows(self._state, rest)
             self._streams.select(rest)
 
     def changes(self) -> Change | None:
-        """Return the trace, if it was requested."""
+        """Return all recorded changes of tokens, or None if no trace was requested."""
         if self._trace is None:
             return None
         nothing = self.steps.new_zeros(0)

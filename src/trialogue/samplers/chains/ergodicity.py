@@ -1,4 +1,4 @@
-"""Check whether a chain is ergodic, if its states can be enumerated."""
+"""Check that a Markov chain is ergodic, which is possible if all its states can be enumerated."""
 
 import math
 from contextlib import suppress
@@ -19,7 +19,7 @@ _ERGODIC: WeakKeyDictionary[SequenceModel, set[tuple[Chain[Any], int]]] = WeakKe
 
 
 def require_ergodic_chain(chain: Chain[Any], model: SequenceModel, sites: int, device: torch.device) -> None:
-    """Raise `InputError` if a chain does not have a unique limit distribution.
+    """Raise `InputError` unless a Markov chain converges to a unique distribution from every start.
 
     Chains with more than `CHECKED_STATES` states are not checked.
 

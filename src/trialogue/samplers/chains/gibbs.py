@@ -1,4 +1,4 @@
-"""Heat-bath chains: Gibbs sampling of single sites and of blocks."""
+"""Gibbs sampling of single positions and of blocks of positions."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,9 +23,9 @@ from trialogue.randomness import Choose
 from trialogue.samplers.chains.conditionals import (
     block_distribution,
     draw_block,
+    require_vocab_size,
     site_distribution,
-    vocab_of,
-    with_block,
+    write_block,
 )
 from trialogue.samplers.chains.subsets import choose_site, choose_subsets
 from trialogue.validation import Count, check, validated
@@ -33,7 +33,7 @@ from trialogue.validation import Count, check, validated
 
 @dataclass(frozen=True)
 class SingleSite(Chain[Sequences]):
-    """Base class of chains that update one site (position of the sequence) at a time.
+    """Base class of Markov chains that update one position of the sequence (site) at a time.
 
     Args:
         order: Update one uniformly random site per step (random) or every site once in order (sweep) (default: random).
@@ -152,9 +152,9 @@ class BlockGibbs(Chain[Sequences]):
 
 @dataclass(frozen=True)
 class _Blocks(Chain[Sequences]):
-    """Base class of chains that resample one of a fixed collection of blocks (sets of sites).
+    """Base class of Markov chains that resample one block of sites per step, out of a fixed list of blocks.
 
-    The blocks are given as tuples of sites or as a mask (blocks, N) bool.
+    A site is a position of the sequence. The blocks are given as tuples of sites or as a mask (blocks, N) bool.
     """
 
     blocks: tuple[tuple[int, ...], ...]
@@ -181,11 +181,11 @@ class _Blocks(Chain[Sequences]):
         return super().init(model, tokens)
 
     def _has_positive_weight(self) -> Tensor:
-        """Return which blocks (blocks,) bool have positive probability."""
+        """Return whether each block (blocks,) bool is chosen with positive probability."""
         return torch.ones(len(self.blocks), dtype=torch.bool)
 
     def _blocks_of(self, index: Tensor, sites: int) -> Tensor:
-        """Return the blocks with indices `index` (rows,) as (rows, N) bool."""
+        """Return the blocks with the given indices (rows,) as masks (rows, N) bool."""
         return _masks(self.blocks, sites).to(index.device)[index]
 
 
@@ -291,7 +291,7 @@ class AdaptiveBlockDynamics(_Blocks):
             return self._log_probs(sequences).gather(1, index[rows, None])[:, 0]
 
         value = choose(block_distribution(model, tokens, sites, held, tilt), rows)
-        drawn = with_block(tokens, sites, held, value, vocab_of(model))
+        drawn = write_block(tokens, sites, held, value, require_vocab_size(model))
         return Sequences(drawn), StepInfo(block_size=(~held).sum(1))
 
 

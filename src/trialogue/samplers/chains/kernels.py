@@ -1,9 +1,8 @@
 """Compiled Gibbs sampling of Ising models for `run_chain`, with the same random numbers as `Gibbs.step`.
 
-Each chain draws from its `Streams` in the same order, and converts the numbers to sites and tokens by the same
-inversion of cumulative weights. The sum of couplings at a site includes its neighbours only, so weights may differ from
-those of `step` in the last bits. A token differs if a uniform number falls between the two weights, about once in 10^15
-updates.
+Each chain reads its random stream in the same order as `Gibbs.step`. The sum of couplings at a site includes its
+neighbours only, so weights may differ from those of `Gibbs.step` in the last bits. A token then differs if a uniform
+random number falls between the two weights, about once in 10^15 updates.
 """
 
 import numpy as np
@@ -25,8 +24,10 @@ MAX_SITES = 4096
 
 
 @compiled
-def drawn_token(uniform: float, log_odds: float) -> int:
-    """Draw a token from two tokens by inversion of their cumulative weights, with the rounding of `index_of`.
+def draw_token(uniform: float, log_odds: float) -> int:
+    """Draw one of two tokens, given the log-odds of token 1 and a uniform random number.
+
+    The cumulative weights are rounded as in `index_of`.
 
     Args:
         uniform: A uniform random number in [0, 1).
@@ -54,14 +55,14 @@ def step_rows(
     steps: int,
     sweep: bool,
 ) -> None:
-    """Advance a range of chains on an Ising model by Gibbs updates.
+    """Advance some of the chains on an Ising model by several Gibbs steps, in place.
 
     The neighbours of site i and its couplings are the entries from `begin[i]` to `begin[i + 1]` of `neighbours` and
     `couplings`.
 
     Args:
-        first: First row.
-        last: End of the rows.
+        first: Index of the first chain (row) to advance.
+        last: Index after the last chain to advance.
         tokens: Tokens (rows, N), 0 and 1. Modified in place.
         keys: Keys (rows,) of the random streams.
         counters: Counters (rows,) of the random streams. Modified in place.
@@ -83,11 +84,13 @@ def step_rows(
             for place in range(begin[site], begin[site + 1]):
                 local += couplings[place] * (2 * spins[neighbours[place]] - 1)
             uniform = next_uniform(keys, counters, row)
-            spins[site] = drawn_token(uniform, 2 * (local + field[site]))
+            spins[site] = draw_token(uniform, 2 * (local + field[site]))
 
 
 def gibbs_kernel(chain: Gibbs, model: Ising) -> Advance | None:
-    """Return compiled steps of Gibbs sampling, which run on `torch.get_num_threads()` threads.
+    """Return a compiled function for several steps of Gibbs sampling, if one is available.
+
+    The function runs on `torch.get_num_threads()` threads.
 
     Args:
         chain: The chain.

@@ -14,8 +14,8 @@ from trialogue.samplers.chains.subsets import choose_site
 from trialogue.validation import Positive, validated
 
 
-class Scored(NamedTuple):
-    """State of `MaskedMetropolis`: sequences with their energies, which avoids computing the energies again.
+class MaskedMetropolisState(NamedTuple):
+    """State of `MaskedMetropolis`: the sequences, and their energies so that they are computed only once.
 
     Attributes:
         tokens: Tokens (rows, N) int64.
@@ -28,13 +28,14 @@ class Scored(NamedTuple):
 
 @validated
 @dataclass(frozen=True)
-class MaskedMetropolis(Chain[Scored]):
-    """Metropolis-Hastings: mask a uniformly random site, propose a token from the model, and accept or reject it.
+class MaskedMetropolis(Chain[MaskedMetropolisState]):
+    """Metropolis-Hastings sampling of sequences, with proposals and energies from a masked language model.
 
-    A site is a position of the sequence. A change from x to x' is accepted with probability min(1, exp(E(x) - E(x'))
-    q(x) / q(x')), where q is the model's probability of the token of x or x' at the masked site. The energy is E(x) =
-    -sum over sites i of h_i(x_i) / `bodies`, where h_i are the model's logits at site i if it is masked. This follows
-    section A.3 of the document on the distributional simplicity bias, after Goyal, Dyer and Berg-Kirkpatrick 2021.
+    A step masks a uniformly random site (position), proposes a token from the model, and accepts or rejects it. A
+    change from x to x' is accepted with probability min(1, exp(E(x) - E(x')) q(x) / q(x')), where q is the model's
+    probability of the token of x or x' at the masked site. The energy is E(x) = -sum over sites i of h_i(x_i) /
+    `bodies`, where h_i are the model's logits at site i if it is masked. This follows section A.3 of the document on
+    the distributional simplicity bias, after Goyal, Dyer and Berg-Kirkpatrick 2021.
 
     For a distribution of k-body interactions, the sum of the logits h_i over the sites is its energy times -k. The
     published score (`bodies` = 1) therefore samples a sharpened distribution, and `bodies` = k the distribution itself.
@@ -56,7 +57,7 @@ class MaskedMetropolis(Chain[Scored]):
     gauge: Literal["raw", "normalised"] = "raw"
     bodies: Positive = 1.0
 
-    def init(self, model: SequenceModel, tokens: Tensor) -> Scored:
+    def init(self, model: SequenceModel, tokens: Tensor) -> MaskedMetropolisState:
         """Return the initial state, for which the energies of the sequences are computed.
 
         Args:
@@ -66,9 +67,11 @@ class MaskedMetropolis(Chain[Scored]):
         Returns:
             Tokens and energies.
         """
-        return Scored(tokens, self.energy(model, tokens))
+        return MaskedMetropolisState(tokens, self.energy(model, tokens))
 
-    def step(self, model: SequenceModel, state: Scored, choose: Choose) -> tuple[Scored, StepInfo]:
+    def step(
+        self, model: SequenceModel, state: MaskedMetropolisState, choose: Choose
+    ) -> tuple[MaskedMetropolisState, StepInfo]:
         """Propose a token for one random site (position) of each row, and accept or reject it by the energies.
 
         The token is drawn from the model's distribution of the site given all other sites. A proposal of the present
@@ -104,14 +107,14 @@ class MaskedMetropolis(Chain[Scored]):
         tokens, energy = tokens.clone(), energy.clone()
         tokens[moved[taken]], energy[moved[taken]] = sequences[taken], scored[taken]
         accepted[moved[~taken]] = 0.0
-        return Scored(tokens, energy), StepInfo(accepted)
+        return MaskedMetropolisState(tokens, energy), StepInfo(accepted)
 
-    def energies(self, state: Scored) -> Tensor:
+    def energies(self, state: MaskedMetropolisState) -> Tensor:
         """Return the energies (rows,) float64 that are stored in `state`."""
         return state.energy
 
     def energy(self, model: SequenceModel, tokens: Tensor) -> Tensor:
-        """Compute the energy E of sequences (see the class). The chain leaves exp(-E) invariant, up to normalisation.
+        """Compute the energy E of sequences. The chain samples in proportion to exp(-E).
 
         Args:
             model: The model.

@@ -56,7 +56,7 @@ class Metropolis(SingleSite):
 
 
 def _proposed(present: Tensor, vocab: int, rows: Tensor, choose: Choose) -> Tensor:
-    """Draw a uniformly random value (rows,) other than `present` (rows,), or the same if `vocab` is 1."""
+    """Propose a uniformly random new value (rows,) other than `present`, or the same value if there is only one."""
     if vocab <= 2:
         return vocab - 1 - present
     others = torch.zeros(len(present), vocab - 1, dtype=torch.float64, device=present.device)

@@ -1,4 +1,4 @@
-"""Chains and models that draw the sites of a block separately, in parallel or in sequence."""
+"""Parallel resampling of all positions of a sequence, and sequential sampling of blocks from a masked model."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -43,14 +43,15 @@ class IndependentParallel(Chain[Sequences]):
 
 @validated
 class ChainRule(Masked, Joint):
-    """Masked model that draws blocks of sites one site after the other, with the rest of the block masked.
+    """Adapter that lets Markov chains resample blocks of positions (sites) with any `Masked` model.
 
-    It lets chains draw blocks from any `Masked` oracle. Each site is drawn from its distribution given all sites that
-    are not masked. If these conditional distributions belong to a joint distribution, the block is drawn from that
-    joint distribution. Otherwise the result depends on the order of the sites. A block of k sites takes k model calls.
+    The sites of a block are drawn one after the other, with the rest of the block masked. Each site is drawn from its
+    distribution given all sites that are not masked. If these conditional distributions belong to a joint distribution,
+    the block is drawn from that joint distribution. Otherwise the result depends on the order of the sites. A block of
+    k sites takes k model calls.
 
     Args:
-        model: The masked oracle.
+        model: The masked model.
         order: Draw sites from first to last (forward) or in uniformly random order (random) (default: forward).
 
     Raises:
@@ -65,7 +66,7 @@ class ChainRule(Masked, Joint):
         self.vocab_size, self.sites, self.device = oracle.vocab_size, oracle.sites, oracle.device
 
     def log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
-        """Return the masked oracle's distributions of all sites given the tokens that are not masked.
+        """Return the masked model's distribution of every site, given the tokens that are not masked.
 
         Args:
             tokens: Tokens (rows, N) int64.
@@ -77,7 +78,7 @@ class ChainRule(Masked, Joint):
         return self.model.log_probs(tokens, masked)
 
     def site_log_probs(self, tokens: Tensor) -> Tensor:
-        """Return the masked oracle's distribution of every site given all other sites.
+        """Return the masked model's distribution of every site given all other sites.
 
         Args:
             tokens: Tokens (rows, N) int64.
@@ -88,7 +89,7 @@ class ChainRule(Masked, Joint):
         return self.model.site_log_probs(tokens)
 
     def site_log_weights(self, tokens: Tensor, sites: Tensor) -> Tensor:
-        """Return the masked oracle's distribution of one site of each row given all other sites.
+        """Return the masked model's distribution of one site of each row given all other sites.
 
         Args:
             tokens: Tokens (rows, N) int64.

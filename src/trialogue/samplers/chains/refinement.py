@@ -13,12 +13,12 @@ from trialogue.randomness import Choose
 from trialogue.validation import Count, validated
 
 
-class Refined(NamedTuple):
-    """State of `Refinement`.
+class RefinementState(NamedTuple):
+    """State of `Refinement`: the current tokens, and which of them are masked in the next step.
 
     Attributes:
         tokens: Tokens (rows, N) int64.
-        masked: Whether the next step reads a mask token at each site (rows, N) bool instead of the token.
+        masked: Whether the model receives a mask instead of the token at each site (rows, N) bool in the next step.
         scores: Log-probabilities (rows, N) of the tokens when they were chosen, 0 for tokens of the start.
         filled: Number (rows,) int64 of masks that each step fills permanently, used with keep="confident".
     """
@@ -31,7 +31,7 @@ class Refined(NamedTuple):
 
 @validated
 @dataclass(frozen=True)
-class Refinement(Chain[Refined]):
+class Refinement(Chain[RefinementState]):
     """Resample all tokens of a sequence in parallel, given the previous sequence (thesis, equation 4.9).
 
     Each step evaluates the model on the current tokens, and replaces every token by a function f of the model's
@@ -64,7 +64,7 @@ class Refinement(Chain[Refined]):
             hint = 'use "mask" with keep="confident", which starts from masks'
             raise InputError("start", self.start, hint)
 
-    def init(self, model: SequenceModel, tokens: Tensor) -> Refined:
+    def init(self, model: SequenceModel, tokens: Tensor) -> RefinementState:
         """Return the initial state.
 
         Args:
@@ -76,9 +76,11 @@ class Refinement(Chain[Refined]):
         """
         masked = as_model(model).free(tokens) & (self.start == "mask")
         filled = -(-masked.sum(1) // self.steps)
-        return Refined(tokens, masked, torch.zeros_like(tokens, dtype=torch.float32), filled)
+        return RefinementState(tokens, masked, torch.zeros_like(tokens, dtype=torch.float32), filled)
 
-    def step(self, model: SequenceModel, state: Refined, choose: Choose) -> tuple[Refined, StepInfo]:
+    def step(
+        self, model: SequenceModel, state: RefinementState, choose: Choose
+    ) -> tuple[RefinementState, StepInfo]:
         """Evaluate the model once on the current tokens and masks, and replace the tokens (with exceptions by `keep`).
 
         Args:
@@ -101,13 +103,13 @@ class Refinement(Chain[Refined]):
         if self.keep == "confident":
             tokens, scores = torch.where(masked, drawn, tokens), torch.where(masked, found, scores)
             again = _mark_least_likely(masked.sum(1) - filled, scores)
-            return Refined(tokens, again, scores, filled), StepInfo()
+            return RefinementState(tokens, again, scores, filled), StepInfo()
         if self.keep == "stutter":
             left = torch.zeros_like(masked)
             left[:, 1:] = (drawn[:, 1:] == drawn[:, :-1]) & ~masked[:, 1:]
             before = distributions.gather(2, tokens[:, :, None])[:, :, 0].to(scores.dtype)
             drawn, found = torch.where(left, tokens, drawn), torch.where(left, before, found)
-        return Refined(drawn, torch.zeros_like(masked), found, filled), StepInfo()
+        return RefinementState(drawn, torch.zeros_like(masked), found, filled), StepInfo()
 
     def _distributions(self, model: SequenceModel, tokens: Tensor, masked: Tensor) -> Tensor:
         masked_model = as_model(model)
@@ -118,13 +120,13 @@ class Refinement(Chain[Refined]):
 
 
 def _mark_least_likely(count: Tensor, scores: Tensor) -> Tensor:
-    """Return which tokens (rows, N) have the `count` (rows,) smallest `scores` (rows, N), the first among ties."""
+    """Return a mask (rows, N) of the `count` (rows,) tokens with the smallest `scores`, the first among ties."""
     ranks = scores.argsort(dim=1, stable=True).argsort(dim=1)
     return ranks < count[:, None]
 
 
 def _draw(distributions: Tensor, free: Tensor, most_probable: Tensor, choose: Choose) -> Tensor:
-    """Draw tokens (rows, N) at `free` sites (rows, N), and take the most probable tokens at other sites."""
+    """Draw tokens (rows, N) at the `free` positions, and take the most probable tokens at all others."""
     drawn = most_probable.clone()
     for site in range(distributions.shape[1]):
         rows = free[:, site].nonzero()[:, 0]

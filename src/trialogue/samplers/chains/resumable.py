@@ -9,14 +9,14 @@ from torch import Tensor
 from trialogue.errors import InputError
 from trialogue.oracles import Chain, SequenceModel, as_chain
 from trialogue.randomness import Streams
-from trialogue.samplers.chains.chain import advancing
+from trialogue.samplers.chains.chain import make_advance_function
 from trialogue.validation import Natural, validated
 
 _FIELD, _COUNTERS, _STEPS = "state/", "counters", "steps"
 
 
 class RunningChains:
-    """Independent copies of a chain whose state can be saved and resumed exactly.
+    """Independent copies of a Markov chain that can be saved after any step and resumed exactly.
 
     The random streams are the same as in `run_chain`. Ergodicity is not checked.
 
@@ -33,7 +33,7 @@ class RunningChains:
     @validated
     def __init__(self, chain: Chain[Any], model: SequenceModel, start: Tensor, seed: Natural = 0) -> None:
         self._chain, self._model = as_chain(chain), model
-        self._advance = advancing(chain, model)
+        self._advance = make_advance_function(chain, model)
         self._streams = Streams(seed, torch.arange(len(start), device=start.device))
         with torch.no_grad():
             self._state = self._chain.init(model, start)
@@ -57,7 +57,7 @@ class RunningChains:
         self.steps += steps
 
     def saved(self) -> dict[str, Tensor]:
-        """Return tensors by name that determine how the chains continue.
+        """Return everything that is needed to resume the chains, as tensors by name.
 
         The names are "state/" followed by a field of the chain's state, "counters" (positions of the random streams),
         and "steps".

@@ -47,7 +47,7 @@ def chain_transitions(
 
 
 def _transitions(chain: Chain[Any], model: SequenceModel, states: Tensor) -> Tensor:
-    """Return the transition probabilities (rows, V^N) from `states` (rows, N) to every state."""
+    """Return the probabilities (rows, V^N) of moving from each of `states` (rows, N) to every state in one step."""
     vocab, (rows, sites) = int(as_model(model).vocab_size), states.shape
     state, each = chain.init(model, states), torch.arange(rows)
     places = vocab ** torch.arange(sites - 1, -1, -1)
@@ -108,7 +108,7 @@ class Ergodicity(NamedTuple):
 
 
 def ergodicity(matrix: Tensor) -> Ergodicity:
-    """Return the number of closed classes and the largest period of a Markov chain (see `Ergodicity`).
+    """Compute the number of closed classes and the period of a Markov chain from its transition matrix.
 
     Args:
         matrix: Transition probabilities (states, states).
@@ -163,7 +163,7 @@ def chain_ergodicity(
 
 
 def _period(graph: csr_array, members: np.ndarray[Any, np.dtype[np.int64]]) -> int:
-    """Return the period of a closed class: the greatest common divisor of depth(x) + 1 - depth(y) over its edges."""
+    """Return the period of a closed class of states: the gcd of depth(x) + 1 - depth(y) over its edges x -> y."""
     within = graph[members][:, members]
     order, before = breadth_first_order(within, 0)
     depth = np.zeros(len(members), dtype=np.int64)

@@ -1,7 +1,8 @@
-"""Random walks on a tree as electrical networks, which give the distribution of the first leaf and the visits of nodes.
+"""Exact hitting probabilities of random walks on trees, computed from an electrical network.
 
-The walk leaves a node along each of its edges in proportion to the conductance of the edge. All results follow from
-conductances in series and in parallel, without a linear system and without subtractions that lose precision.
+The walk leaves a node along each of its edges in proportion to the conductance of the edge. The distribution of the
+first leaf and the number of visits of each node follow from conductances in series and in parallel. This needs no
+linear system and no subtractions that lose precision.
 """
 
 from dataclasses import dataclass
@@ -82,7 +83,7 @@ class Conductances:
         return np.split(order, np.cumsum(np.bincount(depth))[:-1])[1:]
 
     def _summed(self, values: Array, over: NDArray[np.int64] | slice = slice(1, None)) -> Array:
-        """Sum `values` (n,) over the children of each node. Only children with indices in `over` count."""
+        """Return the sum (n,) of `values` (n,) over the children of each node, optionally restricted to `over`."""
         places = np.arange(len(self.parent))[over]
         summed = np.zeros(len(self.parent))
         np.add.at(summed, self.parent[places], values[places])
@@ -109,7 +110,7 @@ class Conductances:
 
     @cached_property
     def _ranks(self) -> list[NDArray[np.int64]]:
-        """The first child of every node, then the second child of every node with two children, and so on."""
+        """Child indices by birth order: the first child of every node, then the second child, and so on."""
         order = 1 + np.argsort(self.parent[1:], kind="stable")
         parents = self.parent[order]
         rank = np.arange(len(order)) - np.searchsorted(parents, parents)
@@ -117,7 +118,7 @@ class Conductances:
         return np.split(order[by_rank], np.cumsum(np.bincount(rank))[:-1]) if len(order) else []
 
     def _summed_siblings(self, values: Array) -> Array:
-        """Return the sum (n,) of `values` (n,) over the siblings of each node, without the node.
+        """Return the sum (n,) of `values` (n,) over the siblings of each node, excluding the node.
 
         Siblings before and after a node are summed separately. Subtracting the node from the sum would lose precision.
         """
@@ -139,7 +140,7 @@ class Conductances:
 
     @cached_property
     def through(self) -> Array:
-        """Conductance (n,) between the parent of each node and all leaves below the node, over the edge to the node."""
+        """Conductance (n,) of the path from the parent of each node, over the node, to all leaves below the node."""
         return _series(self.edge, self.below)
 
     @cached_property
@@ -227,7 +228,7 @@ def _series(first: Array, second: Array) -> Array:
 
 @validated
 def walk_conductances(tree: InstanceOf[PrefixTree], values: VerifierLike) -> Conductances:
-    """Return the electrical network of the value-guided walk on a tree of prefixes.
+    """Return the electrical network that is equivalent to the value-guided random walk on a tree of prefixes.
 
     The edge between a prefix y and its parent has the conductance p(y) V(y), where p(y) is the model's probability of
     the completion so far and V(y) the value.
@@ -242,11 +243,13 @@ def walk_conductances(tree: InstanceOf[PrefixTree], values: VerifierLike) -> Con
     Raises:
         InputError: If no child of the root has a positive value, or a value is negative or not finite.
     """
-    return network_of(tree, values, tree.log_probs)
+    return build_network(tree, values, tree.log_probs)
 
 
-def network_of(tree: PrefixTree, values: VerifierLike, log_probs: NDArray[np.float64]) -> Conductances:
-    """Return the network on a tree of prefixes y with conductance exp(log_probs(y)) V(y) to the parent of y.
+def build_network(tree: PrefixTree, values: VerifierLike, log_probs: NDArray[np.float64]) -> Conductances:
+    """Build the electrical network of a random walk on a tree of prefixes from given log-probabilities.
+
+    The edge from a prefix y to its parent has the conductance exp(log_probs(y)) V(y).
 
     Args:
         tree: The tree of prefixes.

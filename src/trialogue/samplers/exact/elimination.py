@@ -1,9 +1,9 @@
-"""Absorbing Markov chains, solved by elimination without subtraction (Grassmann, Taksar and Heyman 1985).
+"""Exact solution of absorbing Markov chains by elimination without subtraction (Grassmann, Taksar and Heyman 1985).
 
 The probability of leaving a state is computed as the sum of its transition probabilities to other states, not as one
 minus the probability of staying. All terms are positive, so small probabilities keep their relative precision even if
-the chain rarely ends. States are eliminated in depth-first post-order. The remaining row of a state then only contains
-states on the path from the start, which keeps the rows of trees short.
+the chain rarely ends. States are eliminated in depth-first post-order, which keeps the rows of trees short: the
+remaining row of a state then only contains states on the path from the start.
 
 The cost is linear in the number of states for trees, and for chains whose states only link to their ancestors. For
 general graphs it is up to cubic, in pure Python. A chain of 1,500 states with 3 random edges each takes seconds for
@@ -84,7 +84,7 @@ class AbsorbingChain:
 
     @property
     def never_ends(self) -> float:
-        """Probability that the chain visits a state from which it ends with probability zero."""
+        """Probability that the chain does not end, because it visits a state from which no end can be reached."""
         return float(self.visits @ self._lost) if self.ending[0] else 1.0
 
     @cached_property
@@ -98,9 +98,9 @@ class AbsorbingChain:
         return visited
 
     def weighted_visits(self, weighted: csr_array) -> Array:
-        """Return the expected total weight of the visits of each state, if each transition multiplies a weight.
+        """Return the expected sum of importance weights over all visits of each state.
 
-        The weight is one at the start.
+        A weight starts at one and is multiplied by a factor at each transition.
 
         Args:
             weighted: Matrix (n, n) of transition probabilities times mean weight factors, with the zeros of
@@ -139,7 +139,7 @@ def stationary_distribution(transitions: csr_array) -> Array:
 
 
 class _Factors:
-    """The chain after elimination of states one by one, with one row and one column for each eliminated state."""
+    """Result of eliminating the states of a chain one by one: a row and a column for each eliminated state."""
 
     def __init__(
         self,
@@ -191,7 +191,7 @@ class _Factors:
             self._leaving[state], self._staying[state], rank[state] = leaving, staying, place
 
     def visits(self, between: bool = False) -> Array:
-        """Return the expected number of visits (n,) of each state from the first one.
+        """Return the expected number of visits (n,) of each state if the chain starts in the first one.
 
         With `between`, only visits before the chain returns to the first state count.
         """
@@ -212,7 +212,7 @@ class _Factors:
         return np.array(visits)
 
     def own_visits(self) -> dict[int, float]:
-        """Return, for each state, the expected number of visits if the chain starts there (Takahashi's equations)."""
+        """Return the expected number of visits of each state if the chain starts in it (Takahashi's equations)."""
         known: dict[tuple[int, int], float] = {}
         rank = {state: place for place, state in enumerate(self._order)}
 
@@ -251,9 +251,9 @@ def _require_leaving(leaving: float) -> None:
 
 
 def _weighted_leaving(unweighted: _Factors, state: int, staying: float) -> float:
-    """Return one minus the expected weight of a return to the state.
+    """Return one minus the expected weight of a return to `state`, without returns through later states.
 
-    Returns through states that are eliminated later do not count. The result is exact if loops leave weights unchanged.
+    Later states are those that are eliminated after `state`. The result is exact if loops leave weights unchanged.
     """
     difference = unweighted._staying[state] - staying
     leaving = unweighted._leaving[state] + difference
@@ -264,7 +264,7 @@ def _weighted_leaving(unweighted: _Factors, state: int, staying: float) -> float
 
 
 def _postorder(indptr: list[int], indices: list[int], inside: list[bool]) -> list[int]:
-    """Return the reachable states in depth-first post-order."""
+    """List the states that can be reached from the first one, in depth-first post-order."""
     order, seen = [], [False] * len(inside)
     seen[0] = True
     path, places = [0], [indptr[0]]

@@ -1,4 +1,4 @@
-"""Enumeration of the states that a sampler can reach on a small oracle, by all branches of its `step` method."""
+"""Enumeration of all states that a sampler can reach on a small model."""
 
 import math
 import sys
@@ -16,11 +16,22 @@ from trialogue.enumeration import Enumeration
 from trialogue.errors import InputError
 from trialogue.oracles import Autoregressive, as_oracle, padded
 from trialogue.samplers.prefix.batch import Batch
-from trialogue.samplers.prefix.contract.judge import Judge
+from trialogue.samplers.prefix.contract.cached_verifier import CachedVerifier
 from trialogue.samplers.prefix.contract.moves import Moves
-from trialogue.samplers.prefix.contract.objects import Objects
-from trialogue.samplers.prefix.contract.sampler import Sampler, joined, log_weight, runnable, take
-from trialogue.samplers.prefix.prompts import checked_prompts, limits, replace_empty_prompts, token_ids
+from trialogue.samplers.prefix.contract.objects import ObjectColumn
+from trialogue.samplers.prefix.contract.sampler import (
+    Sampler,
+    concatenate_states,
+    log_weight,
+    prepare_sampler,
+    select_rows,
+)
+from trialogue.samplers.prefix.prompts import (
+    maximum_lengths,
+    replace_empty_prompts,
+    require_known_tokens,
+    token_ids,
+)
 from trialogue.validation import Count, check
 from trialogue.verifiers.functions.function import VerifierLike, as_verifier
 
@@ -33,8 +44,8 @@ _DIGITS = 13
 """Number of decimals to which relative log-weights of the rows of a sample are compared."""
 
 
-class Ended(NamedTuple):
-    """Ways in which a sampler can end, one entry for each way.
+class EndStates(NamedTuple):
+    """All ways in which a sampler can end. The arrays have one entry for each way.
 
     Attributes:
         state: Index (k,) of the last state.
@@ -50,11 +61,12 @@ class Ended(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Explored:
-    """All states that a sampler can reach, with the transitions between them: an absorbing Markov chain of n states.
+class ReachableStates:
+    """All states that a sampler can reach, and the probabilities of moving between them.
 
-    A state consists of the sequences (rows) of one sample and the sampler's state. The chain starts in the first state.
-    States whose importance weights differ only by a common factor of all rows are merged.
+    The n states form an absorbing Markov chain that starts in the first state. A state consists of the sequences (rows)
+    of one sample and the sampler's own state. States whose importance weights differ only by a common factor of all
+    rows are merged.
 
     Args:
         prefixes: Token ids of the first row in each state.
@@ -71,11 +83,11 @@ class Explored:
     weighted: csr_array | None
     queries: Array
     outputs: list[Sequence_]
-    ended: Ended
+    ended: EndStates
 
 
-class Exploration:
-    """Enumeration of all states that a sampler can reach from a prompt, by all outcomes of its random choices.
+class StateEnumeration:
+    """Enumerates all states that a sampler can reach from a prompt, over all outcomes of its random choices.
 
     Args:
         sampler: The sampler.
@@ -100,18 +112,20 @@ class Exploration:
         max_states: int = 1_000_000,
     ) -> None:
         oracle = as_oracle(oracle)
-        sampler = runnable(sampler, oracle, verifier)
+        sampler = prepare_sampler(sampler, oracle, verifier)
         self._sampler, self._members = sampler, sampler.rows_per_sample
         self._max_states = check("max_states", max_states, Count)
         tokens, lengths = replace_empty_prompts(oracle, *padded([token_ids("prompt", prompt).tolist()]))
         self._prompt = tuple(tokens[0].tolist())
-        checked_prompts(tokens, lengths, oracle.vocab_size)
-        self._limit = int(limits(oracle, lengths, max_new_tokens)[0])
+        require_known_tokens(tokens, lengths, oracle.vocab_size)
+        self._limit = int(maximum_lengths(oracle, lengths, max_new_tokens)[0])
         self._groups_at_once = max(1, _ROWS_AT_ONCE // self._members)
         resolved = None if verifier is None else as_verifier(verifier)
         layers = () if resolved is None else tuple(resolved.layers)
         self._batch = Batch(oracle, self._groups_at_once * self._members, self._limit, layers=layers)
-        self._judge = cast(Judge, None) if resolved is None else Judge(resolved, self._batch)
+        self._verifier = (
+            cast(CachedVerifier, None) if resolved is None else CachedVerifier(resolved, self._batch)
+        )
         # Tokens, lengths and sampler state of the rows of each state.
         self._states: list[tuple[Tensor, Tensor, Any]] = []
         self._places: dict[bytes, int] = {}
@@ -120,12 +134,12 @@ class Exploration:
         places, numbers = np.zeros(0, dtype=np.int64), np.zeros(0)
         # Source, target, probability, and probability times the growth of weights.
         self._moves: list[tuple[NDArray[Any], ...]] = [(places, places, numbers, numbers)]
-        self._ends = [Ended(places, places, numbers, numbers)]
+        self._ends = [EndStates(places, places, numbers, numbers)]
         self._queries: list[float] = []
 
     @torch.inference_mode()
-    def run(self) -> Explored:
-        """Enumerate the states, and return them with their transitions and the ways in which the sampler can end."""
+    def run(self) -> ReachableStates:
+        """Enumerate all states with their transitions, and all ways in which the sampler can end."""
         tokens = torch.zeros(self._members, self._limit, dtype=torch.int64)
         tokens[:, : len(self._prompt)] = torch.tensor(self._prompt, dtype=torch.int64)
         lengths = torch.full((self._members,), len(self._prompt))
@@ -140,11 +154,11 @@ class Exploration:
             coo_array((distribution, (source, target)), shape=(size, size)).tocsr()
             for distribution in distributions
         ]
-        ended = Ended(*(np.concatenate(parts) for parts in zip(*self._ends, strict=True)))
-        if self._judge is not None and self._judge.has_targets and not self._sampler.uses_targets:
+        ended = EndStates(*(np.concatenate(parts) for parts in zip(*self._ends, strict=True)))
+        if self._verifier is not None and self._verifier.has_targets and not self._sampler.uses_targets:
             log_weight = ended.log_weight + np.append(self._log_targets(), 0.0)[ended.output]
             ended = ended._replace(log_weight=log_weight)
-        return Explored(
+        return ReachableStates(
             [tuple(tokens[0, : int(lengths[0])].tolist()) for tokens, lengths, _ in self._states],
             matrices[0],
             matrices[1] if self._sampler.weighted else None,
@@ -164,40 +178,40 @@ class Exploration:
         )
 
     def _log_targets(self) -> Array:
-        """Return the log-value of all targets for each output, -inf for outputs that the verifier rejects."""
+        """Return the sum of the log-values of all targets for each output, -inf for rejected outputs."""
         outputs, count = list(self._outputs), self._groups_at_once
         log_values = [torch.zeros(0, dtype=torch.float64)]
         for first in range(0, len(outputs), count):
             self._load([padded([output], self._limit) for output in outputs[first : first + count]])
             rows = torch.arange(len(self._batch.lengths))
-            accepted = (self._judge.values(rows) > 0).nonzero()[:, 0]
+            accepted = (self._verifier.values(rows) > 0).nonzero()[:, 0]
             log_values.append(torch.full((len(rows),), -math.inf, dtype=torch.float64))
-            log_values[-1][accepted] = self._judge.log_targets(accepted)
+            log_values[-1][accepted] = self._verifier.log_targets(accepted)
         return torch.cat(log_values).numpy()
 
     def _explore(self, first: int, last: int) -> None:
-        """Take a step from each state from `first` to `last`."""
+        """Take one step of the sampler from each state in the range from `first` to `last`."""
         members, batch, states = self._members, self._batch, self._states[first:last]
         self._load([(tokens, lengths) for tokens, lengths, _ in states])
-        state = joined([state for _, _, state in states])
+        state = concatenate_states([state for _, _, state in states])
         # Branches whose probability underflows are included, so that all reachable states are found.
         enumeration = Enumeration(len(states), members, smallest=sys.float_info.min * sys.float_info.epsilon)
         query_counts = torch.zeros(len(states), dtype=torch.float64)
 
         def step() -> tuple[Moves, Any, Tensor]:
             before = batch.meter.queries.clone()
-            moves, after = self._sampler.step(batch, state, self._judge, enumeration.choose)
+            moves, after = self._sampler.step(batch, state, self._verifier, enumeration.choose)
             return moves, after, (batch.meter.queries - before).view(-1, members).sum(1).double()
 
         for weights, (moves, after, queries) in enumeration.branches(step):
             query_counts += weights * queries
             tokens, lengths = moves.applied(batch.tokens)
             tokens = tokens * (torch.arange(tokens.shape[1]) < lengths[:, None])
-            kept, done = take(after, moves.source), moves.done.view(-1, members).all(1)
+            kept, done = select_rows(after, moves.source), moves.done.view(-1, members).all(1)
             ended, going = (((weights > 0) & which).nonzero()[:, 0] for which in (done, ~done))
             if len(going):
                 rows = (going[:, None] * members + torch.arange(members)).flatten()
-                arranged = self._sampler.arranged(tokens[rows], lengths[rows], take(kept, rows))
+                arranged = self._sampler.arranged(tokens[rows], lengths[rows], select_rows(kept, rows))
                 relative, growth = self._relative(arranged[2])
                 target = self._visit(arranged[0], arranged[1], relative)
                 probability = weights[going]
@@ -208,14 +222,17 @@ class Exploration:
                 output = self._output(tokens[leading], lengths[leading])
                 weighed = torch.zeros(len(ended), dtype=torch.float64)
                 if self._sampler.weighted:
-                    weighed = log_weight(take(kept, leading)).double()
+                    weighed = log_weight(select_rows(kept, leading)).double()
                 self._ends.append(
-                    Ended((first + ended).numpy(), output, weighed.numpy(), weights[ended].numpy())
+                    EndStates((first + ended).numpy(), output, weighed.numpy(), weights[ended].numpy())
                 )
         self._queries += query_counts.tolist()
 
     def _relative(self, state: Any) -> tuple[Any, Tensor]:
-        """Return `state` with log-weights relative to the maximum of each group, and the maximal weights (groups,)."""
+        """Divide the importance weights of each group of rows by their maximum.
+
+        Returns the new state, and the maximal weights (groups,).
+        """
         if not self._sampler.weighted:
             return state, torch.ones((), dtype=torch.float64)
         log_weights = log_weight(state).view(-1, self._members)
@@ -225,7 +242,7 @@ class Exploration:
         return state._replace(log_weight=relative), most.double().exp()
 
     def _visit(self, tokens: Tensor, lengths: Tensor, state: Any) -> NDArray[np.int64]:
-        """Return the indices (groups,) of the states of groups of rows, adding new states."""
+        """Return the index (groups,) of the state of each group of rows. New states are added to the list."""
         members = self._members
         groups = len(lengths) // members
         columns = (self._numbered(field) for field in (tokens, lengths, *state))
@@ -244,14 +261,14 @@ class Exploration:
                 self._states.append((tokens[rows], lengths[rows], own))
         return places
 
-    def _numbered(self, field: Tensor | Objects) -> Tensor:
-        """Return a field of a state as a tensor. Objects are replaced by integers, equal for equal objects."""
+    def _numbered(self, field: Tensor | ObjectColumn) -> Tensor:
+        """Convert a field of a state to a tensor. Python objects become integers, equal for equal objects."""
         if isinstance(field, Tensor):
             return field
         return torch.tensor([self._objects.setdefault(item, len(self._objects)) for item in field.items])
 
     def _output(self, tokens: Tensor, lengths: Tensor) -> NDArray[np.int64]:
-        """Return the indices (n,) of the outputs, adding new outputs. Incomplete sequences have the index `FAILED`."""
+        """Return the index (n,) of each output, adding new outputs. Incomplete sequences have the index `FAILED`."""
         eos, places = self._batch.eos, []
         for row, length in zip(tokens.tolist(), lengths.tolist(), strict=True):
             output = tuple(row[:length])

@@ -1,4 +1,4 @@
-"""Exact output distribution and expected cost of any sampler on a small oracle.
+"""Exact output distribution and expected cost of any sampler on a small model.
 
 The `step` method of the sampler runs with a `choose` that enumerates all outcomes, so the result describes the code
 that users run. All reachable states form an absorbing Markov chain, which is solved by elimination without subtraction.
@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 from trialogue.errors import InputError
 from trialogue.oracles import Autoregressive
 from trialogue.samplers.exact.elimination import AbsorbingChain, require_distribution
-from trialogue.samplers.exact.exploration import FAILED, Exploration, Explored
+from trialogue.samplers.exact.exploration import FAILED, ReachableStates, StateEnumeration
 from trialogue.samplers.exact.prefix_trees import TooManyPrefixes, prefix_tree
 from trialogue.samplers.prefix.contract.sampler import Sampler
 from trialogue.samplers.prefix.values import log_values
@@ -29,7 +29,7 @@ Sequence_ = tuple[int, ...]
 
 @dataclass(frozen=True)
 class ExactDistribution:
-    """Exact output distribution and cost of a sampler, the result of `exact_distribution`.
+    """Exact output distribution and cost of a sampler, as returned by `exact_distribution`.
 
     Args:
         probabilities: Probability of each complete output (token ids of prompt and completion). Together with `failed`
@@ -82,7 +82,7 @@ def exact_distribution(
         InputError: If there are more states, the sampler halts with a probability below 1e-300 before it returns to its
             start, or `generate` would raise it.
     """
-    found = Exploration(
+    found = StateEnumeration(
         sampler, oracle, verifier, prompt=prompt, max_new_tokens=max_new_tokens, max_states=max_states
     ).run()
     return _output_distribution(found)
@@ -117,7 +117,7 @@ def sampler_transitions(
     Raises:
         InputError: If `exact_distribution` would raise it.
     """
-    found = Exploration(
+    found = StateEnumeration(
         sampler, oracle, verifier, prompt=prompt, max_new_tokens=max_new_tokens, max_states=max_states
     ).run()
     return found.prefixes, found.transitions
@@ -173,8 +173,8 @@ def target_distribution(
     return {x: probability for x, probability, log_weight in target if log_weight > -math.inf}
 
 
-def _output_distribution(found: Explored) -> ExactDistribution:
-    """Compute the output distribution from the absorbing chain."""
+def _output_distribution(found: ReachableStates) -> ExactDistribution:
+    """Compute the output distribution and cost from all reachable states and their transitions."""
     ended, size = found.ended, len(found.queries)
     chain = AbsorbingChain(
         found.transitions, np.bincount(ended.state, ended.probability, size).astype(np.float64)

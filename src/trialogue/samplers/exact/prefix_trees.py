@@ -1,4 +1,4 @@
-"""Enumeration of the tree of all prefixes of positive probability."""
+"""Enumeration of all prefixes that a small model can generate."""
 
 import math
 from dataclasses import dataclass
@@ -13,8 +13,13 @@ from torch import Tensor
 from trialogue.errors import InputError
 from trialogue.oracles import Autoregressive, as_oracle, next_log_probs, padded
 from trialogue.samplers.prefix.batch import Batch
-from trialogue.samplers.prefix.contract.judge import Judge
-from trialogue.samplers.prefix.prompts import checked_prompts, limits, replace_empty_prompts, token_ids
+from trialogue.samplers.prefix.contract.cached_verifier import CachedVerifier
+from trialogue.samplers.prefix.prompts import (
+    maximum_lengths,
+    replace_empty_prompts,
+    require_known_tokens,
+    token_ids,
+)
 from trialogue.samplers.prefix.values import values
 from trialogue.validation import Count, check
 from trialogue.verifiers.functions.function import VerifierLike, as_verifier
@@ -28,7 +33,7 @@ MAX_NODES = 1_000_000
 
 
 class TreeLimits(TypedDict, total=False):
-    """Keyword arguments that define the tree of `prefix_tree`.
+    """Keyword arguments of `prefix_tree` and of functions that call it.
 
     Args:
         prompt: Token ids of the prompt.
@@ -117,15 +122,15 @@ def prefix_tree(
     oracle, most = as_oracle(oracle), check("max_nodes", max_nodes, Count)
     tokens, lengths = replace_empty_prompts(oracle, *padded([token_ids("prompt", prompt).tolist()]))
     prompt = tuple(tokens[0].tolist())
-    checked_prompts(tokens, lengths, oracle.vocab_size)
-    longest = int(limits(oracle, lengths, max_new_tokens)[0])
+    require_known_tokens(tokens, lengths, oracle.vocab_size)
+    longest = int(maximum_lengths(oracle, lengths, max_new_tokens)[0])
     prefixes, parent, log_probs, leaf = [prompt], [-1], [0.0], [_complete(oracle, prompt, longest, True)]
     growing = [] if leaf[0] else [0]
-    rows_at_once = max(1, _MAX_NUMBERS // oracle.vocab_size)
+    choose_batch_size = max(1, _MAX_NUMBERS // oracle.vocab_size)
     while growing:
         first = len(prefixes)
-        for begin in range(0, len(growing), rows_at_once):
-            places = growing[begin : begin + rows_at_once]
+        for begin in range(0, len(growing), choose_batch_size):
+            places = growing[begin : begin + choose_batch_size]
             tokens, lengths = padded([prefixes[place] for place in places], longest)
             # Samplers normalise single precision in the same way.
             distributions = next_log_probs(oracle, tokens, lengths).double().log_softmax(1)
@@ -158,7 +163,7 @@ def _rejected(
     start: int,
     distributions: Tensor,
 ) -> Tensor:
-    """Return which one-token continuations (n, vocab) bool of the rows have the value zero."""
+    """Return which one-token continuations (n, vocab) bool of the rows have verifier value zero."""
     rejected = torch.empty(distributions.shape, dtype=torch.bool)
     verifier = as_verifier(viable)
     for places in torch.arange(len(lengths)).split(_ROWS):
@@ -167,7 +172,9 @@ def _rejected(
         limit = torch.full_like(lengths[places], tokens.shape[1])
         batch.add(tokens[places], lengths[places], torch.full_like(limit, start), limit)
         rows = torch.arange(len(places))
-        rejected[places] = Judge(verifier, batch).children(rows, distributions[places] > -math.inf) == 0
+        rejected[places] = (
+            CachedVerifier(verifier, batch).children(rows, distributions[places] > -math.inf) == 0
+        )
     return rejected
 
 

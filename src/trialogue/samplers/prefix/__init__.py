@@ -1,1 +1,1 @@
-"""Samplers of autoregressive oracles on the tree of prefixes, their contract, and the engine that runs them."""
+"""Samplers of autoregressive models, which build sequences token by token, and the engine that runs them."""

@@ -1,4 +1,4 @@
-"""Action-level value-guided sampling, which never backtracks."""
+"""Token-by-token sampling in proportion to the verifier's value, without backtracking."""
 
 import math
 from dataclasses import dataclass
@@ -6,20 +6,20 @@ from dataclasses import dataclass
 from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
 from trialogue.samplers.cut import Cut
-from trialogue.samplers.prefix.contract.judge import Judge
+from trialogue.samplers.prefix.contract.cached_verifier import CachedVerifier
 from trialogue.samplers.prefix.contract.moves import Moves
-from trialogue.samplers.prefix.contract.sampler import LogWeight, Sampler, log_values_as_given
-from trialogue.samplers.prefix.guidance import weighed_children
+from trialogue.samplers.prefix.contract.sampler import LogWeightState, Sampler, log_values_as_given
+from trialogue.samplers.prefix.guidance import weigh_children
 
 
 @dataclass(frozen=True)
-class ActionLevel(Sampler[LogWeight]):
+class ActionLevel(Sampler[LogWeightState]):
     """Draw each token a after prefix y with weight p(a|y) V(ya), without ever removing tokens.
 
-    Here p is the model, and V(ya) is the verifier's value of y followed by a. The output distribution is the product
-    over tokens of p(a|y) V(ya) / S(y), where S(y) is the sum over a of p(a|y) V(ya). For 0/1 values this is masked
-    decoding. It is the target distribution, proportional to p(x) V(x) for complete x, for exact values only. Errors of
-    the values multiply along the sequence.
+    The token a after the prefix y is drawn in proportion to p(a|y) V(ya), where p is the model, and V(ya) is the
+    verifier's value of y followed by a. The output distribution is the product over tokens of p(a|y) V(ya) / S(y),
+    where S(y) is the sum over a of p(a|y) V(ya). For 0/1 values this is masked decoding. It is the target distribution,
+    proportional to p(x) V(x) for complete x, for exact values only. Errors of the values multiply along the sequence.
 
     The log-weight of a sample is the logarithm of p(x) V(x) divided by its output probability. Samples are properly
     weighted: E[exp(log_weight) f(x)] is the sum over x of p(x) V(x) f(x) for any function f, provided that a prefix of
@@ -32,7 +32,7 @@ class ActionLevel(Sampler[LogWeight]):
     goes_back = False
     is_final_when_complete = True
 
-    def init(self, decoding: Decoding) -> LogWeight:
+    def init(self, decoding: Decoding) -> LogWeightState:
         """Return the initial sampler state of rows that contain only their prompts.
 
         Args:
@@ -41,11 +41,11 @@ class ActionLevel(Sampler[LogWeight]):
         Returns:
             Log-weights (rows,) float64, all zero.
         """
-        return LogWeight.zero(decoding)
+        return LogWeightState.zero(decoding)
 
     def step(
-        self, decoding: Decoding, state: LogWeight, verifier: Judge, choose: Choose
-    ) -> tuple[Moves, LogWeight]:
+        self, decoding: Decoding, state: LogWeightState, verifier: CachedVerifier, choose: Choose
+    ) -> tuple[Moves, LogWeightState]:
         """Append one token a to each incomplete row y, drawn with weight p(a|y) V(ya).
 
         A row y is one sequence (the prompt and the completion so far). Its importance weight is multiplied by S(y) /
@@ -65,7 +65,7 @@ class ActionLevel(Sampler[LogWeight]):
         moves.done.copy_(decoding.complete)
         log_weight = state.log_weight + log_values_as_given(decoding, verifier.log_values)
         if len(rows):
-            tokens, weights = weighed_children(decoding, rows, verifier, Cut())
+            tokens, weights = weigh_children(decoding, rows, verifier, Cut())
             total = weights.logsumexp(1)
             log_weight[rows] += total
             inner = (decoding.lengths[rows] > decoding.start[rows]).nonzero()[:, 0]
@@ -78,4 +78,4 @@ class ActionLevel(Sampler[LogWeight]):
         if len(rows):
             index = choose(weights, rows)
             moves.token[rows] = tokens.gather(1, index[:, None])[:, 0]
-        return moves, LogWeight(log_weight)
+        return moves, LogWeightState(log_weight)

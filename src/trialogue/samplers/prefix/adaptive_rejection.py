@@ -11,9 +11,9 @@ from torch import Tensor
 from trialogue.errors import InputError
 from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
-from trialogue.samplers.prefix.contract.judge import Judge
+from trialogue.samplers.prefix.contract.cached_verifier import CachedVerifier
 from trialogue.samplers.prefix.contract.moves import Moves
-from trialogue.samplers.prefix.contract.objects import Objects
+from trialogue.samplers.prefix.contract.objects import ObjectColumn
 from trialogue.samplers.prefix.contract.sampler import (
     BoundedCount,
     Sampler,
@@ -26,52 +26,52 @@ from trialogue.samplers.prefix.rejection_table import (
     REJECTED,
     RejectionTable,
     Visit,
-    learned,
-    merged,
+    merge_tables,
+    update_root_table,
 )
-from trialogue.samplers.prefix.rejection_table_file import table_of, tensors_of
+from trialogue.samplers.prefix.rejection_table_file import table_from_tensors, table_to_tensors
 from trialogue.validation import validated
 
 _FALLBACK = MaskedDecoding(mask_first=False)
 
 
-class Attempts(NamedTuple):
-    """State of `AdaptiveRejection`.
+class AdaptiveRejectionState(NamedTuple):
+    """State of `AdaptiveRejection`: the rejected prefixes found so far, and the current attempt of each row.
 
     An attempt draws one sequence from the prompt until a token is rejected or the sequence is accepted.
 
     Attributes:
-        table: What is known about the prompt of each row: the `RejectionTable` at the root of a tree of prefixes. None
-            before the first attempt has ended.
+        table: Probabilities and rejections found so far for the prompt of each row, as a `RejectionTable` at the root
+            of a tree of prefixes. None before the first attempt has ended.
         visit: Last token drawn in the current attempt of each row, as a `Visit`. None at the prompt.
         attempts: Number (rows,) int64 of attempts that have ended. It is counted only if attempts are bounded.
     """
 
-    table: Objects
-    visit: Objects
+    table: ObjectColumn
+    visit: ObjectColumn
     attempts: Tensor
 
 
-class WeightedAttempts(NamedTuple):
-    """State of `AdaptiveRejection` with `then="mask"`: the fields of `Attempts`, and weights.
+class WeightedAdaptiveRejectionState(NamedTuple):
+    """State of `AdaptiveRejection` with `then="mask"`: the fields of `AdaptiveRejectionState`, and weights.
 
     Attributes:
-        table: Table of each row's prompt, as in `Attempts`.
-        visit: Last visit of the current attempt of each row, as in `Attempts`.
+        table: Table of each row's prompt, as in `AdaptiveRejectionState`.
+        visit: Last visit of the current attempt of each row, as in `AdaptiveRejectionState`.
         attempts: Number (rows,) int64 of attempts that have ended. If it is `max_attempts`, the row has fallen back to
             masked decoding.
         log_weight: Log-weights (rows,) float64.
     """
 
-    table: Objects
-    visit: Objects
+    table: ObjectColumn
+    visit: ObjectColumn
     attempts: Tensor
     log_weight: Tensor
 
 
 @validated
 @dataclass(frozen=True)
-class AdaptiveRejection(Sampler[Attempts | WeightedAttempts]):
+class AdaptiveRejection(Sampler[AdaptiveRejectionState | WeightedAdaptiveRejectionState]):
     """Draw complete sequences until one is accepted, and exclude prefixes that earlier attempts found to be rejected.
 
     The samples follow exactly the model's distribution conditioned on acceptance, as those of `Rejection`, with far
@@ -143,7 +143,7 @@ class AdaptiveRejection(Sampler[Attempts | WeightedAttempts]):
         """Number of samples of a prompt that start from the same table, None for all."""
         return self.share
 
-    def init(self, decoding: Decoding) -> Attempts | WeightedAttempts:
+    def init(self, decoding: Decoding) -> AdaptiveRejectionState | WeightedAdaptiveRejectionState:
         """Return the initial sampler state of rows that contain only their prompts.
 
         Args:
@@ -152,16 +152,18 @@ class AdaptiveRejection(Sampler[Attempts | WeightedAttempts]):
         Returns:
             Empty tables and no attempts. If `then` is given, also log-weights (rows,) float64, all zero.
         """
-        none = Objects([None] * len(decoding.lengths))
-        begun = Attempts(none, none, torch.zeros_like(decoding.lengths))
+        none = ObjectColumn([None] * len(decoding.lengths))
+        begun = AdaptiveRejectionState(none, none, torch.zeros_like(decoding.lengths))
         if self.then is None:
             return begun
-        return WeightedAttempts(*begun, torch.zeros(len(decoding.lengths), dtype=torch.float64))
+        return WeightedAdaptiveRejectionState(*begun, torch.zeros(len(decoding.lengths), dtype=torch.float64))
 
     def merged(
-        self, start: Attempts | WeightedAttempts, ends: Attempts | WeightedAttempts
-    ) -> Attempts | WeightedAttempts:
-        """Combine what the samples of a round have learned, as the start of the next round.
+        self,
+        start: AdaptiveRejectionState | WeightedAdaptiveRejectionState,
+        ends: AdaptiveRejectionState | WeightedAdaptiveRejectionState,
+    ) -> AdaptiveRejectionState | WeightedAdaptiveRejectionState:
+        """Combine the rejected prefixes found by all samples of a round, as the start of the next round.
 
         Args:
             start: State of one row, from which all samples of the finished round started.
@@ -170,11 +172,11 @@ class AdaptiveRejection(Sampler[Attempts | WeightedAttempts]):
         Returns:
             The state of one row. Its rejection table contains all prefixes of the tables in `ends`.
         """
-        table = reduce(merged, cast(tuple[RejectionTable | None, ...], ends.table.items))
-        return start._replace(table=Objects([table]))
+        table = reduce(merge_tables, cast(tuple[RejectionTable | None, ...], ends.table.items))
+        return start._replace(table=ObjectColumn([table]))
 
-    def remarks(self, state: Attempts | WeightedAttempts) -> list[str | None]:
-        """Explain which samples used up their attempts, or have a constraint that no sequence satisfies.
+    def remarks(self, state: AdaptiveRejectionState | WeightedAdaptiveRejectionState) -> list[str | None]:
+        """Describe, for each sample, whether it used up its attempts or its constraint cannot be satisfied.
 
         Args:
             state: The state of n rows.
@@ -190,7 +192,7 @@ class AdaptiveRejection(Sampler[Attempts | WeightedAttempts]):
                 remark = self.failure_reason
             elif is_used_up:
                 remark = f"no sequence accepted in max_attempts={self.max_attempts} attempts"
-                if isinstance(state, WeightedAttempts):
+                if isinstance(state, WeightedAdaptiveRejectionState):
                     fails = float(state.log_weight[row]) == -math.inf
                     remark += (
                         ", and no token allowed in masked decoding" if fails else ", then masked decoding"
@@ -202,19 +204,25 @@ class AdaptiveRejection(Sampler[Attempts | WeightedAttempts]):
         """Return whether each row has reached `max_attempts`, as (rows,) bool."""
         return attempts >= (math.inf if self.max_attempts is None else self.max_attempts)
 
-    def state_tensors(self, state: Attempts | WeightedAttempts) -> dict[str, Tensor]:
-        """Return the table in the state of one row as tensors."""
-        return tensors_of(cast(RejectionTable | None, state.table.items[0]))
+    def state_tensors(
+        self, state: AdaptiveRejectionState | WeightedAdaptiveRejectionState
+    ) -> dict[str, Tensor]:
+        """Convert the state of one row to tensors, which can be stored in a file."""
+        return table_to_tensors(cast(RejectionTable | None, state.table.items[0]))
 
     def state_from_tensors(
-        self, tensors: dict[str, Tensor], initial: Attempts | WeightedAttempts
-    ) -> Attempts | WeightedAttempts:
-        """Return the initial state of one row, with the table that `state_tensors` has converted to tensors."""
-        return initial._replace(table=Objects([table_of(tensors)]))
+        self, tensors: dict[str, Tensor], initial: AdaptiveRejectionState | WeightedAdaptiveRejectionState
+    ) -> AdaptiveRejectionState | WeightedAdaptiveRejectionState:
+        """Restore the state of one row from the tensors that `state_tensors` has returned."""
+        return initial._replace(table=ObjectColumn([table_from_tensors(tensors)]))
 
     def step(
-        self, decoding: Decoding, state: Attempts | WeightedAttempts, verifier: Judge, choose: Choose
-    ) -> tuple[Moves, Attempts | WeightedAttempts]:
+        self,
+        decoding: Decoding,
+        state: AdaptiveRejectionState | WeightedAdaptiveRejectionState,
+        verifier: CachedVerifier,
+        choose: Choose,
+    ) -> tuple[Moves, AdaptiveRejectionState | WeightedAdaptiveRejectionState]:
         """Verify the last token of each row, and draw a token for the rows that are accepted so far.
 
         A row is one attempt to complete a prompt. If its last token is rejected, the row returns to its prompt and
@@ -248,9 +256,9 @@ class AdaptiveRejection(Sampler[Attempts | WeightedAttempts]):
             visit, table = visits[row], tables[row]
             if visit is not None:
                 log_weight[row] = 0.0 if table is None else table.log_open
-                tables[row] = learned(visit, ACCEPTED)
+                tables[row] = update_root_table(visit, ACCEPTED)
         for row, end in ends.items():
-            tables[row] = learned(visits[row], end)
+            tables[row] = update_root_table(visits[row], end)
             visits[row] = None
             moves.length[row], moves.token[row] = decoding.start[row], -1
         ended = torch.tensor(list(ends), dtype=torch.int64)
@@ -260,18 +268,20 @@ class AdaptiveRejection(Sampler[Attempts | WeightedAttempts]):
         spent = self._used_up(attempts[ended]) & (self.then is None)
         none_left = [cast(RejectionTable, tables[row]).log_open == -math.inf for row in ends]
         moves.done[ended] = spent | torch.tensor(none_left, dtype=torch.bool)
-        if not isinstance(state, WeightedAttempts):
-            return moves, Attempts(Objects(tables), Objects(visits), attempts)
+        if not isinstance(state, WeightedAdaptiveRejectionState):
+            return moves, AdaptiveRejectionState(ObjectColumn(tables), ObjectColumn(visits), attempts)
         log_weight += state.log_weight
         log_weight[ended[moves.done[ended]]] = -math.inf
         log_weight[log_values_as_given(decoding, verifier.log_values) == -math.inf] = -math.inf
         falling = (fallen & ~decoding.complete).nonzero()[:, 0]
         if falling.numel():
             _FALLBACK.append(decoding, falling, moves, log_weight, verifier, choose)
-        return moves, WeightedAttempts(Objects(tables), Objects(visits), attempts, log_weight)
+        return moves, WeightedAdaptiveRejectionState(
+            ObjectColumn(tables), ObjectColumn(visits), attempts, log_weight
+        )
 
 
-def _last_accepted(decoding: Decoding, visits: list[Visit | None], verifier: Judge) -> Tensor:
+def _last_accepted(decoding: Decoding, visits: list[Visit | None], verifier: CachedVerifier) -> Tensor:
     """Return whether the verifier accepts the last drawn token of each row, as (rows,) bool. True at the prompt."""
     accepted = torch.ones_like(decoding.complete)
     unknown = [row for row, visit in enumerate(visits) if visit is not None and visit.is_allowed is None]

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
-from trialogue.samplers.prefix.contract.judge import Judge
+from trialogue.samplers.prefix.contract.cached_verifier import CachedVerifier
 from trialogue.samplers.prefix.contract.moves import Moves
 from trialogue.samplers.prefix.contract.sampler import NoState, Sampler
 
@@ -20,7 +20,7 @@ class Ancestral(Sampler[NoState]):
     goes_back = False
 
     def step(
-        self, decoding: Decoding, state: NoState, verifier: Judge, choose: Choose
+        self, decoding: Decoding, state: NoState, verifier: CachedVerifier, choose: Choose
     ) -> tuple[Moves, NoState]:
         """Append one token, drawn from the model's next-token distribution, to each row that is not complete.
 

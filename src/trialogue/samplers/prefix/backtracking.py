@@ -10,7 +10,7 @@ from torch import Tensor
 from trialogue.errors import MOST_COUNTED, InputError
 from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
-from trialogue.samplers.prefix.contract.judge import Judge
+from trialogue.samplers.prefix.contract.cached_verifier import CachedVerifier
 from trialogue.samplers.prefix.contract.moves import Moves
 from trialogue.samplers.prefix.contract.sampler import BoundedCount, Sampler, Uses
 from trialogue.validation import validated
@@ -20,7 +20,7 @@ Verified = Literal["sampled", "every"]
 
 
 class BacktrackingState(NamedTuple):
-    """State of `Backtracking`, a sampler that erases tokens after a rejection and appends as many greedily.
+    """State of `Backtracking`: remaining backtracks of each row, and tokens still to be appended greedily.
 
     Greedy tokens are the most probable ones.
 
@@ -115,7 +115,7 @@ class Backtracking(Sampler[BacktrackingState]):
 
     @property
     def uses(self) -> Uses:
-        """How `step` uses values: "verdicts" (whether a value is positive), or "nothing" if the quota is 0."""
+        """How `step` uses verifier values: whether they are positive ("verdicts"), or not at all if `quota` is 0."""
         return "verdicts" if self.quota else "nothing"
 
     @property
@@ -142,7 +142,7 @@ class Backtracking(Sampler[BacktrackingState]):
         )
 
     def step(
-        self, decoding: Decoding, state: BacktrackingState, verifier: Judge, choose: Choose
+        self, decoding: Decoding, state: BacktrackingState, verifier: CachedVerifier, choose: Choose
     ) -> tuple[Moves, BacktrackingState]:
         """Erase up to `stride` tokens from rows that the verifier rejects, then append a token to each incomplete row.
 
@@ -190,7 +190,7 @@ class Backtracking(Sampler[BacktrackingState]):
     def _redone(
         self, decoding: Decoding, state: BacktrackingState, rejected: Tensor, kept: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Update the number of greedy tokens that are still to be appended.
+        """Update how many greedy tokens each row must still append after a backtrack.
 
         Returns the new field `redo` (rows,) of the state, and whether each row (rows,) appends a greedy token now.
         """
@@ -207,7 +207,7 @@ class Backtracking(Sampler[BacktrackingState]):
     def _remembered(
         self, decoding: Decoding, state: BacktrackingState, rejected: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Find the rejected rows that have not backtracked at their prefix before.
+        """Find the rejected rows that have not backtracked at their current prefix before.
 
         Returns these rows (rows,) bool, and the field `rejected` of the state with their prefixes added.
         """

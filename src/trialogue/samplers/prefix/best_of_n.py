@@ -7,7 +7,7 @@ from torch import Tensor
 
 from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
-from trialogue.samplers.prefix.contract.judge import Judge
+from trialogue.samplers.prefix.contract.cached_verifier import CachedVerifier
 from trialogue.samplers.prefix.contract.moves import Moves
 from trialogue.samplers.prefix.contract.sampler import GroupSize, NoState, Sampler
 from trialogue.validation import validated
@@ -28,11 +28,11 @@ class BestOfN(Sampler[NoState]):
 
     @property
     def rows_per_sample(self) -> int:
-        """Number of rows of the batch that belong to one sample, one row for each candidate."""
+        """Number of rows of the batch that form one sample: one for each candidate."""
         return self.candidates
 
     def step(
-        self, decoding: Decoding, state: NoState, verifier: Judge, choose: Choose
+        self, decoding: Decoding, state: NoState, verifier: CachedVerifier, choose: Choose
     ) -> tuple[Moves, NoState]:
         """Append one token, drawn from the model, to each incomplete row, and select the best row of finished groups.
 
@@ -57,10 +57,10 @@ class BestOfN(Sampler[NoState]):
         return moves, state
 
 
-def keep_best(decoding: Decoding, moves: Moves, groups: Tensor, n: int, verifier: Judge) -> Tensor:
+def keep_best(decoding: Decoding, moves: Moves, groups: Tensor, n: int, verifier: CachedVerifier) -> Tensor:
     """Replace all rows of each given group by its row with the largest value (the first of equal ones).
 
-    A group is `n` neighbouring rows of the batch that belong to one sample.
+    A group is `n` neighbouring rows of the batch. Among equal values, the first row is taken.
 
     Args:
         decoding: The batch of sequences (rows), each a prompt and the completion so far.

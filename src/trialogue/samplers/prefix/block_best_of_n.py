@@ -11,14 +11,14 @@ from trialogue.errors import InputError
 from trialogue.oracles import Decoding, Tokenizing
 from trialogue.randomness import Choose
 from trialogue.samplers.prefix.best_of_n import keep_best
-from trialogue.samplers.prefix.contract.judge import Judge
+from trialogue.samplers.prefix.contract.cached_verifier import CachedVerifier
 from trialogue.samplers.prefix.contract.moves import Moves
 from trialogue.samplers.prefix.contract.sampler import BoundedCount, GroupSize, Sampler
 from trialogue.validation import Natural, Several, validated
 
 
-class BlockState(NamedTuple):
-    """State of `BlockBestOfN`.
+class BlockBestOfNState(NamedTuple):
+    """State of `BlockBestOfN`: where the current block of each row began.
 
     Attributes:
         begun: Length (rows,) int64 of prompt plus completion at which the current block of each row began.
@@ -29,13 +29,13 @@ class BlockState(NamedTuple):
 
 @validated
 @dataclass(frozen=True)
-class BlockBestOfN(Sampler[BlockState]):
+class BlockBestOfN(Sampler[BlockBestOfNState]):
     """Draw several candidates of the next block and continue from the one with the largest value (thesis 3.2.2).
 
-    A block is a run of consecutive tokens. It ends at a delimiter token, after a number of tokens, or when the sequence
-    is complete. The sample ends when the best candidate is complete. The verifier evaluates each candidate at the end
-    of its block. In case of ties, the first of the best candidates is used. The tokens of all candidates count as model
-    calls.
+    This is blockwise best-of-n sampling (thesis 3.2.2). A block is a run of consecutive tokens. It ends at a delimiter
+    token, after a number of tokens, or when the sequence is complete. The sample ends when the best candidate is
+    complete. The verifier evaluates each candidate at the end of its block. In case of ties, the first of the best
+    candidates is used. The tokens of all candidates count as model calls.
 
     Args:
         candidates: Number of candidates per block (default: 4).
@@ -67,7 +67,7 @@ class BlockBestOfN(Sampler[BlockState]):
         return self.candidates
 
     def in_tokens(self, tokenization: Tokenizing | None) -> "BlockBestOfN":
-        """Return the sampler with the ids of the delimiter tokens instead of the delimiter text.
+        """Return the sampler with its delimiter text replaced by the ids of all tokens that contain the text.
 
         If `delimiters` or `block_tokens` are given, the sampler is returned unchanged.
 
@@ -92,7 +92,7 @@ class BlockBestOfN(Sampler[BlockState]):
             raise InputError("block_delimiter", text, hint)
         return replace(self, delimiters=tuple(tokens), block_delimiter=None)
 
-    def init(self, decoding: Decoding) -> BlockState:
+    def init(self, decoding: Decoding) -> BlockBestOfNState:
         """Return the state of rows at their prompts, where their first block begins.
 
         Args:
@@ -107,11 +107,11 @@ class BlockBestOfN(Sampler[BlockState]):
         if self.delimiters and self.delimiters[-1] >= decoding.vocab_size:
             hint = f"use token ids below {decoding.vocab_size}"
             raise InputError("delimiters", self.delimiters[-1], hint)
-        return BlockState(decoding.lengths.clone())
+        return BlockBestOfNState(decoding.lengths.clone())
 
     def step(
-        self, decoding: Decoding, state: BlockState, verifier: Judge, choose: Choose
-    ) -> tuple[Moves, BlockState]:
+        self, decoding: Decoding, state: BlockBestOfNState, verifier: CachedVerifier, choose: Choose
+    ) -> tuple[Moves, BlockBestOfNState]:
         """Append one token to each row whose block has not ended, and continue finished groups from their best row.
 
         A group is the `candidates` neighbouring rows that belong to one sample. If the blocks of all rows of a group
@@ -140,10 +140,10 @@ class BlockBestOfN(Sampler[BlockState]):
         growing = (~ended).nonzero()[:, 0]
         if growing.numel():
             moves.token[growing] = choose(decoding.log_probs(moves.source[growing]), growing)
-        return moves, BlockState(begun)
+        return moves, BlockBestOfNState(begun)
 
     def _ended(self, decoding: Decoding, tokens: Tensor) -> Tensor:
-        """Return whether each row (rows,) is at the end of a block. `tokens` (rows,) are the block lengths so far."""
+        """Return whether the block of each row (rows,) has ended, given the block lengths `tokens` (rows,) so far."""
         if self.block_tokens is not None:
             return tokens >= self.block_tokens
         last = decoding.tokens.gather(1, (decoding.lengths - 1).clamp_min(0)[:, None])[:, 0]

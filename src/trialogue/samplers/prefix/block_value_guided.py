@@ -9,13 +9,13 @@ from torch import Tensor
 
 from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
-from trialogue.samplers.prefix.contract.judge import Judge
+from trialogue.samplers.prefix.contract.cached_verifier import CachedVerifier
 from trialogue.samplers.prefix.contract.moves import Moves
 from trialogue.samplers.prefix.contract.sampler import BoundedCount, GroupSize, Sampler
 from trialogue.validation import validated
 
 
-class BlockNode(NamedTuple):
+class BlockValueGuidedState(NamedTuple):
     """State of `BlockValueGuided`: the prefix from which each sample draws its next candidate blocks.
 
     All rows of a group (the rows of one sample) have the same state.
@@ -32,14 +32,14 @@ class BlockNode(NamedTuple):
 
 @validated
 @dataclass(frozen=True)
-class BlockValueGuided(Sampler[BlockNode]):
+class BlockValueGuided(Sampler[BlockValueGuidedState]):
     """Walk at random on prefixes, a block of tokens at a time, and return the first complete sequence that is reached.
 
-    A node of the walk is the prompt followed by whole blocks of `block_tokens` tokens, and a leaf is a complete
-    sequence. At a node y the model draws K = `candidates` continuations z by one block. The walk moves to the parent (y
-    without its last block) with weight K V(y), or to yz with weight V(yz), where V is the verifier's value. In
-    expectation these are the weights of the value-guided walk on blocks. If neither a candidate nor the parent has
-    positive weight, new candidates are drawn.
+    The sampler is a random walk on prefixes. A node of the walk is the prompt followed by whole blocks of
+    `block_tokens` tokens, and a leaf is a complete sequence. At a node y the model draws K = `candidates` continuations
+    z by one block. The walk moves to the parent (y without its last block) with weight K V(y), or to yz with weight
+    V(yz), where V is the verifier's value. In expectation these are the weights of the value-guided walk on blocks. If
+    neither a candidate nor the parent has positive weight, new candidates are drawn.
 
     As K grows, the output distribution converges to the distribution of the first leaf on the tree of blocks. This is
     the target, proportional to p(x) V(x) with the model p, if the values at the ends of blocks are exact.
@@ -61,7 +61,7 @@ class BlockValueGuided(Sampler[BlockNode]):
         """Number of rows of the batch that belong to one sample, one row for each candidate."""
         return self.candidates
 
-    def init(self, decoding: Decoding) -> BlockNode:
+    def init(self, decoding: Decoding) -> BlockValueGuidedState:
         """Return the initial sampler state of rows that contain only their prompts.
 
         Args:
@@ -71,11 +71,11 @@ class BlockValueGuided(Sampler[BlockNode]):
             A state whose node is the prompt, with log-value -inf.
         """
         unknown = torch.full((len(decoding.lengths),), -math.inf, dtype=torch.float64)
-        return BlockNode(decoding.lengths.clone(), unknown)
+        return BlockValueGuidedState(decoding.lengths.clone(), unknown)
 
     def step(
-        self, decoding: Decoding, state: BlockNode, verifier: Judge, choose: Choose
-    ) -> tuple[Moves, BlockNode]:
+        self, decoding: Decoding, state: BlockValueGuidedState, verifier: CachedVerifier, choose: Choose
+    ) -> tuple[Moves, BlockValueGuidedState]:
         """Append one token to each row whose block has not ended, and move samples whose candidate blocks have ended.
 
         Each sample has `candidates` neighbouring rows, its group, and each row draws one candidate block. To move a
@@ -117,4 +117,4 @@ class BlockValueGuided(Sampler[BlockNode]):
             length = length.index_copy(0, rows.flatten(), kept.repeat_interleave(n))
             log_value = log_value.index_fill(0, rows.flatten(), -math.inf)
         moves.append(decoding, (~ended & ~moves.done).nonzero()[:, 0], choose)
-        return moves, BlockNode(length, log_value)
+        return moves, BlockValueGuidedState(length, log_value)

@@ -1,4 +1,4 @@
-"""Weights of children in value-guided samplers."""
+"""Weights of the next tokens in value-guided samplers."""
 
 import math
 
@@ -7,14 +7,14 @@ from torch import Tensor
 from trialogue.oracles import Decoding
 from trialogue.samplers.cut import Cut
 from trialogue.samplers.prefix.batch import Children
-from trialogue.samplers.prefix.contract.judge import Judge, log_of
+from trialogue.samplers.prefix.contract.cached_verifier import CachedVerifier, fast_log
 from trialogue.samplers.prefix.contract.sampler import require_support
 
 
-def weighed_children(decoding: Decoding, rows: Tensor, verifier: Judge, cut: Cut) -> Children:
+def weigh_children(decoding: Decoding, rows: Tensor, verifier: CachedVerifier, cut: Cut) -> Children:
     """Compute the weights p(a|y) V(ya) of all next tokens a of incomplete prefixes y. Counts one model call per row.
 
-    Here p is the model, and V(ya) is the verifier's value of y followed by a.
+    Here p is the model, and V(ya) is the verifier's value of y followed by a. Each row counts as one model call.
 
     Args:
         decoding: The batch of sequences (rows), each a prompt and the completion so far.
@@ -38,6 +38,6 @@ def weighed_children(decoding: Decoding, rows: Tensor, verifier: Judge, cut: Cut
         allowed[open_] = allowed[open_].masked_fill(cut(allowed[open_]) == -math.inf, -math.inf)
         if verifier.has_targets:
             return allowed + verifier.log_children(rows[some], allowed > -math.inf)
-        return allowed + log_of(values)
+        return allowed + fast_log(values)
 
-    return verifier.weighed_children(rows, weigh)
+    return verifier.weigh_children(rows, weigh)

@@ -7,14 +7,14 @@ from torch import Tensor
 
 from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
-from trialogue.samplers.prefix.contract.judge import Judge
+from trialogue.samplers.prefix.contract.cached_verifier import CachedVerifier
 from trialogue.samplers.prefix.contract.moves import Moves
 from trialogue.samplers.prefix.contract.sampler import (
-    LogWeight,
+    LogWeightState,
     Sampler,
     log_mass,
     log_values_as_given,
-    masked,
+    mask_tokens,
     require_support,
     truncated_distribution,
 )
@@ -23,7 +23,7 @@ from trialogue.validation import validated
 
 @validated
 @dataclass(frozen=True)
-class MaskedDecoding(Sampler[LogWeight]):
+class MaskedDecoding(Sampler[LogWeightState]):
     """Draw each token from the model's distribution restricted to the tokens that the verifier accepts.
 
     The model is called once per position, and the verifier evaluates all one-token continuations. All outputs satisfy
@@ -52,7 +52,7 @@ class MaskedDecoding(Sampler[LogWeight]):
         """Whether rejected tokens are excluded before top-k and top-p, rather than after them."""
         return self.mask_first
 
-    def init(self, decoding: Decoding) -> LogWeight:
+    def init(self, decoding: Decoding) -> LogWeightState:
         """Return the initial sampler state of rows that contain only their prompts.
 
         Args:
@@ -61,11 +61,11 @@ class MaskedDecoding(Sampler[LogWeight]):
         Returns:
             Log-weights (rows,) float64, all zero.
         """
-        return LogWeight.zero(decoding)
+        return LogWeightState.zero(decoding)
 
     def step(
-        self, decoding: Decoding, state: LogWeight, verifier: Judge, choose: Choose
-    ) -> tuple[Moves, LogWeight]:
+        self, decoding: Decoding, state: LogWeightState, verifier: CachedVerifier, choose: Choose
+    ) -> tuple[Moves, LogWeightState]:
         """Append one token to each incomplete row, drawn from the model's distribution restricted to accepted tokens.
 
         The weight of the row is multiplied by the probability of the tokens that remain after the mask (and after top-k
@@ -88,7 +88,7 @@ class MaskedDecoding(Sampler[LogWeight]):
         incomplete = decoding.growing
         if incomplete.numel():
             self.append(decoding, incomplete, moves, log_weight, verifier, choose)
-        return moves, LogWeight(log_weight)
+        return moves, LogWeightState(log_weight)
 
     def append(
         self,
@@ -96,7 +96,7 @@ class MaskedDecoding(Sampler[LogWeight]):
         rows: Tensor,
         moves: Moves,
         log_weight: Tensor,
-        verifier: Judge,
+        verifier: CachedVerifier,
         choose: Choose,
     ) -> None:
         """Draw an accepted token for each given row, and multiply its weight by the probability of all such tokens.
@@ -116,7 +116,7 @@ class MaskedDecoding(Sampler[LogWeight]):
             accepted = verifier.leading_children(rows, log_probs, verdicts=True).bool()
         else:
             accepted = verifier.children(rows, log_probs > -math.inf).bool()
-        allowed = masked(log_probs, accepted)
+        allowed = mask_tokens(log_probs, accepted)
         open_ = allowed.amax(1) > -math.inf
         require_support(log_probs[~open_])
         moves.done[rows[~open_]] = True

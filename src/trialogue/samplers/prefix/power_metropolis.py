@@ -8,14 +8,14 @@ from torch import Tensor
 
 from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
-from trialogue.samplers.prefix.contract.judge import Judge
+from trialogue.samplers.prefix.contract.cached_verifier import CachedVerifier
 from trialogue.samplers.prefix.contract.moves import Moves
 from trialogue.samplers.prefix.contract.sampler import BoundedCount, Sampler, Uses, require_support
 from trialogue.validation import Positive, validated
 
 
-class Proposals(NamedTuple):
-    """State of `PowerMetropolis`. The rows 2i and 2i + 1 hold the current text and the proposal of sample i.
+class PowerMetropolisState(NamedTuple):
+    """State of `PowerMetropolis`: rows 2i and 2i + 1 hold the current text and the proposed text of sample i.
 
     Attributes:
         log_p: Log-probability (rows, capacity) float64 of each token under the model, 0 for the prompt.
@@ -32,7 +32,7 @@ class Proposals(NamedTuple):
 
 @validated
 @dataclass(frozen=True)
-class PowerMetropolis(Sampler[Proposals]):
+class PowerMetropolis(Sampler[PowerMetropolisState]):
     """Sample from a power of the model's distribution by Metropolis-Hastings steps that redraw the end of the text.
 
     The target distribution is proportional to p(x)^alpha, where p(x) is the probability of the complete output x under
@@ -118,7 +118,7 @@ class PowerMetropolis(Sampler[Proposals]):
         """Why a sample fails. This happens only if `follows_released_code` is set."""
         return "the text became shorter and lost its end-of-sequence token"
 
-    def init(self, decoding: Decoding) -> Proposals:
+    def init(self, decoding: Decoding) -> PowerMetropolisState:
         """Return the initial sampler state of rows that contain only their prompts.
 
         Args:
@@ -129,11 +129,11 @@ class PowerMetropolis(Sampler[Proposals]):
         """
         zeros = torch.zeros(decoding.tokens.shape, dtype=torch.float64)
         end = (decoding.start + self._block_lengths(decoding)).minimum(decoding.limit)
-        return Proposals(zeros, zeros.clone(), end, torch.zeros_like(decoding.lengths))
+        return PowerMetropolisState(zeros, zeros.clone(), end, torch.zeros_like(decoding.lengths))
 
     def step(
-        self, decoding: Decoding, state: Proposals, verifier: Judge, choose: Choose
-    ) -> tuple[Moves, Proposals]:
+        self, decoding: Decoding, state: PowerMetropolisState, verifier: CachedVerifier, choose: Choose
+    ) -> tuple[Moves, PowerMetropolisState]:
         """Append one token to each incomplete proposal, and accept or reject each complete one.
 
         After a decision, both rows of the sample continue from the chosen text, and the proposal is cut at random, or
@@ -148,7 +148,7 @@ class PowerMetropolis(Sampler[Proposals]):
         Returns:
             How each row changes (`Moves`), and the new state.
         """
-        moves, state = Moves.stay(decoding), Proposals(*(field.clone() for field in state))
+        moves, state = Moves.stay(decoding), PowerMetropolisState(*(field.clone() for field in state))
         rows = torch.arange(len(decoding.lengths))[1::2]
         is_drawn = decoding.complete[rows] | (decoding.lengths[rows] >= self._ends(decoding, state)[rows])
         self._draw(decoding, rows[~is_drawn], moves, state, choose)
@@ -159,7 +159,9 @@ class PowerMetropolis(Sampler[Proposals]):
             self._decide(decoding, decided, moves, state, verifier, choose)
         return moves, state
 
-    def _draw(self, decoding: Decoding, rows: Tensor, moves: Moves, state: Proposals, choose: Choose) -> None:
+    def _draw(
+        self, decoding: Decoding, rows: Tensor, moves: Moves, state: PowerMetropolisState, choose: Choose
+    ) -> None:
         """Draw the next token of the proposals in `rows` (n,)."""
         if not rows.numel():
             return
@@ -178,8 +180,8 @@ class PowerMetropolis(Sampler[Proposals]):
         decoding: Decoding,
         rows: Tensor,
         moves: Moves,
-        state: Proposals,
-        verifier: Judge,
+        state: PowerMetropolisState,
+        verifier: CachedVerifier,
         choose: Choose,
     ) -> None:
         """Accept or reject the complete proposals in `rows` (n,), and begin the next ones."""
@@ -210,7 +212,9 @@ class PowerMetropolis(Sampler[Proposals]):
             log_weights = torch.zeros(options.shape, dtype=torch.float64).masked_fill(options, -torch.inf)
             moves.length[cut] = start + choose(log_weights, cut)
 
-    def _log_ratios(self, decoding: Decoding, rows: Tensor, state: Proposals, verifier: Judge) -> Tensor:
+    def _log_ratios(
+        self, decoding: Decoding, rows: Tensor, state: PowerMetropolisState, verifier: CachedVerifier
+    ) -> Tensor:
         """Return the logarithm (n,) of the Metropolis-Hastings ratio for the complete proposals in `rows` (n,)."""
         current, length = rows - 1, decoding.lengths[rows, None]
         if self.follows_released_code:
@@ -232,16 +236,19 @@ class PowerMetropolis(Sampler[Proposals]):
             log_ratio[judged] += torch.where(new_value == old_value, 0.0, new_value - old_value)
         return log_ratio
 
-    def _ends(self, decoding: Decoding, state: Proposals) -> Tensor:
+    def _ends(self, decoding: Decoding, state: PowerMetropolisState) -> Tensor:
         """Return the length (rows,) int64 at which each proposal ends. Even entries are unused."""
         if not self.follows_released_code:
             return state.end
         return torch.where(self._lengthens(state), state.end, decoding.lengths.roll(1))
 
-    def _lengthens(self, state: Proposals) -> Tensor:
-        """Return whether the current proposal of each row (rows,) lengthens the text. The first of each block does."""
+    def _lengthens(self, state: PowerMetropolisState) -> Tensor:
+        """Return whether the current proposal of each row (rows,) only lengthens the text.
+
+        This is the case for the first proposal of each block.
+        """
         return state.proposals % (self.num_steps + 1) == 0
 
     def _block_lengths(self, decoding: Decoding) -> Tensor:
-        """Return the number (rows,) int64 of tokens in a block, the room for tokens / `num_blocks`, rounded up."""
+        """Return the block length (rows,) int64: the largest completion length / `num_blocks`, rounded up."""
         return (decoding.limit - decoding.start + self.num_blocks - 1) // self.num_blocks

@@ -1,4 +1,4 @@
-"""Conversion of prompts and stop strings to the tensors and functions of the engine."""
+"""Conversion of prompts and stop conditions to the tensors and functions that the engine needs."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import cast
@@ -19,7 +19,7 @@ StopLike = str | Stop | Sequence[str | Stop]
 """Stop strings and functions of the token ids of a completion. The first match ends the completion."""
 
 
-def encoded(oracle: Autoregressive, prompts: Prompts | Sequence[str] | None) -> Prompts | None:
+def encode_prompts(oracle: Autoregressive, prompts: Prompts | Sequence[str] | None) -> Prompts | None:
     """Convert prompts that are texts to token ids, and return other prompts unchanged.
 
     Args:
@@ -45,11 +45,11 @@ def encoded(oracle: Autoregressive, prompts: Prompts | Sequence[str] | None) -> 
 
 def stop_strings(stop: StopLike | None) -> list[str]:
     """Return the strings in the argument `stop` of `generate`, without the functions."""
-    return [part for part in stop_parts(stop) if isinstance(part, str)]
+    return [part for part in list_stop_conditions(stop) if isinstance(part, str)]
 
 
-def stopping(oracle: Autoregressive, stop: StopLike | None) -> Stop | None:
-    """Combine stop strings and functions to one stop condition.
+def make_stop_condition(oracle: Autoregressive, stop: StopLike | None) -> Stop | None:
+    """Combine the strings and functions in the argument `stop` of `generate` to one stop condition.
 
     Args:
         oracle: The model, whose tokenization converts completions to text.
@@ -64,7 +64,10 @@ def stopping(oracle: Autoregressive, stop: StopLike | None) -> Stop | None:
     """
     if stop is None or isinstance(stop, SequenceStop) or callable(stop):
         return stop
-    texts, functions = stop_strings(stop), [part for part in stop_parts(stop) if not isinstance(part, str)]
+    texts, functions = (
+        stop_strings(stop),
+        [part for part in list_stop_conditions(stop) if not isinstance(part, str)],
+    )
     wrong = [part for part in functions if not (isinstance(part, SequenceStop) or callable(part))]
     if wrong:
         raise InputError("stop", wrong[0], "give strings, or functions of a completion's token ids")
@@ -76,8 +79,8 @@ def stopping(oracle: Autoregressive, stop: StopLike | None) -> Stop | None:
     return SequenceStop(lambda sequence, start: any(is_stopped(one, sequence, start) for one in functions))
 
 
-def stop_parts(stop: StopLike | None) -> list[str | Stop]:
-    """Return the items of the argument `stop` as a list."""
+def list_stop_conditions(stop: StopLike | None) -> list[str | Stop]:
+    """Return the strings and functions in the argument `stop` of `generate` as a list."""
     if stop is None:
         return []
     if isinstance(stop, str | SequenceStop) or callable(stop):
@@ -87,7 +90,7 @@ def stop_parts(stop: StopLike | None) -> list[str | Stop]:
     return list(stop)
 
 
-def decoder(
+def make_decoder(
     oracle: Autoregressive, stop: StopLike | None, *, final: bool = True
 ) -> Callable[[Sequence[int]], str] | None:
     """Return a function that converts the token ids of a completion to the text before the first stop string.
@@ -123,8 +126,8 @@ def _tokenization(oracle: Autoregressive, field: str, value: str) -> Tokenizing:
     return oracle.tokenization
 
 
-def limits(oracle: Autoregressive, lengths: Tensor, max_new_tokens: int | None) -> Tensor:
-    """Return the maximum length of each sequence, which `max_new_tokens` and the model's `max_length` bound.
+def maximum_lengths(oracle: Autoregressive, lengths: Tensor, max_new_tokens: int | None) -> Tensor:
+    """Return the maximum length of each sequence, given by `max_new_tokens` and the model's `max_length`.
 
     Args:
         oracle: The model.
@@ -232,7 +235,7 @@ def token_ids(field: str, prompt: Iterable[int]) -> Tensor:
     return tokens
 
 
-def chosen_sample_ids(sample_ids: Sequence[int] | Tensor | None, samples: int) -> Tensor:
+def validate_sample_ids(sample_ids: Sequence[int] | Tensor | None, samples: int) -> Tensor:
     """Validate the argument `sample_ids` of `generate`, the keys of the random streams of the samples.
 
     Args:
@@ -259,7 +262,7 @@ def chosen_sample_ids(sample_ids: Sequence[int] | Tensor | None, samples: int) -
     return ids
 
 
-def checked_prompts(prompts: Tensor, lengths: Tensor, vocab_size: int) -> None:
+def require_known_tokens(prompts: Tensor, lengths: Tensor, vocab_size: int) -> None:
     """Raise `InputError` unless all tokens of the prompts belong to the vocabulary.
 
     Args:

@@ -1,4 +1,4 @@
-"""Rejection sampling of sequences (thesis Definition 3.1.4) and of tokens (Definition 3.1.5)."""
+"""Rejection sampling of complete sequences (thesis Definition 3.1.4) and of tokens (Definition 3.1.5)."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from torch import Tensor
 from trialogue.errors import InputError
 from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
-from trialogue.samplers.prefix.contract.judge import Judge
+from trialogue.samplers.prefix.contract.cached_verifier import CachedVerifier
 from trialogue.samplers.prefix.contract.moves import Moves
 from trialogue.samplers.prefix.contract.sampler import BoundedCount, NoState, Sampler
 from trialogue.validation import Positive, validated
@@ -18,12 +18,12 @@ from trialogue.validation import Positive, validated
 
 @dataclass(frozen=True)
 class _SequenceRejection(Sampler[NoState]):
-    """Base class of samplers that draw complete sequences until one is accepted."""
+    """Base class of samplers that generate complete sequences until one is accepted."""
 
     judges = "outputs"
 
     def step(
-        self, decoding: Decoding, state: NoState, verifier: Judge, choose: Choose
+        self, decoding: Decoding, state: NoState, verifier: CachedVerifier, choose: Choose
     ) -> tuple[Moves, NoState]:
         """Append one token to each row. A complete row that is rejected is first cut to its prompt and so begins again.
 
@@ -50,7 +50,7 @@ class _SequenceRejection(Sampler[NoState]):
         return moves, state
 
     @abstractmethod
-    def _accepted(self, rows: Tensor, verifier: Judge, choose: Choose) -> Tensor:
+    def _accepted(self, rows: Tensor, verifier: CachedVerifier, choose: Choose) -> Tensor:
         """Return whether each of the complete sequences with indices `rows` (n,) is accepted, as (n,) bool."""
 
 
@@ -63,7 +63,7 @@ class Rejection(_SequenceRejection):
 
     uses = "verdicts"
 
-    def _accepted(self, rows: Tensor, verifier: Judge, choose: Choose) -> Tensor:
+    def _accepted(self, rows: Tensor, verifier: CachedVerifier, choose: Choose) -> Tensor:
         del choose
         return verifier.values(rows) > 0
 
@@ -84,7 +84,7 @@ class OutcomeRejection(_SequenceRejection):
     most: Positive = 1.0
     uses = "weights"
 
-    def _accepted(self, rows: Tensor, verifier: Judge, choose: Choose) -> Tensor:
+    def _accepted(self, rows: Tensor, verifier: CachedVerifier, choose: Choose) -> Tensor:
         values = verifier.values(rows) * verifier.log_targets(rows).exp()
         greatest = float(values.max())
         if greatest > self.most:
@@ -94,8 +94,8 @@ class OutcomeRejection(_SequenceRejection):
         return choose(torch.stack((1 - share, share), 1).log(), rows) == 1
 
 
-class Rejected(NamedTuple):
-    """State of `TokenwiseRejection` if its option `max_rejections` is set.
+class TokenwiseRejectionState(NamedTuple):
+    """State of `TokenwiseRejection` if its option `max_rejections` is set: counts of rejected tokens.
 
     Attributes:
         rejections: Number (rows,) int64 of consecutive rejected tokens at the current position of each row.
@@ -106,8 +106,8 @@ class Rejected(NamedTuple):
 
 @validated
 @dataclass(frozen=True)
-class TokenwiseRejection(Sampler[NoState | Rejected]):
-    """Draw each token again until the verifier accepts the prefix that ends with it (thesis Definition 3.1.5).
+class TokenwiseRejection(Sampler[NoState | TokenwiseRejectionState]):
+    """Draw each token repeatedly until the verifier accepts the sequence so far (thesis Definition 3.1.5).
 
     The model is called once per draw, as in the definition. `MaskedDecoding` with `mask_first=False` has the same
     output distribution and calls the model once per position. A run does not end by itself at a position where every
@@ -128,7 +128,7 @@ class TokenwiseRejection(Sampler[NoState | Rejected]):
             return super().failure_reason
         return f"no token allowed in max_rejections={self.max_rejections} draws in a row at one position"
 
-    def init(self, decoding: Decoding) -> NoState | Rejected:
+    def init(self, decoding: Decoding) -> NoState | TokenwiseRejectionState:
         """Return the initial sampler state of rows that contain only their prompts.
 
         Args:
@@ -137,11 +137,19 @@ class TokenwiseRejection(Sampler[NoState | Rejected]):
         Returns:
             Zero rejections for each row, or an empty state if `max_rejections` is not set.
         """
-        return NoState() if self.max_rejections is None else Rejected(torch.zeros_like(decoding.lengths))
+        return (
+            NoState()
+            if self.max_rejections is None
+            else TokenwiseRejectionState(torch.zeros_like(decoding.lengths))
+        )
 
     def step(
-        self, decoding: Decoding, state: NoState | Rejected, verifier: Judge, choose: Choose
-    ) -> tuple[Moves, NoState | Rejected]:
+        self,
+        decoding: Decoding,
+        state: NoState | TokenwiseRejectionState,
+        verifier: CachedVerifier,
+        choose: Choose,
+    ) -> tuple[Moves, NoState | TokenwiseRejectionState]:
         """Verify the last token of each row, remove it if it is rejected, and append a token drawn from the model.
 
         Prompts are not verified. A complete row that is accepted is marked as done. A row with `max_rejections`
@@ -163,8 +171,8 @@ class TokenwiseRejection(Sampler[NoState | Rejected]):
             accepted[judged] = verifier.values(judged) > 0
         moves.length.sub_((~accepted).long())
         done = decoding.complete & accepted
-        if isinstance(state, Rejected) and self.max_rejections is not None:
-            state = Rejected(torch.where(accepted, 0, state.rejections + 1))
+        if isinstance(state, TokenwiseRejectionState) and self.max_rejections is not None:
+            state = TokenwiseRejectionState(torch.where(accepted, 0, state.rejections + 1))
             done |= state.rejections >= self.max_rejections
         moves.append(decoding, (~done).nonzero()[:, 0], choose)
         return moves._replace(done=done), state

@@ -1,4 +1,4 @@
-"""Draws of tokens in proportion to the open masses of `AdaptiveRejection`."""
+"""Drawing of the next token in `AdaptiveRejection`, which avoids tokens that are known to be rejected."""
 
 import math
 
@@ -9,9 +9,9 @@ from torch.nn.utils.rnn import pad_sequence
 from trialogue.errors import InputError
 from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
-from trialogue.samplers.prefix.contract.judge import Judge
+from trialogue.samplers.prefix.contract.cached_verifier import CachedVerifier
 from trialogue.samplers.prefix.contract.moves import Moves
-from trialogue.samplers.prefix.contract.sampler import masked, require_support
+from trialogue.samplers.prefix.contract.sampler import mask_tokens, require_support
 from trialogue.samplers.prefix.rejection_table import REJECTED, RejectionTable, Visit
 from trialogue.samplers.prefix.weighted_rejection import log_masses
 
@@ -25,7 +25,7 @@ def draw(
     moves: Moves,
     tables: list[RejectionTable | None],
     visits: list[Visit | None],
-    verifier: Judge,
+    verifier: CachedVerifier,
     choose: Choose,
 ) -> dict[int, RejectionTable | None]:
     """Draw the next token of each attempt of adaptive rejection sampling, and write it to `moves` and `visits`.
@@ -38,14 +38,14 @@ def draw(
         decoding: The batch of sequences (rows), each a prompt and the completion so far.
         rows: Indices (n,) int64 of incomplete rows.
         moves: The moves of all rows, modified in place.
-        tables: For each row of the batch, what is known about its prompt.
+        tables: For each row of the batch, the rejection table of its prompt.
         visits: For each row of the batch, its last drawn token. Modified in place.
         verifier: The verifier.
         choose: Function that draws one index per row in proportion to given weights.
 
     Returns:
-        An entry for each row whose attempt has ended: the table of the current prefix, or None if the mask excludes the
-            drawn token, which then needs no table.
+        An entry for each row whose attempt has ended: the table of the current prefix. None if the mask excludes the
+        drawn token, which then needs no table.
     """
     ended = dict[int, RejectionTable | None]()
     known = {row: _table(tables[row], visits[row]) for row in rows.tolist()}
@@ -87,7 +87,7 @@ def _draw_unvisited(
     moves: Moves,
     tables: list[RejectionTable | None],
     visits: list[Visit | None],
-    verifier: Judge,
+    verifier: CachedVerifier,
     choose: Choose,
 ) -> dict[int, RejectionTable | None]:
     """Draw a token that no earlier attempt has drawn after the prefix of each row.
@@ -101,7 +101,7 @@ def _draw_unvisited(
         rows: Row indices (n,) int64.
         log_probs: Log-probabilities (n, vocab) of their next tokens.
         moves: The moves of all rows, modified in place.
-        tables: For each row of the batch, what is known about its prompt.
+        tables: For each row of the batch, the rejection table of its prompt.
         visits: For each row of the batch, its last drawn token. Modified in place.
         verifier: The verifier.
         choose: Function that draws one index per row in proportion to given weights.
@@ -112,7 +112,7 @@ def _draw_unvisited(
     ended = dict[int, RejectionTable | None]()
     known = [_table(tables[row], visits[row]) for row in rows.tolist()]
     allowed, decisive = verifier.masks(rows, log_probs > -math.inf)
-    open_, weights = masked(log_probs, allowed), log_probs
+    open_, weights = mask_tokens(log_probs, allowed), log_probs
     recalled = [(place, table) for place, table in enumerate(known) if table is not None]
     if recalled:
         for place, table in recalled:
@@ -174,16 +174,16 @@ def _require_consistent(
     tokens: Tensor,
     excluded: Tensor,
     tables: list[RejectionTable | None],
-    verifier: Judge,
+    verifier: CachedVerifier,
 ) -> None:
-    """Check that masks and values of the verifier agree for tokens that end the first attempt of a sample.
+    """Check that the verifier's mask and values agree on tokens that end the first attempt of a sample.
 
     Args:
         decoding: The batch of sequences (rows), each a prompt and the completion so far.
         rows: Row indices (n,) int64.
         tokens: The token (n,) drawn for each row.
         excluded: Whether the verifier has only masks and they exclude the token, (n,) bool.
-        tables: For each row of the batch, what is known about its prompt. None in the first attempt of a sample.
+        tables: For each row of the batch, the rejection table of its prompt. None in the first attempt of a sample.
         verifier: The verifier.
 
     Raises:
@@ -205,7 +205,7 @@ def _require_consistent(
 
 
 def _table(prompt: RejectionTable | None, visit: Visit | None) -> RejectionTable | None:
-    """Return what is known about the current prefix, or None if no earlier attempt has visited it."""
+    """Return the rejection table of the current prefix, or None if no earlier attempt has visited it."""
     if visit is None:
         return prompt
     return None if visit.table is None else visit.table.child(visit.token)

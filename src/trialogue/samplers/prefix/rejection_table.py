@@ -1,4 +1,4 @@
-"""Tables of the probability that is not yet known to be rejected, for each prefix that attempts have visited."""
+"""Tables of rejected prefixes, with which `AdaptiveRejection` avoids drawing a rejected prefix again."""
 
 import math
 import warnings
@@ -31,7 +31,7 @@ def _log_sum(terms: Sequence[float]) -> float:
 
 
 class RejectionTable:
-    """What adaptive rejection sampling has learned about the continuations of one prefix.
+    """Probabilities and rejections that adaptive rejection sampling has found for one prefix.
 
     The tables of all visited prefixes form a tree of immutable objects. A token is open after a prefix unless the
     verifier is known to reject it there. The open mass of a prefix is the probability, given the prefix, of all
@@ -60,7 +60,7 @@ class RejectionTable:
 
     @property
     def _own(self) -> tuple[float, list[tuple[int, float]]]:
-        """Return the content of this table without the tables of the continuations."""
+        """Return the content of this table, without the tables of its continuations."""
         return self.log_unvisited, [(token, log_prob) for token, (log_prob, _) in self.children.items()]
 
     def __hash__(self) -> int:
@@ -142,8 +142,8 @@ class Visit(NamedTuple):
     is_allowed: bool | None
 
 
-def learned(last: Visit | None, end: RejectionTable | None) -> RejectionTable:
-    """Update the table of the prompt at the end of an attempt.
+def update_root_table(last: Visit | None, end: RejectionTable | None) -> RejectionTable:
+    """Return the table of the prompt after an attempt, including the tokens drawn in this attempt.
 
     Only the tables of prefixes that the attempt visited are new objects. All others are shared with the previous table.
 
@@ -165,8 +165,8 @@ def learned(last: Visit | None, end: RejectionTable | None) -> RejectionTable:
     return table
 
 
-def merged(first: RejectionTable | None, second: RejectionTable | None) -> RejectionTable | None:
-    """Combine two tables of the same prefix: the result contains every prefix that at least one of them contains.
+def merge_tables(first: RejectionTable | None, second: RejectionTable | None) -> RejectionTable | None:
+    """Merge two tables of the same prefix. The result contains every prefix that one of them contains.
 
     Args:
         first: A table, or None if the prefix was not visited.
@@ -212,7 +212,7 @@ def merged(first: RejectionTable | None, second: RejectionTable | None) -> Rejec
 
 
 def _agree(first: RejectionTable | None, second: RejectionTable | None) -> bool:
-    """Return whether the probabilities of all tokens that two tables contain differ by at most `_NOISE`."""
+    """Return whether two tables assign the same probabilities to all tokens, up to `_NOISE`."""
     stack = [(first, second)]
     while stack:
         one, other = stack.pop()

@@ -1,4 +1,4 @@
-"""Rejection tables as tensors, which files can store."""
+"""Conversion of rejection tables to tensors, which can be stored in a file, and back."""
 
 import math
 
@@ -11,7 +11,7 @@ _OUTPUT = -1
 """Number of continuations that marks a complete output."""
 
 
-def tensors_of(table: RejectionTable | None) -> dict[str, Tensor]:
+def table_to_tensors(table: RejectionTable | None) -> dict[str, Tensor]:
     """Convert a table to tensors, with one entry for each of its n prefixes in depth-first order.
 
     Args:
@@ -39,8 +39,8 @@ def tensors_of(table: RejectionTable | None) -> dict[str, Tensor]:
     }
 
 
-def table_of(tensors: dict[str, Tensor]) -> RejectionTable | None:
-    """Return the table from which `tensors_of` has made `tensors`."""
+def table_from_tensors(tensors: dict[str, Tensor]) -> RejectionTable | None:
+    """Restore a table from the tensors that `table_to_tensors` has returned."""
     names = ("token", "log_prob", "num_children", "log_unvisited")
     finished: list[tuple[int, Child]] = []
     # In reverse order, all continuations of a prefix come before the prefix.
@@ -59,7 +59,7 @@ def table_of(tensors: dict[str, Tensor]) -> RejectionTable | None:
 
 
 def num_new_prefixes(before: RejectionTable | None, after: RejectionTable | None) -> int:
-    """Count the prefixes that a later table of a prefix contains and an earlier one does not.
+    """Count the prefixes that have been added to a table since an earlier version of it.
 
     Parts that both tables share are skipped, so this is fast.
 

@@ -1,4 +1,4 @@
-"""Sequential Monte Carlo with proposals from the model, from a mask or by rejection."""
+"""Sequential Monte Carlo sampling."""
 
 import math
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
-from trialogue.samplers.prefix.contract.judge import Judge
+from trialogue.samplers.prefix.contract.cached_verifier import CachedVerifier
 from trialogue.samplers.prefix.contract.moves import Moves
 from trialogue.samplers.prefix.contract.sampler import (
     GroupSize,
@@ -27,8 +27,10 @@ _ENTRIES = 1 << 20
 _TIE = 1e-9  # The decision to resample must not depend on how the batch rounds sums.
 
 
-class Particles(NamedTuple):
-    """State of `SequentialMonteCarlo`. A particle is one sequence (row), and the particles of one sample form a group.
+class ParticleState(NamedTuple):
+    """State of `SequentialMonteCarlo`: the weights of the particles.
+
+    A particle is one sequence (row), and the particles of one sample form a group.
 
     Attributes:
         log_weight: Logarithm (rows,) float64 of p(y) / q(y) for the prefix y of each particle, where p is the model and
@@ -44,8 +46,8 @@ class Particles(NamedTuple):
     drawn: Tensor
 
 
-class Outlook(NamedTuple):
-    """Values of all particles y in one step of sequential Monte Carlo, before the next tokens are drawn.
+class ParticleValues(NamedTuple):
+    """Verifier values of all particles y in one step, before the next tokens are drawn.
 
     Attributes:
         log_value: Logarithm (rows,) float64 of the verifier's value V(y). With a mask, the logarithm of the sum over
@@ -63,7 +65,7 @@ class Outlook(NamedTuple):
 
 @validated
 @dataclass(frozen=True)
-class SequentialMonteCarlo(Sampler[Particles]):
+class SequentialMonteCarlo(Sampler[ParticleState]):
     """Sequential Monte Carlo: weighted particles that are resampled when their weights degenerate.
 
     A particle is one of several sequences that grow together for one sample. V(y) is the verifier's value of a prefix
@@ -106,7 +108,7 @@ class SequentialMonteCarlo(Sampler[Particles]):
         """Number of rows of the batch that belong to one sample, one row for each particle."""
         return self.particles
 
-    def init(self, decoding: Decoding) -> Particles:
+    def init(self, decoding: Decoding) -> ParticleState:
         """Return the initial sampler state of rows that contain only their prompts.
 
         Args:
@@ -116,11 +118,13 @@ class SequentialMonteCarlo(Sampler[Particles]):
             Log-weights (rows,) float64 and terms of the last tokens, all zero.
         """
         zeros = torch.zeros(len(decoding.lengths), dtype=torch.float64)
-        return Particles(zeros, zeros[:, None].repeat(1, 0 if self.proposal == "oracle" else self.particles))
+        return ParticleState(
+            zeros, zeros[:, None].repeat(1, 0 if self.proposal == "oracle" else self.particles)
+        )
 
     def step(
-        self, decoding: Decoding, state: Particles, verifier: Judge, choose: Choose
-    ) -> tuple[Moves, Particles]:
+        self, decoding: Decoding, state: ParticleState, verifier: CachedVerifier, choose: Choose
+    ) -> tuple[Moves, ParticleState]:
         """Update the weights of the particles, resample them where needed, and append one token to growing particles.
 
         A group is the particles of one sample. If the effective sample size of a group is below the threshold, every
@@ -172,9 +176,11 @@ class SequentialMonteCarlo(Sampler[Particles]):
             moves.token[drawing] = token
             if self.proposal != "oracle":
                 drawn.view(-1, n, n)[drawing // n, :, drawing % n] = added[:, None]
-        return moves, Particles(log_weight, drawn)
+        return moves, ParticleState(log_weight, drawn)
 
-    def arranged(self, tokens: Tensor, lengths: Tensor, state: Particles) -> tuple[Tensor, Tensor, Particles]:
+    def arranged(
+        self, tokens: Tensor, lengths: Tensor, state: ParticleState
+    ) -> tuple[Tensor, Tensor, ParticleState]:
         """Return the particles of each group (the rows of one sample) in sorted order.
 
         The order does not affect the output distribution if ancestors are drawn independently. The arguments are
@@ -195,10 +201,10 @@ class SequentialMonteCarlo(Sampler[Particles]):
         row = torch.arange(len(lengths))
         log_weight = state.log_weight + state.drawn[row, row % self.particles]
         order = np.lexsort((log_weight.numpy(), *tokens.numpy().T, lengths.numpy(), row // self.particles))
-        sorted_ = Particles(log_weight[order], torch.zeros_like(state.drawn))
+        sorted_ = ParticleState(log_weight[order], torch.zeros_like(state.drawn))
         return tokens[order], lengths[order], sorted_
 
-    def _outlook(self, decoding: Decoding, verifier: Judge, alive: Tensor) -> Outlook:
+    def _outlook(self, decoding: Decoding, verifier: CachedVerifier, alive: Tensor) -> ParticleValues:
         """Compute the values of all particles, from the values of their one-token continuations if there is a mask."""
         log_value = log_values_as_given(decoding, verifier.log_values)
         place = torch.zeros_like(decoding.lengths)
@@ -228,15 +234,15 @@ class SequentialMonteCarlo(Sampler[Particles]):
         rows = weighed.nonzero()[:, 0]
         if len(rows):
             log_value[rows] = verifier.log_values(rows)
-        return Outlook(log_value, place, log_weights, log_values)
+        return ParticleValues(log_value, place, log_weights, log_values)
 
     def _draw(
         self,
         decoding: Decoding,
         prefixes: Tensor,
         rows: Tensor,
-        outlook: Outlook,
-        verifier: Judge,
+        outlook: ParticleValues,
+        verifier: CachedVerifier,
         choose: Choose,
     ) -> tuple[Tensor, Tensor]:
         """Draw the next token of each row, which continues the sequence in `prefixes` (n,).
@@ -254,9 +260,10 @@ class SequentialMonteCarlo(Sampler[Particles]):
         return choose(log_probs, rows), torch.zeros(len(rows), dtype=torch.float64)
 
     def _ancestors(self, log_weights: Tensor, rows: Tensor, choose: Choose) -> Tensor:
-        """Resample: draw the particle from which each particle continues, in proportion to the weights of its group.
+        """Resample the particles of each group: return the rows from which the particles continue.
 
-        The arguments `log_weights` and `rows` and the result have the shape (groups, particles).
+        Rows are drawn in proportion to their weights. The arguments `log_weights` and `rows` and the result have the
+        shape (groups, particles).
         """
         n = self.particles
         if self.resampling == "multinomial":
@@ -278,7 +285,7 @@ class SequentialMonteCarlo(Sampler[Particles]):
 
 
 def _output(log_weights: Tensor, rows: Tensor, choose: Choose) -> Tensor:
-    """Draw one particle per group (groups, 1) in proportion to `log_weights` (groups, particles).
+    """Draw the output of each group (groups, 1): one particle, in proportion to `log_weights` (groups, particles).
 
     The random stream of a group is the one of its first row in `rows` (groups, particles).
     """

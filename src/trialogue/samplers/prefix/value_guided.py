@@ -20,17 +20,17 @@ from torch import Tensor
 from trialogue.oracles import Decoding, StateT
 from trialogue.randomness import Choose
 from trialogue.samplers.cut import Cut, TopP
-from trialogue.samplers.prefix.contract.judge import Judge
+from trialogue.samplers.prefix.contract.cached_verifier import CachedVerifier
 from trialogue.samplers.prefix.contract.moves import Moves
 from trialogue.samplers.prefix.contract.sampler import BoundedCount, NoState, Sampler
-from trialogue.samplers.prefix.guidance import weighed_children
+from trialogue.samplers.prefix.guidance import weigh_children
 from trialogue.validation import Share, validated
 
 Steps = Annotated[int, Interval(ge=1, le=1 << 24)]
 """Number of steps of a walk. One weight is stored per step."""
 
 
-class Heading(NamedTuple):
+class ValueGuidedState(NamedTuple):
     """State of `ValueGuided` with momentum: the direction of the last move of each walk.
 
     Attributes:
@@ -40,8 +40,8 @@ class Heading(NamedTuple):
     up: Tensor
 
 
-class Course(NamedTuple):
-    """State of `StationaryValueGuided`.
+class StationaryValueGuidedState(NamedTuple):
+    """State of `StationaryValueGuided`: direction, remaining steps and remaining tries of each walk.
 
     A try is one walk that begins at the prompt and ends after a number of steps that is drawn in advance.
 
@@ -58,13 +58,13 @@ class Course(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class _Walk(Sampler[StateT]):
-    """A random walk on the tree of completions, which may remove tokens again.
+    """Base class of random walks on prefixes, which may append tokens and remove them again.
 
     Args:
         lazy: Wait with probability 1/2 before each move, which makes the walk aperiodic (default: True).
         momentum: Reduce the weight of turning back by this share, from 0 to 1 (default: 0).
-        candidates: Restrict children to this many most probable tokens of positive value (default: all). A
-            `Target` does not count, because it is evaluated for the candidates only.
+        candidates: Restrict children to this many most probable tokens of positive value (default: all). A `Target`
+            does not count, because it is evaluated for the candidates only.
         nucleus: Restrict children to the most probable tokens of positive value that reach this share of their
             probability (default: 1, all).
     """
@@ -87,13 +87,19 @@ class _Walk(Sampler[StateT]):
         return f"no first token {among}has a value above 0"
 
     def _walk(
-        self, decoding: Decoding, moves: Moves, rows: Tensor, up: Tensor, verifier: Judge, choose: Choose
+        self,
+        decoding: Decoding,
+        moves: Moves,
+        rows: Tensor,
+        up: Tensor,
+        verifier: CachedVerifier,
+        choose: Choose,
     ) -> tuple[Tensor, Tensor]:
         """Choose the next step of each walk: wait, remove the last token, or append a token. Writes to `moves`.
 
         Args:
             decoding: The batch of sequences (rows), each a prompt and the completion so far.
-            moves: The moves of all rows, modified in place.
+            moves: The moves of all rows. Modified in place.
             rows: Indices (n,) int64 of the rows that move.
             up: Whether the last move of each row (rows,) of the batch removed a token.
             verifier: Values V of the rows and of their one-token continuations.
@@ -113,7 +119,7 @@ class _Walk(Sampler[StateT]):
         children = torch.zeros(len(rows), 0, dtype=torch.float64)
         if len(growing):
             cut = Cut(self.candidates, self.nucleus)
-            found = weighed_children(decoding, rows[growing], verifier, cut)
+            found = weigh_children(decoding, rows[growing], verifier, cut)
             if len(growing) == len(rows):
                 tokens, children = found
             else:
@@ -137,7 +143,7 @@ class _Walk(Sampler[StateT]):
         return up, unable
 
     def _lifted(self, parent: Tensor, children: Tensor, up: Tensor) -> tuple[Tensor, Tensor]:
-        """Reduce the weight of reversing the direction of a walk (momentum).
+        """Apply momentum: reduce the weight of reversing the direction of a walk.
 
         Let B be the weight of the parent (n, 1), F the total weight of the children (n, k), and m the momentum. The
         weight of reversing the direction is reduced by m min(B, F). The stationary distribution of nodes does not
@@ -156,13 +162,14 @@ class _Walk(Sampler[StateT]):
 
 @validated
 @dataclass(frozen=True, kw_only=True)
-class ValueGuided(_Walk[NoState | Heading]):
+class ValueGuided(_Walk[NoState | ValueGuidedState]):
     """Walk at random on the tree of completions and return the first complete sequence that is reached.
 
-    A node y of the tree is a prefix. The root is the prompt, the parent of y is y without its last token, a child is y
-    with one more token a, and a leaf is a complete sequence. V(y) is the verifier's value of y, and p(a|y) is the
-    model's probability of the token. From y, the walk moves to the parent with weight V(y) and to the child ya with
-    weight p(a|y) V(ya). The target is the distribution of leaves x proportional to p(x) V(x).
+    The sampler is a random walk on the tree of completions. A node y of the tree is a prefix. The root is the prompt,
+    the parent of y is y without its last token, a child is y with one more token a, and a leaf is a complete sequence.
+    V(y) is the verifier's value of y, and p(a|y) is the model's probability of the token. From y, the walk moves to the
+    parent with weight V(y) and to the child ya with weight p(a|y) V(ya). The target is the distribution of leaves x
+    proportional to p(x) V(x).
 
     With `lazy` (default), the walk waits with probability 1/2 before each move. By default the walk stops at the first
     leaf, as in the experiments of the thesis. The first leaf has the target distribution only if the values of inner
@@ -188,21 +195,21 @@ class ValueGuided(_Walk[NoState | Heading]):
     stop_at_leaf: bool = True
     is_final_when_complete = True
 
-    def init(self, decoding: Decoding) -> NoState | Heading:
-        """Return the state of rows at their prompts, from which no row has moved.
+    def init(self, decoding: Decoding) -> NoState | ValueGuidedState:
+        """Return the initial sampler state of rows that contain only their prompts.
 
         Args:
             decoding: The batch of sequences (rows), each a prompt and the completion so far.
 
         Returns:
-            A `Heading` with `up` False for all rows, or an empty state without momentum, which alone depends on
-            directions.
+            A `ValueGuidedState` with `up` False for all rows, or an empty state without momentum, which alone depends
+            on directions.
         """
-        return Heading(torch.zeros_like(decoding.complete)) if self.momentum else NoState()
+        return ValueGuidedState(torch.zeros_like(decoding.complete)) if self.momentum else NoState()
 
     def step(
-        self, decoding: Decoding, state: NoState | Heading, verifier: Judge, choose: Choose
-    ) -> tuple[Moves, NoState | Heading]:
+        self, decoding: Decoding, state: NoState | ValueGuidedState, verifier: CachedVerifier, choose: Choose
+    ) -> tuple[Moves, NoState | ValueGuidedState]:
         """Move each row by one step of the walk: wait, remove the last token, or append a token.
 
         With `lazy`, a row waits with probability 1/2. Otherwise it draws one of the other moves in proportion to their
@@ -222,20 +229,20 @@ class ValueGuided(_Walk[NoState | Heading]):
         if self.stop_at_leaf:
             moves.done.copy_(decoding.complete)
         rows = (~moves.done).nonzero()[:, 0]
-        up = state.up if isinstance(state, Heading) else moves.done
+        up = state.up if isinstance(state, ValueGuidedState) else moves.done
         up, unable = self._walk(decoding, moves, rows, up, verifier, choose)
         moves.done[unable] = True
-        return moves, Heading(up) if isinstance(state, Heading) else state
+        return moves, ValueGuidedState(up) if isinstance(state, ValueGuidedState) else state
 
 
 @validated
 @dataclass(frozen=True, kw_only=True)
-class StationaryValueGuided(_Walk[Course]):
+class StationaryValueGuided(_Walk[StationaryValueGuidedState]):
     """Walk T steps from the prompt on the tree of completions, as in the analysis of the thesis, and return a node.
 
-    The tree and the moves are those of `ValueGuided`: nodes y are prefixes with value V(y), and leaves x are complete
-    sequences. One such walk is called a try. If the returned node is not a leaf, another try begins at the prompt
-    (footnote 13 of the thesis).
+    This variant is analysed in the thesis. The tree and the moves are the same as for `ValueGuided`: nodes y are
+    prefixes with value V(y), and leaves x are complete sequences. One such walk is called a try. If the returned node
+    is not a leaf, another try begins at the prompt (footnote 13 of the thesis).
 
     As T grows, the share of tries that return a leaf converges to E_H / (2 sum over h of E_h). Here H is the number of
     tokens of a completion, and E_h is the mean of V over the model's prefixes with h tokens. This share is 1/(2H) for
@@ -261,21 +268,24 @@ class StationaryValueGuided(_Walk[Course]):
             return super().failure_reason
         return f"{super().failure_reason}, or no leaf was reached in {self.tries} tries"
 
-    def init(self, decoding: Decoding) -> Course:
+    def init(self, decoding: Decoding) -> StationaryValueGuidedState:
         """Return the state of rows at their prompts before their first try.
 
         Args:
             decoding: The batch of sequences (rows), each a prompt and the completion so far.
 
         Returns:
-            A `Course` with `up` False, `steps` -1, and `tries` equal to the largest number of tries (0 if not bounded).
+            A `StationaryValueGuidedState` with `up` False, `steps` -1, and `tries` equal to the largest number of tries
+            (0 if not bounded).
         """
         left = torch.full_like(decoding.lengths, -1)
-        return Course(torch.zeros_like(decoding.complete), left, left + (self.tries or 0) + 1)
+        return StationaryValueGuidedState(
+            torch.zeros_like(decoding.complete), left, left + (self.tries or 0) + 1
+        )
 
     def step(
-        self, decoding: Decoding, state: Course, verifier: Judge, choose: Choose
-    ) -> tuple[Moves, Course]:
+        self, decoding: Decoding, state: StationaryValueGuidedState, verifier: CachedVerifier, choose: Choose
+    ) -> tuple[Moves, StationaryValueGuidedState]:
         """Move each row by one step of its try, or end the try.
 
         A try is one walk from the prompt with a number of steps that is drawn at its first step. If steps are left, the
@@ -305,10 +315,10 @@ class StationaryValueGuided(_Walk[Course]):
         up, unable = self._walk(decoding, moves, rows, up, verifier, choose)
         moves.done[unable] = True
         steps = torch.where(ended | given, torch.where(again, -1, steps), steps - 1)
-        return moves, Course(up & ~again, steps, tries - (again & (tries > 0)).long())
+        return moves, StationaryValueGuidedState(up & ~again, steps, tries - (again & (tries > 0)).long())
 
     def _drawn(self, decoding: Decoding, rows: Tensor, choose: Choose) -> Tensor:
-        """Draw how many steps (n,) the next try of each row takes."""
+        """Draw the number of steps (n,) of the next try of each row."""
         horizon = decoding.limit[rows] - decoding.start[rows]
         most = 4 * horizon**2 if self.steps is None else torch.full_like(horizon, self.steps)
         if self.node == "last":

@@ -1,4 +1,4 @@
-"""Evaluation of verifiers on given sequences."""
+"""Functions that evaluate a verifier on given sequences."""
 
 from collections.abc import Callable, Sequence
 
@@ -8,8 +8,8 @@ from torch import Tensor
 from trialogue.errors import InputError
 from trialogue.oracles import Autoregressive, Verifier, as_oracle
 from trialogue.samplers.prefix.batch import Batch
-from trialogue.samplers.prefix.contract.judge import Judge
-from trialogue.samplers.prefix.prompts import Prompts, checked_prompts, prompt_tensors
+from trialogue.samplers.prefix.contract.cached_verifier import CachedVerifier
+from trialogue.samplers.prefix.prompts import Prompts, prompt_tensors, require_known_tokens
 from trialogue.verifiers.functions.function import VerifierLike, as_verifier
 
 
@@ -49,7 +49,9 @@ def values(
         prompt_lengths,
         max_length,
         batch_size,
-        lambda judge, rows: judge.log_values(rows).exp() if judge.has_targets else judge.values(rows),
+        lambda verifier, rows: (
+            verifier.log_values(rows).exp() if verifier.has_targets else verifier.values(rows)
+        ),
     )
 
 
@@ -78,7 +80,9 @@ def log_values(
     Raises:
         InputError: If `values` would raise it.
     """
-    return _evaluated(verifier, oracle, sequences, prompt_lengths, max_length, batch_size, Judge.log_values)
+    return _evaluated(
+        verifier, oracle, sequences, prompt_lengths, max_length, batch_size, CachedVerifier.log_values
+    )
 
 
 def _evaluated(
@@ -88,12 +92,12 @@ def _evaluated(
     prompt_lengths: Sequence[int] | Tensor | int,
     max_length: int | None,
     batch_size: int | None,
-    evaluate: Callable[[Judge, Tensor], Tensor],
+    evaluate: Callable[[CachedVerifier, Tensor], Tensor],
 ) -> Tensor:
-    """Return the results (n,) float64 of `evaluate`, called with rows that hold the sequences."""
+    """Call `evaluate` with a batch that holds the sequences, and return its results (n,) float64."""
     oracle, judged = as_oracle(oracle), as_verifier(verifier)
     tokens, lengths = prompt_tensors(sequences)
-    checked_prompts(tokens, lengths, oracle.vocab_size)
+    require_known_tokens(tokens, lengths, oracle.vocab_size)
     start = torch.as_tensor(prompt_lengths).expand(lengths.shape)
     if bool(((start < 0) | (start > lengths)).any()):
         hint = "use at least 0 and at most the length of the sequence"
@@ -106,19 +110,19 @@ def _evaluated(
     rows = max(1, min(len(lengths), oracle.batch_size if batch_size is None else batch_size))
     tokens = tokens[:, : max([1, *lengths.tolist()])]
     batch = Batch(oracle, rows, tokens.shape[1], layers=tuple(judged.layers))
-    judge, results = Judge(judged, batch), [torch.zeros(0, dtype=torch.float64)]
+    evaluator, results = CachedVerifier(judged, batch), [torch.zeros(0, dtype=torch.float64)]
     with torch.inference_mode():
         for places in torch.arange(len(lengths)).split(rows):
             batch.select(places[:0])
             batch.add(tokens[places], lengths[places], start[places], torch.full_like(places, most))
-            results.append(evaluate(judge, torch.arange(len(places))))
+            results.append(evaluate(evaluator, torch.arange(len(places))))
     return torch.cat(results)
 
 
 def first_tokens(
     verifiers: Sequence[Verifier], oracle: Autoregressive, prompt: Sequence[int], max_new_tokens: int
 ) -> Tensor | None:
-    """Return the tokens with which a completion accepted by all verifiers may begin.
+    """Return the tokens with which a completion can begin that all verifiers accept.
 
     The result is None if fewer than two verifiers have masks (values of all next tokens at once), because a single
     verifier ensures that it accepts a text.

@@ -1,13 +1,12 @@
-"""Adaptive weighted rejection sampling (Lipkin et al. 2025): tokens from the masked distribution without a mask.
+"""Adaptive weighted rejection sampling (Lipkin et al. 2025), which calls the verifier only for drawn tokens.
 
-The verifier is called only for tokens that are drawn. Tokens are drawn without replacement from the model's
-distribution p until one is accepted, and then until a second one is accepted. Let r_1..r_K be the rejected tokens in
-the order drawn, and m_k = p(r_1) + .. + p(r_k). Then
+Tokens are drawn without replacement from the model's distribution p until one is accepted, and then until a second one
+is accepted. Let r_1..r_K be the rejected tokens in the order drawn, and m_k = p(r_1) + .. + p(r_k). Then
 
     Z' = 1 / sum over k = 0..K of 1 / (1 - m_k)
 
-is an unbiased estimate of the accepted mass Z = p(A). It is independent of the first accepted token, whose distribution
-is p restricted to A.
+is an unbiased estimate of the accepted mass Z = p(A), the total probability of the set A of accepted tokens. It is
+independent of the first accepted token, whose distribution is p restricted to A.
 
 Proof: the tokens r_1..r_K are rejected in this order, with the first acceptance after j of them, with probability
 prod_i p(r_i) / (1 - m_(i-1)) times Z / (1 - m_j) times Z / (1 - m_K), for every first accepted token. Given the
@@ -25,14 +24,14 @@ from torch.nn.functional import pad
 
 from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
-from trialogue.samplers.prefix.contract.judge import Judge
+from trialogue.samplers.prefix.contract.cached_verifier import CachedVerifier
 from trialogue.samplers.prefix.contract.moves import NO_TOKEN, Moves
 from trialogue.samplers.prefix.contract.sampler import Sampler, log_values_as_given
 
 _BLOCK = 256
 
 
-class Valued(NamedTuple):
+class WeightedRejectionState(NamedTuple):
     """State of `WeightedRejection`: an importance weight and a verifier value for each row.
 
     Attributes:
@@ -61,13 +60,13 @@ class Draw(NamedTuple):
 
 
 @dataclass(frozen=True)
-class WeightedRejection(Sampler[Valued]):
+class WeightedRejection(Sampler[WeightedRejectionState]):
     """Draw each token by rejection without replacement, weighted by an unbiased estimate of the accepted mass.
 
     A token is accepted if the verifier gives the prefix that ends with it a positive value. The accepted mass is the
-    total probability of the accepted tokens. The output distribution is the same as for `TokenwiseRejection`, with one
-    model call per token, and the verifier is called only for tokens that are drawn. The value of the complete sequence
-    is a factor of the weight.
+    total probability of the accepted tokens. The weight includes an unbiased estimate of this mass. The output
+    distribution is the same as for `TokenwiseRejection`, with one model call per token, and the verifier is called only
+    for tokens that are drawn. The value of the complete sequence is a factor of the weight.
 
     Samples are properly weighted: E[exp(log_weight) f(output)] is the sum over complete sequences x of p(x) V(x) f(x)
     for any function f, where p is the model and V the verifier. This requires that a prefix of value zero has no
@@ -79,7 +78,7 @@ class WeightedRejection(Sampler[Valued]):
     goes_back = False
     is_final_when_complete = True
 
-    def init(self, decoding: Decoding) -> Valued:
+    def init(self, decoding: Decoding) -> WeightedRejectionState:
         """Return the state of rows at their prompts, with weight one and value one for every row.
 
         Args:
@@ -89,11 +88,11 @@ class WeightedRejection(Sampler[Valued]):
             Log-weights and log-values (rows,), all zero.
         """
         zeros = torch.zeros(len(decoding.lengths), dtype=torch.float64)
-        return Valued(zeros, zeros.clone())
+        return WeightedRejectionState(zeros, zeros.clone())
 
     def step(
-        self, decoding: Decoding, state: Valued, verifier: Judge, choose: Choose
-    ) -> tuple[Moves, Valued]:
+        self, decoding: Decoding, state: WeightedRejectionState, verifier: CachedVerifier, choose: Choose
+    ) -> tuple[Moves, WeightedRejectionState]:
         """Append one accepted token to each incomplete row, and multiply its weight by the estimated accepted mass.
 
         The weight is also multiplied by the new value of the row divided by its previous value. A row whose tokens are
@@ -121,10 +120,12 @@ class WeightedRejection(Sampler[Valued]):
             log_value[growing] = draw.log_value
             moves.token[growing] = draw.token
             moves.done[growing] = draw.token == NO_TOKEN
-        return moves, Valued(log_weight, log_value)
+        return moves, WeightedRejectionState(log_weight, log_value)
 
 
-def draw_accepted(log_probs: Tensor, prefixes: Tensor, rows: Tensor, verifier: Judge, choose: Choose) -> Draw:
+def draw_accepted(
+    log_probs: Tensor, prefixes: Tensor, rows: Tensor, verifier: CachedVerifier, choose: Choose
+) -> Draw:
     """Draw one accepted token per row, and estimate the total probability of the accepted tokens.
 
     A token is accepted if the verifier gives the prefix that ends with it a positive value. Tokens are drawn without
@@ -176,7 +177,7 @@ def draw_accepted(log_probs: Tensor, prefixes: Tensor, rows: Tensor, verifier: J
 
 
 def log_masses(log_probs: Tensor) -> Tensor:
-    """Return the `logsumexp` (...) float64 of `log_probs` (..., k) over the last axis, twice as fast as in torch."""
+    """Return `logsumexp` (...) float64 over the last axis of `log_probs` (..., k), twice as fast as PyTorch."""
     most = log_probs.amax(-1)
     masses = most.double() - log_probs.log_softmax(-1).amax(-1)
     return masses.masked_fill_(most == -math.inf, -math.inf)

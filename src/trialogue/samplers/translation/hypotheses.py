@@ -1,4 +1,4 @@
-"""Ranked candidates of a translation."""
+"""Candidate translations of a sentence, ranked by score."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ class Hypothesis(NamedTuple):
     Attributes:
         tokens: Token ids without the end-of-sequence token.
         log_prob: Sum of the log-probabilities of the tokens.
-        score: Log-probability divided by a function of the length (see `brevity`), by which candidates are ranked.
+        score: Log-probability divided by a function of the length (see `length_penalty`), by which candidates are
+            ranked.
     """
 
     tokens: list[int]
@@ -44,11 +45,11 @@ NOTHING = Translation([Hypothesis([], 0.0, 0.0)], 0)
 """The translation of an empty source."""
 
 Alpha = Annotated[float, Interval(ge=0, le=100)]
-"""Exponent of `brevity`."""
+"""Exponent of `length_penalty`."""
 
 
-def brevity(length: int, alpha: float) -> float:
-    """Return ((5 + length) / 6)^alpha, by which log-probabilities are divided so that long outputs are not penalised.
+def length_penalty(length: int, alpha: float) -> float:
+    """Return ((5 + length) / 6)^alpha, the divisor of log-probabilities that removes the preference for short outputs.
 
     This is the length normalisation of Wu et al. (2016).
 
@@ -59,19 +60,19 @@ def brevity(length: int, alpha: float) -> float:
     return float(((5 + length) / 6) ** alpha)
 
 
-def without_repeats(tokens: Sequence[int]) -> list[int]:
+def remove_repeats(tokens: Sequence[int]) -> list[int]:
     """Return the tokens without those that equal the token directly before them."""
     return [token for token, _ in groupby(tokens)]
 
 
-def ranked(
+def rank_hypotheses(
     candidates: Iterable[tuple[list[int], float]], alpha: float, drop_repeats: bool
 ) -> list[Hypothesis]:
     """Rank candidates by their length-normalised log-probability, and remove duplicates.
 
     Args:
         candidates: Tokens and sum of log-probabilities of each candidate.
-        alpha: Exponent of the length normalisation (see `brevity`).
+        alpha: Exponent of the length normalisation (see `length_penalty`).
         drop_repeats: Remove tokens that equal the token before them, after scoring.
 
     Returns:
@@ -79,8 +80,8 @@ def ranked(
     """
     best: dict[tuple[int, ...], Hypothesis] = {}
     for tokens, log_prob in candidates:
-        score = log_prob / brevity(len(tokens), alpha)
-        kept = without_repeats(tokens) if drop_repeats else tokens
+        score = log_prob / length_penalty(len(tokens), alpha)
+        kept = remove_repeats(tokens) if drop_repeats else tokens
         known = best.get(tuple(kept))
         if known is None or known.score < score:
             best[tuple(kept)] = Hypothesis(kept, log_prob, score)

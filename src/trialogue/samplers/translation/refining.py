@@ -1,4 +1,4 @@
-"""Translation by iterative refinement of the most probable target lengths."""
+"""Translation by parallel refinement: all target tokens are predicted at once, several times."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from torch import Tensor
 from trialogue.data.parallel.vocabulary import PAD, SPECIAL
 from trialogue.models.encoder_decoder.refiner import RefinedRows, Refiner
 from trialogue.randomness import Streams, numbers_of_64_bits
-from trialogue.samplers.chains.refinement import Refined, Refinement
-from trialogue.samplers.translation.hypotheses import NOTHING, Alpha, Translation, ranked
+from trialogue.samplers.chains.refinement import Refinement, RefinementState
+from trialogue.samplers.translation.hypotheses import NOTHING, Alpha, Translation, rank_hypotheses
 from trialogue.validation import Count, InstanceOf, Natural, Several, validated
 
 
 @validated
 @dataclass(frozen=True)
 class LengthBeam:
-    """Translation by parallel refinement, with one candidate for each of the most probable target lengths.
+    """Translate by refining all target tokens in parallel, for each of the most probable target lengths.
 
     A candidate starts from random tokens or masks, and each step of the chain replaces its tokens in parallel.
     Candidates are ranked by the sum of the log-probabilities of their tokens in the last step, divided by ((5 + length)
@@ -69,7 +69,7 @@ class LengthBeam:
             return translations
         with torch.inference_mode():
             model, distributions = refiner.condition_each([sources[place] for place in places])
-            lengths = likeliest_lengths(distributions, self.hypotheses)
+            lengths = most_probable_lengths(distributions, self.hypotheses)
             named = places if numbers is None else [numbers[place] for place in places]
             found = self._refined(model, lengths, torch.tensor(named), seed)
         for place, translation in zip(places, found, strict=True):
@@ -77,7 +77,7 @@ class LengthBeam:
         return translations
 
     def _refined(self, model: RefinedRows, lengths: Tensor, numbers: Tensor, seed: int) -> list[Translation]:
-        """Translate every source from candidates of the `lengths` (sources, beams)."""
+        """Translate every source, with one candidate for each of its target `lengths` (sources, beams)."""
         beams = lengths.shape[1]
         ids = (numbers[:, None] * self.hypotheses + torch.arange(beams)).flatten().to(lengths.device)
         streams = Streams(seed, ids)
@@ -93,15 +93,17 @@ class LengthBeam:
         for start in range(0, len(ids), beams):
             held = range(start, start + beams)
             candidates = [(tokens[row][: counts[row]], sums[row]) for row in held]
-            best = ranked(candidates, self.alpha, self.drop_repeats)
+            best = rank_hypotheses(candidates, self.alpha, self.drop_repeats)
             translations.append(Translation(best, max(passes[row] for row in held)))
         return translations
 
 
 class _Beams:
-    """Current tokens of all candidate translations, and which of them may still change."""
+    """Current tokens of all candidate translations, and whether each may still change."""
 
-    def __init__(self, chain: Refinement, model: RefinedRows, state: Refined, streams: Streams) -> None:
+    def __init__(
+        self, chain: Refinement, model: RefinedRows, state: RefinementState, streams: Streams
+    ) -> None:
         self._chain, self._model, self._state, self._streams = chain, model, state, streams
         self._rows = torch.arange(len(state.tokens), device=state.tokens.device)
         self._changing = torch.ones_like(self._rows, dtype=torch.bool)
@@ -118,7 +120,7 @@ class _Beams:
             self.ended = after
         else:
             parts = zip(self.ended, after, strict=True)
-            self.ended = Refined(*(whole.index_copy(0, self._rows, part) for whole, part in parts))
+            self.ended = RefinementState(*(whole.index_copy(0, self._rows, part) for whole, part in parts))
         if self._chain.keep == "confident":
             self._changing = after.masked.any(1)
         elif self._chain.choice == "argmax":
@@ -128,12 +130,15 @@ class _Beams:
         if left and 2 * left <= len(self._rows):
             kept = self._changing.nonzero()[:, 0]
             self._rows, self._model = self._rows[kept], self._model.rows(kept)
-            self._changing, self._state = self._changing[kept], Refined(*(part[kept] for part in after))
+            self._changing, self._state = (
+                self._changing[kept],
+                RefinementState(*(part[kept] for part in after)),
+            )
             self._streams = self._streams.of(kept)
         return left > 0
 
 
-def likeliest_lengths(distributions: Tensor, count: int) -> Tensor:
+def most_probable_lengths(distributions: Tensor, count: int) -> Tensor:
     """Return the most probable target lengths, at least 1.
 
     Args:
@@ -147,7 +152,7 @@ def likeliest_lengths(distributions: Tensor, count: int) -> Tensor:
 
 
 def random_targets(lengths: Tensor, vocab_size: int, streams: Streams) -> Tensor:
-    """Draw uniformly random tokens as the start of a refinement.
+    """Draw uniformly random target tokens, from which refinement starts.
 
     Args:
         lengths: Number (n,) of tokens of each row.

@@ -1,4 +1,4 @@
-"""Translation by an autoregressive model: greedy search, beam search, and rescoring of candidates."""
+"""Translation by an autoregressive model: greedy search, beam search, and ranking of given candidates."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trialogue.data.parallel.vocabulary import EOS, PAD
 from trialogue.errors import InputError
 from trialogue.models.encoder_decoder.twin import CausalTranslator
 from trialogue.oracles import Context
-from trialogue.samplers.translation.hypotheses import NOTHING, Alpha, Translation, ranked
+from trialogue.samplers.translation.hypotheses import NOTHING, Alpha, Translation, rank_hypotheses
 from trialogue.validation import Count, InstanceOf, Natural, NonNegative, Several, validated
 
 
@@ -65,7 +65,7 @@ class BeamSearch:
             places, tokens.tolist(), sums.tolist(), max_lengths, strict=True
         ):
             texts = [_until_end(row[:max_length]) for row in rows]
-            best = ranked(zip(texts, log_probs, strict=True), self.alpha, drop_repeats=False)
+            best = rank_hypotheses(zip(texts, log_probs, strict=True), self.alpha, drop_repeats=False)
             results[place] = Translation(best, max(min(len(text) + 1, max_length) for text in texts))
         return results
 
@@ -77,7 +77,7 @@ def rescored(
     translations: Sequence[Translation],
     alpha: Alpha = 0.0,
 ) -> list[Translation]:
-    """Rank candidate translations by their log-probabilities under an autoregressive model (Gu et al. 2018).
+    """Rank given candidate translations by their log-probabilities under an autoregressive model (Gu et al. 2018).
 
     Args:
         twin: The autoregressive translation model.
@@ -100,20 +100,23 @@ def rescored(
     log_probs = twin.log_probs([sources[place] for place in places], candidates)
     results = list(translations)
     for place, texts, scores in zip(places, candidates, log_probs, strict=True):
-        best = ranked(zip(texts, scores, strict=True), alpha, drop_repeats=False)
+        best = rank_hypotheses(zip(texts, scores, strict=True), alpha, drop_repeats=False)
         results[place] = Translation(best, translations[place].passes + bool(texts))
     return results
 
 
 def _until_end(row: list[int]) -> list[int]:
-    """Return the tokens before EOS. Without EOS the last token, which is beyond the maximum length, is dropped."""
+    """Return the tokens before EOS, or without the last token if there is no EOS.
+
+    The last token is then beyond the maximum length.
+    """
     return [token for token in row[: row.index(EOS) if EOS in row else -1] if token != PAD]
 
 
 def _greedy(context: Context, beams: int, max_lengths: Tensor) -> tuple[Tensor, Tensor]:
     """Return the tokens (sources, 1, most) and log-probabilities (sources, 1) of greedy search.
 
-    The tokens and EOS of each source have at most the length in `max_lengths` (sources,). PAD follows.
+    `max_lengths` (sources,) bounds the number of tokens including EOS. Shorter rows are padded with PAD.
     """
     sources, capacity = len(max_lengths), int(max_lengths.max())
     tokens = torch.full((sources, capacity), PAD)

@@ -9,7 +9,7 @@ from trialogue.models.networks.probe import hidden_states_of_prefixes
 from trialogue.oracles import Autoregressive
 from trialogue.randomness import generator
 from trialogue.samplers.prefix.engine import generate
-from trialogue.samplers.prefix.prompts import Prompts, limits
+from trialogue.samplers.prefix.prompts import Prompts, maximum_lengths
 from trialogue.samplers.prefix.values import values
 from trialogue.training.probes.grid import ProbeConfig, TrainedProbe, train_probe
 from trialogue.validation import Count, validated
@@ -64,7 +64,7 @@ def train_values(
     """
     drawn = generate(oracle, prompts, max_new_tokens=max_new_tokens, num_samples=num_samples, seed=seed)
     start, lengths = drawn.prompt_lengths, drawn.lengths
-    sequences, limit = drawn.sequences(), limits(oracle, start, max_new_tokens)
+    sequences, limit = drawn.sequences(), maximum_lengths(oracle, start, max_new_tokens)
     outcomes = torch.empty(len(limit), dtype=torch.float64)
     for max_length in limit.unique().tolist():
         rows = (limit == max_length).nonzero()[:, 0]

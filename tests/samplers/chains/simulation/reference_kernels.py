@@ -87,7 +87,7 @@ class Xoshiro:
         return number
 
 
-def drawn_token(tables, tokens, site, number):
+def draw_token(tables, tokens, site, number):
     """Return the value that `tables` assign to `site` for a random integer `number` of 32 bits."""
     neighbours = [tokens[neighbour] for neighbour in tables.neighbours[site]]
     strides = [int(stride) for stride in tables.strides[site]]
@@ -110,7 +110,7 @@ def heat_bath(tables, chain, seed, sweeps):
         tokens = [1 - token for token in tokens]
     for _ in range(sweeps):
         for site in range(tables.sites):
-            tokens[site] = drawn_token(tables, tokens, site, numbers.next())
+            tokens[site] = draw_token(tables, tokens, site, numbers.next())
     return tokens
 
 

@@ -4,17 +4,17 @@ import pytest
 import torch
 
 from mutants.modules import altered
-from samplers.chains.simulation.reference_kernels import drawn_token, mix
+from samplers.chains.simulation.reference_kernels import draw_token, mix
 from samplers.chains.simulation.test_heat_bath import TABLES
 from trialogue.randomness import GAMMA, Streams, seed_of
 from trialogue.samplers.chains.simulation import chromatic as module
-from trialogue.samplers.chains.simulation.chromatic import Chromatic, colours_of
+from trialogue.samplers.chains.simulation.chromatic import Chromatic, colour_sites
 
 
 @pytest.mark.parametrize("name", TABLES)
 def test_no_site_has_a_neighbour_of_its_colour(name):
     tables = TABLES[name]
-    colours = colours_of(tables)
+    colours = colour_sites(tables)
     assert sorted(site for sites in colours for site in sites) == list(range(tables.sites))
     for sites in colours:
         for site in sites:
@@ -32,8 +32,8 @@ def reference_tokens(tables, chain, seed, sweeps):
     vocab, sites = tables.vocab_size, tables.sites
     tokens = [number(1 + site) * vocab >> 32 for site in range(sites)]
     for sweep in range(1, sweeps + 1):
-        for site in (site for colour in colours_of(tables) for site in colour):
-            tokens[site] = drawn_token(tables, tokens, site, number(sweep * sites + 1 + site))
+        for site in (site for colour in colour_sites(tables) for site in colour):
+            tokens[site] = draw_token(tables, tokens, site, number(sweep * sites + 1 + site))
     return tokens
 
 

@@ -147,8 +147,8 @@ STALE = (
             [("np.uint32(a + d)", "a + d"), ("np.empty(LANES, np.uint32)", "np.empty(LANES, np.uint64)")],
         ),
         ("windows", [("(np.uint32(product) >> _5)", "(product >> _5)")]),
-        ("ring", [STALE, ("find_places(values,", "find_places(old,")]),
-        ("windows", [STALE, ("find_places(values,", "find_places(old,")]),
+        ("ring", [STALE, ("find_table_entries(values,", "find_table_entries(old,")]),
+        ("windows", [STALE, ("find_table_entries(values,", "find_table_entries(old,")]),
     ],
     ids=["sum of 64 bits", "coin of 64 bits", "stale spins", "stale tokens"],
 )

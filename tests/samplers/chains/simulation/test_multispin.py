@@ -19,7 +19,7 @@ from trialogue.data import Ising, window_tables
 from trialogue.data.ising.neighbourhoods import SiteClass
 from trialogue.samplers.chains.simulation import multispin as module
 from trialogue.samplers.chains.simulation import multispin_kernels
-from trialogue.samplers.chains.simulation.multispin import Multispin, class_columns
+from trialogue.samplers.chains.simulation.multispin import Multispin, spin_thresholds
 from trialogue.samplers.chains.simulation.sweeps import run_sweeps
 
 
@@ -27,7 +27,7 @@ from trialogue.samplers.chains.simulation.sweeps import run_sweeps
 @pytest.mark.parametrize(("count", "field"), [(0, 0.2), (1, 0.0), (2, 0.0), (2, 0.1), (5, 0.0), (6, -0.7)])
 def test_every_threshold_is_the_exact_conditional(coupling, count, field):
     kind = SiteClass((coupling,) if count else (), (count,) if count else (), field)
-    thresholds, column, flip = class_columns(kind)
+    thresholds, column, flip = spin_thresholds(kind)
     local = coupling * (2.0 * np.arange(count + 1) - count) * (count > 0) + field
     found = [thresholds[c] / 2**52 for c in column]
     found = [1 - p if flipped else p for p, flipped in zip(found, flip, strict=True)]
@@ -93,7 +93,7 @@ def test_chains_equal_the_reference_with_the_same_bits(name):
         ("star", ("range(count, -1, -1)", "range(count + 1)")),
         ("star", ("& ~least[row + _W + w]", "")),
         ("clique", ("(work[column + w] ^ flipped)", "work[column + w]")),
-        ("clique", ("spread(Streams(seed_of(seed", "spread(Streams(seed_of(1 + seed")),
+        ("clique", ("fill_splitmix64(Streams(seed_of(seed", "fill_splitmix64(Streams(seed_of(1 + seed")),
     ],
 )
 def test_faulty_kernels_are_detected(name, change):

@@ -11,10 +11,10 @@ from filelock import FileLock
 from torch import Tensor
 
 from trialogue.data.corpus.corpus import Corpus
-from trialogue.generation.cloning.drawing import Drawn, draw
-from trialogue.generation.cloning.maker import factored_network
-from trialogue.generation.cloning.making import held_out
-from trialogue.generation.cloning.samplers import chain_of
+from trialogue.generation.cloning.drawing import ChainStates, draw
+from trialogue.generation.cloning.maker import train_factored_network
+from trialogue.generation.cloning.making import select_held_out
+from trialogue.generation.cloning.samplers import make_chain
 from trialogue.generation.cloning.settings import NetworkSettings
 from trialogue.models.networks.masked import MaskedNetwork
 from trialogue.models.networks.masked_transformer import MaskedTransformer
@@ -67,7 +67,7 @@ def network_of(config: Material, name: str, seed: int, artifacts: Path) -> Maske
             recipe = Recipe(Transformer, shape, batches, training, loss=masked_token_loss)
             return MaskedTransformer(trained(recipe, artifacts).network)
         settings, depth = _settings(config), depth_of(name)
-        return factored_network(settings, depth, corpus.train, corpus.vocab_size, artifacts, seed=seed)
+        return train_factored_network(settings, depth, corpus.train, corpus.vocab_size, artifacts, seed=seed)
 
 
 def encoder_batches(corpus: Corpus, encoder: Transformer, training: TrainingConfig) -> MaskedBatches:
@@ -91,10 +91,10 @@ def starts_of(config: Material, artifacts: Path) -> Tensor:
     Returns:
         Token ids (sequences, length).
     """
-    return held_out(corpus_of(config, artifacts), config.sequences, config.seeds[0])
+    return select_held_out(corpus_of(config, artifacts), config.sequences, config.seeds[0])
 
 
-def clone_of(config: Material, name: str, sampler: str, artifacts: Path) -> Drawn:
+def clone_of(config: Material, name: str, sampler: str, artifacts: Path) -> ChainStates:
     """Sample sequences from a trained network by a Markov chain.
 
     The samples are called a clone of the training text. They are loaded from `artifacts` if they were sampled before.
@@ -113,7 +113,7 @@ def clone_of(config: Material, name: str, sampler: str, artifacts: Path) -> Draw
     network, start = network_of(config, name, seed, artifacts), starts_of(config, artifacts)
     with FileLock(artifacts / f".{name}-{sampler}.lock"):
         return draw(
-            chain_of(sampler, order_of(config, name) or config.length),
+            make_chain(sampler, order_of(config, name) or config.length),
             network,
             start,
             config.sweeps,

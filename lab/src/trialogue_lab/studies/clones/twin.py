@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from trialogue.data import ManyBody
-from trialogue.generation.cloning.samplers import SAMPLERS, chain_of
+from trialogue.generation.cloning.samplers import SAMPLERS, make_chain
 from trialogue.models.networks.masked_transformer import MaskedTransformer
 from trialogue.models.networks.transformer import Transformer
 from trialogue.oracles import whole_sequences
@@ -95,7 +95,7 @@ def _sampler_rows(config: Config, seed: int) -> MeasuredRows:
         model = _many_body_model(config, seed, order)
         target = model.probabilities()
         for sampler in SAMPLERS:
-            chain = chain_of(sampler, order)
+            chain = make_chain(sampler, order)
             invariant = (
                 (-chain.energy(model, states)).softmax(0) if isinstance(chain, MaskedMetropolis) else target
             )

@@ -19,7 +19,7 @@ from trialogue.errors import InputError
 from trialogue.oracles import Autoregressive, Decoding, PrefixOracle, Verifier, padded
 from trialogue.samplers.exact import Conductances
 from trialogue.samplers.prefix.batch import Batch
-from trialogue.samplers.prefix.contract.judge import Judge
+from trialogue.samplers.prefix.contract.cached_verifier import CachedVerifier
 from trialogue_lab.data.list_append.literals import shared_length
 
 _ROWS = 16
@@ -128,7 +128,7 @@ def explore(
     """
     capacity = len(prompt) + max_new_tokens
     batch = Batch(oracle, _ROWS, capacity, layers=tuple(verifier.layers))
-    judge = Judge(verifier, batch)
+    judge = CachedVerifier(verifier, batch)
     nodes: dict[tuple[int, ...], Node] = {}
     leaves: dict[tuple[int, ...], tuple[float, float]] = {}
     # Heap of the unexplored allowed prefixes. The key is minus the larger of their two probabilities.

@@ -9,11 +9,17 @@ import torch
 
 from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
-from trialogue.samplers.prefix.contract.judge import Judge
+from trialogue.samplers.prefix.contract.cached_verifier import CachedVerifier
 from trialogue.samplers.prefix.contract.moves import Moves
-from trialogue.samplers.prefix.contract.objects import Objects
+from trialogue.samplers.prefix.contract.objects import ObjectColumn
 from trialogue.samplers.prefix.contract.sampler import Sampler
-from trialogue.samplers.prefix.rejection_table import ACCEPTED, RejectionTable, Visit, learned, merged
+from trialogue.samplers.prefix.rejection_table import (
+    ACCEPTED,
+    RejectionTable,
+    Visit,
+    merge_tables,
+    update_root_table,
+)
 
 
 class SuccessRates(NamedTuple):
@@ -27,8 +33,8 @@ class SuccessRates(NamedTuple):
         visit: For each row, the record of its last token. None at the prompt.
     """
 
-    table: Objects
-    visit: Objects
+    table: ObjectColumn
+    visit: ObjectColumn
 
 
 @dataclass(frozen=True)
@@ -51,7 +57,7 @@ class GrammarAligned(Sampler[SuccessRates]):
 
     def init(self, decoding: Decoding) -> SuccessRates:
         """Return the initial state, in which no prefix was visited."""
-        none = Objects([None] * len(decoding.lengths))
+        none = ObjectColumn([None] * len(decoding.lengths))
         return SuccessRates(none, none)
 
     def merged(self, start: SuccessRates, ends: SuccessRates) -> SuccessRates:
@@ -63,11 +69,11 @@ class GrammarAligned(Sampler[SuccessRates]):
             start: State from which the current samples started.
             ends: States at the end of these samples.
         """
-        table = reduce(merged, cast(tuple[RejectionTable | None, ...], ends.table.items))
-        return start._replace(table=Objects([table]))
+        table = reduce(merge_tables, cast(tuple[RejectionTable | None, ...], ends.table.items))
+        return start._replace(table=ObjectColumn([table]))
 
     def step(
-        self, decoding: Decoding, state: SuccessRates, verifier: Judge, choose: Choose
+        self, decoding: Decoding, state: SuccessRates, verifier: CachedVerifier, choose: Choose
     ) -> tuple[Moves, SuccessRates]:
         """Append an allowed token to each row, and update the success rates of complete rows.
 
@@ -85,7 +91,7 @@ class GrammarAligned(Sampler[SuccessRates]):
         visits = cast(list[Visit | None], list(state.visit.items))
         for row in decoding.complete.nonzero()[:, 0].tolist():
             moves.done[row] = True
-            tables[row] = learned(visits[row], ACCEPTED)
+            tables[row] = update_root_table(visits[row], ACCEPTED)
         rows = (~decoding.complete).nonzero()[:, 0]
         if rows.numel():
             log_probs = decoding.log_probs(rows)
@@ -110,4 +116,4 @@ class GrammarAligned(Sampler[SuccessRates]):
                 visits[row] = Visit(
                     visits[row], known[place], token, float(masked[place, token]), log_unvisited, True
                 )
-        return moves, SuccessRates(Objects(tables), Objects(visits))
+        return moves, SuccessRates(ObjectColumn(tables), ObjectColumn(visits))

@@ -12,9 +12,9 @@ from trialogue.oracles import Decoding, Verifier
 from trialogue.randomness import Choose, numpy_generator
 from trialogue.samplers import AdaptiveRejection, generate
 from trialogue.samplers.exact import exact_distribution, target_distribution, total_variation
-from trialogue.samplers.prefix.contract.judge import Judge
+from trialogue.samplers.prefix.contract.cached_verifier import CachedVerifier
 from trialogue.samplers.prefix.contract.moves import Moves
-from trialogue.samplers.prefix.contract.objects import Objects
+from trialogue.samplers.prefix.contract.objects import ObjectColumn
 from trialogue.samplers.prefix.rejection_table import RejectionTable
 from trialogue.testing.trees import Prefix, RandomTree, viable
 from trialogue.verifiers import FunctionVerifier
@@ -89,7 +89,7 @@ class Observed:
     def init(self, decoding: Decoding) -> Any:
         """Return initial states with the table `start`."""
         state: Any = super().init(decoding)  # type: ignore[misc]
-        return state._replace(table=Objects([self.start] * len(decoding.lengths)))
+        return state._replace(table=ObjectColumn([self.start] * len(decoding.lengths)))
 
     def merged(self, start: Any, ends: Any) -> Any:
         """Record the table from which the next sample starts."""
@@ -97,7 +97,9 @@ class Observed:
         self.successive.append(state.table.items[0])
         return state
 
-    def step(self, decoding: Decoding, state: Any, verifier: Judge, choose: Choose) -> tuple[Moves, Any]:
+    def step(
+        self, decoding: Decoding, state: Any, verifier: CachedVerifier, choose: Choose
+    ) -> tuple[Moves, Any]:
         """Record the tables of rows that finish a sample or reject an attempt."""
         moves, after = super().step(decoding, state, verifier, choose)  # type: ignore[misc]
         for row, (before, now) in enumerate(zip(state.table.items, after.table.items, strict=True)):

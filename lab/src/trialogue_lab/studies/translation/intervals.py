@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sacrebleu.metrics.bleu import BLEU
 from scipy.stats import bootstrap
 
-from trialogue.generation.translation.scores import Stutter, require_aligned
+from trialogue.generation.translation.scores import RepeatedWords, require_aligned
 from trialogue.randomness import numpy_generator
 
 _RESAMPLES = 1000
@@ -46,7 +46,7 @@ def bleu_interval(
     return _interval(counts, corpus_bleu, seed)
 
 
-def stutter_interval(repeats: Stutter, seed: int) -> Any:
+def stutter_interval(repeats: RepeatedWords, seed: int) -> Any:
     """Return a 95 % bootstrap interval of the rate of repeated words over sentences.
 
     The percentile method is used.

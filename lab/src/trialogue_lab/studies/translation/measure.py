@@ -16,12 +16,12 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from trialogue.generation.translation.scores import quality, stutter
+from trialogue.generation.translation.scores import count_repeated_words, translation_quality
 from trialogue.models.encoder_decoder.network import EncoderDecoder
 from trialogue.models.encoder_decoder.refiner import Refiner
 from trialogue.models.encoder_decoder.twin import CausalTranslator
 from trialogue.samplers.chains.refinement import Refinement
-from trialogue.samplers.translation.hypotheses import Translation, without_repeats
+from trialogue.samplers.translation.hypotheses import Translation, remove_repeats
 from trialogue.samplers.translation.refining import LengthBeam
 from trialogue.samplers.translation.writing import BeamSearch, rescored
 from trialogue_lab.analysis.adjacent_attention import refined_attention
@@ -160,7 +160,7 @@ def _score_rows(
     tested = data.tested
     places = [place for place in range(config.test) if place % config.sets < sets]
     outputs = _translate_by_length(translate, tested, places)
-    unrepeated = {place: without_repeats(output.best) for place, output in outputs.items()}
+    unrepeated = {place: remove_repeats(output.best) for place, output in outputs.items()}
     raw = {place: data.vocabulary.decode([output.best])[0] for place, output in outputs.items()}
     final = raw
     if setting["arm"] != TWIN:
@@ -171,7 +171,7 @@ def _score_rows(
 
     for number in range(sets):
         chosen = [place for place in places if place % config.sets == number]
-        scores = quality(*pairs(final, chosen), config.tokenize)
+        scores = translation_quality(*pairs(final, chosen), config.tokenize)
         repeating = [unrepeated[place] != outputs[place].best for place in chosen]
         yield {
             "kind": "set",
@@ -179,17 +179,17 @@ def _score_rows(
             "set": number,
             "bleu": scores.bleu,
             "chrf": scores.chrf,
-            "stutter": stutter(*pairs(raw, chosen)).rate,
-            "stutter_dropped": stutter(*pairs(final, chosen)).rate,
+            "stutter": count_repeated_words(*pairs(raw, chosen)).rate,
+            "stutter_dropped": count_repeated_words(*pairs(final, chosen)).rate,
             "passes": float(np.mean([outputs[place].passes for place in chosen])),
             "stuttering": float(np.mean(repeating)),
         }
     for stratum, chosen in _strata(tested, places).items():
         if not chosen:
             continue
-        scores = quality(*pairs(final, chosen), config.tokenize)
+        scores = translation_quality(*pairs(final, chosen), config.tokenize)
         interval = bleu_interval(*pairs(final, chosen), seed=seed, tokenize=config.tokenize)
-        repeats = stutter(*pairs(raw, chosen))
+        repeats = count_repeated_words(*pairs(raw, chosen))
         repeats_interval = stutter_interval(repeats, seed)
         yield {
             "kind": "corpus",

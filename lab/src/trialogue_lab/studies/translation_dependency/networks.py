@@ -8,7 +8,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from trialogue.generation.translation.scores import quality, stutter
+from trialogue.generation.translation.scores import count_repeated_words, translation_quality
 from trialogue.models.encoder_decoder.network import EncoderDecoder
 from trialogue.models.encoder_decoder.refiner import Refiner
 from trialogue.models.encoder_decoder.twin import CausalTranslator
@@ -110,8 +110,8 @@ def _scores(config: Config, seed: int, outputs: Tokens) -> dict[str, float]:
     )
     valid = [each.log_prob(output) > -torch.inf for each, output in zip(correct, outputs, strict=True)]
     return {
-        "bleu": quality(texts, reference_texts).bleu,
-        "stutter": stutter(texts, reference_texts).rate,
+        "bleu": translation_quality(texts, reference_texts).bleu,
+        "stutter": count_repeated_words(texts, reference_texts).rate,
         "valid": sum(valid) / len(valid),
     }
 

@@ -24,8 +24,8 @@ from trialogue.oracles import Autoregressive, Verifier, as_oracle
 from trialogue.samplers.exact.elimination import SMALLEST
 from trialogue.samplers.exact.prefix_trees import TreeLimits
 from trialogue.samplers.prefix.batch import Batch
-from trialogue.samplers.prefix.contract.judge import Judge
-from trialogue.samplers.prefix.prompts import checked_prompts, limits, token_ids
+from trialogue.samplers.prefix.contract.cached_verifier import CachedVerifier
+from trialogue.samplers.prefix.prompts import maximum_lengths, require_known_tokens, token_ids
 from trialogue.validation import Count, validated
 from trialogue.verifiers.functions.function import VerifierLike, as_verifier
 
@@ -197,8 +197,8 @@ class _Tree:
         oracle = as_oracle(oracle)
         tokens = token_ids("prompt", prompt)[None]
         length = torch.tensor([tokens.shape[1]])
-        checked_prompts(tokens, length, oracle.vocab_size)
-        limit = int(limits(oracle, length, max_new_tokens))
+        require_known_tokens(tokens, length, oracle.vocab_size)
+        limit = int(maximum_lengths(oracle, length, max_new_tokens))
         if tokens.shape[1] == limit or (oracle.eos is not None and prompt[-1:] == (oracle.eos,)):
             raise InputError("prompt", prompt, "it is already complete: give an incomplete prompt")
         return _Tree(oracle, as_verifier(verifier), tuple(tokens[0].tolist()), limit, max_nodes)
@@ -221,7 +221,9 @@ class _Tree:
                 ends[:, self.oracle.eos] = True
             is_verified = (distributions > 0) & (ends | (not ends_only))
             parts.append(
-                _Step(distributions, ends, Judge(self.verifier, batch).children(rows, is_verified) > 0)
+                _Step(
+                    distributions, ends, CachedVerifier(self.verifier, batch).children(rows, is_verified) > 0
+                )
             )
         return _Step(*map(torch.cat, zip(*parts, strict=True)))
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from trialogue.errors import InputError
 from trialogue.oracles import Autoregressive
-from trialogue.samplers.exact.electrical_network import network_of, walk_conductances
+from trialogue.samplers.exact.electrical_network import build_network, walk_conductances
 from trialogue.samplers.exact.elimination import SMALLEST, require_distribution
 from trialogue.samplers.exact.prefix_trees import PrefixTree, TreeLimits, prefix_tree
 from trialogue.verifiers.functions.function import VerifierLike
@@ -134,7 +134,7 @@ def action_level_distribution(
     tree = prefix_tree(oracle, **limits)
     # Only ratios of the edges of one node matter, and conditional probabilities do not underflow.
     conditional = tree.log_probs - tree.log_probs[np.maximum(tree.parent, 0)]
-    return _leaves(tree, network_of(tree, values, conditional).descent)
+    return _leaves(tree, build_network(tree, values, conditional).descent)
 
 
 def _leaves(tree: PrefixTree, probabilities: NDArray[np.float64]) -> dict[Sequence_, float]:

@@ -1,1 +1,1 @@
-"""Compiled heat-bath sweeps of many chains, using tables of conditional distributions."""
+"""Fast Gibbs sampling of many chains at once (heat bath), with precomputed tables of conditional distributions."""

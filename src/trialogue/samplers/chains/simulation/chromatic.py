@@ -1,9 +1,9 @@
-"""Heat bath of many chains by tensor operations on any device, one colour of sites at a time.
+"""Gibbs sampling of many chains by tensor operations, on any device.
 
-Sites that are not neighbours are updated together (the chromatic sampler of Gonzalez, Low, Gretton and Guestrin 2011).
-A sweep iterates over the colours. Each step draws from the exact conditional distributions of its sites, with the
-tables of the compiled `HeatBath`. Chain c draws number n of its SplitMix64 stream with integer arithmetic only, so its
-tokens do not depend on the number of chains or the device.
+The sites (positions) are coloured so that no two neighbours have the same colour. All sites of one colour are updated
+together (Gonzalez, Low, Gretton and Guestrin 2011), and a sweep iterates over the colours. Each update draws from the
+exact conditional distribution of the site, with the tables of `HeatBath`. Chain c uses its own SplitMix64 random stream
+with integer arithmetic only, so its tokens do not depend on the number of chains or the device.
 """
 
 from typing import NamedTuple
@@ -21,7 +21,7 @@ _LOWER = 2**32 - 1
 
 
 class Colour(NamedTuple):
-    """Sites of one colour (no two of them are neighbours), which are updated together.
+    """Tables for updating all sites of one colour together. No two sites of a colour are neighbours.
 
     The conditional distribution of a site is stored in a table at `offset` plus the sum of `stride` times token over
     the neighbours.
@@ -39,8 +39,8 @@ class Colour(NamedTuple):
     offsets: Tensor
 
 
-def colours_of(tables: SiteTables) -> list[list[int]]:
-    """Colour the sites so that neighbours have different colours, greedily in the order of the sites.
+def colour_sites(tables: SiteTables) -> list[list[int]]:
+    """Assign a colour to each site (position) so that neighbours have different colours.
 
     Args:
         tables: Conditional distributions of the sites, with their neighbours.
@@ -64,7 +64,7 @@ def colours_of(tables: SiteTables) -> list[list[int]]:
 
 
 class Chromatic:
-    """Independent chains on one model, each with a separate random stream, advanced by Gibbs sweeps over colours.
+    """Many independent Gibbs chains on one model, run by tensor operations on any device.
 
     A colour is a set of sites (positions) of which no two are neighbours, so that their tokens can be drawn together
     given all other tokens. A sweep updates the sites of each colour once.
@@ -92,7 +92,7 @@ class Chromatic:
         tables, device = tabulated(model).site_tables(), checked_device(device)
         self._vocab, self._sites = tables.vocab_size, tables.sites
         self._entries = torch.from_numpy(tables.entries.astype(np.int64)).to(device)
-        self._colours = [_colour(tables, sites, device) for sites in colours_of(tables)]
+        self._colours = [_colour(tables, sites, device) for sites in colour_sites(tables)]
         self._keys = Streams(seed_of(seed, "chromatic"), torch.arange(chains)).keys.to(device)
         self._used = 0
         if tokens is None:
@@ -110,7 +110,7 @@ class Chromatic:
 
     @validated
     def advance(self, sweeps: Natural) -> None:
-        """Update every site `sweeps` times. Sites of one colour (no two are neighbours) are updated together."""
+        """Run `sweeps` Gibbs sweeps. A sweep updates every site once, all sites of a colour together."""
         for _ in range(sweeps):
             for colour in self._colours:
                 places = colour.offsets.expand(-1, len(self._keys)).clone()

@@ -1,8 +1,8 @@
-"""Compiled heat bath that updates the same site of many chains at once.
+"""Compiled Gibbs sampling (heat bath) that updates the same site of many chains at once.
 
-Chains are stored in blocks of `LANES`, as tokens (sites, LANES). Each lane has a separate xoshiro128+ generator
-(Blackman and Vigna 2021), whose seed depends on the seed of the run and the index of the chain. It draws one 32-bit
-number per update. The result of a chain therefore does not depend on the number of chains or threads.
+Chains are stored in blocks of `LANES` chains, as tokens (sites, LANES). A lane is the place of one chain in its block.
+Each chain has its own xoshiro128+ random generator (Blackman and Vigna 2021), whose seed depends on the seed of the run
+and the index of the chain. The result of a chain therefore does not depend on the number of chains or threads.
 """
 
 from dataclasses import replace
@@ -27,8 +27,8 @@ _ALIAS = np.uint32((1 << ALIAS_BITS) - 1)
 
 
 @compiled
-def spread(keys: NDArray[np.int64], numbers: NDArray[np.uint64]) -> None:
-    """Fill an array with random numbers, one SplitMix64 stream per row.
+def fill_splitmix64(keys: NDArray[np.int64], numbers: NDArray[np.uint64]) -> None:
+    """Fill an array with random 64-bit numbers, one SplitMix64 stream per row.
 
     Args:
         keys: Key (n,) of the stream of each row.
@@ -39,26 +39,26 @@ def spread(keys: NDArray[np.int64], numbers: NDArray[np.uint64]) -> None:
             numbers[row, place] = mix(np.uint64(keys[row]) + np.uint64(place + 1) * GAMMA)
 
 
-def lane_states(seed: int, lanes: int) -> NDArray[np.uint32]:
-    """Return the initial states of the random generators, one generator for each lane (chain).
+def generator_states(seed: int, lanes: int) -> NDArray[np.uint32]:
+    """Return the initial states of the random generators, one for each chain.
 
     Args:
         seed: Seed of the run.
-        lanes: Number of lanes, a multiple of `LANES`.
+        lanes: Number of chains, a multiple of `LANES`.
 
     Returns:
-        States (lanes / LANES, 4 * LANES) uint32. The state of a lane depends only on the seed and the index of the
-        lane.
+        States (lanes / LANES, 4 * LANES) uint32. The state of a chain depends only on the seed and the index of the
+        chain.
     """
     numbers = np.empty((lanes, 2), np.uint64)
-    spread(Streams(seed_of(seed, "heat-bath"), torch.arange(lanes)).keys.numpy(), numbers)
+    fill_splitmix64(Streams(seed_of(seed, "heat-bath"), torch.arange(lanes)).keys.numpy(), numbers)
     words = numbers.view(np.uint32).reshape(-1, LANES, 4)
     return np.ascontiguousarray(words.transpose(0, 2, 1)).reshape(-1, 4 * LANES)
 
 
 @compiled
 def draw_numbers(state: NDArray[np.uint32], numbers: NDArray[np.uint32]) -> None:
-    """Draw one 32-bit number for each lane (chain) of a block by xoshiro128+. Its weak lowest bits are not used.
+    """Draw one random 32-bit number for each chain of a block with xoshiro128+. Its lowest bits are not random enough.
 
     Args:
         state: States (4 * LANES,) of the generators. Modified in place.
@@ -78,21 +78,21 @@ def draw_numbers(state: NDArray[np.uint32], numbers: NDArray[np.uint32]) -> None
 
 
 @compiled
-def find_places(
+def find_table_entries(
     tokens: NDArray[np.uint8],
     neighbours: NDArray[np.int64],
     strides: NDArray[np.uint32],
     offset: np.uint32,
     places: NDArray[np.uint32],
 ) -> None:
-    """Compute where the conditional distribution of one site is stored in the table, for each lane (chain) of a block.
+    """Find the table entry with the conditional distribution of one site, for each chain of a block.
 
     Args:
         tokens: Current tokens (sites, LANES).
         neighbours: Neighbours (D,) of the site.
         strides: Strides (D,) of the neighbours in the table.
         offset: Offset of the site in the table.
-        places: Output (LANES,).
+        places: Output (LANES,), indices of the table entries.
     """
     places[:LANES] = offset
     for k in range(len(neighbours)):
@@ -102,17 +102,17 @@ def find_places(
 
 
 @compiled
-def take_two_values(
+def draw_binary_tokens(
     numbers: NDArray[np.uint32],
     places: NDArray[np.uint32],
     entries: NDArray[np.uint32],
     row: NDArray[np.uint8],
 ) -> None:
-    """Draw the tokens of one site for a vocabulary of two tokens, in each lane (chain) of a block.
+    """Draw new tokens of one site for a vocabulary of two tokens, in each chain of a block.
 
     Args:
         numbers: Random numbers (LANES,).
-        places: Place (LANES,) of the distribution in the table.
+        places: Index (LANES,) of the distribution in the table.
         entries: The table. The token is 1 if the number is below the entry.
         row: Output: tokens (LANES,).
     """
@@ -121,21 +121,21 @@ def take_two_values(
 
 
 @compiled
-def take_alias(
+def draw_alias_tokens(
     numbers: NDArray[np.uint32],
     places: NDArray[np.uint32],
     entries: NDArray[np.uint32],
     row: NDArray[np.uint8],
     vocab: np.uint64,
 ) -> None:
-    """Draw the tokens of one site from alias tables, in each lane (chain) of a block.
+    """Draw new tokens of one site from alias tables (Walker), in each chain of a block.
 
     The upper 32 bits of number * vocab select the column of the alias table, and the next 27 bits select the column or
     its alias.
 
     Args:
         numbers: Random numbers (LANES,).
-        places: Place (LANES,) of the distribution in the table.
+        places: Index (LANES,) of the distribution in the table.
         entries: The table.
         row: Output: tokens (LANES,).
         vocab: Number of tokens.
@@ -161,11 +161,11 @@ def sweep_blocks(
     vocab: np.uint64,
     sweeps: int,
 ) -> None:
-    """Update all sites of a range of blocks of chains, in the order of the sites.
+    """Run Gibbs sweeps for some blocks of chains, updating all sites in order.
 
     Args:
-        first: First block.
-        last: End of the blocks.
+        first: Index of the first block.
+        last: Index after the last block.
         tokens: Tokens (blocks, sites, LANES). Modified in place.
         states: Generator states (blocks, 4 * LANES). Modified in place.
         neighbours: Neighbours (sites, D) of each site.
@@ -180,16 +180,16 @@ def sweep_blocks(
         values, state = tokens[block], states[block]
         for _ in range(sweeps):
             for site in range(len(values)):
-                find_places(values, neighbours[site], strides[site], offsets[site], places)
+                find_table_entries(values, neighbours[site], strides[site], offsets[site], places)
                 draw_numbers(state, numbers)
                 if vocab == _2:
-                    take_two_values(numbers, places, entries, values[site])
+                    draw_binary_tokens(numbers, places, entries, values[site])
                 else:
-                    take_alias(numbers, places, entries, values[site], vocab)
+                    draw_alias_tokens(numbers, places, entries, values[site], vocab)
 
 
 class HeatBath:
-    """Independent Markov chains on one model, each with a separate random stream, advanced by compiled Gibbs sweeps.
+    """Many independent Gibbs chains on one model, run by compiled code on the CPU.
 
     A sweep visits every site (position) once in order, and replaces its token by a draw given the tokens of all other
     sites.
@@ -209,7 +209,7 @@ class HeatBath:
         self._tables = tabulated(model).site_tables()
         self._chains, self._sites = chains, self._tables.sites
         blocks = -(-chains // LANES)
-        self._states = lane_states(seed, blocks * LANES)
+        self._states = generator_states(seed, blocks * LANES)
         self._tokens = np.zeros((blocks, self._sites, LANES), np.uint8)
         if tokens is None:
             self._sweep(_uniform(self._tables), 1)
@@ -238,7 +238,7 @@ class HeatBath:
 
 
 def _uniform(tables: SiteTables) -> SiteTables:
-    """Return tables of the same shape in which all values are equally probable."""
+    """Return tables of the same shape as `tables` in which all values are equally probable."""
     # A column whose alias is itself needs no threshold.
     entries = [2**31] if tables.vocab_size == 2 else range(tables.vocab_size)
     return replace(

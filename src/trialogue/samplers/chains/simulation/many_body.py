@@ -1,4 +1,4 @@
-"""Heat bath of many chains on a many-body distribution, in the order of the sites."""
+"""Compiled Gibbs sampling of many chains on a many-body distribution."""
 
 import torch
 from torch import Tensor
@@ -11,7 +11,7 @@ from trialogue.validation import Count, Natural, validated
 
 
 class ManyBodyHeatBath:
-    """Independent chains on a many-body distribution, each with its random stream, advanced by compiled Gibbs sweeps.
+    """Many independent Gibbs chains on a many-body distribution, run by compiled code.
 
     A sweep visits every site (position) once in order. A chain draws the same tokens as `run_chain` with
     `Gibbs(order="sweep")` from the same stream, up to the rounding of sums.

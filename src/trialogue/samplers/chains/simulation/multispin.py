@@ -1,13 +1,15 @@
-"""Multispin coding: heat bath of Ising models with 64 chains per 64-bit word, by bitwise operations.
+"""Multispin coding: Gibbs sampling of Ising models with 64 chains per 64-bit word, by bitwise operations.
 
-It supports models in which all couplings of a site are equal (rings, lattices, regular graphs, cliques; any fields).
-The distribution of a site is then a threshold t that depends on the number of neighbours that are up. A random number u
-of 52 bits per chain is drawn bit by bit, most significant first, with one random word for 64 chains, and u < t is
-computed by AND and OR of words. Drawing ends when all chains of a block are decided, after about 16 of the 52 bits.
+All couplings of a site must be equal, as on rings, lattices, regular graphs and cliques. Fields may differ. The
+probability of spin up then depends only on the number of neighbours that are up, and is stored as a threshold t. Each
+chain draws a random number u of 52 bits, and its spin is up if u < t. The bits are drawn one by one, most significant
+first, with one random word for 64 chains. The comparison uses AND and OR of words. Drawing ends when all chains of a
+block are decided, after about 16 of the 52 bits.
 
-Chains are stored in blocks of `WORDS` words. Word w has a separate xoshiro256++ generator (Blackman and Vigna 2021),
-whose seed depends on the seed of the run and w. Blocks are always computed completely, because the number of drawn bits
-depends on all words of a block. The result of a chain therefore does not depend on the number of chains or threads.
+Chains are stored in blocks of `WORDS` words. Each word has its own xoshiro256++ random generator (Blackman and Vigna
+2021), whose seed depends on the seed of the run and the index of the word. Blocks are always computed completely,
+because the number of drawn bits depends on all words of a block. The result of a chain therefore does not depend on the
+number of chains or threads.
 """
 
 import numpy as np
@@ -22,7 +24,7 @@ from trialogue.data.ising.neighbourhoods import SiteClass, neighbourhoods
 from trialogue.data.site_tables import checked_start
 from trialogue.errors import InputError
 from trialogue.randomness import Streams, seed_of
-from trialogue.samplers.chains.simulation.heat_bath import spread
+from trialogue.samplers.chains.simulation.heat_bath import fill_splitmix64
 from trialogue.samplers.chains.simulation.multispin_kernels import (
     ALL,
     BELOW,
@@ -36,8 +38,8 @@ from trialogue.samplers.chains.simulation.multispin_kernels import (
 from trialogue.validation import Count, Natural, validated
 
 
-def class_columns(kind: SiteClass) -> tuple[list[int], list[int], list[bool]]:
-    """Return the thresholds with which random numbers are compared to draw the spins of some sites.
+def spin_thresholds(kind: SiteClass) -> tuple[list[int], list[int], list[bool]]:
+    """Return the thresholds with which random numbers are compared to draw the spins of a class of sites.
 
     A spin is up if a random number is below a threshold, the probability p of up in units of 2^-52. It depends on the
     number of neighbours that are up. The probabilities p and 1 - p share one threshold, the larger of the two, because
@@ -62,7 +64,7 @@ def class_columns(kind: SiteClass) -> tuple[list[int], list[int], list[bool]]:
 
 
 class Multispin:
-    """Independent chains on an Ising model, advanced by Gibbs sweeps that treat 64 chains as the bits of one word.
+    """Many independent Gibbs chains on an Ising model, computed as bits: 64 chains per machine word.
 
     All couplings of a site to its neighbours must be equal. A sweep visits every site once in order.
 
@@ -129,13 +131,13 @@ def word_states(seed: int, blocks: int) -> Words:
         States (blocks * 4 * WORDS,) uint64. The state of a word depends only on the seed and the index of the word.
     """
     numbers = np.empty((blocks * WORDS, 4), np.uint64)
-    spread(Streams(seed_of(seed, "multispin"), torch.arange(len(numbers))).keys.numpy(), numbers)
+    fill_splitmix64(Streams(seed_of(seed, "multispin"), torch.arange(len(numbers))).keys.numpy(), numbers)
     words = numbers.reshape(blocks, WORDS, 4)
     return np.ascontiguousarray(words.transpose(0, 2, 1)).reshape(-1)
 
 
 def _words(tokens: Tensor, blocks: int) -> Words:
-    """Return `tokens` (chains, sites) as words (blocks, sites, WORDS): chain c is bit c mod 64 of word c div 64."""
+    """Pack `tokens` (chains, sites) into words (blocks, sites, WORDS). Chain c is bit c mod 64 of word c div 64."""
     chains = np.zeros((blocks * WORDS * 64, tokens.shape[1]), np.uint8)
     chains[: len(tokens)] = tokens.numpy()
     rows = np.packbits(chains.reshape(blocks, WORDS, 64, -1).transpose(0, 3, 1, 2), axis=3, bitorder="little")
@@ -143,15 +145,12 @@ def _words(tokens: Tensor, blocks: int) -> Words:
 
 
 def _packed(classes: list[SiteClass]) -> tuple[NDArray[np.generic], ...]:
-    """Convert the classes of sites to the arguments of `sweep_words` that describe them.
-
-    Returns masks, lengths, columns, drawn and flip.
-    """
+    """Convert classes of sites to arrays for `sweep_words`: masks, lengths, columns, drawn and flip."""
     columns, thresholds = [0], []
     widest = max(sum(kind.counts) for kind in classes) + 1
     drawn, flip = np.zeros((2, len(classes), widest), np.uint64)
     for number, kind in enumerate(classes):
-        thresholds_of_class, which, flipped = class_columns(kind)
+        thresholds_of_class, which, flipped = spin_thresholds(kind)
         thresholds += thresholds_of_class
         columns.append(len(thresholds))
         drawn[number, : len(which)] = BELOW + np.array(which, np.uint64) * COLUMN

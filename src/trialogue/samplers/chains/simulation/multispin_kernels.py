@@ -28,7 +28,7 @@ COLUMN = np.uint64(2 * WORDS)
 def next_word(
     a: np.uint64, b: np.uint64, c: np.uint64, d: np.uint64
 ) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64, np.uint64]:
-    """Advance a random generator xoshiro256++ by one number.
+    """Return the next random number of a xoshiro256++ generator, and its new state.
 
     Args:
         a: First word of the state.
@@ -52,7 +52,7 @@ def next_word(
 
 @compiled
 def draw_words(states: Words, block: np.uint64, work: Words) -> None:
-    """Draw four random words for each word of a block, and write them to the start of `work`.
+    """Draw the next four random words for each word of a block of chains.
 
     Args:
         states: States of the random generators. Modified in place.
@@ -168,7 +168,7 @@ def select_of_two(
     which: tuple[np.uint64, np.uint64, np.uint64],
     flip: tuple[np.uint64, np.uint64, np.uint64],
 ) -> None:
-    """Set the spins at a site with two neighbours. This is twice as fast as `select`, for rings.
+    """Set the spins at a site with two neighbours, from precomputed comparisons. Twice as fast as `select`.
 
     Args:
         spins: Spins of all chains. Modified in place.
@@ -200,7 +200,7 @@ def select(
     flip: Words,
     least: Words,
 ) -> None:
-    """Set the spins at a site with any number of neighbours.
+    """Set the spins at a site with any number of neighbours, from precomputed comparisons.
 
     Args:
         spins: Spins of all chains. Modified in place.
@@ -253,7 +253,7 @@ def sweep_words(
     flip: Words,
     sweeps: int,
 ) -> None:
-    """Update all sites of a range of blocks of chains, in the order of the sites.
+    """Run Gibbs sweeps for some blocks of chains, updating all sites in order.
 
     Args:
         first: First block.

@@ -1,4 +1,4 @@
-"""Samples of a model from many chains by compiled heat-bath sweeps."""
+"""Function `run_sweeps`, which runs many independent Gibbs chains on a model."""
 
 from collections.abc import Callable
 from functools import partial
@@ -19,7 +19,7 @@ from trialogue.validation import Count, Natural, validated
 
 
 class Simulation(Protocol):
-    """Protocol of implementations that run independent chains by sweeps. A sweep updates every site (position) once."""
+    """Protocol of implementations that run many Gibbs chains. A sweep updates every site (position) once."""
 
     @property
     def tokens(self) -> Tensor:
@@ -27,7 +27,7 @@ class Simulation(Protocol):
         ...
 
     def advance(self, sweeps: int) -> None:
-        """Update every site (position) of every chain `sweeps` times, by draws given the tokens of all other sites."""
+        """Run `sweeps` Gibbs sweeps, each of which redraws every site (position) given all other sites."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Batch of sequences that samplers read and the engine updates, with its evaluations and caches."""
+"""Batch of sequences that a sampler extends, with cached model evaluations."""
 
 from trialogue.samplers.prefix.batch.batch import DEFAULT_MEMORY, Batch
 from trialogue.samplers.prefix.batch.children_cache import Children

@@ -1,4 +1,4 @@
-"""The batch of sequences that the engine moves."""
+"""Batch of sequences that the engine extends, shortens and removes."""
 
 from collections.abc import Iterable, Mapping
 
@@ -24,7 +24,9 @@ _NODES_PER_CACHED_NODE, _MIN_NODE_LIMIT = 16, 1 << 16
 
 
 class Batch(View):
-    """A growing batch of sequences (rows) that the engine extends, changes and removes.
+    """A batch of growing sequences (rows), each a prompt and the completion so far, with cached model evaluations.
+
+    Each row has a `settings_id`, an integer that identifies its settings, such as verifier and truncation.
 
     Args:
         oracle: The model to sample from.
@@ -32,10 +34,9 @@ class Batch(View):
         capacity: Maximum number of tokens of a row.
         layers: Blocks after which hidden states are stored (default: none).
         memory: Number of prefixes whose features (vectors from which distributions are computed) are cached.
-        stop: Stop condition, or a mapping from the `rule` of a row to its stop condition (default: none). A rule is an
-            integer that identifies the settings of a row.
+        stop: Stop condition, or a mapping from `settings_id` to a stop condition (default: none).
         scored: Accumulate the log-probability of each completion before truncation (default: False).
-        truncations: Truncation of the next-token distributions by the `rule` of a row, if it differs between rows.
+        truncations: Truncation of the next-token distributions by `settings_id`, if it differs between rows.
     """
 
     def __init__(
@@ -89,7 +90,7 @@ class Batch(View):
         return torch.where(within, scores, 0.0)
 
     def add(
-        self, tokens: Tensor, lengths: Tensor, start: Tensor, limit: Tensor, rule: Tensor | None = None
+        self, tokens: Tensor, lengths: Tensor, start: Tensor, limit: Tensor, settings_id: Tensor | None = None
     ) -> None:
         """Add new sequences to the batch, below the existing rows.
 
@@ -99,9 +100,9 @@ class Batch(View):
             lengths: Number (n,) of tokens of each sequence.
             start: Number (n,) of these tokens that belong to the prompt.
             limit: Length (n,) at which each sequence is complete.
-            rule: Integer (n,) that identifies the settings of each sequence, such as its verifier (default: 0).
+            settings_id: Identifier (n,) of the settings of each sequence, such as its verifier (default: 0).
         """
-        self._rows.add(tokens, lengths, start, limit, rule)
+        self._rows.add(tokens, lengths, start, limit, settings_id)
         self._evaluations.add(len(tokens))
         if self._scores is not None:
             self._scores.add(len(tokens))
@@ -122,22 +123,23 @@ class Batch(View):
         self._account.owner = self._rows.all_rows
 
     def forget(self, roots: Iterable[Root]) -> None:
-        """Remove all cached results of prompts that will not be used again.
+        """Free the cached results of prompts that no current or future row will use again.
 
         Args:
-            roots: Pairs of a prompt and its rule. No current or future row of the batch may begin with these prompts.
+            roots: Pairs of a prompt and its settings_id. No current or future row of the batch may begin with these
+                prompts.
         """
         self._renumber(self.shared.tree.forget(roots))
 
     def shrink(self) -> None:
-        """Bound the memory of the tree of prefixes: if it is too large, remove prefixes that no row contains."""
+        """Free memory by removing prefixes that no row contains, if too many prefixes are stored."""
         if self.shared.tree.size > self._max_nodes:
             path = self._rows.path
             held = torch.arange(path.shape[1]) <= self._rows.lengths[:, None]
             self._renumber(self.shared.tree.shrink(self._max_nodes, path[held]))
 
     def _renumber(self, new: Tensor | None) -> None:
-        """Renumber all stored nodes (prefixes) after a change of the tree.
+        """Update all stored node ids (prefix ids) after nodes have been removed from the tree of prefixes.
 
         Node i becomes `new[i]`, or is removed if that is -1. None means that nothing has changed.
         """
@@ -148,7 +150,7 @@ class Batch(View):
                 part.renumber(new)
 
     def apply(self, moves: Moves) -> None:
-        """Apply the moves of one step to all rows.
+        """Change all rows by the moves of one sampler step.
 
         Each row becomes a copy of the first tokens of its source row (often itself), followed by at most one new token.
 

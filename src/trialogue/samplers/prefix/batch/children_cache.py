@@ -1,4 +1,4 @@
-"""Cache of the children of nodes with the weights that a sampler assigns to them."""
+"""Cache of weighted next tokens by prefix."""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -13,10 +13,10 @@ _MIN_CACHED_VOCAB = 512  # weights of smaller vocabularies are computed as fast 
 
 
 class Children(NamedTuple):
-    """One-token continuations of n nodes (prefixes) with weights.
+    """Possible next tokens of n prefixes, with their weights.
 
     Attributes:
-        tokens: Token (n, k) int64 that each child appends.
+        tokens: Next tokens (n, k) int64.
         log_weights: Log-weights (n, k) float64. -inf marks padding.
     """
 
@@ -25,10 +25,10 @@ class Children(NamedTuple):
 
 
 class ChildrenCache:
-    """Cache of the children of positive weight of the most recently visited nodes.
+    """Cache of the next tokens with positive weight, for recently visited prefixes.
 
-    A node is the integer id of a prefix, and its children are its one-token continuations. If a verifier rejects most
-    tokens of a large vocabulary, finding the accepted tokens takes a large part of the time of a forward pass.
+    Prefixes are identified by integer ids (nodes). If a verifier rejects most tokens of a large vocabulary, finding the
+    accepted tokens takes a large part of the time of a forward pass.
 
     Args:
         vocab_size: Number of tokens.
@@ -39,8 +39,8 @@ class ChildrenCache:
         self._all, self._most_bytes, self._bytes = torch.arange(vocab_size), most_bytes, 0
         self._kept: OrderedDict[int, Children] = OrderedDict()
 
-    def of(self, nodes: Tensor, weigh: Callable[[Tensor], Tensor]) -> Children:
-        """Return the weighted one-token continuations (children) of prefixes, from the cache if possible.
+    def get(self, nodes: Tensor, weigh: Callable[[Tensor], Tensor]) -> Children:
+        """Return the weighted next tokens of prefixes, computing those that are not cached.
 
         Args:
             nodes: Ids (n,) of the prefixes.
@@ -83,7 +83,7 @@ class ChildrenCache:
         self._bytes = sum(map(self._size, self._kept.values()))
 
     def _keep(self, name: int, log_weights: Tensor) -> Children:
-        """Store the tokens of positive weight after the prefix `name`, given `log_weights` (vocab,) of all tokens."""
+        """Store the tokens with positive weight in `log_weights` (vocab,) as the next tokens of one prefix."""
         tokens = (log_weights > -torch.inf).nonzero()[:, 0]
         if 2 * len(tokens) > len(self._all):
             children = Children(self._all, log_weights.clone())

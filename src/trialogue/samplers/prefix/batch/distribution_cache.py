@@ -1,4 +1,4 @@
-"""Cache of the oracle's next-token distributions by prefix."""
+"""Cache of the model's next-token distributions by prefix."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trialogue.samplers.prefix.batch.tree import NodeTable, NodeTree, renumbered
+from trialogue.samplers.prefix.batch.tree import NodeTable, NodeTree, renumber_nodes
 
 MOST_BYTES = 96 << 20
 
@@ -15,7 +15,7 @@ Distributions = tuple[Tensor, ...]
 
 
 class DistributionCache:
-    """Cache of the most recently computed next-token distributions, by node (integer id of a prefix).
+    """Cache of the most recently computed next-token distributions, by prefix id (node).
 
     Reading a cached distribution replaces another pass through the output head, which is a large part of the model if
     the vocabulary is large.
@@ -32,7 +32,7 @@ class DistributionCache:
         self._nodes = torch.empty(0, dtype=torch.int64)
         self._distributions: Distributions = ()
 
-    def of(self, nodes: Tensor, compute: Callable[[Tensor], Distributions]) -> Distributions:
+    def get(self, nodes: Tensor, compute: Callable[[Tensor], Distributions]) -> Distributions:
         """Return the distributions of nodes, computing and storing those that are not cached.
 
         Args:
@@ -77,7 +77,7 @@ class DistributionCache:
         Args:
             new: New id (nodes,) of each node, -1 for removed nodes.
         """
-        self._nodes = renumbered(self._nodes, new)
+        self._nodes = renumber_nodes(self._nodes, new)
 
     def _keep(self, nodes: Tensor, computed: Distributions) -> None:
         if not self._distributions:

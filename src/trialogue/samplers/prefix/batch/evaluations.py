@@ -1,4 +1,4 @@
-"""Evaluations of the rows of a batch by the oracle, and the positions that must be evaluated again."""
+"""Reuse of model evaluations that are stored in a key-value cache."""
 
 from collections.abc import Callable
 from functools import cached_property
@@ -13,11 +13,11 @@ from trialogue.oracles.output_checks import require_features
 from trialogue.samplers.prefix.batch import kernels
 from trialogue.samplers.prefix.batch.rows import BatchRows
 from trialogue.samplers.prefix.batch.shared_results import CostAccount, SharedResults
-from trialogue.samplers.prefix.batch.tree import renumbered
+from trialogue.samplers.prefix.batch.tree import renumber_nodes
 
 
 class Evaluations:
-    """Tracks which prefixes the model has evaluated, so that stored evaluations are reused.
+    """Evaluates prefixes with the model, and reuses evaluations that are stored in its key-value cache.
 
     Evaluations are stored in a context such as a key-value cache. A slot is a storage row of the context. A position is
     evaluated again only if the slot of a row holds a different prefix there. Prefixes are identified by nodes (integer
@@ -50,7 +50,7 @@ class Evaluations:
         return self._opened()
 
     def children(self, rows: Tensor, children: BatchRows, account: CostAccount) -> "Evaluations":
-        """Return the evaluations of a temporary batch, whose rows continue given rows by one token.
+        """Return the evaluations of a temporary batch, whose rows are rows of this batch followed by one token.
 
         The context (key-value cache) is copied when it is first needed.
 
@@ -87,7 +87,7 @@ class Evaluations:
             self.slot = packed
 
     def continue_from(self, source: Tensor, rows: Tensor, lengths: Tensor) -> None:
-        """Copy stored evaluations between rows, so that a row can continue from the tokens of another one.
+        """Copy stored evaluations from some rows to others, so that a row can continue from another row's tokens.
 
         Args:
             source: Indices (n,) of the rows that are copied.
@@ -102,7 +102,7 @@ class Evaluations:
         Args:
             new: New id (nodes,) of each node, -1 for removed nodes.
         """
-        self.evaluated = renumbered(self.evaluated, new)
+        self.evaluated = renumber_nodes(self.evaluated, new)
 
     def _copy(self, source: Tensor, slots: Tensor, last: int) -> None:
         """Copy cached positions 0 to `last` from the storage rows `source` (n,) to the storage rows `slots` (n,)."""
@@ -165,14 +165,14 @@ class Evaluations:
         return features
 
     def _evaluate(self, rows: Tensor, start: Tensor, stop: Tensor, nodes: Tensor, repeated: int) -> Tensor:
-        """Evaluate the missing positions `start..stop` of each row, and return features (n, features).
+        """Evaluate positions `start..stop` of each row, and return features (n, features).
 
-        The last argument is the number of rows whose prefix (node) equals the prefix of an earlier row.
+        `repeated` is the number of rows whose prefix (node) equals the prefix of an earlier row.
         """
         return self._evaluate_once(rows, start, stop, nodes) if repeated else self._pass(rows, start, stop)
 
     def _evaluate_once(self, rows: Tensor, start: Tensor, stop: Tensor, nodes: Tensor) -> Tensor:
-        """Evaluate each distinct prefix once: rows with equal prefixes share the evaluation of one of them.
+        """Evaluate each distinct prefix once, and share the result between rows with equal prefixes.
 
         For each distinct node (prefix), the row with the fewest missing positions is evaluated. Its keys are copied to
         the other rows.
@@ -192,9 +192,9 @@ class Evaluations:
 
     def _pass(self, rows: Tensor, start: Tensor, stop: Tensor) -> Tensor:
         """Run the model on positions `start..stop` of each row. Updates caches and counters, and returns features."""
-        slots, memory, context = self._rows.of(self.slot, rows), self._shared.memory, self.context
+        slots, memory, context = self._rows.take(self.slot, rows), self._shared.memory, self.context
         meter, before = self._account.meter, context.passes
-        features = context.features(self._rows.of(self._rows.tokens, rows), start, stop, slots)
+        features = context.features(self._rows.take(self._rows.tokens, rows), start, stop, slots)
         if not self._shared.checked:
             require_features(features, len(rows))
         meter.passes += 1 if before is None or context.passes is None else context.passes - before

@@ -1,6 +1,8 @@
-"""Compiled loops over the rows of a batch: advance nodes, find cached features, accumulate scores.
+"""Compiled loops over the rows of a batch, which replace many small tensor operations.
 
 For a few rows, the same steps as tensor operations take several times as long as a forward pass of a small model.
+Prefixes are identified by integer ids (nodes of a tree). Children are found in a hash table from `parent * vocab +
+token` to the id of the child.
 """
 
 from typing import Any
@@ -20,7 +22,7 @@ _SHIFT = np.uint64(24)
 
 @compiled
 def _child(keys: Ints, ids: Ints, key: int, size: int) -> int:
-    """Return the id of `key` in an open-addressing hash table, inserting it with the id `size` if it is missing."""
+    """Look up `key` in a hash table and return its id. If it is missing, insert it with the id `size`."""
     mask = np.uint64(len(keys) - 1)
     place = ((np.uint64(key) * _SPREAD) >> _SHIFT) & mask
     while keys[place] != _EMPTY and keys[place] != key:
@@ -202,7 +204,7 @@ def advance(
 
 @compiled
 def first_misplaced(rows: Ints, lengths: Ints, held: Ints) -> int:
-    """Return the first index i for which `rows[i]` does not exist or is shorter than `lengths[i]`, or -1.
+    """Return the index of the first requested row that does not exist or is too short, or -1 if there is none.
 
     Args:
         rows: Row indices (n,).
@@ -234,7 +236,7 @@ def locate_rows(
     found: Flags,
     start: Ints,
 ) -> tuple[int, int]:
-    """Find, for each row cut to a length, its node (prefix id) and the first position to evaluate.
+    """Find the cached features of rows that are shortened to given lengths, and the first position to evaluate.
 
     Args:
         path: Node of every prefix of each row (rows, capacity + 1).
@@ -301,7 +303,7 @@ def record_evaluations(
     stop: Ints,
     places: Ints,
 ) -> tuple[int, int]:
-    """Store which prefixes have been evaluated, count the cost, and assign cache places to the evaluated prefixes.
+    """Record which prefixes have been evaluated, count the cost, and reserve cache entries for them.
 
     Prefixes are identified by nodes (integer ids). A node without a place takes the place `free` from the node that
     held it.
@@ -348,7 +350,7 @@ def record_evaluations(
 
 @compiled
 def mask(log_probs: NDArray[np.floating[Any]], allowed: Flags, out: NDArray[np.floating[Any]]) -> None:
-    """Write the log-probabilities of allowed tokens to `out`, and -inf for other tokens.
+    """Copy log-probabilities, and set those of tokens that are not allowed to -inf.
 
     `torch.where` takes twenty times as long.
 
@@ -364,7 +366,7 @@ def mask(log_probs: NDArray[np.floating[Any]], allowed: Flags, out: NDArray[np.f
 
 @compiled
 def mark_unscored(scores: NDArray[np.float64], kept: Ints, token: Ints) -> None:
-    """Set the score of every appended token to NaN until it is computed.
+    """Set the accumulated log-probability after each appended token to NaN until it is computed.
 
     Args:
         scores: Accumulated log-probabilities (rows, capacity + 1). Modified in place.
@@ -386,7 +388,7 @@ def score(
     lengths: Ints,
     log_probs: NDArray[np.floating[Any]],
 ) -> None:
-    """Add the log-probabilities of appended tokens whose distribution was computed in this step.
+    """Accumulate the log-probabilities of appended tokens whose distribution was computed in this step.
 
     Args:
         scores: Accumulated log-probabilities (rows, capacity + 1), already copied from the sources. Modified in place.

@@ -1,4 +1,4 @@
-"""Sequences of a batch: their tokens, the nodes of their prefixes, and whether they are complete."""
+"""Token ids and lengths of the sequences in a batch, and the conditions under which they are complete."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from trialogue.oracles import ends
-from trialogue.samplers.prefix.batch.tree import NodeTable, NodeTree, renumbered
+from trialogue.samplers.prefix.batch.tree import NodeTable, NodeTree, renumber_nodes
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ _UNKNOWN = -1
 
 
 def is_stopped(stop: Stop, sequence: tuple[int, ...], start: int) -> bool:
-    """Evaluate a stop condition.
+    """Return whether a sequence meets a stop condition.
 
     Args:
         stop: Function of the completion, or a `SequenceStop`, which also receives the prompt.
@@ -44,10 +44,10 @@ def is_stopped(stop: Stop, sequence: tuple[int, ...], start: int) -> bool:
 
 
 class StopConditions:
-    """Stop conditions of a batch, whose results are cached by prefix.
+    """Stop conditions of the rows of a batch. Results are cached by prefix.
 
     Args:
-        stop: One condition for all rows; or a mapping from the `rule` of a row (an integer that identifies its
+        stop: One condition for all rows; or a mapping from the `settings_id` of a row (an integer that identifies its
             settings) to a condition, where a missing entry means no condition.
         tree: The tree of prefixes. Each node is one prefix of one prompt.
     """
@@ -55,11 +55,13 @@ class StopConditions:
     def __init__(self, stop: Stop | Mapping[int, Stop], tree: NodeTree) -> None:
         self._stop, self._stopped = stop, NodeTable(tree, _UNKNOWN, torch.int8)
 
-    def of(self, rows: "BatchRows") -> Tensor:
+    def evaluate(self, rows: "BatchRows") -> Tensor:
         """Return whether each of `rows` meets its stop condition, as a tensor (rows,) bool."""
         stopped, nodes = self._stopped.values, rows.node
         for row in (stopped[nodes] == _UNKNOWN).nonzero()[:, 0].tolist():
-            stop = self._stop.get(int(rows.rule[row])) if isinstance(self._stop, Mapping) else self._stop
+            stop = (
+                self._stop.get(int(rows.settings_id[row])) if isinstance(self._stop, Mapping) else self._stop
+            )
             if stop is None:
                 stopped[nodes[row]] = False
                 continue
@@ -84,7 +86,7 @@ class EndConditions:
 
 
 class BatchRows:
-    """Sequences of a batch, which grow and shrink, with the node of every prefix in a tree of prefixes.
+    """Token ids, lengths and prefix ids of the sequences (rows) in a batch.
 
     A node is an integer id of a prefix of a prompt. The tree is shared by all rows of a run, so rows with equal
     prefixes have equal nodes, and results can be cached by node.
@@ -100,7 +102,8 @@ class BatchRows:
         lengths: Lengths (rows,) int64 of prompt and completion.
         start: Lengths (rows,) int64 of the prompts.
         limit: Lengths (rows,) int64 at which rows are complete.
-        rule: Integer (rows,) int64 that identifies the settings of each row, such as its verifier and stop condition.
+        settings_id: Integer (rows,) int64 that identifies the settings of each row, such as its verifier and stop
+            condition.
         complete: Whether each row (rows,) is complete.
         prompt_node: Node (rows,) of the prompt if a prompt that ends in `eos` is continued, else -1.
         all_rows: Indices (rows,) of all rows.
@@ -111,7 +114,7 @@ class BatchRows:
         self.tokens = torch.zeros(0, capacity, dtype=torch.int64)
         self.path = torch.zeros(0, capacity + 1, dtype=torch.int64)
         self.lengths = self.start = self.limit = self.prompt_node = torch.zeros(0, dtype=torch.int64)
-        self.rule = self.lengths
+        self.settings_id = self.lengths
         self.all_rows = self.lengths
         self.complete, self._completed = torch.zeros(0, dtype=torch.bool), 0
 
@@ -128,7 +131,7 @@ class BatchRows:
         """Indices (n,) of the rows that are not complete."""
         return self.all_rows if not self._completed else (~self.complete).nonzero()[:, 0]
 
-    def of(self, values: Tensor, rows: Tensor) -> Tensor:
+    def take(self, values: Tensor, rows: Tensor) -> Tensor:
         """Select entries of a tensor by row. No copy is made if `rows` is the attribute `all_rows`.
 
         Args:
@@ -141,7 +144,7 @@ class BatchRows:
         return values if rows is self.all_rows else values[rows]
 
     def add(
-        self, tokens: Tensor, lengths: Tensor, start: Tensor, limit: Tensor, rule: Tensor | None = None
+        self, tokens: Tensor, lengths: Tensor, start: Tensor, limit: Tensor, settings_id: Tensor | None = None
     ) -> None:
         """Add new sequences below the existing rows.
 
@@ -151,14 +154,16 @@ class BatchRows:
             lengths: Number (n,) of tokens of each sequence.
             start: Number (n,) of these tokens that belong to the prompt.
             limit: Length (n,) at which each sequence is complete.
-            rule: Integer (n,) that identifies the settings of each sequence (default: 0).
+            settings_id: Integer (n,) that identifies the settings of each sequence (default: 0).
         """
-        path = self.tree.paths(tokens, lengths, start, rule)
+        path = self.tree.paths(tokens, lengths, start, settings_id)
         prompts = path.gather(1, start[:, None])[:, 0]
         self.tokens, self.path = torch.cat((self.tokens, tokens)), torch.cat((self.path, path))
         self.lengths = torch.cat((self.lengths, lengths))
         self.start, self.limit = torch.cat((self.start, start)), torch.cat((self.limit, limit))
-        self.rule = torch.cat((self.rule, torch.zeros_like(start) if rule is None else rule))
+        self.settings_id = torch.cat(
+            (self.settings_id, torch.zeros_like(start) if settings_id is None else settings_id)
+        )
         prompt_node = prompts if self.ends.prompts_go_on else torch.full_like(prompts, -1)
         self.prompt_node = torch.cat((self.prompt_node, prompt_node))
         self.all_rows = torch.arange(len(self.lengths))
@@ -174,7 +179,7 @@ class BatchRows:
         self._completed = int(self.complete.sum())
 
     def children(self, tokens: Tensor, rows: Tensor) -> "BatchRows":
-        """Return a temporary batch, in which each row is a row of this batch followed by one token.
+        """Return a temporary batch of rows of this batch, each followed by one more token.
 
         Args:
             tokens: One token (n,) for each new row.
@@ -195,14 +200,14 @@ class BatchRows:
         return child
 
     def _take(self, other: "BatchRows", rows: Tensor) -> None:
-        """Copy `rows` (n,) of `other`, in this order."""
+        """Become a copy of `rows` (n,) of `other`, in this order."""
         self.tokens, self.path, self.lengths = other.tokens[rows], other.path[rows], other.lengths[rows]
         self.start, self.limit, self.prompt_node = (
             other.start[rows],
             other.limit[rows],
             other.prompt_node[rows],
         )
-        self.rule = other.rule[rows]
+        self.settings_id = other.settings_id[rows]
         self.all_rows = torch.arange(len(rows))
 
     def continue_from(self, source: Tensor, rows: Tensor) -> None:
@@ -215,7 +220,7 @@ class BatchRows:
         self.tokens[rows], self.path[rows] = self.tokens[source], self.path[source]
 
     def advance(self, held: Tensor, kept: Tensor, appended: Tensor) -> None:
-        """Shorten every row, append at most one token, and update which rows are complete.
+        """Shorten every row, append at most one token, and determine which rows are complete.
 
         Args:
             held: Numbers (rows,) of valid tokens before the call.
@@ -233,10 +238,10 @@ class BatchRows:
         Args:
             new: New id (nodes,) of each node, -1 for removed nodes.
         """
-        self.path, self.prompt_node = renumbered(self.path, new), renumbered(self.prompt_node, new)
+        self.path, self.prompt_node = renumber_nodes(self.path, new), renumber_nodes(self.prompt_node, new)
 
     def _stop(self) -> None:
         """Mark the rows that meet their stop condition as complete."""
         if self.ends.stopping is not None:
-            self.complete |= self.ends.stopping.of(self)
+            self.complete |= self.ends.stopping.evaluate(self)
             self._completed = int(self.complete.sum())

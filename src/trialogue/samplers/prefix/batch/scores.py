@@ -1,4 +1,4 @@
-"""Log-probabilities of completions, accumulated while rows grow."""
+"""Accumulated log-probabilities of completions."""
 
 import torch
 from torch import Tensor
@@ -8,7 +8,7 @@ from trialogue.samplers.prefix.contract.moves import Moves
 
 
 class Scores:
-    """Log-probabilities of every prefix of each completion under the model, before truncation, updated in each step.
+    """Log-probabilities of completions under the model (before truncation), updated in each step.
 
     Args:
         capacity: Largest number of tokens of a row.
@@ -23,7 +23,7 @@ class Scores:
         self._distributions: list[tuple[Tensor, Tensor, Tensor]] = []  # rows, lengths, log-probabilities
 
     def add_distributions(self, rows: Tensor, lengths: Tensor, log_probs: Tensor) -> None:
-        """Remember distributions that were computed in this step, so that `apply` can score the appended tokens.
+        """Store the next-token distributions of a step, from which `apply` computes the log-probabilities.
 
         Args:
             rows: Row indices (n,).

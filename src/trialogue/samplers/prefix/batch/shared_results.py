@@ -1,4 +1,4 @@
-"""Results that all rows of a run share, and counters of the cost of each row."""
+"""Caches that all rows of a run share, and counters of the cost of each row."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -53,7 +53,7 @@ class Meter:
 
 @dataclass
 class CostAccount:
-    """Assigns the costs of rows to counters.
+    """Adds the costs of rows to counters, also for temporary rows.
 
     A temporary batch contains children, which are rows of another batch followed by one more token. The cost of a child
     is added to the counters of the row that it continues.
@@ -66,13 +66,13 @@ class CostAccount:
     meter: Meter
     owner: Tensor
 
-    def of(self, rows: Tensor) -> "CostAccount":
-        """Return an account for a temporary batch of children, whose costs are added to the counters of `rows` (n,)."""
+    def for_children(self, rows: Tensor) -> "CostAccount":
+        """Return an account for temporary rows, which adds their costs to the counters of `rows` (n,)."""
         return CostAccount(self.meter, self.owner[rows])
 
 
 class SharedResults:
-    """Cached results that all rows of one run share. A node is the integer id of a prefix.
+    """Caches that all rows of a run share, by prefix. A node is the integer id of a prefix.
 
     Args:
         vocab_size: Number of tokens.

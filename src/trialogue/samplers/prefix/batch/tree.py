@@ -1,4 +1,4 @@
-"""Tree of the prefixes that a run has visited, with an id and cached values for each prefix."""
+"""Tree of all prefixes that a run has visited, with an integer id and cached values for each prefix."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -17,22 +17,22 @@ MOST_BYTES = 1 << 28
 
 
 class Root(NamedTuple):
-    """Root of a tree of prefixes, the pair of a prompt and its settings.
+    """Root of a tree of prefixes: a prompt and the settings with which it is completed.
 
     Attributes:
         prompt: Token ids of the prompt.
-        rule: Integer that identifies the settings of the prompt, such as its verifier and stop condition (default: 0).
+        settings_id: Identifier of the settings of the prompt, such as verifier and stop condition (default: 0).
     """
 
     prompt: tuple[int, ...]
-    rule: int = 0
+    settings_id: int = 0
 
 
 class NodeTree:
-    """Tree that assigns consecutive integer ids (nodes) to prefixes.
+    """Tree that assigns a consecutive integer id (node) to each prefix.
 
-    Each distinct pair of a prompt and a rule (an integer that identifies verifier and stop condition) has a root.
-    Whether a sequence is complete and its verifier value are therefore functions of its node.
+    Each distinct pair of a prompt and a `settings_id` (an integer that identifies verifier and stop condition) has its
+    own root. Whether a sequence is complete and its verifier value are therefore functions of its node.
 
     Args:
         vocab_size: Number of tokens.
@@ -48,22 +48,24 @@ class NodeTree:
         self._forget_from = _FIRST_NODES  # number of nodes at which `forget` removes nodes
         self._shrink_from = 0  # number of nodes at which `shrink` removes nodes
 
-    def paths(self, tokens: Tensor, lengths: Tensor, start: Tensor, rule: Tensor | None = None) -> Tensor:
-        """Return the node of every prefix of some sequences, inserting new nodes.
+    def paths(
+        self, tokens: Tensor, lengths: Tensor, start: Tensor, settings_id: Tensor | None = None
+    ) -> Tensor:
+        """Return the node ids of all prefixes of some sequences. Missing nodes are inserted.
 
         Args:
             tokens: Token ids (n, capacity).
             lengths: Lengths (n,) of prompt and completion.
             start: Lengths (n,) of the prompts.
-            rule: Integer (n,) that identifies the settings of each sequence (default: 0).
+            settings_id: Integer (n,) that identifies the settings of each sequence (default: 0).
 
         Returns:
             Node ids (n, capacity + 1). Column j belongs to the first j tokens, and the first column holds the roots.
         """
         path = torch.zeros(tokens.shape[0], tokens.shape[1] + 1, dtype=torch.int64)
-        if bool(start.any()) or rule is not None:
-            rules = [0] * len(start) if rule is None else rule.tolist()
-            prompts = zip(tokens.tolist(), start.tolist(), rules, strict=True)
+        if bool(start.any()) or settings_id is not None:
+            settings_ids = [0] * len(start) if settings_id is None else settings_id.tolist()
+            prompts = zip(tokens.tolist(), start.tolist(), settings_ids, strict=True)
             roots = [self._root(Root(tuple(row[:length]), under)) for row, length, under in prompts]
             path[:, 0] = torch.tensor(roots, dtype=torch.int64)
         else:
@@ -90,7 +92,7 @@ class NodeTree:
         kept: Tensor,
         appended: Tensor,
     ) -> tuple[Tensor, Tensor, int]:
-        """Shorten rows and append at most one token to each, inserting the nodes of new prefixes.
+        """Shorten sequences, append at most one token to each, and return their new lengths.
 
         Args:
             tokens: Token ids (rows, capacity). Modified in place.
@@ -181,7 +183,7 @@ class NodeTree:
         return new
 
     def _keep(self, kept: NDArray[np.bool_]) -> Tensor:
-        """Remove all nodes except those marked in `kept` (nodes,) bool.
+        """Remove all nodes that are not marked in `kept` (nodes,) bool.
 
         With each node, all of its ancestors must be marked. Returns the new ids (nodes,), -1 for removed nodes.
         """
@@ -204,8 +206,8 @@ class NodeTree:
             self._keys, self._ids = wider, ids
 
 
-def renumbered(nodes: Tensor, new: Tensor) -> Tensor:
-    """Renumber the stored nodes (prefixes) after nodes have been removed from a tree.
+def renumber_nodes(nodes: Tensor, new: Tensor) -> Tensor:
+    """Convert node ids after nodes have been removed from a tree.
 
     Args:
         nodes: Node ids of any shape. -1 is unchanged.
@@ -218,7 +220,7 @@ def renumbered(nodes: Tensor, new: Tensor) -> Tensor:
 
 
 class NodeTable:
-    """Table with one number for each node (prefix) of a tree, which grows with the tree.
+    """Tensor with one number for each node (prefix) of a tree, which grows with the tree.
 
     Args:
         tree: The tree.
@@ -245,9 +247,10 @@ class NodeTable:
 
 
 class FeatureCache:
-    """Cache of the features of the most recently evaluated nodes (prefixes).
+    """Cache of the model's features for recently evaluated prefixes.
 
-    Features are vectors, one per prefix, from which next-token distributions and hidden states are computed.
+    Features are vectors, one per prefix, from which next-token distributions and hidden states are computed. Prefixes
+    are identified by integer ids (nodes).
 
     Args:
         tree: The tree of the nodes.
@@ -255,9 +258,10 @@ class FeatureCache:
         most_bytes: Largest size in bytes (default: 256 MiB).
 
     Attributes:
-        nodes: Node (places,) whose features are stored at each place of the cache, -1 for none.
-        place_of: Place at which the features of each node were last stored. Another node may have overwritten them.
-        free: The place that is overwritten next.
+        nodes: Node (entries,) whose features are stored in each entry of the cache, -1 for none.
+        place_of: Cache entry in which the features of each node were last stored. Another node may have overwritten
+            them.
+        free: The entry that is overwritten next.
     """
 
     def __init__(self, tree: NodeTree, limit: int, most_bytes: int = MOST_BYTES) -> None:
@@ -272,7 +276,7 @@ class FeatureCache:
         Args:
             new: New id (nodes,) of each node, -1 for removed nodes.
         """
-        self.nodes = renumbered(torch.from_numpy(self.nodes), new).numpy()
+        self.nodes = renumber_nodes(torch.from_numpy(self.nodes), new).numpy()
 
     @property
     def is_empty(self) -> bool:
@@ -292,7 +296,7 @@ class FeatureCache:
         return self._features[self.place_of.values[nodes].to(self._features.device)]
 
     def admit(self, features: Tensor) -> None:
-        """Allocate the cache at the first call, when the number of features per node is known.
+        """Allocate memory in the first call, when the number of features per prefix becomes known.
 
         Args:
             features: Features (n, features), whose shape and dtype determine the number of places.

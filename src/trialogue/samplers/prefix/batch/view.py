@@ -32,7 +32,7 @@ class View(Decoding):
         account: Counters of the rows.
         scratch_rows: Recommended number of children (rows followed by one token) to evaluate at once.
         scores: Accumulated log-probabilities, which receive each computed distribution (default: none).
-        truncations: Truncation of the next-token distributions by the `rule` of a row, if it differs between rows.
+        truncations: Truncation of the next-token distributions by `settings_id`, if it differs between rows.
 
     Attributes:
         waited: Number (rows,) int64 of consecutive steps in which each row has waited (see `ready`), or None if the
@@ -77,9 +77,9 @@ class View(Decoding):
         return self._rows.limit
 
     @property
-    def rule(self) -> Tensor:
+    def settings_id(self) -> Tensor:
         """Integer (rows,) int64 that identifies the settings of each row, such as its verifier and stop condition."""
-        return self._rows.rule
+        return self._rows.settings_id
 
     @property
     def complete(self) -> Tensor:
@@ -126,11 +126,11 @@ class View(Decoding):
         return distributions[0]
 
     def _next_token(self, rows: Tensor, lengths: Tensor, cut: bool, *, counting: bool) -> Distributions:
-        """Return the distributions of the token after the first `lengths` (n,) tokens of `rows` (n,)."""
+        """Return the next-token distributions after the first `lengths` (n,) tokens of `rows` (n,)."""
         features = self._evaluations.features(rows, lengths, counting=counting)
         if features.shape[1] < self.vocab_size:
-            nodes = self._rows.of(self._rows.path, rows).gather(1, lengths[:, None])[:, 0]
-            return self.shared.distributions[cut].of(
+            nodes = self._rows.take(self._rows.path, rows).gather(1, lengths[:, None])[:, 0]
+            return self.shared.distributions[cut].get(
                 nodes, lambda selected: self._distributions(features[selected], cut, rows, selected)
             )
         # A small output head, or none, is computed as fast as its cached outputs are copied.
@@ -139,8 +139,8 @@ class View(Decoding):
     def ready(self, rows: Tensor) -> Tensor:
         """Return which of `rows` (n,) should request their distribution in this step, as (n,) bool.
 
-        If some rows stand at cached prefixes, only these are ready. They move until they reach new prefixes, which are
-        then evaluated together.
+        If some rows have a cached distribution, only these are ready. The others wait, so that all new prefixes can be
+        evaluated in one forward pass.
         """
         ready = torch.ones(len(rows), dtype=torch.bool)
         if self.waited is None:
@@ -230,11 +230,11 @@ class View(Decoding):
     def _by_truncation(
         self, log_probs: Tensor, rows: Tensor, alter: Callable[[Truncated, Tensor], Tensor]
     ) -> Tensor:
-        """Apply `alter` to `log_probs` (n, vocab), in one call for all `rows` (n,) with the same truncation."""
+        """Apply `alter` to `log_probs` (n, vocab), in one call for each group of rows with the same truncation."""
         assert self._truncations is not None
         places: dict[Truncated, list[int]] = {}
-        for place, rule in enumerate(self._rows.rule[rows].tolist()):
-            places.setdefault(self._truncations[rule], []).append(place)
+        for place, settings_id in enumerate(self._rows.settings_id[rows].tolist()):
+            places.setdefault(self._truncations[settings_id], []).append(place)
         if len(places) == 1:
             return alter(next(iter(places)), log_probs)
         altered = torch.empty_like(log_probs)
@@ -256,7 +256,7 @@ class View(Decoding):
         return self._evaluations.context.hidden(features, layer)
 
     def _cut_to(self, rows: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """Validate `lengths` (n,) to which `rows` (n,) are shortened (default: the full lengths of the rows)."""
+        """Validate `lengths` (n,) to which `rows` (n,) are shortened, and default to the full lengths."""
         held = self._rows.lengths
         if rows is not self._rows.all_rows:
             self._require_rows(rows)
@@ -306,7 +306,7 @@ class View(Decoding):
         token = first_outside(tokens, self.vocab_size)
         if token is not None:
             raise InputError("tokens", token, f"use tokens below {self.vocab_size}")
-        children, account = self._rows.children(tokens, rows), self._account.of(rows)
+        children, account = self._rows.children(tokens, rows), self._account.for_children(rows)
         evaluations = self._evaluations.children(rows, children, account)
         return View(
             self.vocab_size,

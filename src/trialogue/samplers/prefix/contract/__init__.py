@@ -1,1 +1,1 @@
-"""The interface of samplers."""
+"""Base class of samplers, and the types that samplers receive and return."""

@@ -1,4 +1,4 @@
-"""Moves of the rows of a batch."""
+"""Class `Moves`, which describes how the sequences of a batch change in one step of a sampler."""
 
 from typing import NamedTuple, Self
 
@@ -34,7 +34,7 @@ class Moves(NamedTuple):
 
     @classmethod
     def stay(cls, decoding: Decoding) -> Self:
-        """Return moves in which every row of `decoding` keeps its tokens, appends nothing and is not done.
+        """Return moves that leave every row of `decoding` unchanged.
 
         Samplers start from these moves and overwrite the entries of the rows that change.
         """
@@ -47,7 +47,7 @@ class Moves(NamedTuple):
         )
 
     def append(self, decoding: Decoding, rows: Tensor, choose: Choose) -> None:
-        """Draw a token from the model for each given row, and write it to the field `token` of these moves.
+        """Draw the next token of each given row from the model, and add it to these moves.
 
         Args:
             decoding: The batch of sequences (rows), with the model's next-token distributions.
@@ -58,7 +58,7 @@ class Moves(NamedTuple):
             self.token.index_copy_(0, rows, choose(decoding.log_probs(rows, self.length[rows]), rows))
 
     def applied(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """Apply the moves to a tensor of tokens.
+        """Apply the moves to a tensor of token ids, and return the result.
 
         Args:
             tokens: Token ids (rows, capacity) before the moves.

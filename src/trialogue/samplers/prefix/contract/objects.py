@@ -1,11 +1,11 @@
-"""Columns of Python objects in the states of samplers."""
+"""Column of Python objects in the state of a sampler."""
 
 from collections.abc import Hashable, Iterable, Sequence
 
 from torch import Tensor
 
 
-class Objects:
+class ObjectColumn:
     """A column of Python objects, one per row, for sampler states that cannot be stored as tensors.
 
     The objects must be immutable and hashable. Equal objects must lead to the same moves, because `exact_distribution`
@@ -21,13 +21,13 @@ class Objects:
     def __len__(self) -> int:
         return len(self.items)
 
-    def __getitem__(self, rows: Tensor | slice) -> "Objects":
+    def __getitem__(self, rows: Tensor | slice) -> "ObjectColumn":
         """Select the objects of `rows`, which are indices (n,) int64 or a slice."""
         if isinstance(rows, slice):
-            return Objects(self.items[rows])
-        return Objects(self.items[row] for row in rows.tolist())
+            return ObjectColumn(self.items[rows])
+        return ObjectColumn(self.items[row] for row in rows.tolist())
 
     @staticmethod
-    def joined(columns: Sequence["Objects"]) -> "Objects":
+    def joined(columns: Sequence["ObjectColumn"]) -> "ObjectColumn":
         """Concatenate columns along the rows."""
-        return Objects(item for column in columns for item in column.items)
+        return ObjectColumn(item for column in columns for item in column.items)

@@ -1,8 +1,8 @@
-"""The contract of samplers of autoregressive models, and functions that several samplers share.
+"""Base class `Sampler`, and functions that several samplers use.
 
-A sampler moves rows on the tree of prefixes. In one step a row may append a token, go back to an ancestor, continue
-from another row of its group, wait, or stop. `step` decides this for all rows at once. The engine applies the moves and
-counts the cost, so a sampler contains no loop over tokens, no counting and no printing.
+A sampler extends a batch of sequences (rows) token by token. In one step a row may append a token, remove tokens,
+continue from another row of its group, wait, or stop. `step` decides this for all rows at once. The engine applies the
+changes and counts the cost, so a sampler contains no loop over tokens, no counting and no printing.
 """
 
 from abc import ABC, abstractmethod
@@ -19,13 +19,13 @@ from trialogue.indices import require_floats
 from trialogue.oracles import Autoregressive, Decoding, StateT, Tokenizing
 from trialogue.randomness import Choose, no_choice
 from trialogue.samplers.prefix.batch import kernels
-from trialogue.samplers.prefix.contract.judge import Judge
+from trialogue.samplers.prefix.contract.cached_verifier import CachedVerifier
 from trialogue.samplers.prefix.contract.moves import Moves
-from trialogue.samplers.prefix.contract.objects import Objects
+from trialogue.samplers.prefix.contract.objects import ObjectColumn
 
 
 class NoState(NamedTuple):
-    """The empty state of a sampler whose step depends only on the rows of the batch."""
+    """Empty state, for samplers that store nothing between steps."""
 
 
 Uses = Literal["nothing", "verdicts", "ranks", "weights"]
@@ -39,7 +39,7 @@ BoundedCount = Annotated[int, Interval(ge=1, le=MOST_COUNTED)]
 
 
 class Sampler(ABC, Generic[StateT]):
-    """Base class of samplers of autoregressive models, which decide in each step how every row changes.
+    """Base class of samplers, which build sequences token by token from an autoregressive model.
 
     A row is one sequence of a batch: a prompt and the completion so far. In one step a row may append a token, lose
     tokens, continue from another row of its group, wait, or stop. A group is the `rows_per_sample` neighbouring rows
@@ -74,7 +74,7 @@ class Sampler(ABC, Generic[StateT]):
 
     @property
     def judges(self) -> Judges:
-        """Which sequences must have a positive verifier value for a sample to be accepted.
+        """Which sequences the verifier must give a positive value, so that a sample is accepted.
 
         "prefixes" (default): every prefix, including the complete sequence. "outputs": only the complete sequence.
         """
@@ -154,14 +154,14 @@ class Sampler(ABC, Generic[StateT]):
             decoding: The batch of sequences (rows), each a prompt and the completion so far.
 
         Returns:
-            A NamedTuple of tensors (rows, ...) or columns `Objects`. After each step, every row receives the state of
-            the row from which it continues.
+            A NamedTuple of tensors (rows, ...) or columns `ObjectColumn`. After each step, every row receives the state
+            of the row from which it continues.
         """
         del decoding
         return cast(StateT, NoState())
 
     def merged(self, start: StateT, ends: StateT) -> StateT:
-        """Combine the last states of a round of samples into the state from which the next round starts.
+        """Combine the final states of a round of samples into the state from which the next round starts.
 
         Called only if `round_size` is a number. Override it for samplers that learn from earlier samples.
 
@@ -176,7 +176,7 @@ class Sampler(ABC, Generic[StateT]):
         return start
 
     def remarks(self, state: StateT) -> Sequence[str | None]:
-        """Return remarks on how samples ended, as phrases that are shown to users (default: none).
+        """Return remarks about how samples ended, as phrases that are shown to users (default: none).
 
         The remark of a sample that fails replaces `failure_reason`.
 
@@ -191,7 +191,7 @@ class Sampler(ABC, Generic[StateT]):
 
     @abstractmethod
     def step(
-        self, decoding: Decoding, state: StateT, verifier: Judge, choose: Choose
+        self, decoding: Decoding, state: StateT, verifier: CachedVerifier, choose: Choose
     ) -> tuple[Moves, StateT]:
         """Decide how each row changes next. The engine then applies the moves.
 
@@ -209,7 +209,7 @@ class Sampler(ABC, Generic[StateT]):
         """
 
     def arranged(self, tokens: Tensor, lengths: Tensor, state: StateT) -> tuple[Tensor, Tensor, StateT]:
-        """Return the rows of each sample in a canonical order (default: unchanged).
+        """Sort the rows of each sample into a canonical order (default: unchanged).
 
         `exact_distribution` calls this after each step. States that differ only in an order of rows without effect on
         the outputs then become equal, which reduces the number of states.
@@ -225,7 +225,7 @@ class Sampler(ABC, Generic[StateT]):
         return tokens, lengths, state
 
     def in_tokens(self, tokenization: Tokenizing | None) -> "Sampler[Any]":
-        """Return the sampler with texts among its fields (delimiters) replaced by token ids (default: unchanged).
+        """Return the sampler with text fields (such as delimiters) replaced by token ids (default: unchanged).
 
         Args:
             tokenization: The tokenization of the model, if it has one.
@@ -240,10 +240,10 @@ class Sampler(ABC, Generic[StateT]):
         return self
 
     def state_tensors(self, state: StateT) -> dict[str, Tensor]:
-        """Return the state of one row, from which a round starts, as tensors that a file can store.
+        """Convert the state of one row, from which a round starts, to tensors that a file can store.
 
         Override this method and `state_from_tensors` if `round_size` can be a number and the state has columns
-        `Objects`.
+        `ObjectColumn`.
 
         Args:
             state: The state.
@@ -254,7 +254,7 @@ class Sampler(ABC, Generic[StateT]):
         return cast(dict[str, Tensor], cast(Any, state)._asdict())
 
     def state_from_tensors(self, tensors: dict[str, Tensor], initial: StateT) -> StateT:
-        """Convert the result of `state_tensors`, for example from a file, back to a state of one row.
+        """Restore a state of one row from the result of `state_tensors`, for example from a file.
 
         Args:
             tensors: Result of `state_tensors`.
@@ -263,8 +263,8 @@ class Sampler(ABC, Generic[StateT]):
         return cast(StateT, cast(Any, initial)._replace(**tensors))
 
 
-def runnable(sampler: Sampler[Any], oracle: Autoregressive, verifier: object | None) -> Sampler[Any]:
-    """Check that a sampler can run, and return it with texts among its fields replaced by token ids.
+def prepare_sampler(sampler: Sampler[Any], oracle: Autoregressive, verifier: object | None) -> Sampler[Any]:
+    """Validate a sampler, and replace texts among its fields by token ids.
 
     Args:
         sampler: The sampler.
@@ -300,7 +300,7 @@ def require_verifier(sampler: Sampler[Any], verifier: object | None) -> None:
         )
 
 
-class LogWeight(NamedTuple):
+class LogWeightState(NamedTuple):
     """State of a sampler that stores only an importance weight for each row.
 
     Attributes:
@@ -311,7 +311,7 @@ class LogWeight(NamedTuple):
 
     @classmethod
     def zero(cls, decoding: Decoding) -> Self:
-        """Return log-weight zero, that is weight one, for every row of `decoding`."""
+        """Return importance weight one (log-weight zero) for every row of `decoding`."""
         return cls(torch.zeros(len(decoding.lengths), dtype=torch.float64))
 
 
@@ -329,7 +329,7 @@ def log_weight(state: tuple[Tensor, ...]) -> Tensor:
     return cast(Weighted, state).log_weight
 
 
-def take(state: StateT, rows: Tensor) -> StateT:
+def select_rows(state: StateT, rows: Tensor) -> StateT:
     """Select rows of a state.
 
     Args:
@@ -342,37 +342,24 @@ def take(state: StateT, rows: Tensor) -> StateT:
     return type(state)(*(field[rows] for field in state))
 
 
-def join(first: StateT, second: StateT) -> StateT:
-    """Concatenate the states of two batches along the rows.
-
-    Args:
-        first: A NamedTuple of tensors (rows, ...).
-        second: A state of the same type.
-
-    Returns:
-        The state of the rows of the first batch, followed by the rows of the second batch.
-    """
-    return joined((first, second))
-
-
-def joined(states: Sequence[StateT]) -> StateT:
+def concatenate_states(states: Sequence[StateT]) -> StateT:
     """Concatenate the states of several batches along the rows.
 
     Args:
-        states: At least one NamedTuple of tensors (rows, ...) or `Objects`, all of the same type.
+        states: At least one NamedTuple of tensors (rows, ...) or `ObjectColumn`, all of the same type.
 
     Returns:
         The state of the rows of all batches, in this order.
     """
     columns: list[Any] = [
-        Objects.joined(column) if isinstance(column[0], Objects) else torch.cat(column)
+        ObjectColumn.joined(column) if isinstance(column[0], ObjectColumn) else torch.cat(column)
         for column in zip(*states, strict=True)
     ]
     return type(states[0])(*columns)
 
 
 def log_values_as_given(decoding: Decoding, log_values: Callable[[Tensor], Tensor]) -> Tensor:
-    """Return the log-values of prompts that are complete without any completion, and 0 for all other rows.
+    """Return the log-values of prompts that are already complete, and 0 for all other rows.
 
     Weighted samplers start from these log-values: the value of a prompt counts as 1, unless the prompt itself is the
     output.
@@ -380,7 +367,7 @@ def log_values_as_given(decoding: Decoding, log_values: Callable[[Tensor], Tenso
     Args:
         decoding: The batch of sequences (rows), each a prompt and the completion so far.
         log_values: Function from row indices (n,) int64 to the logarithms (n,) of their values, such as
-            `Judge.log_values`.
+            `CachedVerifier.log_values`.
 
     Returns:
         Logarithms (rows,) float64.
@@ -392,8 +379,8 @@ def log_values_as_given(decoding: Decoding, log_values: Callable[[Tensor], Tenso
     return result
 
 
-def masked(log_probs: Tensor, allowed: Tensor) -> Tensor:
-    """Set the log-probabilities of excluded tokens to -inf, without normalisation.
+def mask_tokens(log_probs: Tensor, allowed: Tensor) -> Tensor:
+    """Set the log-probabilities of excluded tokens to -inf, without normalising the others.
 
     Args:
         log_probs: Log-probabilities (n, vocab) float32 or float64.
@@ -431,7 +418,7 @@ def truncated_distribution(decoding: Decoding, log_probs: Tensor, rows: Tensor) 
 
 
 def log_mass(log_probs: Tensor, distribution: Tensor) -> Tensor:
-    """Return the logarithm of the total probability of the tokens that a truncation keeps.
+    """Return the logarithm of the total probability of the tokens that a truncation has kept.
 
     Truncation divides the kept probabilities by this total. It is therefore the difference of the two log-probabilities
     of any kept token. The most probable token is used, which every truncation keeps.

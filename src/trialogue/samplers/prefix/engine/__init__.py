@@ -1,22 +1,28 @@
-"""Engine that runs any sampler on any oracle with all rows as one batch, and counts the costs."""
+"""Engine that runs any sampler on any model, with all sequences in one batch, and counts the costs."""
 
-from trialogue.samplers.prefix.engine.open_run import FinishedSamples, Growing, OpenRun, Submission, Terms
+from trialogue.samplers.prefix.engine.open_run import (
+    FinishedSamples,
+    OpenRun,
+    PartialSample,
+    Submission,
+    Terms,
+)
 from trialogue.samplers.prefix.engine.rounds import PromptRounds, SharedState
-from trialogue.samplers.prefix.engine.run import generate, rows_at_once
+from trialogue.samplers.prefix.engine.run import choose_batch_size, generate
 from trialogue.samplers.prefix.engine.running import RunObserver
 from trialogue.samplers.prefix.engine.sample_stream import SampleStream, stream
 
 __all__ = [
     "FinishedSamples",
-    "Growing",
     "OpenRun",
+    "PartialSample",
     "PromptRounds",
     "RunObserver",
     "SampleStream",
     "SharedState",
     "Submission",
     "Terms",
+    "choose_batch_size",
     "generate",
-    "rows_at_once",
     "stream",
 ]

@@ -1,10 +1,10 @@
-"""Wall time of a run, divided among the samples in progress."""
+"""Division of wall time among samples that are generated together."""
 
 import time
 
 
 class Clock:
-    """Clock that divides wall time equally among the samples in progress.
+    """Measures the wall time of each sample, dividing time equally among the samples in progress.
 
     If `seconds` is a when a sample starts and b when it ends, b - a seconds are attributed to the sample.
 
@@ -21,12 +21,12 @@ class Clock:
         """Seconds of wall time since the start."""
         return time.perf_counter() - self._began
 
-    def rest(self) -> None:
-        """Exclude the time since the last call of `tick` or `rest`, for example while no sample is in progress."""
+    def exclude_idle_time(self) -> None:
+        """Do not count the time since the last call, for example if no sample is in progress."""
         self._since = time.perf_counter()
 
     def tick(self, samples: int) -> None:
-        """Divide the time since the last call of `tick` or `rest` among samples.
+        """Divide the time since the last call equally among the samples in progress.
 
         Args:
             samples: Number of samples in progress.

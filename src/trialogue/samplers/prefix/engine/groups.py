@@ -1,4 +1,4 @@
-"""Rows of the samples in progress: one group per sample, with its state, random stream and budgets."""
+"""The samples in progress, each with its rows, state, random stream and budgets."""
 
 import math
 from typing import Any, cast
@@ -8,16 +8,16 @@ from torch import Tensor
 
 from trialogue.randomness import Streams
 from trialogue.samplers.prefix.batch import Batch
-from trialogue.samplers.prefix.contract.judge import Judge
+from trialogue.samplers.prefix.contract.cached_verifier import CachedVerifier
 from trialogue.samplers.prefix.contract.moves import Moves
-from trialogue.samplers.prefix.contract.sampler import Sampler, join, log_weight, take
-from trialogue.samplers.prefix.engine.order import Order
+from trialogue.samplers.prefix.contract.sampler import Sampler, concatenate_states, log_weight, select_rows
+from trialogue.samplers.prefix.engine.sample_request import SampleRequest
 
 _UNBOUNDED = torch.iinfo(torch.int64).max
 
 
 class Groups:
-    """The samples in progress. Each sample has a group of neighbouring rows (sequences) in a batch.
+    """The samples in progress. Each sample is a group of neighbouring rows (sequences) of the batch.
 
     Args:
         sampler: The sampler that moves the rows.
@@ -71,33 +71,33 @@ class Groups:
         """Return the sums (groups,) over the rows of each group of `counts` (rows,)."""
         return counts.view(-1, self.members).sum(1)
 
-    def admit(self, order: Order, samples: Tensor, step: int, seconds: float) -> None:
-        """Add rows with the prompts of new samples to the batch, and set up their random streams and budgets.
+    def admit(self, request: SampleRequest, samples: Tensor, step: int, seconds: float) -> None:
+        """Start new samples: add their prompts to the batch, and set up their random streams and budgets.
 
         Args:
-            order: The request that contains the samples.
+            request: The request that contains the samples.
             samples: Indices (n,) of the samples in the request.
             step: Number of steps of the run so far.
             seconds: Current clock reading in seconds.
         """
         rows, before = samples.repeat_interleave(self.members), len(self.batch.lengths)
-        tokens, lengths = order.prompts(rows, self.batch.tokens.shape[1])
-        self.batch.add(tokens, lengths, lengths, order.limit[rows], order.rule[rows])
-        begun = take(self._sampler.init(self.batch), torch.arange(before, before + len(rows)))
-        self.state = join(self.state, order.rounds.begun(samples, begun))
+        tokens, lengths = request.prompts(rows, self.batch.tokens.shape[1])
+        self.batch.add(tokens, lengths, lengths, request.limit[rows], request.settings_id[rows])
+        begun = select_rows(self._sampler.init(self.batch), torch.arange(before, before + len(rows)))
+        self.state = concatenate_states([self.state, request.rounds.starting_states(samples, begun)])
         member = torch.arange(self.members).repeat(len(samples))
-        self._streams.extend(Streams(order.seed, order.ids[rows] * self.members + member))
-        self.sample = torch.cat((self.sample, order.earliest + samples))
+        self._streams.extend(Streams(request.seed, request.ids[rows] * self.members + member))
+        self.sample = torch.cat((self.sample, request.earliest + samples))
         self.deadline = torch.cat(
-            (self.deadline, torch.full_like(samples, min(step + order.max_steps, _UNBOUNDED)))
+            (self.deadline, torch.full_like(samples, min(step + request.max_steps, _UNBOUNDED)))
         )
-        most = _UNBOUNDED if order.max_queries is None else min(order.max_queries, _UNBOUNDED)
+        most = _UNBOUNDED if request.max_queries is None else min(request.max_queries, _UNBOUNDED)
         self.most_queries = torch.cat((self.most_queries, torch.full_like(samples, most)))
         self.admitted_at = torch.cat((self.admitted_at, self.admitted_at.new_full((len(samples),), seconds)))
         self._note_bounds()
 
     def stopped(self, finished: Tensor, step: int) -> Tensor:
-        """Return which groups stop, because they are finished or have used up their steps or model calls.
+        """Return which samples end, because they are finished or have used up their steps or model calls.
 
         Args:
             finished: Whether the sampler has finished each group (groups,) bool.
@@ -115,16 +115,16 @@ class Groups:
             finished = finished | ((queries >= self.most_queries) & has_open_row)
         return finished
 
-    def step(self, judge: Judge) -> tuple[Moves, tuple[Tensor, ...]]:
-        """Call the sampler for one step.
+    def step(self, verifier: CachedVerifier) -> tuple[Moves, tuple[Tensor, ...]]:
+        """Call the sampler for one step, and return how it wants the rows to change.
 
         Args:
-            judge: Values of the verifier.
+            verifier: Values of the verifier.
 
         Returns:
             The moves of the rows, and the new states, before rows take the state of their source.
         """
-        return self._sampler.step(self.batch, self.state, judge, self._streams.choose)
+        return self._sampler.step(self.batch, self.state, verifier, self._streams.choose)
 
     def apply(self, moves: Moves, state: tuple[Tensor, ...]) -> None:
         """Apply the moves to the rows, and give every row the state of the row from which it continues.
@@ -136,71 +136,77 @@ class Groups:
         waiting = self.every(cast(Tensor, self.batch.waited) > 0) & (self.deadline < _UNBOUNDED)
         self.deadline += waiting
         self.batch.apply(moves)
-        self.state = take(state, moves.source) if self.members > 1 else state
+        self.state = select_rows(state, moves.source) if self.members > 1 else state
 
     def store(
-        self, order: Order, stopped: Tensor, finished: Tensor, judge: Judge | None, step: int, seconds: float
+        self,
+        request: SampleRequest,
+        stopped: Tensor,
+        finished: Tensor,
+        verifier: CachedVerifier | None,
+        step: int,
+        seconds: float,
     ) -> Tensor:
-        """Write the finished samples of some groups to their request.
+        """Write the results of finished samples to their request.
 
         The verifier decides which complete samples are accepted.
 
         Args:
-            order: The request that contains the samples.
+            request: The request that contains the samples.
             stopped: Indices (n,) of the groups whose samples are stored. A group is the rows of one sample.
             finished: Whether each group (groups,) ended without exceeding a budget.
-            judge: The verifier, if there is one.
+            verifier: The verifier, if there is one.
             step: Number of steps of the run so far.
             seconds: Current clock reading in seconds.
 
         Returns:
             Indices (n,) of the samples in the request.
         """
-        batch, samples, first = self.batch, self.sample[stopped] - order.earliest, self.first[stopped]
-        columns, complete, ended = order.columns, batch.complete[first], finished[stopped]
+        batch, samples, first = self.batch, self.sample[stopped] - request.earliest, self.first[stopped]
+        columns, complete, ended = request.columns, batch.complete[first], finished[stopped]
         if (log_weight := self.log_weight) is not None:
             columns["log_weight"][samples] = log_weight[first]
         # A group of several rows that exceeds its budget has not selected its output yet.
         final = ended | (self.members == 1 and self._sampler.is_final_when_complete)
         accepted = complete & final & (columns["log_weight"][samples] > -math.inf)
         judged = accepted.nonzero()[:, 0]
-        if judge is not None and order.judged and len(judged):
-            accepted[judged] = judge.values(first[judged]) > 0
+        if verifier is not None and request.judged and len(judged):
+            accepted[judged] = verifier.values(first[judged]) > 0
         judged = accepted.nonzero()[:, 0]
-        if judge is not None and judge.has_targets and not self._sampler.uses_targets and len(judged):
-            log_targets = judge.log_targets(first[judged])
+        if verifier is not None and verifier.has_targets and not self._sampler.uses_targets and len(judged):
+            log_targets = verifier.log_targets(first[judged])
             columns["log_weight"][samples[judged]] += log_targets
             accepted[judged] = log_targets > -math.inf
-        last = take(self.state, first)
-        order.rounds.end(samples, last)
+        last = select_rows(self.state, first)
+        request.rounds.end(samples, last)
         remarks = zip(samples.tolist(), self._sampler.remarks(last), strict=False)
-        order.remarks |= {sample: remark for sample, remark in remarks if remark is not None}
+        request.remarks |= {sample: remark for sample, remark in remarks if remark is not None}
         columns["accepted"][samples] = accepted
         columns["lengths"][samples] = lengths = batch.lengths[first]
-        within = torch.arange(order.capacity) < lengths[:, None]
-        columns["tokens"][samples] = batch.tokens[first, : order.capacity] * within
+        within = torch.arange(request.capacity) < lengths[:, None]
+        columns["tokens"][samples] = batch.tokens[first, : request.capacity] * within
         for name, counts in batch.meter.items():
             columns[name][samples] = self.total(counts)[stopped]
         columns["log_prob"][samples] = batch.log_prob[first]
         if "token_log_probs" in columns:
-            columns["token_log_probs"][samples] = batch.token_log_probs(first)[:, : order.capacity]
-        if order.raised:
+            columns["token_log_probs"][samples] = batch.token_log_probs(first)[:, : request.capacity]
+        if request.raised:
             failed = ended & ~complete
             for place in (~accepted).nonzero()[:, 0].tolist():
                 row = int(first[place])
                 sequence, start = batch.tokens[row, : int(batch.lengths[row])], int(batch.start[row])
-                raised = order.raised[int(batch.rule[row])]
-                order.errors[int(samples[place])] = raised.of(sequence, start, bool(failed[place]))
+                raised = request.raised[int(batch.settings_id[row])]
+                request.errors[int(samples[place])] = raised.of(sequence, start, bool(failed[place]))
         columns["seconds"][samples] = seconds - self.admitted_at[stopped]
         bounded = torch.where(accepted, 0, torch.where(step >= self.deadline[stopped], 2, 3))
-        order.ended[samples] = torch.where(ended, torch.where(complete, 0, 1), bounded)
+        request.ended[samples] = torch.where(ended, torch.where(complete, 0, 1), bounded)
         return samples
 
     def keep(self, groups: Tensor) -> None:
         """Keep only the samples with the group indices `groups` (n,), in this order, and remove all other rows."""
         rows = (groups[:, None] * self.members + torch.arange(self.members)).flatten()
         self.batch.select(rows)
-        self.state = take(self.state, rows)
+        self.state = select_rows(self.state, rows)
         self._streams.select(rows)
         self.sample, self.admitted_at = self.sample[groups], self.admitted_at[groups]
         self.deadline, self.most_queries = self.deadline[groups], self.most_queries[groups]

@@ -1,4 +1,4 @@
-"""A run that accepts requests at any time and moves rows with different prompts and settings as one batch."""
+"""Class `OpenRun`, a run of a sampler that accepts new requests at any time."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,23 +12,23 @@ from trialogue.errors import InputError
 from trialogue.oracles import Autoregressive, Verifier, as_oracle
 from trialogue.samplers.prefix.ancestral import Ancestral
 from trialogue.samplers.prefix.batch import DEFAULT_MEMORY, Batch, Stop
-from trialogue.samplers.prefix.contract.judge import JudgeOfRules
+from trialogue.samplers.prefix.contract.cached_verifier import CachedVerifierPerRow
 from trialogue.samplers.prefix.contract.sampler import Sampler, require_verifier
 from trialogue.samplers.prefix.engine.groups import Groups
-from trialogue.samplers.prefix.engine.order import Order
+from trialogue.samplers.prefix.engine.prompt_verifiers import OnError, make_row_verifier
 from trialogue.samplers.prefix.engine.rounds import Rounds, SharedState
-from trialogue.samplers.prefix.engine.rules import OnError, judging
-from trialogue.samplers.prefix.engine.run import STEPS_PER_TOKEN, rows_at_once
-from trialogue.samplers.prefix.engine.running import Running
+from trialogue.samplers.prefix.engine.run import STEPS_PER_TOKEN, choose_batch_size
+from trialogue.samplers.prefix.engine.running import BatchRun
+from trialogue.samplers.prefix.engine.sample_request import SampleRequest
 from trialogue.samplers.prefix.output.samples import Samples
 from trialogue.samplers.prefix.prompts import (
-    checked_prompts,
-    chosen_sample_ids,
-    decoder,
-    limits,
+    make_decoder,
+    make_stop_condition,
+    maximum_lengths,
     prompt_tensors,
     replace_empty_prompts,
-    stopping,
+    require_known_tokens,
+    validate_sample_ids,
 )
 from trialogue.samplers.truncation import Truncated
 from trialogue.validation import Count, Natural, validated
@@ -66,8 +66,8 @@ class Terms:
 
 
 @dataclass(eq=False)
-class _Rule:
-    """One combination of verifier and settings in use, with the number of submissions that use it."""
+class _SettingsInUse:
+    """The verifier of a combination of settings, and the number of submissions that use these settings."""
 
     number: int
     verifier: Verifier
@@ -75,17 +75,17 @@ class _Rule:
     users: int = 0
 
 
-class Submission(Order):
-    """One request to an `OpenRun`: a prompt, its settings, and its samples. Created by `OpenRun.submit`.
+class Submission(SampleRequest):
+    """A request to an `OpenRun`: a prompt, its settings, and its samples. Created by `OpenRun.submit`.
 
     Args:
         terms: Settings of the request.
-        *order: Positional arguments of `Order`.
-        **settings: Keyword arguments of `Order`.
+        *request: Positional arguments of `SampleRequest`.
+        **settings: Keyword arguments of `SampleRequest`.
     """
 
-    def __init__(self, terms: Terms, *order: Any, **settings: Any) -> None:
-        super().__init__(*order, **settings)
+    def __init__(self, terms: Terms, *request: Any, **settings: Any) -> None:
+        super().__init__(*request, **settings)
         self.terms = terms
 
     @property
@@ -95,23 +95,23 @@ class Submission(Order):
 
 
 class FinishedSamples(NamedTuple):
-    """Samples of one submission (request) that finished in one step.
+    """Samples of one request that finished in one step of an `OpenRun`.
 
     Attributes:
-        submission: The submission.
-        samples: The samples. Their `index` is the index in the submission.
+        submission: The request.
+        samples: The samples. Their `index` is the index in the request.
     """
 
     submission: Submission
     samples: Samples
 
 
-class Growing(NamedTuple):
-    """An unfinished sample and the tokens generated for it so far.
+class PartialSample(NamedTuple):
+    """A sample in progress, with the tokens generated so far.
 
     Attributes:
-        submission: The submission (request) of the sample.
-        place: Index of the sample in the submission.
+        submission: The request to which the sample belongs.
+        place: Index of the sample in the request.
         completion: Token ids of the completion so far.
     """
 
@@ -121,7 +121,7 @@ class Growing(NamedTuple):
 
 
 class OpenRun:
-    """Run that accepts requests between its steps and moves the rows (sequences) of all requests as one batch.
+    """Generates samples for many requests in one batch. New requests can be added at any time.
 
     A submission is one request, with a prompt and its settings. `submit` queues its samples. `step` admits queued
     samples if there is room and moves all samples in progress by one step of the sampler. `withdraw` cancels a
@@ -168,7 +168,7 @@ class OpenRun:
         self._layers, self._on_error = layers, on_error
         self._stops, self._truncations = dict[int, Stop](), dict[int, Truncated]()
         most = oracle.batch_size if batch_size is None else batch_size
-        rows = rows_at_once(oracle, self.sampler, most, most)
+        rows = choose_batch_size(oracle, self.sampler, most, most)
         batch = Batch(
             oracle,
             rows,
@@ -179,11 +179,11 @@ class OpenRun:
             scored=True,
             truncations=self._truncations,
         )
-        self._judge = JudgeOfRules({}, batch)
-        self._running = Running[Submission](
-            Groups(self.sampler, batch), self._judge, room=rows // self.sampler.rows_per_sample
+        self._verifier = CachedVerifierPerRow({}, batch)
+        self._running = BatchRun[Submission](
+            Groups(self.sampler, batch), self._verifier, room=rows // self.sampler.rows_per_sample
         )
-        self._rules, self._numbers = dict[Terms, _Rule](), count()
+        self._settings, self._numbers = dict[Terms, _SettingsInUse](), count()
 
     @validated
     def submit(
@@ -199,7 +199,7 @@ class OpenRun:
         token_log_probs: bool = False,
         shared: SharedState | None = None,
     ) -> Submission:
-        """Queue completions of a prompt. They are drawn by calls of `step`.
+        """Add a request for completions of a prompt. The following calls of `step` generate them.
 
         Args:
             prompt: Token ids.
@@ -223,16 +223,18 @@ class OpenRun:
         terms = Terms() if terms is None else terms
         require_verifier(self.sampler, terms.verifier)
         tokens, lengths = replace_empty_prompts(self._oracle, *prompt_tensors([prompt]))
-        checked_prompts(tokens, lengths, self._oracle.vocab_size)
+        require_known_tokens(tokens, lengths, self._oracle.vocab_size)
         max_new_tokens = terms.max_new_tokens
-        limit = limits(self._oracle, lengths, self.capacity if max_new_tokens is None else max_new_tokens)
+        limit = maximum_lengths(
+            self._oracle, lengths, self.capacity if max_new_tokens is None else max_new_tokens
+        )
         limit = limit.clamp_max(self.capacity)
         length = int(lengths[0])
         if length > self.capacity:
             raise InputError("prompt", length, f"use a prompt of at most {self.capacity} tokens")
-        ids = chosen_sample_ids(sample_ids, num_samples)
-        decode = decoder(self._oracle, list(terms.stop) or None)
-        rule = self._rule(terms)
+        ids = validate_sample_ids(sample_ids, num_samples)
+        decode = make_decoder(self._oracle, list(terms.stop) or None)
+        in_use = self._settings_of(terms)
         submission = Submission(
             terms,
             tokens,
@@ -243,33 +245,33 @@ class OpenRun:
             max_queries=max_queries,
             max_steps=max_steps or STEPS_PER_TOKEN * max(1, int(limit[0]) - length),
             rounds=partial(Rounds, self.sampler, shared=None if shared is None else [shared]),
-            rule=torch.tensor([rule.number]),
+            settings_id=torch.tensor([in_use.number]),
             decode=decode,
-            parsers=() if rule.verifier.parser is None else [rule.verifier.parser],
-            raised={} if rule.raised is None else {rule.number: rule.raised},
+            parsers=() if in_use.verifier.parser is None else [in_use.verifier.parser],
+            raised={} if in_use.raised is None else {in_use.number: in_use.raised},
             scored=token_log_probs,
             judged=terms.verifier is not None,
         )
-        rule.users += 1
+        in_use.users += 1
         self._running.submit(submission)
         return submission
 
-    def _rule(self, terms: Terms) -> _Rule:
-        """Return the rule for `terms`, adding a new one if no unfinished submission has these terms."""
-        if terms not in self._rules:
+    def _settings_of(self, terms: Terms) -> _SettingsInUse:
+        """Return the shared entry for the settings `terms`, adding one if no unfinished submission uses them."""
+        if terms not in self._settings:
             number, truncation = next(self._numbers), terms.truncated(self._oracle)
-            stop = stopping(self._oracle, list(terms.stop)) if terms.stop else None
+            stop = make_stop_condition(self._oracle, list(terms.stop)) if terms.stop else None
             raised = Raised() if self._on_error == "reject" else None
-            verifier = judging(terms.verifier, terms.stop, raised)
+            verifier = make_row_verifier(terms.verifier, terms.stop, raised)
             if not set(verifier.layers) <= set(self._layers):
                 hint = f"create the run with layers={verifier.layers}, which the verifier reads"
                 raise InputError("layers", self._layers, hint)
-            self._judge.add(number, verifier)
+            self._verifier.add(number, verifier)
             self._truncations[number] = truncation
             if stop is not None:
                 self._stops[number] = stop
-            self._rules[terms] = _Rule(number, verifier, raised)
-        return self._rules[terms]
+            self._settings[terms] = _SettingsInUse(number, verifier, raised)
+        return self._settings[terms]
 
     def withdraw(self, submission: Submission) -> None:
         """Cancel the unfinished samples of a submission and free their rows.
@@ -277,17 +279,17 @@ class OpenRun:
         Args:
             submission: Result of `submit`. If all of its samples are finished, nothing happens.
         """
-        if submission in self._running.orders:
+        if submission in self._running.requests:
             self._running.withdraw(submission)
             self._end(submission)
 
     def _end(self, submission: Submission) -> None:
-        rule = self._rules[submission.terms]
-        rule.users -= 1
-        if not rule.users:
-            del self._rules[submission.terms], self._truncations[rule.number]
-            self._stops.pop(rule.number, None)
-            self._judge.remove(rule.number)
+        in_use = self._settings[submission.terms]
+        in_use.users -= 1
+        if not in_use.users:
+            del self._settings[submission.terms], self._truncations[in_use.number]
+            self._stops.pop(in_use.number, None)
+            self._verifier.remove(in_use.number)
 
     @property
     def busy(self) -> bool:
@@ -299,9 +301,9 @@ class OpenRun:
         """Number of forward passes since the run was created."""
         return self._running.total[0]
 
-    def rest(self) -> None:
+    def exclude_idle_time(self) -> None:
         """Exclude the time since the last step, in which the run was idle, from the `seconds` of samples."""
-        self._running.rest()
+        self._running.exclude_idle_time()
 
     def step(self) -> list[FinishedSamples]:
         """Take one step of the sampler with all samples in progress, after admitting queued samples if there is room.
@@ -316,10 +318,10 @@ class OpenRun:
                 self._end(submission)
         return finished
 
-    def growing(self) -> Iterator[Growing]:
+    def growing(self) -> Iterator[PartialSample]:
         """Yield the completion so far of each sample in progress."""
-        columns = (column.tolist() for column in self._running.under_way())
+        columns = (column.tolist() for column in self._running.samples_in_progress())
         for place, tokens, length in zip(*columns, strict=True):
-            submission = self._running.order_of(place)
+            submission = self._running.find_request(place)
             start, own = int(submission.lengths[0]), place - submission.earliest
-            yield Growing(submission, own, tokens[start:length])
+            yield PartialSample(submission, own, tokens[start:length])

@@ -1,4 +1,4 @@
-"""Recorder of the moves of the rows of a run."""
+"""Recorder of every change of a sequence during a run."""
 
 import torch
 from torch import Tensor

@@ -1,4 +1,4 @@
-"""State that the samples of one prompt share, and the rounds in which these samples begin."""
+"""Rounds of samples: each round of samples of a prompt starts from the state that earlier rounds have reached."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError
-from trialogue.samplers.prefix.contract.sampler import Sampler, joined, take
+from trialogue.samplers.prefix.contract.sampler import Sampler, concatenate_states, select_rows
 
 
 class SharedState(Protocol):
-    """Protocol of objects that pass what finished samples of a prompt have learned to later samples."""
+    """Protocol of objects that pass states from finished samples of a prompt to later samples of this prompt."""
 
     @property
     def ended(self) -> int:
@@ -43,11 +43,11 @@ class SharedState(Protocol):
 
 
 class PromptRounds:
-    """Runs the samples of one prompt in rounds. Each round starts from what all earlier rounds have learned.
+    """Runs the samples of one prompt in rounds. Each round starts from the merged states of all earlier rounds.
 
-    Pass the same object to several successive calls of `generate` to continue the rounds. Another order (a call of
-    `generate`, or a submission to an `OpenRun`) can use the object only if no sample of an earlier order is unfinished.
-    Store `tensors` and `finished` in a file to restore all finished rounds later.
+    Pass the same object to several successive calls of `generate` to continue the rounds. Another request (a call of
+    `generate`, or a submission to an `OpenRun`) can use the object only if no sample of an earlier request is
+    unfinished. Store `tensors` and `finished` in a file to restore all finished rounds later.
 
     Args:
         sampler: The sampler, whose `round_size` is the number of samples per round.
@@ -79,21 +79,21 @@ class PromptRounds:
         return None if self._size is None else (self.finished + 1) * self._size
 
     def reserve(self, user: "Rounds") -> None:
-        """Reserve this object for the samples of an order until all of them are finished or the order is closed.
+        """Reserve this object for the samples of a request until all of them are finished or the request is closed.
 
-        The ends of the current round are removed if an aborted order has left samples missing in between.
+        If an aborted request has left samples of the current round missing, the states of this round are discarded.
 
         Args:
-            user: The rounds of the order.
+            user: The rounds of the request.
 
         Raises:
-            InputError: If samples of another order are unfinished.
+            InputError: If samples of another request are unfinished.
         """
         other = None if self._user is None else self._user()
         if other is not None and other.num_unfinished:
             hint = (
-                f"{other.num_unfinished} unfinished samples of another order use this object. Finish or withdraw them "
-                "first, or give each order its own object"
+                f"{other.num_unfinished} unfinished samples of another request use this object. Finish or withdraw "
+                "them first, or give each request its own object"
             )
             raise InputError("shared", "PromptRounds", hint)
         self._user = ref(user)
@@ -102,7 +102,7 @@ class PromptRounds:
             self._ends.clear()
 
     def begin(self, initial: Any) -> Any:
-        """Return the state in which a sample of the current round begins.
+        """Return the starting state of a sample in the current round.
 
         Args:
             initial: Initial state of the sampler, one row.
@@ -114,7 +114,7 @@ class PromptRounds:
         return self._start
 
     def end(self, number: int, state: Any) -> None:
-        """Store the last state of a sample.
+        """Store the final state of a sample of the current round.
 
         Args:
             number: Number of the sample, counted from the first sample of the first round.
@@ -135,7 +135,7 @@ class PromptRounds:
     def _merge(self) -> None:
         if len(self._ends) == self._size:
             ends = [self._ends[number] for number in sorted(self._ends)]
-            self._start = self._sampler.merged(self._start, joined(ends))
+            self._start = self._sampler.merged(self._start, concatenate_states(ends))
             self._finished += 1
             self._ends.clear()
 
@@ -154,7 +154,7 @@ class Rounds:
         num_unfinished: Number of samples that have not ended, 0 after `close`.
 
     Raises:
-        InputError: If another order is using one of the shared states and allows no second one.
+        InputError: If another request is using one of the shared states and allows no second one.
     """
 
     def __init__(
@@ -181,14 +181,14 @@ class Rounds:
         )
 
     def _released(self, state: SharedState) -> list[int]:
-        """Return the waiting samples of `state` that may begin now, and remove them from the waiting list."""
+        """Remove the samples of `state` that may begin now from the waiting list, and return them."""
         waiting, limit = self._waiting[state], state.limit
         released = [one for one in waiting if limit is None or self._numbers[one] < limit]
         del waiting[: len(released)]
         return released
 
-    def begun(self, samples: Tensor, state: Any) -> Any:
-        """Return the states in which samples begin.
+    def starting_states(self, samples: Tensor, state: Any) -> Any:
+        """Return the sampler states in which samples start.
 
         Args:
             samples: Indices (n,) of the samples.
@@ -199,11 +199,13 @@ class Rounds:
         """
         if not self._shared:
             return state
-        rows = (take(state, row) for row in torch.arange(len(samples)).split(1))
-        return joined([self._shared[one].begin(row) for one, row in zip(samples.tolist(), rows, strict=True)])
+        rows = (select_rows(state, row) for row in torch.arange(len(samples)).split(1))
+        return concatenate_states(
+            [self._shared[one].begin(row) for one, row in zip(samples.tolist(), rows, strict=True)]
+        )
 
     def end(self, samples: Tensor, state: Any) -> None:
-        """Store the last states of samples. If their round is over, the samples of the next one become ready.
+        """Store the final states of samples. If their round is over, the next round can begin.
 
         Args:
             samples: Indices (n,) of the samples.
@@ -214,10 +216,10 @@ class Rounds:
             return
         for sample, row in zip(samples.tolist(), torch.arange(len(samples)).split(1), strict=True):
             shared = self._shared[sample]
-            shared.end(self._numbers[sample], take(state, row))
+            shared.end(self._numbers[sample], select_rows(state, row))
             if self._waiting[shared]:
                 self.ready = torch.cat((self.ready, torch.tensor(self._released(shared), dtype=torch.int64)))
 
     def close(self) -> None:
-        """Abandon all unfinished samples, so that other orders can use the shared states."""
+        """Abandon all unfinished samples, so that other requests can use the shared states."""
         self.num_unfinished = 0

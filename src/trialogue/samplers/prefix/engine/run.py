@@ -1,4 +1,4 @@
-"""Function `generate`, which runs a sampler on an oracle until all samples are finished."""
+"""Function `generate`, which draws samples from a model with any sampler."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,28 +13,28 @@ from trialogue.models.hub.memory import require_room
 from trialogue.oracles import Autoregressive, as_oracle
 from trialogue.samplers.prefix.ancestral import Ancestral
 from trialogue.samplers.prefix.batch import DEFAULT_MEMORY, Batch
-from trialogue.samplers.prefix.contract.sampler import Sampler, runnable
+from trialogue.samplers.prefix.contract.sampler import Sampler, prepare_sampler
+from trialogue.samplers.prefix.engine.generate_run import GenerateRun
 from trialogue.samplers.prefix.engine.groups import Groups
-from trialogue.samplers.prefix.engine.order import Order
+from trialogue.samplers.prefix.engine.prompt_verifiers import OnError, PromptVerifiers
 from trialogue.samplers.prefix.engine.recorder import TraceRecorder
 from trialogue.samplers.prefix.engine.rounds import Rounds, SharedState
-from trialogue.samplers.prefix.engine.rules import OnError, PromptVerifiers
-from trialogue.samplers.prefix.engine.running import Running, RunObserver
-from trialogue.samplers.prefix.engine.whole_run import WholeRun
+from trialogue.samplers.prefix.engine.running import BatchRun, RunObserver
+from trialogue.samplers.prefix.engine.sample_request import SampleRequest
 from trialogue.samplers.prefix.masked_decoding import MaskedDecoding
 from trialogue.samplers.prefix.output.samples import Samples
 from trialogue.samplers.prefix.prompts import (
     Prompts,
     StopLike,
-    checked_prompts,
-    chosen_sample_ids,
-    decoder,
-    encoded,
-    limits,
+    encode_prompts,
+    make_decoder,
+    make_stop_condition,
+    maximum_lengths,
     prompt_tensors,
     replace_empty_prompts,
+    require_known_tokens,
     stop_strings,
-    stopping,
+    validate_sample_ids,
 )
 from trialogue.validation import Count, Natural, check, validated
 from trialogue.verifiers.functions.function import VerifierLike
@@ -131,7 +131,7 @@ def generate(
         observer=observer,
         shared=shared,
     )
-    return started(oracle, prompts, settings).finish(progress)
+    return start_run(oracle, prompts, settings).finish(progress)
 
 
 def _default_sampler(verifier: VerifierLike | Sequence[VerifierLike | None] | None) -> Sampler[Any]:
@@ -144,7 +144,7 @@ def _default_sampler(verifier: VerifierLike | Sequence[VerifierLike | None] | No
 @validated
 @dataclass(frozen=True, eq=False)
 class RunSettings:
-    """The keyword arguments of `generate`, without `progress`. See there for their meaning."""
+    """The keyword arguments of `generate`, except `progress`."""
 
     sampler: Sampler[Any] | None = None
     verifier: VerifierLike | Sequence[VerifierLike | None] | None = None
@@ -164,8 +164,10 @@ class RunSettings:
     shared: Sequence[SharedState] | None = None
 
 
-def started(oracle: Autoregressive, prompts: Prompts | Sequence[str] | None, run: RunSettings) -> WholeRun:
-    """Validate the arguments of `generate`, and return a run before its first step.
+def start_run(
+    oracle: Autoregressive, prompts: Prompts | Sequence[str] | None, run: RunSettings
+) -> GenerateRun:
+    """Validate the arguments of `generate`, and prepare a run without taking a step.
 
     Args:
         oracle: The model to sample from.
@@ -179,59 +181,61 @@ def started(oracle: Autoregressive, prompts: Prompts | Sequence[str] | None, run
         InputError: If `generate` would raise it.
     """
     oracle = as_oracle(oracle)
-    tokens, lengths = replace_empty_prompts(oracle, *prompt_tensors(encoded(oracle, prompts)))
+    tokens, lengths = replace_empty_prompts(oracle, *prompt_tensors(encode_prompts(oracle, prompts)))
     if not len(lengths):
         raise InputError("prompts", [], "give at least one prompt, which may be empty")
     chosen = _default_sampler(run.verifier) if run.sampler is None else run.sampler
-    sampler = runnable(chosen, oracle, run.verifier)
-    checked_prompts(tokens, lengths, oracle.vocab_size)
+    sampler = prepare_sampler(chosen, oracle, run.verifier)
+    require_known_tokens(tokens, lengths, oracle.vocab_size)
     if run.shared is not None and len(run.shared) != len(lengths):
         raise InputError("shared", len(run.shared), f"give one object for each of the {len(lengths)} prompts")
-    limit = limits(oracle, lengths, run.max_new_tokens)
-    rows = rows_at_once(oracle, sampler, len(lengths) * run.num_samples, run.batch_size)
+    limit = maximum_lengths(oracle, lengths, run.max_new_tokens)
+    rows = choose_batch_size(oracle, sampler, len(lengths) * run.num_samples, run.batch_size)
     capacity = _capacity(lengths, limit, run.max_steps)
     longest = capacity - int(lengths.min())
     _require_memory(run.max_new_tokens, longest, capacity, rows, run.num_samples, len(lengths))
     verifiers = None
     if run.verifier is not None:
-        verifiers = PromptVerifiers.of(run.verifier, len(lengths), stop_strings(run.stop), run.on_error)
+        verifiers = PromptVerifiers.from_arguments(
+            run.verifier, len(lengths), stop_strings(run.stop), run.on_error
+        )
     batch = Batch(
         oracle,
         rows,
         capacity,
         layers=() if verifiers is None else verifiers.layers,
         memory=run.memory,
-        stop=stopping(oracle, run.stop),
+        stop=make_stop_condition(oracle, run.stop),
         scored=True,
     )
-    order = Order(
+    request = SampleRequest(
         tokens,
         lengths,
         limit,
-        chosen_sample_ids(run.sample_ids, len(lengths) * run.num_samples),
+        validate_sample_ids(run.sample_ids, len(lengths) * run.num_samples),
         seed=run.seed,
         max_queries=run.max_queries,
         max_steps=run.max_steps or STEPS_PER_TOKEN * int((limit - lengths).max().clamp_min(1)),
         rounds=partial(Rounds, sampler, shared=run.shared),
-        rule=None if verifiers is None else verifiers.of_prompt,
+        settings_id=None if verifiers is None else verifiers.of_prompt,
         capacity=capacity,
-        decode=decoder(oracle, run.stop),
+        decode=make_decoder(oracle, run.stop),
         parsers=() if verifiers is None else verifiers.parsers,
         raised=() if verifiers is None else verifiers.raised,
         scored=run.token_log_probs,
     )
-    running = Running[Order](
+    running = BatchRun[SampleRequest](
         Groups(sampler, batch),
-        None if verifiers is None else verifiers.judge(batch),
+        None if verifiers is None else verifiers.for_batch(batch),
         room=rows // sampler.rows_per_sample,
         recorder=TraceRecorder() if run.trace else None,
         observer=run.observer,
     )
-    return WholeRun(running, order)
+    return GenerateRun(running, request)
 
 
 def _capacity(lengths: Tensor, limit: Tensor, max_steps: int | None) -> int:
-    """Return the maximum length of a sample. A step appends at most one token."""
+    """Return the maximum length of a sample, given that a step appends at most one token."""
     longest = int(limit.max())
     if max_steps is None or max_steps >= longest:
         return longest
@@ -247,10 +251,10 @@ def _require_memory(
     require_room("num_samples", num_samples, num_samples, _BYTES * (capacity + _COLUMNS) * prompts)
 
 
-def rows_at_once(
+def choose_batch_size(
     oracle: Autoregressive, sampler: Sampler[Any], samples: int, batch_size: int | None = None
 ) -> int:
-    """Return how many rows (sequences) `generate` moves at once.
+    """Return how many sequences (rows) `generate` processes at once.
 
     Args:
         oracle: The model to sample from.

@@ -1,4 +1,4 @@
-"""Iteration over samples as they finish or grow."""
+"""Function `stream`, which yields samples while they are generated."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -9,10 +9,10 @@ import torch
 
 from trialogue.errors import InputError
 from trialogue.oracles import Autoregressive, as_oracle
-from trialogue.samplers.prefix.engine.run import RunSettings, started
-from trialogue.samplers.prefix.engine.whole_run import WholeRun
+from trialogue.samplers.prefix.engine.generate_run import GenerateRun
+from trialogue.samplers.prefix.engine.run import RunSettings, start_run
 from trialogue.samplers.prefix.output.sample import Sample
-from trialogue.samplers.prefix.prompts import Prompts, decoder
+from trialogue.samplers.prefix.prompts import Prompts, make_decoder
 from trialogue.validation import validated
 
 _UNSUPPORTED_SETTINGS = {
@@ -32,8 +32,8 @@ def stream(
 ) -> "SampleStream":
     """Draw samples as `generate` does, and yield each `Sample` as it finishes.
 
-    Use `for sample in stream(...)` to work between samples, or `async for` to draw in a thread. Leaving the loop ends
-    the run.
+    Use `for sample in stream(...)` to process each sample before the next one is generated, or `async for` to generate
+    them in a thread. Leaving the loop ends the run.
 
     Args:
         oracle: The model to sample from.
@@ -58,15 +58,15 @@ def stream(
     for name, hint in _UNSUPPORTED_SETTINGS.items():
         if settings.pop(name, False):
             raise InputError(name, True, f"leave it out of stream and {hint}")
-    run = started(oracle, prompts, RunSettings(**settings))
-    return SampleStream(run, ordered, partial, decoder(oracle, settings.get("stop"), final=False))
+    run = start_run(oracle, prompts, RunSettings(**settings))
+    return SampleStream(run, ordered, partial, make_decoder(oracle, settings.get("stop"), final=False))
 
 
 class SampleStream:
     """Iterator over the samples of one run, for a single `for` or `async for` loop. Created by `stream`."""
 
     def __init__(
-        self, run: WholeRun, ordered: bool, partial: bool, text: Callable[[Sequence[int]], str] | None
+        self, run: GenerateRun, ordered: bool, partial: bool, text: Callable[[Sequence[int]], str] | None
     ) -> None:
         self._run, self._text, self._partial, self._taken = run, text, partial, False
         self._samples = _in_order(self._drawn()) if ordered else self._drawn()
@@ -88,7 +88,7 @@ class SampleStream:
     def _drawn(self) -> Iterator[Sample]:
         shown: dict[int, tuple[int, ...]] = {}
         for places in self._run.steps():
-            for sample in self._run.order.samples(places):
+            for sample in self._run.request.samples(places):
                 shown.pop(sample.index, None)
                 yield sample
             if self._partial:
@@ -96,10 +96,10 @@ class SampleStream:
 
     def _changed(self, shown: dict[int, tuple[int, ...]]) -> Iterator[Sample]:
         """Yield the samples in progress whose tokens differ from those in `shown`, by index."""
-        order = self._run.order
-        rows = zip(*(column.tolist() for column in self._run.running.under_way()), strict=True)
+        request = self._run.request
+        rows = zip(*(column.tolist() for column in self._run.running.samples_in_progress()), strict=True)
         for place, tokens, length in rows:
-            prompt, start = int(order.prompt[place]), int(order.lengths[place])
+            prompt, start = int(request.prompt[place]), int(request.lengths[place])
             completion = tuple(tokens[start:length])
             if shown.get(place, ()) != completion:
                 shown[place] = completion

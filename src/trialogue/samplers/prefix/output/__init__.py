@@ -1,1 +1,1 @@
-"""Samples, and explanations of why samples were not accepted."""
+"""Generated samples, and explanations of why samples were not accepted."""

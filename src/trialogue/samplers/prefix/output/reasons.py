@@ -5,7 +5,7 @@ from typing import Any
 from trialogue.samplers.prefix.contract.sampler import Sampler
 
 
-def failure(
+def explain_failure(
     sampler: Sampler[Any],
     *,
     cut: bool,
@@ -16,7 +16,7 @@ def failure(
     refusal: str | None,
     remark: str | None = None,
 ) -> str:
-    """Explain why a sample is incomplete because the sampler failed.
+    """Explain in words why a sample failed before its sequence was complete.
 
     Args:
         sampler: The sampler.
@@ -46,8 +46,8 @@ def failure(
     return reason
 
 
-def rejection(ended: str, max_new_tokens: int, *details: str) -> str:
-    """Explain why the verifier rejected a complete sample.
+def explain_rejection(ended: str, max_new_tokens: int, *details: str) -> str:
+    """Explain in words why the verifier rejected a complete sample.
 
     Args:
         ended: How the sample ended: "eos", "stop", "max_new_tokens" or "context".

@@ -74,7 +74,7 @@ class Sample:
         return self.parser(self.text or "") if self.accepted else None
 
 
-def shown(samples: Iterable[Sample], number: int, accepted: int, queries: int) -> str:
+def format_samples(samples: Iterable[Sample], number: int, accepted: int, queries: int) -> str:
     """Format samples as text, with one line for each of the first ten samples.
 
     Args:

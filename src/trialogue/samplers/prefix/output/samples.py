@@ -1,4 +1,4 @@
-"""The result of a run: samples, costs and the trace of moves."""
+"""The result of `generate`: samples, costs and the trace of moves."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from trialogue.errors import InputError, NotValidError
 from trialogue.samplers.inference_data import inference_data
-from trialogue.samplers.prefix.output.sample import Parser, Sample, shown
+from trialogue.samplers.prefix.output.sample import Parser, Sample, format_samples
 
 
 class Cost(NamedTuple):
@@ -35,10 +35,11 @@ class Cost(NamedTuple):
 
 @dataclass(frozen=True)
 class Trace:
-    """The moves of a run: one entry for each row that changes in a step, in the order of the steps.
+    """Record of every change of a sequence during a run, ordered by step.
 
-    A row is one sequence of the batch, and a sample may have several rows, its members. All fields are (moves,) int64.
-    The moves of one step are simultaneous, so `source` refers to rows before the step.
+    A row is one sequence of the batch, and a sample may have several rows, its members. All fields are (moves,) int64,
+    with one entry for each row that changes in a step. The moves of one step are simultaneous, so `source` refers to
+    rows before the step.
 
     Args:
         step: Step of the run.
@@ -172,7 +173,7 @@ class Samples:
         )
 
     def __repr__(self) -> str:
-        return shown(self, len(self), int(self.accepted.sum()), self.total.queries)
+        return format_samples(self, len(self), int(self.accepted.sum()), self.total.queries)
 
     def sequences(self) -> list[tuple[int, ...]]:
         """Return prompt plus completion of each sample as a tuple of token ids."""
@@ -222,7 +223,7 @@ class Samples:
         return [parser(text) if accepted and parser else None for parser, text, accepted in judged]
 
     def refusals(self) -> list[str | None]:
-        """Return why texts are invalid although they are complete, one entry per sample.
+        """Return, for each sample, why its complete text is invalid.
 
         An entry is None if the sample is accepted, its text is incomplete, or its verifier does not explain rejections.
         """
@@ -256,7 +257,7 @@ class Samples:
 
 
 def _places(index: Any, count: int) -> int | Tensor:
-    """Convert `index` (an int, slice, list or tensor) to one index, or to indices (k,) int64, of `count` samples."""
+    """Convert `index` (an int, slice, list or tensor) to one index, or to a tensor of indices, below `count`."""
     given = index.cpu().numpy() if isinstance(index, Tensor) else index
     try:
         places = np.arange(count)[list(given) if isinstance(given, tuple) else given]

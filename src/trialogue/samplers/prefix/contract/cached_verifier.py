@@ -1,4 +1,4 @@
-"""Evaluation of verifiers: cached by prefix, counted and validated."""
+"""Evaluation of verifiers on a batch of sequences, with caching, validation and counting of calls."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -18,14 +18,14 @@ _UNEVALUATED_AT_ONCE = 4096
 _GROWTH = 4
 
 
-class Judge:
-    """Computes and caches the verifier's values for the rows of a batch and for their children.
+class CachedVerifier:
+    """Evaluates a verifier on the rows of a batch and on their one-token continuations, and caches the values.
 
-    A child is a row followed by one more token. The value of each sequence is computed once per run. Verifiers that
-    return the values of all children at once are called at every visit, which counts as one call. Other verifiers are
-    called for some children at a time, because every child may need hidden states. If the verifier is a product of
-    several verifiers, each factor is called only for sequences to which the factors before it give a positive value.
-    Factors that are a `Target` are included in logarithms of values only, because they neither accept nor reject.
+    A row is one sequence. The value of each sequence is computed once per run. Verifiers that return the values of all
+    continuations at once are called at every visit, which counts as one call. Other verifiers are called for some
+    continuations at a time, because each may need hidden states. If the verifier is a product of several verifiers,
+    each factor is called only for sequences to which the factors before it give a positive value. Factors that are a
+    `Target` are included in logarithms of values only, because they neither accept nor reject.
 
     Args:
         verifier: The verifier, or a function.
@@ -54,7 +54,7 @@ class Judge:
         return self._with_targets(self._batch, rows, torch.zeros(len(rows), dtype=torch.float64))
 
     def log_children(self, rows: Tensor, support: Tensor) -> Tensor:
-        """Return the logarithms of the values of all one-token continuations of rows, with targets.
+        """Return the log-values of rows followed by each token of the vocabulary, including targets.
 
         Args:
             rows: Row indices (n,) int64.
@@ -63,7 +63,7 @@ class Judge:
         Returns:
             Logarithms (n, vocab) float64.
         """
-        log_values = log_of(self.children(rows, support))
+        log_values = fast_log(self.children(rows, support))
         known = [target.log_children(self._batch, rows) for target in self._targets]
         together = [answers for answers in known if answers is not None]
         if len(together) == len(known):
@@ -79,7 +79,7 @@ class Judge:
         return log_values
 
     def leading_log_children(self, rows: Tensor, log_probs: Tensor) -> Tensor:
-        """Return the log-values of the one-token continuations that survive truncation (top-k and top-p), with targets.
+        """Return the log-values of the next tokens that top-k and top-p keep, including targets.
 
         Args:
             rows: Row indices (n,) int64.
@@ -93,7 +93,7 @@ class Judge:
         return self.leading_children(rows, log_probs).log()
 
     def candidates(self, rows: Tensor, tokens: Tensor) -> Tensor:
-        """Return the values of rows that are each followed by one more token.
+        """Return the value of each given row followed by one given token.
 
         Args:
             rows: Row indices (n,) int64. A row may occur several times.
@@ -105,7 +105,7 @@ class Judge:
         return self._values(self._batch.peek(tokens, rows), torch.arange(len(rows)))
 
     def children(self, rows: Tensor, support: Tensor) -> Tensor:
-        """Return the values of all one-token continuations of rows.
+        """Return the values of rows followed by each token of the vocabulary.
 
         Args:
             rows: Row indices (n,) int64.
@@ -133,8 +133,8 @@ class Judge:
         values, remaining = self._mask_values(rows, support)
         return values.bool(), torch.full((len(rows),), not remaining)
 
-    def weighed_children(self, rows: Tensor, weigh: Callable[[Tensor], Tensor]) -> Children:
-        """Return the possible next tokens of rows with given weights. For large vocabularies they are cached by prefix.
+    def weigh_children(self, rows: Tensor, weigh: Callable[[Tensor], Tensor]) -> Children:
+        """Return the next tokens of rows with positive weight. For large vocabularies they are cached by prefix.
 
         Args:
             rows: Row indices (n,) int64.
@@ -144,7 +144,7 @@ class Judge:
         Returns:
             Tokens and log-weights (n, k), with padding of log-weight -inf.
         """
-        return self._batch.shared.children.of(self._batch.nodes(rows), weigh)
+        return self._batch.shared.children.get(self._batch.nodes(rows), weigh)
 
     def leading_children(
         self,
@@ -154,7 +154,7 @@ class Judge:
         verdicts: bool = False,
         cut: Callable[[Tensor], Tensor] | None = None,
     ) -> Tensor:
-        """Return the values of the one-token continuations that survive truncation, and zero for others.
+        """Return the values of the next tokens that top-k and top-p keep, and zero for all other tokens.
 
         The truncation is applied to the product of the next-token distribution and the values. A verifier without a
         mask is called for continuations in descending order of weight, and only until the remaining values cannot
@@ -211,7 +211,7 @@ class Judge:
     def _missing(
         self, known: Tensor, hoped: Tensor, judged: Tensor, cut: Callable[[Tensor], Tensor]
     ) -> Tensor:
-        """Return a lower bound (n,) of the number of values still needed to determine which tokens a truncation keeps.
+        """Return how many more values (n,) are at least needed to determine which tokens a truncation keeps.
 
         Args:
             known: Log-weights (n, vocab), defined where `judged`.
@@ -249,7 +249,10 @@ class Judge:
         return log_values.index_put((open_,), table[nodes], accumulate=True)
 
     def _mask_values(self, rows: Tensor, support: Tensor) -> tuple[Tensor, list[Verifier]]:
-        """Return the product (n, vocab) of the verifier's factors that have masks, and a list of the other factors."""
+        """Evaluate the verifier's factors that have token masks.
+
+        Returns their product (n, vocab), and a list of the other factors.
+        """
         batch, shape = self._batch, tuple(support.shape)
         values, remaining = support, []
         for part in self._parts:
@@ -267,9 +270,9 @@ class Judge:
     def _evaluate_children(
         self, values: Tensor, rows: Tensor, which: Tensor, parts: Sequence[Verifier]
     ) -> None:
-        """Multiply the entries `which` (n, vocab) of `values` by the values of the verifiers `parts`, in place.
+        """Multiply `values[i, t]` by the values of `parts` for row `rows[i]` followed by token t, in place.
 
-        Entry (i, t) of `values` (n, vocab) belongs to row `rows[i]` followed by token t.
+        Only the entries marked in `which` (n, vocab) are evaluated. `parts` are factors of the verifier.
         """
         batch = self._batch
         index, tokens = which.nonzero(as_tuple=True)
@@ -307,60 +310,66 @@ class Judge:
         return verified[nodes]
 
 
-class JudgeOfRules(Judge):
-    """A `Judge` for batches whose rows have different verifiers. The integer `rule` of each row selects its verifier.
+class CachedVerifierPerRow(CachedVerifier):
+    """A `CachedVerifier` for batches whose rows have different verifiers.
+
+    The integer `settings_id` of each row selects its verifier.
 
     Args:
-        verifiers: Verifiers by rule.
+        verifiers: Verifiers by `settings_id`.
         batch: The rows.
     """
 
     def __init__(self, verifiers: Mapping[int, Verifier], batch: View) -> None:
         self._batch = batch
-        self._judges = {rule: Judge(verifier, batch) for rule, verifier in verifiers.items()}
+        self._verifiers = {
+            settings_id: CachedVerifier(verifier, batch) for settings_id, verifier in verifiers.items()
+        }
 
     @property
     def has_targets(self) -> bool:  # type: ignore[override]
         """Whether a factor of any verifier is a `Target`."""
-        return any(judge.has_targets for judge in self._judges.values())
+        return any(verifier.has_targets for verifier in self._verifiers.values())
 
-    def add(self, rule: int, verifier: Verifier) -> None:
-        """Set the verifier of all rows with a given rule (an integer that identifies the settings of a row).
+    def add(self, settings_id: int, verifier: Verifier) -> None:
+        """Set the verifier of all rows with a given `settings_id`.
 
         Args:
-            rule: The integer.
+            settings_id: Identifier of the settings of a row.
             verifier: The verifier of these rows.
         """
-        self._judges[rule] = Judge(verifier, self._batch)
+        self._verifiers[settings_id] = CachedVerifier(verifier, self._batch)
 
-    def remove(self, rule: int) -> None:
-        """Remove the verifier of the rows with the rule `rule` (an integer that identifies the settings of a row)."""
-        del self._judges[rule]
+    def remove(self, settings_id: int) -> None:
+        """Remove the verifier of the rows with a given `settings_id`."""
+        del self._verifiers[settings_id]
 
     def values(self, rows: Tensor) -> Tensor:
         """Return the values (n,) float64 of the sequences in `rows` (n,), each by the verifier of its row."""
-        return self._each(rows, (), lambda judge, places: judge.values(rows[places]))
+        return self._each(rows, (), lambda verifier, places: verifier.values(rows[places]))
 
     def log_values(self, rows: Tensor) -> Tensor:
         """Return the logarithms (n,) float64 of the values of `rows` (n,), each by the verifier of its row."""
-        return self._each(rows, (), lambda judge, places: judge.log_values(rows[places]))
+        return self._each(rows, (), lambda verifier, places: verifier.log_values(rows[places]))
 
     def log_targets(self, rows: Tensor) -> Tensor:
         """Return the sum (n,) float64 of the log-values of all targets, with the verifier of each of `rows` (n,)."""
-        return self._each(rows, (), lambda judge, places: judge.log_targets(rows[places]))
+        return self._each(rows, (), lambda verifier, places: verifier.log_targets(rows[places]))
 
     def log_children(self, rows: Tensor, support: Tensor) -> Tensor:
-        """Return the logarithms of the values of all one-token continuations, as `Judge.log_children`."""
+        """Return the logarithms of the values of all one-token continuations, as `CachedVerifier.log_children`."""
         shape = support.shape[1:]
-        return self._each(rows, shape, lambda judge, at: judge.log_children(rows[at], support[at]))
+        return self._each(rows, shape, lambda verifier, at: verifier.log_children(rows[at], support[at]))
 
     def leading_log_children(self, rows: Tensor, log_probs: Tensor) -> Tensor:
-        """Return the logarithms of the values of the continuations that survive truncation, each by its verifier."""
+        """Return the log-values of the next tokens that top-k and top-p keep, each row by its own verifier."""
         shape = log_probs.shape[1:]
-        return self._each(rows, shape, lambda judge, at: judge.leading_log_children(rows[at], log_probs[at]))
+        return self._each(
+            rows, shape, lambda verifier, at: verifier.leading_log_children(rows[at], log_probs[at])
+        )
 
     def candidates(self, rows: Tensor, tokens: Tensor) -> Tensor:
-        """Return the values of rows that are each followed by one more token.
+        """Return the value of each given row followed by one given token.
 
         Args:
             rows: Row indices (n,) int64. A row may occur several times.
@@ -369,10 +378,12 @@ class JudgeOfRules(Judge):
         Returns:
             Values (n,) float64, each by the verifier of its row.
         """
-        return self._each(rows, (), lambda judge, places: judge.candidates(rows[places], tokens[places]))
+        return self._each(
+            rows, (), lambda verifier, places: verifier.candidates(rows[places], tokens[places])
+        )
 
     def children(self, rows: Tensor, support: Tensor) -> Tensor:
-        """Return the values of all one-token continuations of rows.
+        """Return the values of rows followed by each token of the vocabulary.
 
         Args:
             rows: Row indices (n,) int64.
@@ -382,13 +393,17 @@ class JudgeOfRules(Judge):
             Values (n, vocab). The dtype is bool if all verifiers return a mask, otherwise float64.
         """
         shape = support.shape[1:]
-        return self._each(rows, shape, lambda judge, places: judge.children(rows[places], support[places]))
+        return self._each(
+            rows, shape, lambda verifier, places: verifier.children(rows[places], support[places])
+        )
 
     def masks(self, rows: Tensor, support: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the tokens that the mask of each row's verifier allows, as `Judge.masks`."""
+        """Return the tokens that the mask of each row's verifier allows, as `CachedVerifier.masks`."""
         allowed, decisive = support.clone(), torch.zeros(len(rows), dtype=torch.bool)
-        for rule, places in self._places(rows).items():
-            allowed[places], decisive[places] = self._judges[rule].masks(rows[places], support[places])
+        for settings_id, places in self._places(rows).items():
+            allowed[places], decisive[places] = self._verifiers[settings_id].masks(
+                rows[places], support[places]
+            )
         return allowed, decisive
 
     def leading_children(
@@ -399,7 +414,7 @@ class JudgeOfRules(Judge):
         verdicts: bool = False,
         cut: Callable[[Tensor], Tensor] | None = None,
     ) -> Tensor:
-        """Return the values of the one-token continuations that survive truncation, and zero for others.
+        """Return the values of the next tokens that top-k and top-p keep, and zero for all other tokens.
 
         Args:
             rows: Row indices (n,) int64.
@@ -411,35 +426,45 @@ class JudgeOfRules(Judge):
             Values (n, vocab), each row by its verifier.
         """
 
-        def leading(judge: Judge, places: Tensor) -> Tensor:
-            return judge.leading_children(rows[places], log_probs[places], verdicts=verdicts, cut=cut)
+        def leading(verifier: CachedVerifier, places: Tensor) -> Tensor:
+            return verifier.leading_children(rows[places], log_probs[places], verdicts=verdicts, cut=cut)
 
         return self._each(rows, log_probs.shape[1:], leading)
 
-    def _each(self, rows: Tensor, shape: tuple[int, ...], call: Callable[[Judge, Tensor], Tensor]) -> Tensor:
-        """Call `call(judge, indices)` for the rows of each verifier, and join the results (k, *shape) in row order."""
+    def _each(
+        self, rows: Tensor, shape: tuple[int, ...], call: Callable[[CachedVerifier, Tensor], Tensor]
+    ) -> Tensor:
+        """Call `call(verifier, indices)` for the rows of each verifier. Return the results (k, *shape) in row order."""
         places = self._places(rows)
-        results = {rule: call(self._judges[rule], own) for rule, own in places.items()}
+        results = {
+            settings_id: call(self._verifiers[settings_id], own) for settings_id, own in places.items()
+        }
         verdicts = bool(shape) and all(values.dtype == torch.bool for values in results.values())
         joined = torch.zeros(len(rows), *shape, dtype=torch.bool if verdicts else torch.float64)
-        for rule, values in results.items():
-            joined[places[rule]] = values.to(joined.dtype)
+        for settings_id, values in results.items():
+            joined[places[settings_id]] = values.to(joined.dtype)
         return joined
 
     def _places(self, rows: Tensor) -> dict[int, Tensor]:
-        """Group rows by verifier: return the indices (k,) into `rows` (n,) of the rows with each rule."""
-        rules = self._batch.rule[rows]
-        return {rule: (rules == rule).nonzero()[:, 0] for rule in rules.unique().tolist()}
+        """Group rows by verifier.
+
+        Returns, for each `settings_id`, the indices (k,) of its rows in `rows` (n,).
+        """
+        settings_ids = self._batch.settings_id[rows]
+        return {
+            settings_id: (settings_ids == settings_id).nonzero()[:, 0]
+            for settings_id in settings_ids.unique().tolist()
+        }
 
 
-def log_of(values: Tensor) -> Tensor:
-    """Return the logarithms (...) float64 of `values` (...), ten times as fast as `log` if most of them are zero."""
+def fast_log(values: Tensor) -> Tensor:
+    """Return `values.log()` in float64. This is ten times as fast as `log` if most values are zero."""
     none = values == 0
     return values.double().masked_fill(none, 1.0).log_().masked_fill_(none, -math.inf)
 
 
 def _first_of_each(nodes: Tensor, among: Tensor) -> Tensor:
-    """Return the index of the first row with each distinct node in `nodes` (n,), among rows marked in `among` (n,)."""
+    """Return the index of the first row of each distinct node, considering only rows marked in `among` (n,)."""
     index = among.nonzero()[:, 0]
     distinct, inverse = torch.unique(nodes[index], return_inverse=True)
     if len(distinct) == len(index):

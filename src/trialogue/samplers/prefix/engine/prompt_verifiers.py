@@ -1,4 +1,4 @@
-"""Verifiers of a run, either one for all prompts or one for each."""
+"""Conversion of the argument `verifier` of `generate` to one verifier for each prompt."""
 
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
@@ -9,7 +9,7 @@ from torch import Tensor
 from trialogue.errors import InputError
 from trialogue.oracles import Verifier
 from trialogue.samplers.prefix.batch import Batch
-from trialogue.samplers.prefix.contract.judge import Judge, JudgeOfRules
+from trialogue.samplers.prefix.contract.cached_verifier import CachedVerifier, CachedVerifierPerRow
 from trialogue.samplers.prefix.output.sample import Parser
 from trialogue.verifiers.combination import Anything
 from trialogue.verifiers.functions.function import VerifierLike, as_verifier
@@ -19,7 +19,7 @@ OnError = Literal["raise", "reject"]
 
 
 class PromptVerifiers(NamedTuple):
-    """Verifiers of a run, one for each prompt, without duplicates.
+    """The verifier of each prompt of a run. Equal verifiers are stored once.
 
     Attributes:
         verifiers: The distinct verifiers.
@@ -35,7 +35,7 @@ class PromptVerifiers(NamedTuple):
     raised: Sequence[Raised]
 
     @classmethod
-    def of(
+    def from_arguments(
         cls,
         verifier: VerifierLike | Sequence[VerifierLike | None] | None,
         prompts: int,
@@ -63,7 +63,7 @@ class PromptVerifiers(NamedTuple):
             if on_error == "reject":
                 raised.append(Raised())
             named = None if one is None else _named(one, verifier)
-            verifiers.append(judging(named, strings, raised[-1] if raised else None))
+            verifiers.append(make_row_verifier(named, strings, raised[-1] if raised else None))
         places = {name: place for place, name in enumerate(different)}
         of_prompt = torch.tensor([places[id(one)] for one in given], dtype=torch.int64)
         parsers = [verifiers[place].parser for place in of_prompt.tolist()]
@@ -74,15 +74,15 @@ class PromptVerifiers(NamedTuple):
         """Blocks whose hidden states the verifiers read."""
         return tuple(dict.fromkeys(layer for one in self.verifiers for layer in one.layers))
 
-    def judge(self, batch: Batch) -> Judge:
-        """Return an object that evaluates the rows of `batch`, each with the verifier of its prompt."""
+    def for_batch(self, batch: Batch) -> CachedVerifier:
+        """Return a `CachedVerifier` that evaluates each row of `batch` with the verifier of its prompt."""
         if len(self.verifiers) == 1:
-            return Judge(self.verifiers[0], batch)
-        return JudgeOfRules(dict(enumerate(self.verifiers)), batch)
+            return CachedVerifier(self.verifiers[0], batch)
+        return CachedVerifierPerRow(dict(enumerate(self.verifiers)), batch)
 
 
-def judging(one: VerifierLike | None, strings: Sequence[str], raised: Raised | None) -> Verifier:
-    """Convert an argument `verifier` to the verifier that judges the rows of a batch.
+def make_row_verifier(one: VerifierLike | None, strings: Sequence[str], raised: Raised | None) -> Verifier:
+    """Convert an argument `verifier` of `generate` to the verifier of the rows of a batch.
 
     Args:
         one: A verifier or function, or None to accept everything.
@@ -98,7 +98,7 @@ def judging(one: VerifierLike | None, strings: Sequence[str], raised: Raised | N
 
 
 def _named(one: VerifierLike, given: object) -> Verifier:
-    """Convert `one` to a verifier. If `given` is a list of verifiers, error messages name the index of `one` in it."""
+    """Convert `one` to a verifier. If `given` is a list of verifiers, error messages state the index of `one` in it."""
     try:
         return as_verifier(one)
     except InputError as error:

@@ -10,7 +10,7 @@ from mutants import judges as mutants
 from refusals import expect_error
 from samplers.stateful_tree import ReadingVerifier, StoredContext, StoredTree
 from trialogue.samplers import MaskedDecoding, generate
-from trialogue.samplers.prefix.contract.judge import Judge
+from trialogue.samplers.prefix.contract.cached_verifier import CachedVerifier
 from trialogue.testing.trees import RandomTree
 from trialogue.verifiers.combination import Product
 from trialogue.verifiers.functions.function import FunctionVerifier
@@ -49,7 +49,7 @@ PREFIXES = [(0,), (1, 0), (0,), ()]
 def test_each_candidate_is_judged_once():
     verifier = Recording(TREE.value)
     batch = batch_of(TREE.table(), PREFIXES, 4)
-    judge = Judge(verifier, batch)
+    judge = CachedVerifier(verifier, batch)
     tokens = torch.tensor([1, 2, 1, 0])
     rows = torch.arange(4)
     expected = [TREE.value((*prefix, token)) for prefix, token in zip(PREFIXES, tokens.tolist(), strict=True)]
@@ -85,7 +85,7 @@ def narrowing_error(judge_type, parts):
 def test_masks_reduce_the_calls_of_other_verifiers(dtype, masks_first):
     masks = [Masking(TREE.judges, dtype), Masking(TREE.value)]
     parts = [*masks, Recording(OTHER.value)] if masks_first else [Recording(OTHER.value), *masks]
-    assert narrowing_error(Judge, parts) < 1e-12
+    assert narrowing_error(CachedVerifier, parts) < 1e-12
     assert [mask.visits for mask in masks] == [2, 2]
     assert [mask.calls for mask in masks] == [[], []]
 
@@ -106,7 +106,7 @@ def test_children_are_evaluated_in_small_batches_of_their_own_length():
     for at_once in (2, 1024):
         oracle = StoredTree(tree, Watched)
         oracle.batch_size = at_once
-        judge = Judge(ReadingVerifier(tree.value), batch_of(oracle, [(0,), (1, 0)], 4))
+        judge = CachedVerifier(ReadingVerifier(tree.value), batch_of(oracle, [(0,), (1, 0)], 4))
         values.append(judge.children(torch.arange(2), torch.ones(2, 7, dtype=torch.bool)))
     assert torch.equal(*values)
     assert values[0][1].tolist() == [tree.value((1, 0, token)) for token in range(7)]
@@ -138,7 +138,7 @@ class AboveMaximum(Masking):
 
 
 def test_a_value_above_the_stated_maximum_is_rejected():
-    judge = Judge(AboveMaximum(), batch_of(TREE.table(), PREFIXES, 4))
+    judge = CachedVerifier(AboveMaximum(), batch_of(TREE.table(), PREFIXES, 4))
     rows = torch.arange(4)
     for call in (
         lambda: judge.values(rows),

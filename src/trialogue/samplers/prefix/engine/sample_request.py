@@ -1,4 +1,4 @@
-"""Samples that a run draws together: their prompts, budgets and random streams, and their results."""
+"""Class `SampleRequest`: the prompts, settings and results of samples that are generated together."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -17,10 +17,10 @@ from trialogue.verifiers.functions.tolerant import Raised
 _STOPPED = ("", "failed", "max_steps", "max_queries")
 
 
-class Order:
-    """A request to sample several prompts, the same number of samples each, and its results.
+class SampleRequest:
+    """A request to generate the same number of samples for each of several prompts, and its results.
 
-    Each prompt has a rule, an integer that identifies its settings, such as its verifier.
+    Each prompt has a `settings_id`, an integer that identifies its settings, such as its verifier.
 
     Args:
         tokens: Token ids (prompts, width) of the prompts.
@@ -30,22 +30,22 @@ class Order:
         seed: Seed of the random streams.
         max_queries: Maximum number of model calls of one sample (default: no bound).
         max_steps: Maximum number of moves of one sample.
-        rule: Rule (prompts,) of each prompt (default: 0).
+        settings_id: Rule (prompts,) of each prompt (default: 0).
         capacity: Length of the longest sample (default: the largest `limit`).
         decode: Function from completions to texts, if there are texts.
         rounds: Function from the index (n,) of each sample's prompt to the rounds in which the samples begin.
         parsers: For each prompt, the function that converts an accepted text to a Python value, or None.
-        raised: By rule, the record of errors of a verifier that may raise.
+        raised: By settings_id, the record of errors of a verifier that may raise.
         scored: Store the log-probability of every token (default: False).
         judged: Call the verifier for finished samples (default: True).
 
     Attributes:
         earliest: Index of the first sample in the run.
-        begun: Number of samples that have been added to the batch.
+        num_admitted: Number of samples that have been added to the batch.
         prompt: Index (n,) of each sample's prompt.
         lengths: Length (n,) of each sample's prompt.
         limit: Length (n,) at which each sample is complete.
-        rule: Rule (n,) of each sample.
+        settings_id: Rule (n,) of each sample.
         remarks: Remarks of the sampler by index of the sample.
         columns: Values of all samples by field name of `Samples`. They are written by `Groups.store`.
     """
@@ -61,7 +61,7 @@ class Order:
         max_queries: int | None = None,
         max_steps: int,
         rounds: Callable[[Tensor], Rounds],
-        rule: Tensor | None = None,
+        settings_id: Tensor | None = None,
         capacity: int | None = None,
         decode: Callable[[Sequence[int]], str] | None = None,
         parsers: Sequence[Parser | None] = (),
@@ -69,14 +69,18 @@ class Order:
         scored: bool = False,
         judged: bool = True,
     ) -> None:
-        self.earliest = self.begun = 0
+        self.earliest = self.num_admitted = 0
         self.ids, self.seed, self.max_queries, self.max_steps = ids, seed, max_queries, max_steps
         self._tokens = tokens
         self.prompt = torch.arange(len(lengths)).repeat_interleave(len(ids) // len(lengths))
         self.rounds = rounds(self.prompt)
-        rules = torch.zeros_like(lengths) if rule is None else rule
-        self.lengths, self.limit, self.rule = lengths[self.prompt], limit[self.prompt], rules[self.prompt]
-        named = zip(tokens.tolist(), lengths.tolist(), rules.tolist(), strict=True)
+        settings_ids = torch.zeros_like(lengths) if settings_id is None else settings_id
+        self.lengths, self.limit, self.settings_id = (
+            lengths[self.prompt],
+            limit[self.prompt],
+            settings_ids[self.prompt],
+        )
+        named = zip(tokens.tolist(), lengths.tolist(), settings_ids.tolist(), strict=True)
         self._roots = [Root(tuple(row[:length]), under) for row, length, under in named]
         self._left = Counter(self._roots_of(self.prompt))
         self._decode, self._parsers, self.raised, self.judged = decode, parsers, raised, judged
@@ -101,7 +105,7 @@ class Order:
         return len(self.ids)
 
     def __contains__(self, root: object) -> bool:
-        """Whether the prompt and rule of `root` have unfinished samples."""
+        """Whether the prompt and settings_id of `root` have unfinished samples."""
         return root in self._left
 
     def _roots_of(self, prompts: Tensor) -> list[Root]:
@@ -114,7 +118,7 @@ class Order:
 
     @property
     def roots(self) -> set[Root]:
-        """Pairs of a prompt and its rule that have unfinished samples."""
+        """Pairs of a prompt and its settings_id that have unfinished samples."""
         return set(self._left)
 
     def prompt_tokens(self, number: int) -> Tensor:
@@ -126,19 +130,22 @@ class Order:
         Returns:
             Cumulative numbers (number,) int64 of tokens of the first 1, 2, ... samples.
         """
-        ready, stop = self.rounds.ready, self.begun + number
-        before, after = ready[max(0, self.begun - 1) : stop - 1], ready[max(1, self.begun) : stop]
+        ready, stop = self.rounds.ready, self.num_admitted + number
+        before, after = (
+            ready[max(0, self.num_admitted - 1) : stop - 1],
+            ready[max(1, self.num_admitted) : stop],
+        )
         known = self.prompt[before] == self.prompt[after]
         begins = torch.cat((torch.ones(number - len(known), dtype=torch.bool), ~known))
-        return (self.lengths[ready[self.begun : stop]] * begins).cumsum(0)
+        return (self.lengths[ready[self.num_admitted : stop]] * begins).cumsum(0)
 
     @property
     def ready(self) -> int:
-        """Number of samples that can be admitted now."""
-        return len(self.rounds.ready) - self.begun
+        """Number of samples that can be started now."""
+        return len(self.rounds.ready) - self.num_admitted
 
-    def admitted(self, number: int) -> Tensor:
-        """Take the next samples from the queue of this request, and return their indices.
+    def take_next_samples(self, number: int) -> Tensor:
+        """Remove the next samples from the queue of this request, and return their indices.
 
         Args:
             number: Number of samples, at most `ready`.
@@ -146,12 +153,12 @@ class Order:
         Returns:
             Indices (number,) int64.
         """
-        samples = self.rounds.ready[self.begun : self.begun + number]
-        self.begun += number
+        samples = self.rounds.ready[self.num_admitted : self.num_admitted + number]
+        self.num_admitted += number
         return samples
 
     def prompts(self, samples: Tensor, capacity: int) -> tuple[Tensor, Tensor]:
-        """Return the prompts of samples as padded tokens.
+        """Return the prompts of the given samples as a padded tensor.
 
         Args:
             samples: Indices (n,) of the samples.
@@ -168,13 +175,13 @@ class Order:
         return tokens, lengths
 
     def end(self, samples: Tensor) -> set[Root]:
-        """Mark samples as finished.
+        """Mark samples as finished, and return the prompts that need no further samples.
 
         Args:
             samples: Indices (n,) of the samples.
 
         Returns:
-            The pairs of prompt and rule that have no unfinished samples left.
+            The pairs of prompt and settings_id that have no unfinished samples left.
         """
         roots = self._roots_of(self.prompt[samples])
         self._left.subtract(roots)
@@ -184,7 +191,7 @@ class Order:
         return over
 
     def samples(self, places: Tensor) -> Samples:
-        """Return stored samples as `Samples`, whose total cost is the sum of their costs.
+        """Return the results of some samples. Their total cost is the sum of the individual costs.
 
         Args:
             places: Indices (n,) of the samples.
