@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from record import Record
 from trialogue.models.networks.attention_only import AttentionOnlyConfig
-from trialogue.oracles import whole_sequences
+from trialogue.oracles import enumerate_sequences
 from trialogue.randomness import generator
 from trialogue_lab.theory.memorization import generic_network, memorize, nearest_encoder
 from trialogue_lab.theory.memorization.folding import padded_states, solved
@@ -34,7 +34,7 @@ SPARE = 0.05
 
 def contenders(vocab_size: int) -> tuple[int, dict[str, Callable[[], object]]]:
     """Return the number of contexts and the contenders."""
-    width, contexts = vocab_size - 1, whole_sequences(vocab_size, 2)
+    width, contexts = vocab_size - 1, enumerate_sequences(vocab_size, 2)
     total = len(contexts)
     drawn = torch.randn(total, vocab_size, generator=generator(0, "laws"), dtype=torch.float64)
     distributions = (2 * drawn).log_softmax(1)

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trialogue.oracles import padded
+from trialogue.oracles import pad_sequences
 from trialogue.samplers.prefix.batch import Batch
 from trialogue.verifiers import FunctionVerifier
 
@@ -17,7 +17,7 @@ def batch_of(
     oracle: Any, prefixes: Sequence[Prefix], capacity: int, start: int | Sequence[int] = 0, **settings: Any
 ) -> Batch:
     """Return a batch of `prefixes` in rows of `capacity` tokens, whose first `start` tokens are the prompt."""
-    tokens, lengths = padded(prefixes, capacity)
+    tokens, lengths = pad_sequences(prefixes, capacity)
     batch = Batch(oracle, len(prefixes), capacity, **settings)
     starts = torch.tensor(start).expand_as(lengths)
     batch.add(tokens, lengths, starts, torch.full_like(lengths, capacity))

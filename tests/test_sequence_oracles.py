@@ -14,13 +14,13 @@ from trialogue.oracles import (
     StepInfo,
     as_chain,
     as_model,
-    whole_sequences,
+    enumerate_sequences,
 )
 from trialogue.samplers import Gibbs, run_chain
 from trialogue.samplers.exact import transition_matrix
 
 JOINT = random_joint(2, 3, 3)
-STATES = whole_sequences(3, 3)
+STATES = enumerate_sequences(3, 3)
 
 
 class MinimalMasked(Masked):

@@ -15,7 +15,7 @@ from refusals import commands_without_expected_error
 from trialogue import cli
 from trialogue.data import ising_grid
 from trialogue.data.registered import DISTRIBUTIONS
-from trialogue.oracles import whole_sequences
+from trialogue.oracles import enumerate_sequences
 from trialogue.randomness import generator
 from trialogue.samplers import Metropolis, run_chain
 
@@ -72,7 +72,7 @@ def test_a_chain_gives_the_samples_of_run_chain(simulated, tmp_path):
 )
 def test_the_mean_energy_is_exact(simulated, spec, chain):
     model = DISTRIBUTIONS.build(spec)
-    energy = model.energy(whole_sequences(model.vocab_size, model.sites))
+    energy = model.energy(enumerate_sequences(model.vocab_size, model.sites))
     exact = float((-energy).softmax(0) @ energy)
     found = simulated(
         "--distribution", spec, "--chain", chain, "--chains", 16, "--steps", 600, "--burn-in", 100

@@ -11,7 +11,7 @@ from mutants import streams
 from refusals import expect_error, expect_failure
 from samplers.chains.small_models import Conditionals, Energies, FunctionEnergy, random_ising, random_joint
 from trialogue.data import Ising, PottsChain
-from trialogue.oracles import whole_sequences
+from trialogue.oracles import enumerate_sequences
 from trialogue.samplers import (
     CHAINS,
     BlockDynamics,
@@ -84,7 +84,7 @@ def model_for(chain, name):
 def target(chain, name):
     model = MODELS[name]
     if isinstance(chain, MaskedMetropolis):
-        states = whole_sequences(model.vocab_size, 4)
+        states = enumerate_sequences(model.vocab_size, 4)
         return (-chain.energy(model, states)).softmax(0)
     return model.probabilities()
 

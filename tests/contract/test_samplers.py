@@ -26,7 +26,7 @@ from trialogue.samplers import (
     generate,
 )
 from trialogue.samplers.exact import exact_distribution, sampler_transitions, total_variation
-from trialogue.samplers.prefix.engine import groups, rules
+from trialogue.samplers.prefix.engine import groups, prompt_verifiers
 from trialogue.samplers.prefix.engine.recorder import TraceRecorder
 from trialogue.testing import check_sampler, runs
 from trialogue.testing.distributions import (
@@ -211,8 +211,8 @@ def test_batch_independence_rejects_faulty_streams(monkeypatch, broken, sampler)
     expect_failure("a batch of", runs.check_batch_independence, sampler)
 
 
-def test_a_judge_with_repeated_calls_is_rejected(monkeypatch):
-    monkeypatch.setattr(rules, "CachedVerifier", judges.ForgetfulJudge)
+def test_a_cached_verifier_with_repeated_calls_is_rejected(monkeypatch):
+    monkeypatch.setattr(prompt_verifiers, "CachedVerifier", judges.ForgetfulJudge)
     expect_failure("more than once", runs.check_single_evaluation, TokenwiseRejection())
 
 

@@ -10,12 +10,12 @@ import torch
 
 from refusals import expect_error
 from trialogue.data.table import Table
-from trialogue.oracles import Autoregressive, padded
+from trialogue.oracles import Autoregressive, pad_sequences
 from trialogue.randomness import numpy_generator
 
 
 def conditionals(table: Table, prefixes) -> np.ndarray:
-    tokens, lengths = padded(prefixes, 6)
+    tokens, lengths = pad_sequences(prefixes, 6)
     return table.next_log_probs(tokens, lengths).exp().numpy()
 
 

@@ -184,7 +184,7 @@ def test_a_model_in_training_mode_is_evaluated_and_restored(fails):
 
 
 def test_dropout_is_detected(monkeypatch):
-    monkeypatch.setattr(decoder, "evaluating", nullcontext)
+    monkeypatch.setattr(decoder, "evaluation_mode", nullcontext)
     expect_failure("", test_a_model_in_training_mode_is_evaluated_and_restored, False)
 
 
@@ -244,7 +244,7 @@ def test_unsupported_options_are_rejected_in_one_line(monkeypatch):
     def loaded(*arguments: Any, **settings: Any) -> None:
         raise AssertionError("the model was loaded")
 
-    monkeypatch.setattr(decoder, "oracle_of", loaded)
+    monkeypatch.setattr(decoder, "get_oracle", loaded)
     for settings, words in REFUSED:
         expect_error(re.escape(words), generate_calls.draw, **{"prompts": PROMPTS} | settings)
     expect_failure("loaded", draw)

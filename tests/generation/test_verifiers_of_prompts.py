@@ -14,7 +14,7 @@ from trialogue.generation.verifiers import graded as values
 from trialogue.generation.verifiers.graded import CachedGradedVerifier
 from trialogue.oracles import Decoding, Verifier
 from trialogue.verifiers import FunctionVerifier
-from trialogue.verifiers.functions.tolerant import Raised, tolerant
+from trialogue.verifiers.functions.tolerant import ErrorLog, reject_on_error
 
 MASK = ("--sampler", "masked-decoding", "--max-new-tokens", "8", "--n", "3")
 LINES = [
@@ -186,7 +186,7 @@ def test_values_of_children_are_unknown_if_one_row_has_none():
                 raise ValueError("one at a time")
             return None if int(rows[0]) else torch.ones(1, 3, dtype=torch.bool)
 
-    judging = tolerant(Unsure(), Raised())
+    judging = reject_on_error(Unsure(), ErrorLog())
     decoding: Any = SimpleNamespace(vocab_size=3)
     assert judging.children(decoding, torch.tensor([0, 1])) is None
     assert judging.children(decoding, torch.tensor([1, 1])) is None

@@ -13,7 +13,7 @@ from refusals import expect_error
 from trialogue.models.networks import attention_only
 from trialogue.models.networks.attention_only import AttentionOnly, AttentionOnlyConfig
 from trialogue.models.networks.saved import load_model, save_model
-from trialogue.oracles import whole_sequences
+from trialogue.oracles import enumerate_sequences
 
 PLAIN = AttentionOnlyConfig(vocab_size=4, context=2, width=3, heads=2, head_width=2)
 OPTIONS = {
@@ -57,7 +57,7 @@ def logits_by_loops(net: AttentionOnly, context: Tensor) -> Tensor:
 
 
 def largest_difference(net: AttentionOnly) -> float:
-    contexts = whole_sequences(net.vocab_size, net.config.context)
+    contexts = enumerate_sequences(net.vocab_size, net.config.context)
     with torch.no_grad():
         expected = torch.stack([logits_by_loops(net, context) for context in contexts])
         return max(float((found - expected).abs().max()) for found in (net(contexts), net.whole_logits()))
@@ -98,7 +98,7 @@ def test_networks_are_counted_saved_and_trained_in_float32(fields, tmp_path):
     net = AttentionOnly(dataclasses.replace(PLAIN, **fields), seed=5)
     assert net.config.parameters == sum(weights.numel() for weights in net.parameters())
     read = load_model(save_model(net, tmp_path / "network.safetensors"), AttentionOnly)
-    contexts = whole_sequences(4, net.config.context)
+    contexts = enumerate_sequences(4, net.config.context)
     assert read.config == net.config
     assert torch.equal(read(contexts), net(contexts))
     net.whole_logits().logsumexp(1).sum().backward()
@@ -110,4 +110,4 @@ def test_networks_are_counted_saved_and_trained_in_float32(fields, tmp_path):
 
 @pytest.mark.parametrize("fields", [{"layers": 2}, {"mlp_width": 2}])
 def test_features_require_one_layer_without_an_mlp(fields):
-    expect_error("one layer without an MLP", network(**fields).features, whole_sequences(4, 2))
+    expect_error("one layer without an MLP", network(**fields).features, enumerate_sequences(4, 2))

@@ -7,7 +7,7 @@ import torch
 from models.tiny_pretrained import tiny_tokenizer
 from trialogue.data.table import Table
 from trialogue.models.tokenization import Tokenization
-from trialogue.oracles import Verifier, padded
+from trialogue.oracles import Verifier, pad_sequences
 from trialogue.samplers.prefix.batch import Batch
 
 
@@ -23,7 +23,7 @@ TOKENS = tokenization()
 
 def value(verifier: Verifier, text: str, complete: bool = True) -> bool:
     """Return the verdict on `text` as a complete completion or as a prefix."""
-    tokens, length = padded([TOKENS.encode(text)], len(TOKENS.encode(text)) + 1)
+    tokens, length = pad_sequences([TOKENS.encode(text)], len(TOKENS.encode(text)) + 1)
     oracle = Table(lambda prefix: [1.0] * TOKENS.vocab_size, TOKENS.vocab_size, eos=TOKENS.eos)
     batch = Batch(oracle, 1, tokens.shape[1])
     batch.add(tokens, length, torch.zeros_like(length), length + (not complete))

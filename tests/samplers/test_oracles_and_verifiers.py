@@ -22,7 +22,7 @@ from trialogue.oracles import (
     as_context,
     as_oracle,
     next_log_probs,
-    padded,
+    pad_sequences,
 )
 from trialogue.samplers import (
     Ancestral,
@@ -49,7 +49,7 @@ PREFIXES = [(), (0, 1), (1,), (0, 0, 1, 1, 0), (0, 1)]
 @pytest.mark.parametrize("batch_size", [1, 2, 4096])
 @pytest.mark.parametrize("oracle", [TREE.table(), StoredTree(TREE)], ids=["table", "stored"])
 def test_an_oracle_is_evaluated_on_given_prefixes(oracle, batch_size):
-    log_probs = next_log_probs(oracle, *padded(PREFIXES), batch_size=batch_size)
+    log_probs = next_log_probs(oracle, *pad_sequences(PREFIXES), batch_size=batch_size)
     assert log_probs.exp().tolist() == [pytest.approx(TREE.conditional(prefix)) for prefix in PREFIXES]
     found = next_log_probs(oracle, torch.tensor([[0, 1], [1, 1]]))
     assert found.exp().tolist() == [pytest.approx(TREE.conditional(prefix)) for prefix in ((0, 1), (1, 1))]

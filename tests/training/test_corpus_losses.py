@@ -15,7 +15,7 @@ from trialogue.errors import InputError
 from trialogue.models import Transformer, TransformerConfig
 from trialogue.models.networks.attention_only import AttentionOnly, AttentionOnlyConfig
 from trialogue.models.networks.factored import FactoredAttention, FactoredAttentionConfig
-from trialogue.oracles import Autoregressive, whole_sequences
+from trialogue.oracles import Autoregressive, enumerate_sequences
 from trialogue.randomness import generator
 from trialogue.training import (
     CorpusLosses,
@@ -27,12 +27,12 @@ from trialogue.training import (
 )
 
 MODEL = ManyBody.random(sites=4, vocab_size=3, order=3, rank=5, scale=2.0, seed=2)
-TOKENS = whole_sequences(3, 4)[::7]
+TOKENS = enumerate_sequences(3, 4)[::7]
 
 
 def expected(tokens: Tensor, first: int, given: Callable[[int], list[int]]) -> tuple[Tensor, Tensor]:
     """Compute losses and hits of `MODEL` at sites from `first`, given the sites `given(site)`, by enumeration."""
-    states = whole_sequences(3, 4)
+    states = enumerate_sequences(3, 4)
     weights = (-MODEL.energy(states)).softmax(0)
     losses, right = (
         torch.zeros(tokens.shape, dtype=torch.float64),
@@ -88,7 +88,7 @@ def test_masked_losses_match_the_conditionals():
 
 
 def test_causal_losses_match_the_conditionals_after_the_first_token():
-    joint = (-MODEL.energy(whole_sequences(3, 4))).softmax(0).view(3, 3, 3, 3)
+    joint = (-MODEL.energy(enumerate_sequences(3, 4))).softmax(0).view(3, 3, 3, 3)
     losses, right = expected(TOKENS, 1, before)
     scores = token_scores(Table(joint.numpy()), TOKENS)
     assert scores.scored.sum(0).tolist() == [0, *[len(TOKENS)] * 3]

@@ -11,7 +11,7 @@ from weighted_strings import WEIGHTS, batch, conditionals
 
 from trialogue.errors import InputError
 from trialogue.models.networks.transformer import Transformer, TransformerConfig
-from trialogue.oracles import padded
+from trialogue.oracles import pad_sequences
 from trialogue.randomness import generator
 from trialogue.samplers import Ancestral, values
 from trialogue.samplers.exact import exact_distribution
@@ -30,7 +30,7 @@ def distance_of_minimiser(loss: Loss, steps: int = 250) -> float:
     )
     model = train(Transformer(config), lambda step: batch(), recipe, loss=loss, progress=False).model
     truth = conditionals()
-    tokens, lengths = padded(list(truth), 3)
+    tokens, lengths = pad_sequences(list(truth), 3)
     context = model.open(len(truth), 3)
     features = context.features(tokens, torch.zeros_like(lengths), lengths, torch.arange(len(truth)))
     predictions = context.log_probs(features).exp()

@@ -3,14 +3,14 @@
 import torch
 from torch import Tensor
 
-from trialogue.oracles import padded
+from trialogue.oracles import pad_sequences
 
 WEIGHTS = {(): 1, (0,): 2, (1,): 1, (0, 1): 4, (1, 1): 2, (0, 0, 1): 1, (0, 1, 0): 3, (1, 0, 0): 2}
 EOS = 2
 
 
 def batch() -> tuple[Tensor, Tensor]:
-    return padded([string for string, weight in WEIGHTS.items() for _ in range(weight)], 3)
+    return pad_sequences([string for string, weight in WEIGHTS.items() for _ in range(weight)], 3)
 
 
 def conditionals() -> dict[tuple[int, ...], Tensor]:

@@ -24,7 +24,7 @@ from trialogue.samplers import Rejection, generate
 from trialogue.verifiers import FunctionVerifier, TextVerifier, python_verifier
 from trialogue.verifiers.functions.file_function import FileFunction
 from trialogue.verifiers.functions.file_worker import serve
-from trialogue.verifiers.functions.timeout import Overdue, call_within
+from trialogue.verifiers.functions.timeout import CallTimeoutError, call_within
 
 TEXT = tokenization(LETTERS)
 A, B, C, AB, FIRST, SECOND, _, _, EOS = range(9)
@@ -218,7 +218,7 @@ def test_timeouts_work_outside_the_main_thread():
     assert in_a_thread(lambda: results.append(call_within(LONG, str.upper, "a"))) == [None]
     assert results == ["A"]
     (overdue,) = in_a_thread(lambda: call_within(0.02, lambda event: event.wait(), release))
-    assert isinstance(overdue, Overdue)
+    assert isinstance(overdue, CallTimeoutError)
     (error,) = in_a_thread(lambda: call_within(LONG, raising(LookupError()), "a"))
     assert isinstance(error, LookupError)
     release.set()
@@ -239,7 +239,7 @@ def test_an_alarm_of_the_program_keeps_its_time(alarms):
     began = time.monotonic()
     signal.setitimer(signal.ITIMER_REAL, LONG)
     assert call_within(LONG, lambda pause: time.sleep(pause) or 1, 0.02) == 1
-    with pytest.raises(Overdue):
+    with pytest.raises(CallTimeoutError):
         call_within(0.02, loops, ())
     left, _ = signal.getitimer(signal.ITIMER_REAL)
     assert LONG - (time.monotonic() - began) - 0.01 < left < LONG - 0.04
@@ -250,12 +250,12 @@ def test_a_call_that_ends_at_the_same_time_as_its_alarm_leaves_no_timer(alarms):
     for _ in range(300):
         try:
             assert call_within(0.001, lambda pause: time.sleep(pause) or 1, 0.001) == 1
-        except Overdue:
+        except CallTimeoutError:
             continue
     assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
     time.sleep(0.02)
     assert alarms == []
-    with pytest.raises(Overdue):
+    with pytest.raises(CallTimeoutError):
         call_within(0.02, time.sleep, LONG)
 
 

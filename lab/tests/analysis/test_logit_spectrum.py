@@ -7,14 +7,14 @@ from mutants.modules import altered
 from trialogue.data import ManyBody
 from trialogue.errors import InputError
 from trialogue.models.networks.factored import FactoredAttention, FactoredAttentionConfig
-from trialogue.oracles import whole_sequences
+from trialogue.oracles import enumerate_sequences
 from trialogue_lab.studies.interaction_order import logit_spectrum as module
 from trialogue_lab.studies.interaction_order.logit_spectrum import logit_spectrum
 
 
 def walsh_hadamard_spectrum(net: FactoredAttention, sites: int) -> torch.Tensor:
     """Return the largest coefficient of the logit of 1 over 0 at site 0 by number of other tokens."""
-    states = whole_sequences(2, sites - 1)
+    states = enumerate_sequences(2, sites - 1)
     tokens = torch.cat((torch.zeros(len(states), 1, dtype=torch.int64), states), 1)
     log_weights = net.site_log_weights(tokens, torch.zeros(len(tokens), dtype=torch.int64))
     logit = (log_weights[:, 1] - log_weights[:, 0]).view([2] * (sites - 1))

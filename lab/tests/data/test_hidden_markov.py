@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from trialogue.errors import InputError
-from trialogue.oracles import whole_sequences
+from trialogue.oracles import enumerate_sequences
 from trialogue.randomness import generator
 from trialogue.testing.models import check_energy, check_masked
 from trialogue_lab.studies.translation_dependency.hidden_markov import Denoiser, HiddenMarkov
@@ -41,7 +41,7 @@ def _sum_over_paths(model, tokens):
 
 def test_energy_agrees_with_a_sum_over_paths():
     model = _random()
-    for tokens in whole_sequences(3, 3)[::4]:
+    for tokens in enumerate_sequences(3, 3)[::4]:
         assert math.exp(-float(model.energy(tokens[None])[0])) == pytest.approx(
             _sum_over_paths(model, tokens.tolist())
         )
@@ -52,13 +52,13 @@ def test_length_probabilities_agree_with_sums_over_sequences():
     lengths = model.length_log_probs(4).exp()
     assert lengths[0] == 0
     for length in range(1, 5):
-        assert float((-model.energy(whole_sequences(3, length))).exp().sum()) == pytest.approx(
+        assert float((-model.energy(enumerate_sequences(3, length))).exp().sum()) == pytest.approx(
             float(lengths[length])
         )
 
 
 def _conditional(model, sites):
-    weights = (-model.energy(whole_sequences(model.vocab_size, sites))).exp()
+    weights = (-model.energy(enumerate_sequences(model.vocab_size, sites))).exp()
     return weights / weights.sum()
 
 
@@ -74,7 +74,7 @@ def test_model_is_a_masked_oracle_with_an_energy():
 @pytest.mark.parametrize("noise_tokens", [3, 12])
 def test_denoiser_agrees_with_bayes_rule(noise_tokens):
     model, share = _random(), 0.3
-    target, states = _conditional(model, 3), whole_sequences(3, 3)
+    target, states = _conditional(model, 3), enumerate_sequences(3, 3)
     none_masked = torch.zeros_like(states, dtype=torch.bool)
     denoiser = Denoiser(model, share, noise_tokens)
     found = denoiser.refined_log_probs(states, none_masked).exp()

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from trialogue.errors import InputError
-from trialogue.oracles import whole_sequences
+from trialogue.oracles import enumerate_sequences
 from trialogue.randomness import generator
 from trialogue_lab.data.ngram_table import NgramTable
 from trialogue_lab.data.ngrams import ngram_distributions
@@ -30,7 +30,7 @@ def test_missing_contexts_use_their_longest_stored_suffix():
     small_table = NgramTable(ORDERS, smoothing=0.1, most_bytes=full_table.size // 2)
     assert small_table.size <= full_table.size // 2
     assert small_table.contexts[0] == 1 <= small_table.contexts[1]
-    contexts = whole_sequences(5, 2)
+    contexts = enumerate_sequences(5, 2)
     unigrams, pairs, _ = ORDERS
     bigram_log_probs = {
         int(row[0]): distribution

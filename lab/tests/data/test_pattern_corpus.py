@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError
-from trialogue.oracles import Autoregressive, whole_sequences
+from trialogue.oracles import Autoregressive, enumerate_sequences
 from trialogue_lab.studies.window_coherence.pattern_corpus import PatternCorpus, maximal_length_patterns
 
 LENGTH = 5
@@ -37,7 +37,7 @@ def enumerate_distribution(corpus: PatternCorpus, length: int = LENGTH) -> Tenso
 def has_exact_conditionals(corpus: PatternCorpus) -> bool:
     distribution = enumerate_distribution(corpus).view((corpus.vocab_size,) * LENGTH)
     for length in range(LENGTH):
-        prefixes = whole_sequences(corpus.vocab_size, length)
+        prefixes = enumerate_sequences(corpus.vocab_size, length)
         marginal = distribution.sum(tuple(range(length + 1, LENGTH))) if length + 1 < LENGTH else distribution
         exact = marginal.reshape(-1, corpus.vocab_size)
         exact = (exact / exact.sum(1, keepdim=True)).log()

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from trialogue.errors import InputError
-from trialogue.oracles import whole_sequences
+from trialogue.oracles import enumerate_sequences
 from trialogue.samplers.chains.simulation.sweeps import run_sweeps
 from trialogue_lab.data.potts_grid import potts_grid
 
 
 def test_two_values_agree_with_ising_spins_of_half_the_coupling() -> None:
     tables = potts_grid(3, 4, 2, 0.7)
-    for number, neighbours in enumerate(whole_sequences(2, 4).tolist()):
+    for number, neighbours in enumerate(enumerate_sequences(2, 4).tolist()):
         field = 0.35 * sum(2 * token - 1 for token in neighbours)
         up = 1 / (1 + math.exp(-2 * field))
         place = int(np.dot(tables.strides[0], neighbours))
@@ -29,7 +29,7 @@ def test_neighbours_are_adjacent_on_the_torus() -> None:
 
 def equal_pairs(coupling: float, sampled_coupling: float | None = None) -> tuple[float, float]:
     """Return the sampled and the exact mean number of equal neighbours on a 3 x 3 torus with three values."""
-    states = whole_sequences(3, 9).view(-1, 3, 3)
+    states = enumerate_sequences(3, 9).view(-1, 3, 3)
     equal = sum((states == states.roll(1, axis)).sum((1, 2)) for axis in (1, 2)).double()
     distribution = (coupling * equal).softmax(0)
     samples = run_sweeps(

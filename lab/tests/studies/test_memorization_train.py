@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from trialogue.oracles import whole_sequences
+from trialogue.oracles import enumerate_sequences
 from trialogue_lab.ledger import Rows
 from trialogue_lab.studies.memorization_train import measure, statistics
 from trialogue_lab.studies.memorization_train.config import PRESETS, Config
@@ -163,7 +163,7 @@ def test_training_stores_the_sampled_associations(monkeypatch: pytest.MonkeyPatc
 def test_the_loss_averages_over_all_contexts() -> None:
     _, shape = measure.experiments(SMOKE)["mlp"][-1]
     network, tokens = measure.initial_network(SMOKE, shape, 3), measure.sample_tokens(3, shape.vocab_size)
-    plain = functional.cross_entropy(network(whole_sequences(shape.vocab_size, 2)), tokens)
+    plain = functional.cross_entropy(network(enumerate_sequences(shape.vocab_size, 2)), tokens)
     torch.testing.assert_close(measure.association_loss(network, tokens), plain)
     assert float(network.embedding.detach().std()) == pytest.approx(SMOKE.initial_scale, rel=0.2)
     assert not torch.equal(measure.sample_tokens(3, 12), measure.sample_tokens(4, 12))

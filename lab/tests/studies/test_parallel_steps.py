@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from trialogue.errors import InputError
-from trialogue.oracles import Energy, whole_sequences
+from trialogue.oracles import Energy, enumerate_sequences
 from trialogue.samplers import Gibbs, IndependentParallel
 from trialogue.samplers.chains.conditionals import site_distributions
 from trialogue.samplers.chains.refinement import Refinement
@@ -28,7 +28,7 @@ def language():
 
 
 def _exact_distribution(language, sites):
-    weights = (-language.energy(whole_sequences(language.vocab_size, sites))).exp()
+    weights = (-language.energy(enumerate_sequences(language.vocab_size, sites))).exp()
     return weights / weights.sum()
 
 
@@ -86,7 +86,7 @@ def test_oracles_without_masks_are_rejected():
 
 
 def test_missing_mass_counts_in_divergence_and_variation(language):
-    sites = site_distributions(language, whole_sequences(5, 2)).exp()
+    sites = site_distributions(language, enumerate_sequences(5, 2)).exp()
     step = ParallelSteps(sites * 0.9)
     start = torch.full((25,), 1 / 25, dtype=torch.float64)
     assert float(step(start).sum()) == pytest.approx(0.81)

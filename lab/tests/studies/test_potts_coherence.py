@@ -7,7 +7,7 @@ import pytest
 from known_rows import table
 
 from trialogue.data import PottsChain
-from trialogue.oracles import whole_sequences
+from trialogue.oracles import enumerate_sequences
 from trialogue_lab.ledger import Rows
 from trialogue_lab.studies.potts_coherence import chains, statistics
 from trialogue_lab.studies.potts_coherence.chains import UNIFORM
@@ -28,7 +28,7 @@ SMOKE = PRESETS["smoke"]
 )
 def test_rows_of_a_chain_agree_with_enumeration(family):
     chain, length, temperature = family.chain, 7, 0.8
-    states = whole_sequences(chain.vocab_size, length)
+    states = enumerate_sequences(chain.vocab_size, length)
     probabilities = (-chain.energy(states) / temperature).softmax(0)
     walls = chain.domain_walls(states)
     row = next(row for row in chains.chain_rows(family, [temperature], [length]) if row["kind"] == "length")

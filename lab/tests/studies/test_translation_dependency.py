@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from trialogue.oracles import whole_sequences
+from trialogue.oracles import enumerate_sequences
 from trialogue_lab.analysis.adjacent_attention import AdjacentAttention
 from trialogue_lab.ledger import Rows
 from trialogue_lab.studies.translation_dependency.attention import attention_rows
@@ -161,7 +161,7 @@ def test_perfect_refinement_starts_from_the_same_targets():
     config = replace(SMOKE, starts=3, passes=2)
     (source,) = listed_sources(config)
     model = config.language().condition(source)
-    states = whole_sequences(len(model.alphabet), 2)
+    states = enumerate_sequences(len(model.alphabet), 2)
     prior = (-model.energy(states)).softmax(0)
     expected = torch.zeros(len(states), dtype=torch.float64)
     targets = random_targets(config, 2, 5)

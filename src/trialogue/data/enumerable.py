@@ -6,7 +6,7 @@ from functools import cached_property
 from torch import Tensor
 
 from trialogue.errors import InputError
-from trialogue.oracles import Energy, whole_sequences
+from trialogue.oracles import Energy, enumerate_sequences
 
 ENUMERABLE_STATES = 2**20
 """Maximum number of listed sequences. A list of 2^20 states of 20 spins takes 160 MiB."""
@@ -35,7 +35,7 @@ class Enumerable(Energy):
             )
             hint = f"run a chain, for example `run_chain(Gibbs(), model, ...)`, because {reason}"
             raise InputError("sites", self.sites, hint)
-        return whole_sequences(self.vocab_size, self.sites, self.device or "cpu")
+        return enumerate_sequences(self.vocab_size, self.sites, self.device or "cpu")
 
     @cached_property
     def _log_weights(self) -> Tensor:

@@ -238,13 +238,13 @@ def require_tools(tools: object) -> None:
     """
     if tools is None:
         return
-    from trialogue.verifiers.schemas.definitions import tool
+    from trialogue.verifiers.schemas.definitions import parse_tool
 
     hint = 'write each as {"type": "function", "function": {"name": NAME, "parameters": SCHEMA}}'
     if not isinstance(tools, list) or not tools:
         raise InputError("tools", tools, f"use a list of definitions: {hint}")
     for place, one in enumerate(tools):
-        defined = tool(one)
+        defined = parse_tool(one)
         if defined is None:
             raise InputError(f"tools[{place}]", one, hint)
         function = one.get("function", one)

@@ -21,7 +21,7 @@ from torch import Tensor
 from trialogue.arrays import Integers, real_tensor, whole_tensor
 from trialogue.data.potts.patterns import StoredPatterns, pattern_tokens
 from trialogue.errors import InputError
-from trialogue.oracles import Autoregressive, Tokenizing, as_oracle, padded
+from trialogue.oracles import Autoregressive, Tokenizing, as_oracle, pad_sequences
 from trialogue.samplers import Samples, generate, truncated
 from trialogue.validation import Count, NonNegative, Several, validated
 
@@ -343,4 +343,4 @@ def _sample_bytes(samples: Samples, tokenization: Tokenizing) -> tuple[tuple[Ten
     prompted = [
         len(tokenization.bytes(tokens[:start])) for tokens, start in zip(sequences, starts, strict=True)
     ]
-    return padded([list(tokenization.bytes(tokens)) for tokens in sequences]), torch.tensor(prompted)
+    return pad_sequences([list(tokenization.bytes(tokens)) for tokens in sequences]), torch.tensor(prompted)

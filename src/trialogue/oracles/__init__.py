@@ -1,4 +1,4 @@
-"""Contracts of models, verifiers and Markov chains.
+"""Base classes of models, verifiers and Markov chains.
 
 An `Autoregressive` model opens a `Context` that evaluates prefixes incrementally. Samplers and verifiers do not use the
 context directly. They receive a `Decoding`, a batch of sequences that grow and shrink. A `Masked` model or an `Energy`
@@ -19,7 +19,7 @@ from trialogue.oracles.autoregressive import (
     Verifier,
 )
 from trialogue.oracles.prefixes import as_context, as_oracle, next_log_probs
-from trialogue.oracles.sequences import ends, padded, sites_of, whole_sequences
+from trialogue.oracles.sequences import are_complete, enumerate_sequences, list_sites, pad_sequences
 from trialogue.oracles.structural import as_chain, as_model
 from trialogue.oracles.whole import (
     Chain,
@@ -48,13 +48,13 @@ __all__ = [
     "Target",
     "Tokenizing",
     "Verifier",
+    "are_complete",
     "as_chain",
     "as_context",
     "as_model",
     "as_oracle",
-    "ends",
+    "enumerate_sequences",
+    "list_sites",
     "next_log_probs",
-    "padded",
-    "sites_of",
-    "whole_sequences",
+    "pad_sequences",
 ]

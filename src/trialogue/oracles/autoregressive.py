@@ -1,4 +1,4 @@
-"""Contracts of autoregressive models, of batches of sequences, and of verifiers."""
+"""Base classes of autoregressive models, of batches of growing sequences, and of verifiers."""
 
 import math
 from abc import ABC, abstractmethod
@@ -118,9 +118,9 @@ class Context(ABC):
         return scores.log_softmax(-1)
 
     def distributions(self, features: Tensor, cut: bool = True) -> tuple[Tensor, Tensor]:
-        """Return the next-token log-probabilities to sample from, and the log-probabilities of the unmodified model.
+        """Return the next-token distribution to sample from, and the model's own distribution.
 
-        The first distribution includes temperature, top-k and top-p. By default, both are equal to `log_probs`.
+        By default, both are equal to `log_probs`.
 
         Args:
             features: Features (n, features) of n prefixes.
@@ -217,10 +217,10 @@ class Autoregressive(ABC):
         return ()
 
     def sufficient(self, tokens: Tensor, lengths: Tensor) -> Tensor | None:
-        """Return a sufficient statistic of prefixes: integers that determine the distribution of their continuations.
+        """Return a short summary of each prefix that determines the distribution of its continuations.
 
-        Two prefixes of the same length with equal statistics have the same distribution of continuations. For a Markov
-        chain, for example, the last token is sufficient.
+        The summary (a sufficient statistic) is a row of integers. Two prefixes of the same length with equal summaries
+        have the same distribution of continuations. For a Markov chain, for example, the last token is sufficient.
 
         Args:
             tokens: Token sequences (n, capacity) int64.
@@ -303,7 +303,7 @@ class _StatelessContext(Context):
 
 
 class Decoding(ABC):
-    """Batch of token sequences during sampling, with access to the next-token distributions of a model.
+    """Batch of growing token sequences, with access to the next-token distributions of a model.
 
     Each row holds one sequence, a prompt followed by a partial or complete completion. Samplers add and remove tokens
     at the end of a row. Arguments named `rows` are indices of rows of the batch.
@@ -335,7 +335,7 @@ class Decoding(ABC):
     @property
     @abstractmethod
     def complete(self) -> Tensor:
-        """Bool tensor (rows,), True for rows that end with `eos` or have reached their maximum length."""
+        """Whether each row (rows,) bool ends with `eos` or has reached its maximum length."""
 
     @property
     @abstractmethod
@@ -348,7 +348,7 @@ class Decoding(ABC):
         return (~self.complete).nonzero()[:, 0]
 
     def ready(self, rows: Tensor) -> Tensor:
-        """Return which of some rows should request their distribution in this step. The others must wait.
+        """Return which rows should request their next-token distribution in this step. The others must wait.
 
         A sampler whose rows often return to earlier prefixes can call this, so that new prefixes of several rows are
         evaluated in one forward pass. Steps in which a row waits do not count towards `max_steps`.
@@ -493,7 +493,7 @@ class Verifier(ABC):
         return None
 
     def residuals(self, decoding: Decoding, rows: Tensor) -> Tensor | None:
-        """Return integer keys that are equal only for sequences with the same values after every continuation.
+        """Return integer keys that identify sequences with the same possible futures.
 
         Two sequences of equal length, prompt length and length limit may have equal keys only if appending the same
         tokens to both always gives equal values (Myhill-Nerode equivalence). Results can then be shared between them.
@@ -521,7 +521,7 @@ class Verifier(ABC):
 
 
 class Target(Verifier):
-    """Factor exp(v) of a target distribution, a verifier that returns logarithms v of its values.
+    """Verifier that reweights the model's distribution by a factor exp(v), and returns logarithms v.
 
     The target is the distribution proportional to p(x) exp(v(x)), where p is the model and x a complete sequence. The
     logarithms have no bound, so the weights of long sequences do not underflow. A target is used like a verifier, alone

@@ -1,4 +1,4 @@
-"""Checks of the shape, type and normalisation of an oracle's output, made at its first call in a run."""
+"""Validation of the shape, dtype and normalisation of a model's output, at its first call in a run."""
 
 import math
 from typing import Any
@@ -15,7 +15,7 @@ _CHECKED_ROWS = 64
 
 
 def require_features(features: Any, rows: int) -> None:
-    """Check the shape of the features that a model returned for a batch of prefixes.
+    """Raise `InputError` unless the features that a model returned have the right shape.
 
     Args:
         features: Return value of `Context.features`.
@@ -26,11 +26,11 @@ def require_features(features: Any, rows: int) -> None:
     """
     if not isinstance(features, Tensor) or features.ndim != 2 or len(features) != rows:
         hint = f"return a tensor with one row for each of the {rows} prefixes"
-        raise InputError("oracle", _shown(features), hint)
+        raise InputError("oracle", _describe_output(features), hint)
 
 
 def require_log_probs(field: str, log_probs: Any, shape: tuple[int, ...]) -> None:
-    """Check the shape, the type and the normalisation of log-probabilities that a model returned.
+    """Raise `InputError` unless log-probabilities have the right shape and dtype, and are normalised.
 
     The normalisation of the first 64 rows is checked, on the CPU. Rows of NaN, and rows in which every probability is
     0, are not reported. These rows are checked when they are sampled.
@@ -45,7 +45,7 @@ def require_log_probs(field: str, log_probs: Any, shape: tuple[int, ...]) -> Non
     """
     if not isinstance(log_probs, Tensor) or tuple(log_probs.shape) != shape:
         hint = f"return log-probabilities of shape {shape}: the last axis has one entry for each token"
-        raise InputError(field, _shown(log_probs), hint)
+        raise InputError(field, _describe_output(log_probs), hint)
     require_floating(field, log_probs)
     totals = log_probs.flatten(end_dim=-2)[:_CHECKED_ROWS].cpu().double().logsumexp(-1)
     tolerance = max(_TOLERANCE, math.sqrt(torch.finfo(log_probs.dtype).eps))
@@ -58,7 +58,7 @@ def require_log_probs(field: str, log_probs: Any, shape: tuple[int, ...]) -> Non
 
 
 def require_floating(field: str, log_probs: Tensor) -> None:
-    """Check that log-probabilities have a floating-point type.
+    """Raise `InputError` unless log-probabilities have a floating-point dtype.
 
     Args:
         field: Name of the checked object in error messages.
@@ -71,6 +71,6 @@ def require_floating(field: str, log_probs: Tensor) -> None:
         raise InputError(field, log_probs.dtype, "return log-probabilities in floating point")
 
 
-def _shown(output: Any) -> Any:
-    """Return the shape of a tensor or array, and the type name of anything else."""
+def _describe_output(output: Any) -> Any:
+    """Return the shape of a tensor or array, or the type name of anything else, for error messages."""
     return tuple(output.shape) if hasattr(output, "shape") else type(output).__name__

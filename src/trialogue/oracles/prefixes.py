@@ -1,4 +1,4 @@
-"""Conversion of objects to oracles, and next-token probabilities of given prefixes."""
+"""Conversion of objects to autoregressive models, and next-token probabilities of given prefixes."""
 
 import math
 from collections.abc import Sequence
@@ -27,15 +27,15 @@ def as_oracle(thing: Any, field: str = "oracle") -> Autoregressive:
         return thing
     if not isinstance(thing, type) and hasattr(thing, "vocab_size"):
         if hasattr(thing, "open"):
-            return _Opening(thing)
+            return _OpenAdapter(thing)
         if hasattr(thing, "next_log_probs"):
-            return _Answering(thing)
+            return _NextLogProbsAdapter(thing)
     hint = "give an object with vocab_size and a method open or next_log_probs, as trialogue.oracles.Autoregressive"
     raise InputError(field, thing.__name__ if isinstance(thing, type) else type(thing).__name__, hint)
 
 
-def _take_facts(adapter: Any, thing: Any, contract: type, names: Sequence[str]) -> None:
-    """Copy the attributes `names` from `thing` to `adapter`, with the defaults of the class `contract`."""
+def _copy_attributes(adapter: Any, thing: Any, contract: type, names: Sequence[str]) -> None:
+    """Copy the attributes `names` from `thing` to `adapter`. Missing ones get the defaults of `contract`."""
     for name in names:
         setattr(adapter, name, getattr(thing, name, getattr(contract, name)))
 
@@ -43,23 +43,23 @@ def _take_facts(adapter: Any, thing: Any, contract: type, names: Sequence[str]) 
 _ORACLE_FACTS = ("eos", "max_length", "cuts", "prompts_go_on", "empty_prompt", "batch_size", "tokenization")
 
 
-class _Opening(Autoregressive):
-    """Adapter of an object with the method `open`."""
+class _OpenAdapter(Autoregressive):
+    """Adapter that makes an object with a method `open` an `Autoregressive` model."""
 
     def __init__(self, thing: Any) -> None:
         self._thing, self.vocab_size = thing, thing.vocab_size
-        _take_facts(self, thing, Autoregressive, _ORACLE_FACTS)
+        _copy_attributes(self, thing, Autoregressive, _ORACLE_FACTS)
 
     def open(self, rows: int, capacity: int, layers: Sequence[int] = ()) -> Context:
         return as_context(self._thing.open(rows, capacity, layers))
 
 
-class _Answering(PrefixOracle):
-    """Adapter of an object with the method `next_log_probs`."""
+class _NextLogProbsAdapter(PrefixOracle):
+    """Adapter that makes an object with a method `next_log_probs` a `PrefixOracle`."""
 
     def __init__(self, thing: Any) -> None:
         self._thing, self.vocab_size = thing, thing.vocab_size
-        _take_facts(self, thing, Autoregressive, _ORACLE_FACTS)
+        _copy_attributes(self, thing, Autoregressive, _ORACLE_FACTS)
 
     def next_log_probs(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         answers: Tensor = self._thing.next_log_probs(tokens, lengths)
@@ -73,15 +73,15 @@ def as_context(thing: Any) -> Context:
         thing: A `Context`, which is returned unchanged, or an object with the same methods. Missing attributes have the
             defaults of `Context`.
     """
-    return thing if isinstance(thing, Context) else _Evaluating(thing)
+    return thing if isinstance(thing, Context) else _ContextAdapter(thing)
 
 
-class _Evaluating(Context):
-    """Adapter of an object with the methods of a `Context`."""
+class _ContextAdapter(Context):
+    """Adapter that makes an object with the methods of a `Context` a `Context`."""
 
     def __init__(self, thing: Any) -> None:
         self._thing = thing
-        _take_facts(self, thing, Context, ("first", "recomputes", "passes"))
+        _copy_attributes(self, thing, Context, ("first", "recomputes", "passes"))
 
     def features(self, tokens: Tensor, start: Tensor, stop: Tensor, rows: Tensor) -> Tensor:
         features: Tensor = self._thing.features(tokens, start, stop, rows)

@@ -1,4 +1,4 @@
-"""Tensors of token sequences."""
+"""Functions on tensors of token sequences."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 
-def ends(tokens: Tensor, lengths: Tensor, limit: Tensor, eos: int | None) -> Tensor:
+def are_complete(tokens: Tensor, lengths: Tensor, limit: Tensor, eos: int | None) -> Tensor:
     """Return whether sequences are complete, because they have reached their maximum length or end with `eos`.
 
     Args:
@@ -25,7 +25,7 @@ def ends(tokens: Tensor, lengths: Tensor, limit: Tensor, eos: int | None) -> Ten
     return complete | ((last == eos) & (lengths > 0))
 
 
-def padded(sequences: Sequence[Sequence[int]], capacity: int | None = None) -> tuple[Tensor, Tensor]:
+def pad_sequences(sequences: Sequence[Sequence[int]], capacity: int | None = None) -> tuple[Tensor, Tensor]:
     """Convert sequences of different lengths to one tensor, padded with zeros on the right.
 
     Args:
@@ -43,7 +43,7 @@ def padded(sequences: Sequence[Sequence[int]], capacity: int | None = None) -> t
     return tokens, lengths
 
 
-def whole_sequences(vocab_size: int, sites: int, device: torch.device | str = "cpu") -> Tensor:
+def enumerate_sequences(vocab_size: int, sites: int, device: torch.device | str = "cpu") -> Tensor:
     """Return all sequences of N tokens, in the order of `itertools.product` (the last token changes first).
 
     Args:
@@ -58,14 +58,14 @@ def whole_sequences(vocab_size: int, sites: int, device: torch.device | str = "c
     return torch.arange(vocab_size**sites, device=device)[:, None] // places % vocab_size
 
 
-def sites_of(block: Tensor) -> tuple[Tensor, Tensor]:
-    """Convert bool masks to lists of site indices, padded to equal length.
+def list_sites(block: Tensor) -> tuple[Tensor, Tensor]:
+    """Convert masks to lists of the selected positions (sites), padded to equal length.
 
     The indices of each row are in ascending order. Padding comes first, so that the table of joint values of a smaller
     row is the beginning of the table of k sites.
 
     Args:
-        block: Bool tensor (rows, N), True for the selected sites (positions) of each row.
+        block: Mask (rows, N) bool, True for the selected sites of each row.
 
     Returns:
         Site indices (rows, k) int64, where k is the largest number of selected sites, and a bool tensor (rows, k) that

@@ -1,4 +1,4 @@
-"""Conversion of objects with the methods of a model or a chain to these classes."""
+"""Conversion of objects with matching methods to sequence models and Markov chains."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -27,7 +27,7 @@ _STATED = (
 
 
 def as_model(model: object) -> SequenceModel:
-    """Return an object as a `SequenceModel`.
+    """Convert an object with matching methods to a `SequenceModel`.
 
     Args:
         model: A `SequenceModel`, or an object with `vocab_size` and at least one of the methods `log_probs`, `energy`
@@ -51,12 +51,12 @@ def as_model(model: object) -> SequenceModel:
 
 @lru_cache(maxsize=64)
 def _adapter(name: str, roles: tuple[type[SequenceModel], ...]) -> Callable[[], SequenceModel]:
-    """Return a class that derives from `roles`. The caller sets the abstract methods on its instances."""
+    """Return a class that derives from `roles`, and whose abstract methods the caller sets on the instances."""
     return type(name, roles, dict.fromkeys(_ROLES))
 
 
 class _DuckChain(Chain[Any]):
-    """Adapter of an object with the methods `init` and `step`."""
+    """Adapter that makes an object with the methods `init` and `step` a `Chain`."""
 
     def __init__(self, chain: Any) -> None:
         self._chain = chain
@@ -73,7 +73,7 @@ class _DuckChain(Chain[Any]):
 
 
 def as_chain(chain: object) -> Chain[Any]:
-    """Return an object as a `Chain`.
+    """Convert an object with matching methods to a `Chain`.
 
     Args:
         chain: A `Chain`, or an object with the methods `init` and `step`.

@@ -1,4 +1,4 @@
-"""Contracts of models of whole sequences and of Markov chains.
+"""Base classes of models of whole sequences, and of Markov chains.
 
 A model of whole sequences derives from one or more of `Masked`, `Energy` and `Joint`. Objects that define the same
 methods without deriving from these classes are converted by `as_model` and `as_chain`.
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from trialogue.errors import InputError
 from trialogue.oracles.output_checks import require_log_probs
-from trialogue.oracles.sequences import whole_sequences
+from trialogue.oracles.sequences import enumerate_sequences
 from trialogue.randomness import Choose
 
 TABLE_STATES = 2**16
@@ -38,7 +38,7 @@ class SequenceModel(ABC):
     """Required device of the tokens. None if the model accepts every device."""
 
     def free(self, tokens: Tensor) -> Tensor:
-        """Return the sites that a Markov chain may change (default: all).
+        """Return which positions (sites) a Markov chain may change (default: all).
 
         Args:
             tokens: Sequences (rows, N) int64.
@@ -117,10 +117,12 @@ class Masked(SequenceModel):
         return torch.stack(distributions, 1)
 
     def refined_log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
-        """Return the distribution of every site given the current tokens, to correct wrong tokens.
+        """Return the distribution of every token given all current tokens, some of which may be wrong.
 
-        A model that was trained on corrupted sequences can override this method. It then also uses the current token of
-        the site itself, which may be wrong. By default, the site itself is masked, which needs N more calls.
+        Iterative refinement uses these distributions to correct tokens. Iterative refinement uses these distributions
+        to correct tokens. A model that was trained on corrupted sequences can override this method. It then also uses
+        the current token of the site itself, which may be wrong. By default, the site itself is masked, which needs N
+        more calls.
 
         Args:
             tokens: Sequences (rows, N) int64.
@@ -174,14 +176,14 @@ class Masked(SequenceModel):
             Log-probabilities (rows, vocab).
         """
         masked = torch.zeros_like(tokens, dtype=torch.bool).scatter_(1, sites[:, None], True)
-        distributions = answered(
+        distributions = require_float_tensor(
             "log_probs", self.log_probs(tokens, masked), (*tokens.shape, self.vocab_size)
         )
         return distributions[every_row(tokens), sites]
 
 
 class Energy(SequenceModel):
-    """Energy-based model: the distribution p(x) ∝ exp(-E(x)) of sequences x with the energy E(x).
+    """Energy-based model, whose sequences x have probabilities p(x) proportional to exp(-E(x)).
 
     A sequence with the energy +inf has probability 0. A subclass defines `vocab_size` and `energy`. Conditional
     distributions of a site or a block of sites are computed from the energies of all values that it can take.
@@ -211,9 +213,9 @@ class Energy(SequenceModel):
 
         def log_weights(sequences: Tensor, rows: Tensor) -> Tensor:
             del rows
-            return -checked_energy(self, sequences)
+            return -compute_valid_energy(self, sequences)
 
-        return listed(log_weights, tokens, sites[:, None], self.vocab_size)
+        return enumerate_log_weights(log_weights, tokens, sites[:, None], self.vocab_size)
 
     def block_log_weights(self, tokens: Tensor, block: Tensor) -> Tensor:
         """Return -E(x) of each sequence, the unnormalised log-probability of its tokens in any block of sites.
@@ -226,7 +228,7 @@ class Energy(SequenceModel):
             Negative energies (rows,).
         """
         del block
-        return -checked_energy(self, tokens)
+        return -compute_valid_energy(self, tokens)
 
 
 class Joint(SequenceModel):
@@ -264,7 +266,7 @@ class Sequences(NamedTuple):
 
 
 class StepInfo(NamedTuple):
-    """Statistics of one step of a chain. A field is None if it does not apply to the chain."""
+    """Statistics of one step of a Markov chain. A field is None if it does not apply to the chain."""
 
     accepted: Tensor | None = None
     """Share (rows,) float64 of the proposals that were accepted: 0 or 1 for a single proposal."""
@@ -323,8 +325,8 @@ class Chain(ABC, Generic[StateT]):
         """
 
 
-def answered(field: str, answer: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Check the type and shape of a model's output.
+def require_float_tensor(field: str, answer: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Convert a model's output to floating point, after a check of its type and shape.
 
     Args:
         field: Name of the method that returned the output, for error messages.
@@ -345,8 +347,8 @@ def answered(field: str, answer: Tensor, shape: tuple[int, ...]) -> Tensor:
     return answer if answer.is_floating_point() else answer.double()
 
 
-def checked_energy(model: Energy, sequences: Tensor) -> Tensor:
-    """Compute energies and check that they are valid.
+def compute_valid_energy(model: Energy, sequences: Tensor) -> Tensor:
+    """Compute the energies of sequences, and raise `InputError` if they are not valid.
 
     Args:
         model: Energy-based model.
@@ -358,7 +360,7 @@ def checked_energy(model: Energy, sequences: Tensor) -> Tensor:
     Raises:
         InputError: If the energies have another shape, or one of them is NaN or -inf.
     """
-    energies = answered("energy", model.energy(sequences), (len(sequences),))
+    energies = require_float_tensor("energy", model.energy(sequences), (len(sequences),))
     wrong = energies[~(energies > -torch.inf)]  # Also true for NaN.
     if len(wrong):
         raise InputError("energy", float(wrong[0]), "return a number or +inf for every sequence")
@@ -366,7 +368,7 @@ def checked_energy(model: Energy, sequences: Tensor) -> Tensor:
 
 
 def require_valid_output(model: SequenceModel, tokens: Tensor) -> None:
-    """Evaluate a model on one sequence, and check its output.
+    """Evaluate a model on one sequence, and raise `InputError` if its output is not valid.
 
     A masked model must return normalised log-probabilities. An energy-based model must return one number. Chains call
     this function once before they run.
@@ -381,13 +383,13 @@ def require_valid_output(model: SequenceModel, tokens: Tensor) -> None:
     row, vocab = tokens[:1], int(model.vocab_size)
     if isinstance(model, Masked):
         sites = model.free(row).long().argmax(1)
-        weights = answered("site_log_weights", model.site_log_weights(row, sites), (1, vocab))
+        weights = require_float_tensor("site_log_weights", model.site_log_weights(row, sites), (1, vocab))
         # A model may override the weights, which then need not be normalised.
         own = "site_log_weights" in vars(model) or type(model).site_log_weights is not Masked.site_log_weights
         if not own:
             require_log_probs("log_probs", weights, (1, vocab))
     if isinstance(model, Energy):
-        checked_energy(model, row)
+        compute_valid_energy(model, row)
 
 
 def every_row(tokens: Tensor) -> Tensor:
@@ -402,7 +404,7 @@ def every_row(tokens: Tensor) -> Tensor:
     return torch.arange(len(tokens), device=tokens.device)
 
 
-def listed(
+def enumerate_log_weights(
     log_weights: Callable[[Tensor, Tensor], Tensor],
     tokens: Tensor,
     sites: Tensor,
@@ -436,7 +438,7 @@ def listed(
             "blocks, or sample a masked model site by site with `ChainRule`",
         )
     held = torch.zeros_like(sites, dtype=torch.bool) if held is None else held
-    values = whole_sequences(vocab, size, tokens.device)
+    values = enumerate_sequences(vocab, size, tokens.device)
     parts = []
     for rows in every_row(tokens).split(max(1, _ENTRIES_AT_ONCE // (len(values) * tokens.shape[1]))):
         sequences = _with_values(tokens[rows], sites[rows], held[rows], values)
@@ -447,7 +449,7 @@ def listed(
 
 
 def _with_values(tokens: Tensor, sites: Tensor, held: Tensor, values: Tensor) -> Tensor:
-    """Return sequences (rows * v, N): each row with each of the `values` (v, k) at its `sites` (rows, k)."""
+    """Return sequences (rows * v, N): each row with each of the `values` (v, k) written to its `sites` (rows, k)."""
     shape = (len(tokens), *values.shape)
     present = tokens.gather(1, sites)[:, None, :]
     replaced = torch.where(held[:, None, :], present, values).expand(shape)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from trialogue.data import Ising
 from trialogue.errors import InputError
-from trialogue.oracles import Chain, Energy, SequenceModel, as_chain, as_model, whole_sequences
+from trialogue.oracles import Chain, Energy, SequenceModel, as_chain, as_model, enumerate_sequences
 from trialogue.randomness import generator
 from trialogue.samplers.chains.engine import ChainRun, run_chain
 from trialogue.samplers.exact.chains import chain_transitions
@@ -97,7 +97,7 @@ def model_distribution(model: SequenceModel, sites: int | None = None) -> Tensor
         raise InputError(
             "target", None, f"{type(asked).__name__} has no energies; pass the probability of every state"
         )
-    states = whole_sequences(asked.vocab_size, number_of_sites(model, sites), asked.device or "cpu")
+    states = enumerate_sequences(asked.vocab_size, number_of_sites(model, sites), asked.device or "cpu")
     return (-asked.energy(states).double()).softmax(0).cpu()
 
 

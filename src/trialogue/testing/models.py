@@ -7,7 +7,7 @@ from torch import Tensor
 
 from trialogue.enumeration import Enumeration
 from trialogue.errors import InputError
-from trialogue.oracles import Energy, Joint, Masked, SequenceModel, as_model, whole_sequences
+from trialogue.oracles import Energy, Joint, Masked, SequenceModel, as_model, enumerate_sequences
 from trialogue.randomness import generator
 from trialogue.samplers.chains.conditionals import block_distribution
 from trialogue.testing.chains import number_of_sites
@@ -177,7 +177,7 @@ def check_joint(model: Joint, *, sites: int | None = None, tolerance: float = 1e
             continue
         expected = block_distribution(checked, tokens, block_sites).double().softmax(1).cpu()
         for row, distribution in enumerate(drawn):
-            values = whole_sequences(checked.vocab_size, size)
+            values = enumerate_sequences(checked.vocab_size, size)
             probabilities = [
                 distribution.get(_with(tokens[row], block_sites[row], value), 0.0) for value in values
             ]
@@ -202,7 +202,7 @@ def conditional_log_probs(distribution: Tensor, vocab: int, tokens: Tensor, mask
     Returns:
         Log-probabilities (rows, N, V).
     """
-    states = whole_sequences(vocab, tokens.shape[1])
+    states = enumerate_sequences(vocab, tokens.shape[1])
     agree = ((tokens.cpu()[:, None] == states) | masked.cpu()[:, None]).all(2)
     here = torch.nn.functional.one_hot(states, vocab).double()
     marginals = torch.einsum("rs,siv->riv", agree * distribution.double().cpu(), here)
@@ -238,7 +238,7 @@ def _states_and_masks(model: SequenceModel, sites: int | None, seed: int) -> tup
     """
     vocab, number = int(model.vocab_size), number_of_sites(model, sites)
     if vocab**number <= STATES:
-        tokens = whole_sequences(vocab, number)
+        tokens = enumerate_sequences(vocab, number)
     else:
         tokens = torch.randint(vocab, (STATES, number), generator=generator(seed, "tokens"))
     masked = torch.rand(tokens.shape, generator=generator(seed, "masked")) < 0.5

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, get_args, get_type_hints
 import torch
 from torch import Tensor
 
-from trialogue.oracles import Autoregressive, Verifier, as_oracle, padded
+from trialogue.oracles import Autoregressive, Verifier, as_oracle, pad_sequences
 from trialogue.randomness import generator
 from trialogue.samplers.prefix.batch import Batch
 from trialogue.samplers.prefix.engine import generate
@@ -197,7 +197,7 @@ def _check_prompts_do_not_matter(
     completions = [tokens[start:length] for tokens, start, length in bounds]
     room, seen = sequences.limit - sequences.start, []
     for prompt in prompts:
-        moved, lengths = padded([[*prompt, *completion] for completion in completions])
+        moved, lengths = pad_sequences([[*prompt, *completion] for completion in completions])
         start = torch.full_like(lengths, len(prompt))
         fits = start + room <= (oracle.max_length or int((start + room).max()))
         seen.append((_Sequences(moved, lengths, start, start + room), fits))

@@ -1,4 +1,4 @@
-"""Verifiers: grammars, functions of tokens or text, trained probes, a random baseline, and combinations of them.
+"""Verifiers, which evaluate generated sequences: grammars, functions, trained probes, and combinations.
 
 Some data distributions are also exact verifiers, for example `trialogue.data.Dyck`.
 """

@@ -105,11 +105,11 @@ class All(Product):
 
     def __init__(self, *verifiers: VerifierLike) -> None:
         super().__init__(*verifiers)
-        if any(isinstance(factor, Target) for factor in factors(self)):
+        if any(isinstance(factor, Target) for factor in list_factors(self)):
             raise InputError(
                 "verifiers", "a target", "use Product, because a target neither accepts nor rejects"
             )
-        self.parts = tuple(_Positive(factor) for factor in factors(self))
+        self.parts = tuple(_Positive(factor) for factor in list_factors(self))
         self.most = 1.0
 
 
@@ -146,7 +146,7 @@ class Anything(Verifier):
 
 
 class _Positive(WrappingVerifier):
-    """Verifier that returns 1 if the value of `verifier` is positive, else 0."""
+    """Verifier that returns 1 where another verifier has a positive value, and 0 elsewhere."""
 
     def __init__(self, verifier: Verifier) -> None:
         super().__init__(verifier)
@@ -157,7 +157,7 @@ class _Positive(WrappingVerifier):
         return torch.where(values > 0, torch.ones_like(values), values)
 
 
-def factors(verifier: Verifier) -> list[Verifier]:
+def list_factors(verifier: Verifier) -> list[Verifier]:
     """Return the factors of a verifier, including the factors of nested products.
 
     Args:
@@ -168,10 +168,10 @@ def factors(verifier: Verifier) -> list[Verifier]:
     """
     if not verifier.parts:
         return [verifier]
-    return [factor for part in verifier.parts for factor in factors(part)]
+    return [factor for part in verifier.parts for factor in list_factors(part)]
 
 
-def refuse_targets(field: str, verifier: Verifier, hint: str) -> None:
+def require_no_target(field: str, verifier: Verifier, hint: str) -> None:
     """Raise `InputError` if a factor of a verifier is a `Target`, whose values can be too small for a float.
 
     Args:
@@ -179,6 +179,6 @@ def refuse_targets(field: str, verifier: Verifier, hint: str) -> None:
         verifier: The verifier.
         hint: Instruction for the user.
     """
-    for factor in factors(verifier):
+    for factor in list_factors(verifier):
         if isinstance(factor, Target):
             raise InputError(field, type(factor).__name__, hint)

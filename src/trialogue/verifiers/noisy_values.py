@@ -10,7 +10,7 @@ from trialogue.errors import InputError
 from trialogue.oracles import Decoding, Verifier
 from trialogue.randomness import seed_of
 from trialogue.validation import NonNegative, Positive, validated
-from trialogue.verifiers.combination import refuse_targets
+from trialogue.verifiers.combination import require_no_target
 from trialogue.verifiers.functions.function import VerifierLike, as_verifier
 from trialogue.verifiers.random import prefix_uniforms
 
@@ -51,7 +51,7 @@ class NoisyValues(Verifier):
         seed: int = 0,
     ) -> None:
         self._of, self._kind = as_verifier(values), kind
-        refuse_targets("values", self._of, "give a verifier; a target can be a factor of Product")
+        require_no_target("values", self._of, "give a verifier; a target can be a factor of Product")
         self._seed = seed_of(seed, "noisy values")
         self._share, factor = 1.0, 1.0 + error
         if kind == "average":
@@ -83,7 +83,7 @@ class NoisyValues(Verifier):
         return values
 
     def _signs(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Return the exponent (n,) of the factor for the prefixes in `rows` (n,): 1, -1 or 0."""
+        """Return the exponent (n,) of the error factor of each prefix in `rows` (n,): 1, -1 or 0."""
         if self._kind == "last token":
             last = decoding.tokens[rows].gather(1, (decoding.lengths[rows] - 1).clamp_min(0)[:, None])[:, 0]
             return torch.where(last == 0, 1.0, -1.0).double() * (decoding.lengths[rows] > 0)

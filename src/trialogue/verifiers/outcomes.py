@@ -10,13 +10,13 @@ from torch import Tensor
 from trialogue.errors import InputError
 from trialogue.oracles import Decoding, Verifier
 from trialogue.validation import validated
-from trialogue.verifiers.combination import refuse_targets
+from trialogue.verifiers.combination import require_no_target
 from trialogue.verifiers.functions.function import VerifierLike, as_verifier
 
 
 @validated
 class OutcomeReward(Verifier):
-    """Verifier that evaluates prefixes by a value function and complete sequences by an outcome.
+    """Verifier that uses one function for prefixes (a value function) and another for complete sequences (an outcome).
 
     The value of a complete sequence y_1:H after a prompt x is set to its outcome, V(x, y_1:H) := tau(x, y_1:H), where V
     is the value function and tau the outcome. A value-guided random walk moves on the tree of prefixes, whose leaves
@@ -38,7 +38,7 @@ class OutcomeReward(Verifier):
         self._values, self._outcome = as_verifier(values), as_verifier(outcome)
         self._viability = viability
         for field, part in (("values", self._values), ("outcome", self._outcome)):
-            refuse_targets(field, part, "give a verifier; a target can be a factor of Product")
+            require_no_target(field, part, "give a verifier; a target can be a factor of Product")
         both = (self._values, self._outcome)
         self.scope = "sequence" if any(part.scope == "sequence" for part in both) else "completion"
         self.most = max(part.most for part in both)

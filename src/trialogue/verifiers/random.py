@@ -35,7 +35,7 @@ class RandomVerifier(Verifier):
 
 
 def prefix_uniforms(seed: int, decoding: Decoding, rows: Tensor) -> Tensor:
-    """Return uniform random numbers that depend only on a seed and on the tokens of each sequence.
+    """Return a reproducible uniform random number for each sequence.
 
     Args:
         seed: Random seed.
@@ -50,7 +50,7 @@ def prefix_uniforms(seed: int, decoding: Decoding, rows: Tensor) -> Tensor:
 
 
 def prefix_keys(seed: int, decoding: Decoding, rows: Tensor) -> Tensor:
-    """Return keys of random number streams that depend only on a seed and on the tokens of each sequence.
+    """Return a reproducible key of a random stream for each sequence.
 
     Args:
         seed: Random seed.

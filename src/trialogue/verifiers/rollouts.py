@@ -12,7 +12,7 @@ from trialogue.errors import InputError
 from trialogue.oracles import Decoding, Target, Verifier
 from trialogue.randomness import Streams, seed_of
 from trialogue.validation import Count, NonNegative, validated
-from trialogue.verifiers.combination import refuse_targets
+from trialogue.verifiers.combination import require_no_target
 from trialogue.verifiers.functions.function import VerifierLike, as_verifier
 from trialogue.verifiers.random import prefix_keys
 
@@ -43,7 +43,7 @@ class RolloutValues(Verifier):
         self, outcome: VerifierLike, rollouts: Count = 8, *, floor: NonNegative | None = None, seed: int = 0
     ) -> None:
         self._outcome, self._rollouts = as_verifier(outcome), rollouts
-        refuse_targets("outcome", self._outcome, "use RolloutTarget for a target")
+        require_no_target("outcome", self._outcome, "use RolloutTarget for a target")
         self._floor = 0.5 / self._rollouts if floor is None else floor
         self._seed = seed_of(seed, "rollouts")
         self.most = max(self._outcome.most, self._floor)
@@ -77,7 +77,7 @@ class RolloutValues(Verifier):
 
 @validated
 class RolloutTarget(Target):
-    """Target that estimates the value of a prefix by sampled completions: lookahead in logarithms.
+    """Target whose values of prefixes are estimated from sampled completions (rollouts), as logarithms.
 
     The log-value of a prefix is the logarithm of the mean of exp(v) over sampled completions, where v is the log-value
     of another target. The log-value of a complete sequence is v, so the target distribution is the same. The prefixes
@@ -129,7 +129,7 @@ def sampled_outcomes(
     rollouts: int,
     seed: int,
 ) -> Tensor:
-    """Evaluate complete sequences, and sampled completions of prefixes.
+    """Evaluate the outcome of complete sequences, and of sampled completions of prefixes.
 
     Args:
         decoding: Batch of sequences.
@@ -147,11 +147,11 @@ def sampled_outcomes(
     if len(ended):
         results[ended] = outcome(decoding, rows[ended]).double()[:, None]
     for chunk in inner.split(max(1, _MAX_PARALLEL_ROLLOUTS // rollouts)):
-        results[chunk] = _completed(decoding, rows[chunk], outcome, rollouts, seed)
+        results[chunk] = _sample_outcomes(decoding, rows[chunk], outcome, rollouts, seed)
     return results
 
 
-def _completed(
+def _sample_outcomes(
     decoding: Decoding,
     rows: Tensor,
     outcome: Callable[[Decoding, Tensor], Tensor],

@@ -1,4 +1,4 @@
-"""Targets beyond the model's distribution: powers of probabilities, and rewards."""
+"""Target distributions other than the model's own: powers of probabilities, and rewards."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ from trialogue.verifiers.functions.function import FunctionVerifier, Scope, Text
 
 
 class Power(Target):
-    """Target proportional to p(x)^alpha, where p is the model's distribution. See `power`.
+    """Target distribution proportional to p(x)^alpha, where p is the model's distribution. Created by `power`.
 
     Args:
         alpha: The exponent.
@@ -87,7 +87,7 @@ def power(alpha: Positive) -> Power:
 
 
 class Tilted(Target):
-    """Target proportional to p(x) exp(beta r(x)), where p is the model and r a reward. See `tilted`.
+    """Target distribution proportional to p(x) exp(beta r(x)) for a model p and a reward r. Created by `tilted`.
 
     Args:
         reward: Verifier whose values are the rewards.

@@ -60,7 +60,7 @@ class WrappingVerifier(Verifier):
         return None if values is None else self._converted(values)
 
     def residuals(self, decoding: Decoding, rows: Tensor) -> Tensor | None:
-        """Return the keys of the other verifier, which are equal only for sequences with the same values in future.
+        """Return integer keys that identify sequences with the same possible futures, from the wrapped verifier.
 
         Args:
             decoding: Batch of sequences.

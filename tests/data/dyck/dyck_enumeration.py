@@ -8,7 +8,7 @@ import numpy as np
 from torch import Tensor
 
 from trialogue.data.dyck.language import Dyck
-from trialogue.oracles import padded
+from trialogue.oracles import pad_sequences
 
 String = tuple[int, ...]
 
@@ -40,7 +40,7 @@ def prefixes(length: int, types: int, max_depth: int | None, complete: bool) -> 
 def strings(types: int, longest: int) -> tuple[list[String], Tensor, Tensor]:
     """Return all strings of up to `longest` brackets."""
     every = [s for n in range(longest + 1) for s in itertools.product(range(2 * types), repeat=n)]
-    return (every, *padded(every))
+    return (every, *pad_sequences(every))
 
 
 DISTRIBUTIONS = [

@@ -20,7 +20,7 @@ from dyck_enumeration import (
 from refusals import expect_error, expect_failure
 from trialogue.data.dyck.kernels import DyckError
 from trialogue.data.dyck.language import Dyck
-from trialogue.oracles import ends, padded
+from trialogue.oracles import are_complete, pad_sequences
 from trialogue.randomness import numpy_generator
 
 
@@ -145,7 +145,7 @@ def test_balanced_distribution_is_the_corrected_formula(length, count, p, q):
     assert len(words(length, 2, length)) == count
     every = sorted(prefixes(length, 2, None, True))
     expected = [balanced_formula(s, length, p, q) for s in every]
-    found = Dyck(length, (p, 1 - p), q).prefix_log_prob(*padded(every)).exp()
+    found = Dyck(length, (p, 1 - p), q).prefix_log_prob(*pad_sequences(every)).exp()
     np.testing.assert_allclose(found, expected, rtol=1e-12)
     with pytest.raises(AssertionError):
         np.testing.assert_allclose(
@@ -159,7 +159,7 @@ def test_balanced_distribution_is_the_corrected_formula(length, count, p, q):
 def test_bounded_distribution_is_equation_2_39(types, max_depth, length, q):
     every = sorted(prefixes(length, types, max_depth, False))
     dyck = Dyck(length, (1 / types,) * types, q, max_depth, complete=False)
-    found = dyck.prefix_log_prob(*padded(every)).exp()
+    found = dyck.prefix_log_prob(*pad_sequences(every)).exp()
     np.testing.assert_allclose(found, [bounded_formula(s, types, max_depth, q) for s in every], rtol=1e-12)
     assert sum(bounded_formula(s, types, max_depth, q) for s in every if len(s) == length) == pytest.approx(1)
 
@@ -193,9 +193,9 @@ def test_errors_of_corrupted_strings():
 
 
 def decoding(rows: list[String], limit: int, vocab_size: int, eos: int | None) -> SimpleNamespace:
-    tokens, lengths = padded(rows, limit)
+    tokens, lengths = pad_sequences(rows, limit)
     limits = torch.full_like(lengths, limit)
-    complete = ends(tokens, lengths, limits, eos)
+    complete = are_complete(tokens, lengths, limits, eos)
     return SimpleNamespace(
         tokens=tokens, lengths=lengths, limit=limits, complete=complete, eos=eos, vocab_size=vocab_size
     )

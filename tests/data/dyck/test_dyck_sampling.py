@@ -22,7 +22,7 @@ from refusals import expect_error
 from trialogue.data import DyckWords
 from trialogue.data.dyck.language import Dyck
 from trialogue.data.dyck.states import innermost_types, pair_depths
-from trialogue.oracles import padded
+from trialogue.oracles import pad_sequences
 from trialogue.randomness import seed_of
 from trialogue.testing import check_oracle
 
@@ -65,7 +65,7 @@ def test_sampler_is_splitmix64_inverted(dyck):
         plain = plain_strings(dyck, 200, seed_of(seed, "dyck", "sample"), n, n)
         assert dyck.sample(200, seed).tolist() == plain
     tokens, lengths = dyck.sample_prompts(200, (2, n - 1), seed=7)
-    plain = padded(plain_strings(dyck, 200, seed_of(7, "dyck", "prompts"), 2, n - 1), n - 1)
+    plain = pad_sequences(plain_strings(dyck, 200, seed_of(7, "dyck", "prompts"), 2, n - 1), n - 1)
     assert torch.equal(tokens, plain[0])
     assert torch.equal(lengths, plain[1])
 
@@ -153,7 +153,7 @@ def test_next_token_distributions_multiply_to_word_probabilities(distribution):
     exact = enumerated(distribution)
     ends = [(*word, distribution.eos) for word in exact]
     found = torch.zeros(len(ends), dtype=torch.float64)
-    tokens, lengths = padded(ends)
+    tokens, lengths = pad_sequences(ends)
     for i in range(tokens.shape[1]):
         rows = (lengths > i).nonzero()[:, 0]
         log_probs = distribution.next_log_probs(tokens[rows], torch.full((len(rows),), i))
@@ -192,7 +192,7 @@ def test_oracle_keeps_its_contract():
 
 def test_distribution_after_an_invalid_prefix_is_uniform():
     distribution = DyckWords(4, max_depth=2)
-    tokens, lengths = padded([(1,), (0, 0, 0), (0, 3), (0, 0, 2), (4,)])
+    tokens, lengths = pad_sequences([(1,), (0, 0, 0), (0, 3), (0, 0, 2), (4,)])
     assert distribution.next_log_probs(tokens, lengths).exp().eq(1 / 5).all()
 
 

@@ -11,7 +11,7 @@ from mutants.modules import altered
 from refusals import expect_error
 from trialogue.data import BertMasking, TopicModel
 from trialogue.data.topics import model
-from trialogue.oracles import whole_sequences
+from trialogue.oracles import enumerate_sequences
 from trialogue.testing import check_energy, check_masked
 
 BERT = BertMasking(p_mask=0.3, p_correct=0.2, p_random=0.3)
@@ -32,7 +32,7 @@ def word_distributions(t: TopicModel) -> Tensor:
 
 
 def distribution_by_sets(t: TopicModel, length: int) -> Tensor:
-    documents = whole_sequences(t.vocab_size, length)
+    documents = enumerate_sequences(t.vocab_size, length)
     return torch.stack([distribution[documents].prod(1) for distribution in word_distributions(t)]).mean(0)
 
 
@@ -40,7 +40,7 @@ def distribution_by_sets(t: TopicModel, length: int) -> Tensor:
 def test_document_distribution_is_the_mean_over_sets_of_topics(size):
     t = TopicModel(*size)
     for length in (1, 3):
-        documents = whole_sequences(t.vocab_size, length)
+        documents = enumerate_sequences(t.vocab_size, length)
         torch.testing.assert_close(
             t.log_prob(documents).exp(), distribution_by_sets(t, length), rtol=1e-12, atol=1e-15
         )
@@ -54,12 +54,12 @@ def test_dirichlet_documents_follow_a_polya_urn():
             chance *= (0.4 + counts[word // 2]) / (1.2 + place) / 2
             counts[word // 2] += 1
         assert float(t.log_prob(torch.tensor([document])).exp()) == pytest.approx(chance, rel=1e-12)
-    assert float(t.log_prob(whole_sequences(6, 3)).exp().sum()) == pytest.approx(1, abs=1e-12)
+    assert float(t.log_prob(enumerate_sequences(6, 3)).exp().sum()) == pytest.approx(1, abs=1e-12)
 
 
 @pytest.mark.parametrize("t", [TopicModel(3, 2, 3), TopicModel(2, 2, concentration=0.3), TopicModel(4, 1, 3)])
 def test_models_keep_their_contracts(t):
-    check_masked(t, sites=3, distribution=t.log_prob(whole_sequences(t.vocab_size, 3)).exp())
+    check_masked(t, sites=3, distribution=t.log_prob(enumerate_sequences(t.vocab_size, 3)).exp())
     check_energy(t, sites=3)
     check_energy(TopicModel(3, 2, 1), sites=3)
     check_masked(TopicModel(3, 2, 1), sites=3)

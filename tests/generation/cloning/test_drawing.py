@@ -8,13 +8,13 @@ from trialogue.data import ManyBody
 from trialogue.generation.cloning.drawing import ChainStates, describe_convergence, draw
 from trialogue.generation.cloning.samplers import SAMPLERS, SCORE, make_chain
 from trialogue.models.networks.factored import FactoredAttention, FactoredAttentionConfig
-from trialogue.oracles import whole_sequences
+from trialogue.oracles import enumerate_sequences
 from trialogue.samplers import Convergence
 from trialogue.samplers.exact import chain_transitions
 from trialogue.storage import sha256_of
 
 NETWORK = FactoredAttention(FactoredAttentionConfig(vocab_size=3, sites=4, layers=2), seed=1)
-START = whole_sequences(3, 4)[::7]
+START = enumerate_sequences(3, 4)[::7]
 DISTRIBUTION = ManyBody.random(4, 3, order=3, rank=8, seed=2)
 
 

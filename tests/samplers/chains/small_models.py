@@ -3,7 +3,7 @@
 import torch
 
 from trialogue.data import Ising
-from trialogue.oracles import whole_sequences
+from trialogue.oracles import enumerate_sequences
 from trialogue.randomness import generator
 
 
@@ -45,7 +45,7 @@ class Conditionals:
         return self._joint.flatten()
 
     def log_probs(self, tokens, masked):
-        states = whole_sequences(self.vocab_size, self.sites)
+        states = enumerate_sequences(self.vocab_size, self.sites)
         agree = ((tokens[:, None] == states) | masked[:, None]).all(2)
         weights = agree * self.probabilities()
         here = torch.nn.functional.one_hot(states, self.vocab_size).double()
@@ -96,7 +96,7 @@ def block_kernel(distribution, vocab, sites, block, tilt=None):
 
     The distribution (states,) is multiplied by `tilt` (states,) if given.
     """
-    states = whole_sequences(vocab, sites)
+    states = enumerate_sequences(vocab, sites)
     outside = [site for site in range(sites) if site not in block]
     weights = distribution if tilt is None else distribution * tilt
     kernel = torch.zeros(len(states), len(states), dtype=torch.float64)

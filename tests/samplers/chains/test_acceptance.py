@@ -8,7 +8,7 @@ import torch
 from refusals import expect_error
 from samplers.chains.small_models import Energies, random_ising, random_joint
 from trialogue.enumeration import Enumeration
-from trialogue.oracles import StepInfo, whole_sequences
+from trialogue.oracles import StepInfo, enumerate_sequences
 from trialogue.randomness import generator
 from trialogue.samplers import (
     BlockDynamics,
@@ -21,7 +21,7 @@ from trialogue.samplers import (
 )
 
 MODEL = Energies(random_joint(2, 3, 3))
-STATES = whole_sequences(3, 3)
+STATES = enumerate_sequences(3, 3)
 BLOCKS = ((0, 1), (2,))
 
 

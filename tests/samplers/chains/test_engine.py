@@ -9,7 +9,7 @@ from refusals import calls_without_expected_error, expect_error
 from samplers.chains.small_models import Energies, FunctionEnergy, random_ising
 from trialogue.data import Ising
 from trialogue.models.networks.factored import FactoredAttention, FactoredAttentionConfig
-from trialogue.oracles import Sequences, StepInfo, whole_sequences
+from trialogue.oracles import Sequences, StepInfo, enumerate_sequences
 from trialogue.samplers import (
     AdaptiveBlockDynamics,
     BlockGibbs,
@@ -37,7 +37,7 @@ def all_up(tokens):
 def test_hitting_times_follow_their_exact_distribution(chain):
     """Outside the target, E T solves (I - Q) t = 1, and P(T > t) is the row sum of Q^t."""
     chains, budget = 4000, 60
-    inside = all_up(whole_sequences(2, 4))
+    inside = all_up(enumerate_sequences(2, 4))
     outside = transition_matrix(chain, MODEL)[~inside][:, ~inside]
     eye = torch.eye(len(outside), dtype=torch.float64)
     ones = torch.ones(len(outside), dtype=torch.float64)
@@ -246,11 +246,11 @@ def test_a_vocabulary_of_one_token_is_allowed():
 
 
 NETWORK = FactoredAttention(FactoredAttentionConfig(vocab_size=3, sites=4, layers=2), seed=1)
-NETWORK_START = whole_sequences(3, 4)[::7]
+NETWORK_START = enumerate_sequences(3, 4)[::7]
 RESUMED = {
     "gibbs on a network": (Gibbs(), NETWORK, NETWORK_START),
     "metropolis on a network": (MaskedMetropolis(), NETWORK, NETWORK_START),
-    "a compiled sweep": (Gibbs("sweep"), random_ising(1, 4), whole_sequences(2, 4)),
+    "a compiled sweep": (Gibbs("sweep"), random_ising(1, 4), enumerate_sequences(2, 4)),
 }
 
 

@@ -18,7 +18,7 @@ from samplers.chains.small_models import (
 from trialogue.data import Ising
 from trialogue.enumeration import Enumeration
 from trialogue.errors import InputError
-from trialogue.oracles import whole_sequences
+from trialogue.oracles import enumerate_sequences
 from trialogue.randomness import Streams
 from trialogue.samplers import (
     AdaptiveBlockDynamics,
@@ -186,7 +186,7 @@ MODELS = [
 def test_independent_parallel_is_the_product_of_conditionals(model):
     """P(x, y) is the product over i of p(y_i | x_-i), computed from the joint distribution."""
     distribution = model.probabilities().view([model.vocab_size] * model.sites)
-    states = whole_sequences(model.vocab_size, model.sites)
+    states = enumerate_sequences(model.vocab_size, model.sites)
     expected = torch.ones(len(states), len(states), dtype=torch.float64)
     for site in range(model.sites):
         conditional = distribution / distribution.sum(site, keepdim=True)
@@ -196,7 +196,7 @@ def test_independent_parallel_is_the_product_of_conditionals(model):
     torch.testing.assert_close(transition_matrix(IndependentParallel(), model), expected, rtol=1e-12, atol=0)
 
 
-STATES = whole_sequences(2, 3)
+STATES = enumerate_sequences(2, 3)
 
 
 def block_of(sites):

@@ -12,7 +12,7 @@ from samplers.chains.small_models import Energies, random_ising, random_joint, r
 from trialogue.data import ManyBody
 from trialogue.errors import InputError
 from trialogue.models.networks.factored import FactoredAttention, FactoredAttentionConfig
-from trialogue.oracles import whole_sequences
+from trialogue.oracles import enumerate_sequences
 from trialogue.samplers import Gibbs, MaskedMetropolis, Metropolis, run_chain
 from trialogue.samplers.chains import masked_metropolis
 from trialogue.samplers.exact import chain_ergodicity, chain_transitions, ergodicity, transition_matrix
@@ -22,7 +22,7 @@ from trialogue.samplers.exact import chain_ergodicity, chain_transitions, ergodi
     "model", [random_ising(1, 3), Energies(random_joint(2, 3, 3))], ids=["spins", "three values"]
 )
 def test_transitions_follow_the_definition(model):
-    distribution, states = model.probabilities(), whole_sequences(model.vocab_size, 3)
+    distribution, states = model.probabilities(), enumerate_sequences(model.vocab_size, 3)
     expected = torch.zeros(len(states), len(states), dtype=torch.float64)
     for x in range(len(states)):
         for y in range(len(states)):
@@ -66,7 +66,7 @@ def test_the_code_of_the_page_gives_the_stated_results():
 
 
 NETWORK = FactoredAttention(FactoredAttentionConfig(vocab_size=3, sites=4, layers=2), seed=1)
-STATES = whole_sequences(3, 4)
+STATES = enumerate_sequences(3, 4)
 
 
 def invariance_error(chain) -> float:

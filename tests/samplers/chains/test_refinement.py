@@ -7,7 +7,7 @@ from models.small_encoder_decoders import small_network
 from refusals import expect_error
 from samplers.chains.small_models import Conditionals, Energies, random_joint
 from trialogue.models.encoder_decoder.refiner import Refiner
-from trialogue.oracles import Masked, as_model, whole_sequences
+from trialogue.oracles import Masked, as_model, enumerate_sequences
 from trialogue.samplers import CHAINS, ChainRule, Gibbs, IndependentParallel, MaskedMetropolis, run_chain
 from trialogue.samplers.chains.refinement import Refinement
 from trialogue.samplers.exact.chains import chain_transitions
@@ -58,7 +58,7 @@ def test_sampled_refinement_of_exact_conditionals_is_the_parallel_chain():
     # From masks, every start has the same distribution, the product of the marginals.
     marginals = ORACLE.log_probs(torch.zeros(1, 3, dtype=torch.int64), torch.ones(1, 3, dtype=torch.bool))[0]
     distribution = torch.tensor(
-        [sum(marginals[i, t] for i, t in enumerate(x)) for x in whole_sequences(2, 3)]
+        [sum(marginals[i, t] for i, t in enumerate(x)) for x in enumerate_sequences(2, 3)]
     ).exp()
     assert masked == pytest.approx(distribution.expand(8, -1), abs=1e-12)
 

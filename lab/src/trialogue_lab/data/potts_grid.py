@@ -8,7 +8,7 @@ from annotated_types import Ge
 
 from trialogue.data.site_tables import ALIAS_BITS, MAX_ENTRIES, SiteTables, packed_alias, thresholds
 from trialogue.errors import InputError
-from trialogue.oracles import whole_sequences
+from trialogue.oracles import enumerate_sequences
 from trialogue.validation import Finite, validated
 
 
@@ -41,7 +41,7 @@ def potts_grid(
             vocab,
             f"the tables for four neighbors would be too large: use at most {most} values",
         )
-    beside = whole_sequences(vocab, 4)
+    beside = enumerate_sequences(vocab, 4)
     equal = (beside[:, :, None] == torch.arange(vocab)).sum(1)
     distribution = (coupling * equal.double()).softmax(1).numpy()
     site = np.arange(rows * columns).reshape(rows, columns)

@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError
-from trialogue.oracles import whole_sequences
+from trialogue.oracles import enumerate_sequences
 from trialogue.validation import (
     Count,
     InstanceOf,
@@ -184,7 +184,7 @@ class Balance:
         Returns:
             Types in the first string, types in the second string, norm of the first sum, norm of the second.
         """
-        strings, query = whole_sequences(self.types, d - 1), self.query(j, d)
+        strings, query = enumerate_sequences(self.types, d - 1), self.query(j, d)
         added = self.weights[:, query, None] * self.values
         opening = (2 * strings) * self.depth + torch.arange(d - 1)
         always = [len(added) - 1, state_of(2 * j, d, self.depth), state_of(2 * j + 1, d, self.depth)]

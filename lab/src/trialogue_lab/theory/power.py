@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError
-from trialogue.oracles import Autoregressive, PrefixOracle, as_oracle, next_log_probs, whole_sequences
+from trialogue.oracles import Autoregressive, PrefixOracle, as_oracle, enumerate_sequences, next_log_probs
 from trialogue.validation import Count, InstanceOf, Positive, validated
 
 _TOLERANCE = 1e-6
@@ -147,7 +147,7 @@ def markov_oracle(oracle: InstanceOf[Autoregressive], length: Count) -> MarkovOr
     if length > 1:
         matrix[last] = next_log_probs(oracle, last[:, None]).double().log_softmax(1)
     if length > 2:
-        prefixes = last[whole_sequences(len(last), 2)]
+        prefixes = last[enumerate_sequences(len(last), 2)]
         change = (next_log_probs(oracle, prefixes).double().softmax(1) - matrix[prefixes[:, 1]].exp()).abs()
         if float(change.max()) > _TOLERANCE:
             hint = "use a model whose next token depends on the last token only"

@@ -5,7 +5,7 @@ import torch
 
 from one_line_errors import refusals
 from theory.random_models import random_simplex
-from trialogue.oracles import whole_sequences
+from trialogue.oracles import enumerate_sequences
 from trialogue.randomness import generator
 from trialogue_lab.theory.masking.parallel_decoder import ParallelDecoder, kernel_decoder, map_decoder
 from trialogue_lab.theory.masking.product_kernels import factorization_gap, product_transitions
@@ -19,7 +19,7 @@ def random_map(sites: int, vocab: int) -> torch.Tensor:
 
 def follows_map(decoder: ParallelDecoder, following: torch.Tensor, vocab: int, steps: int = 5) -> bool:
     """Return whether greedy steps from every state agree with the map."""
-    states = whole_sequences(vocab, following.shape[1])
+    states = enumerate_sequences(vocab, following.shape[1])
     places = vocab ** torch.arange(following.shape[1] - 1, -1, -1)
     ours = theirs = states
     for _ in range(steps):
@@ -54,14 +54,14 @@ def test_constructed_decoder_has_the_predictions_of_any_positive_product_kernel(
     sites: int, vocab: int
 ) -> None:
     kernel = random_simplex(vocab**sites, sites, vocab, names=("kernel", sites, vocab))
-    found = kernel_decoder(kernel).predictions(whole_sequences(vocab, sites))
+    found = kernel_decoder(kernel).predictions(enumerate_sequences(vocab, sites))
     assert torch.allclose(found, kernel, atol=1e-12)
     assert factorization_gap(product_transitions(found), sites).divergence.max() < 1e-12
 
 
 def test_ties_are_broken_by_the_smallest_token() -> None:
     decoder = kernel_decoder(torch.full((4, 2, 2), 0.5))
-    assert decoder.greedy(whole_sequences(2, 2)).sum() == 0
+    assert decoder.greedy(enumerate_sequences(2, 2)).sum() == 0
 
 
 test_invalid_input_is_rejected = refusals(

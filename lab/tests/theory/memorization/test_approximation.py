@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from trialogue.errors import InputError
-from trialogue.oracles import whole_sequences
+from trialogue.oracles import enumerate_sequences
 from trialogue.randomness import generator
 from trialogue_lab.theory.memorization import (
     memorize_approximately,
@@ -17,7 +17,7 @@ from trialogue_lab.theory.memorization import (
 
 likeliest = partial(memorize_approximately, method="likeliest")
 ridge = partial(memorize_approximately, method="ridge")
-CONTEXTS = whole_sequences(10, 2)
+CONTEXTS = enumerate_sequences(10, 2)
 TARGETS = torch.randn(100, 10, generator=generator(0, "laws"), dtype=torch.float64).log_softmax(1)
 _RANKS = torch.arange(1, 101, dtype=torch.float64)[torch.randperm(100, generator=generator(0, "order"))]
 PRIOR = _RANKS.pow(-1.5) / _RANKS.pow(-1.5).sum()

@@ -10,7 +10,7 @@ from trialogue import exact_distribution
 from trialogue.errors import InputError
 from trialogue.models.networks.attention_only import AttentionOnly, AttentionOnlyConfig
 from trialogue.models.networks.text_network import save_text_network
-from trialogue.oracles import whole_sequences
+from trialogue.oracles import enumerate_sequences
 from trialogue.randomness import generator
 from trialogue.samplers import Ancestral
 from trialogue.training import load_model, save_model
@@ -20,7 +20,7 @@ from trialogue_lab.theory.memorization import memorize, nearest_encoder, truncat
 @pytest.mark.parametrize("query_width", [None, 1])
 @pytest.mark.parametrize("width", [19, 10])
 def test_network_stores_four_hundred_distributions_to_nine_digits(width, query_width):
-    targets, contexts = random_log_probs(400, 20), whole_sequences(20, 2)
+    targets, contexts = random_log_probs(400, 20), enumerate_sequences(20, 2)
     built = memorize(targets, contexts, width, 41, 10, query_width=query_width)
     predictions = built.model.next_log_probs(contexts, torch.full((400,), 2))
     assert predictions.dtype == torch.float64
@@ -41,7 +41,7 @@ def test_network_stores_four_hundred_distributions_to_nine_digits(width, query_w
 
 
 def test_skip_connection_is_invertible_if_contexts_end_in_few_tokens():
-    contexts = whole_sequences(8, 3)
+    contexts = enumerate_sequences(8, 3)
     few = contexts[contexts[:, -1] < 2]
     built = memorize(random_log_probs(len(few), 8), few, 8, 17, 8)
     assert built.skip_condition < 1e5
@@ -50,8 +50,8 @@ def test_skip_connection_is_invertible_if_contexts_end_in_few_tokens():
 
 def test_two_dimensions_store_a_hundred_associations():
     tokens = torch.randint(0, 10, (100,), generator=generator(0, "tokens"))
-    built = memorize(tokens, whole_sequences(10, 2), 2, 49, 2, vocab_size=10)
-    predictions = built.model.next_log_probs(whole_sequences(10, 2), torch.full((100,), 2))
+    built = memorize(tokens, enumerate_sequences(10, 2), 2, 49, 2, vocab_size=10)
+    predictions = built.model.next_log_probs(enumerate_sequences(10, 2), torch.full((100,), 2))
     assert (predictions.argmax(1) == tokens).all()
     assert built.accuracy == 1
     assert built.kl < 1e-9
@@ -59,7 +59,7 @@ def test_two_dimensions_store_a_hundred_associations():
 
 
 def test_narrow_network_is_more_accurate_on_contexts_with_a_large_prior():
-    targets, contexts = random_log_probs(100, 10), whole_sequences(10, 2)
+    targets, contexts = random_log_probs(100, 10), enumerate_sequences(10, 2)
     prior = torch.full((100,), 1e-6, dtype=torch.float64)
     prior[:10] = (1 - 90e-6) / 10
     built = memorize(targets, contexts, 3, 50, 2, prior=prior)
@@ -70,7 +70,7 @@ def test_narrow_network_is_more_accurate_on_contexts_with_a_large_prior():
 
 
 def test_network_is_an_oracle_and_can_be_saved(tmp_path):
-    targets, contexts = random_log_probs(27, 3), whole_sequences(3, 3)
+    targets, contexts = random_log_probs(27, 3), enumerate_sequences(3, 3)
     built = memorize(targets, contexts, 3, 14, 2)
     distribution = exact_distribution(Ancestral(), built.model, prompt=[0, 1, 2], max_new_tokens=2)
     first, second = targets[5].exp(), targets[[15, 16, 17]].exp()
@@ -86,10 +86,10 @@ def test_network_is_an_oracle_and_can_be_saved(tmp_path):
 
 
 def test_unstored_contexts_are_counted_and_short_prompts_are_rejected():
-    contexts = whole_sequences(4, 2)[:10]
+    contexts = enumerate_sequences(4, 2)[:10]
     model = memorize(random_log_probs(10, 4), contexts, 4, 4, 2).model
     before = model.unstored
-    model.next_log_probs(whole_sequences(4, 2), torch.full((16,), 2))
+    model.next_log_probs(enumerate_sequences(4, 2), torch.full((16,), 2))
     assert model.unstored - before == 6
     with pytest.raises(InputError, match=r"lengths=1: the model reads the last 2 tokens"):
         model.next_log_probs(torch.tensor([[1, 2]]), torch.tensor([1]))
@@ -107,19 +107,19 @@ def test_unstored_contexts_are_counted_and_short_prompts_are_rejected():
         ({"targets": random_log_probs(100, 10)[:50]}, r"contexts=\(100, 2\)"),
         ({"targets": random_log_probs(100, 10) + 1}, r"targets=(1|0\.9).*: row 0 has this log of the sum"),
         ({"targets": torch.full((100, 10), -math.inf).index_fill(1, torch.tensor([3]), 0.0)}, r"softened"),
-        ({"contexts": whole_sequences(10, 2) * 0}, r"contexts=\(0, 0\): this context occurs twice"),
+        ({"contexts": enumerate_sequences(10, 2) * 0}, r"contexts=\(0, 0\): this context occurs twice"),
         ({"head_width": 12}, r"head_width=12"),
     ],
 )
 def test_impossible_constructions_raise_a_one_line_error(arguments, message):
-    tables = {"targets": random_log_probs(100, 10), "contexts": whole_sequences(10, 2)}
+    tables = {"targets": random_log_probs(100, 10), "contexts": enumerate_sequences(10, 2)}
     with pytest.raises(InputError, match=message) as raised:
         memorize(**tables | {"width": 9, "heads": 12, "head_width": 9} | arguments)
     assert "\n" not in str(raised.value)
 
 
 def test_error_for_too_few_heads_names_the_required_number():
-    contexts = whole_sequences(3, 3)
+    contexts = enumerate_sequences(3, 3)
     with pytest.raises(InputError, match=r"heads=3: 27 contexts .* use 6 heads"):
         memorize(random_log_probs(27, 50), contexts, 8, 3, 8)
     assert memorize(random_log_probs(27, 50), contexts, 8, 6, 8).largest_error < 1e-6
@@ -129,7 +129,7 @@ def test_folder_with_other_files_is_not_overwritten(tmp_path):
     (tmp_path / "tokenizer.json").write_text("{}")
     with pytest.raises(InputError, match=r"it contains 'tokenizer.json'"):
         save_text_network(
-            memorize(random_log_probs(9, 3), whole_sequences(3, 2), 3, 4, 2).model, None, tmp_path, ""
+            memorize(random_log_probs(9, 3), enumerate_sequences(3, 2), 3, 4, 2).model, None, tmp_path, ""
         )
     assert (tmp_path / "tokenizer.json").read_text() == "{}"
 

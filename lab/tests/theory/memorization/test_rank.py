@@ -7,7 +7,7 @@ import torch
 
 from trialogue.errors import InputError
 from trialogue.models.networks.attention_only import AttentionOnlyConfig
-from trialogue.oracles import whole_sequences
+from trialogue.oracles import enumerate_sequences
 from trialogue.randomness import generator
 from trialogue_lab.theory.memorization import (
     accuracy_bound,
@@ -49,7 +49,7 @@ def test_measured_rank_agrees_with_the_published_rank_for_generic_shapes_only(sh
 
 
 def test_rank_of_contexts_with_two_last_tokens_agrees_with_the_formula():
-    contexts = whole_sequences(6, 3)
+    contexts = enumerate_sequences(6, 3)
     few_contexts = contexts[contexts[:, -1] < 2]
     config = AttentionOnlyConfig(vocab_size=6, context=3, width=5, head_width=2, heads=10)
     assert (
@@ -60,7 +60,7 @@ def test_rank_of_contexts_with_two_last_tokens_agrees_with_the_formula():
 @pytest.mark.parametrize("wide", [3, 8])
 def test_rank_of_contexts_of_few_tokens_agrees_with_the_formula(wide):
     config = AttentionOnlyConfig(vocab_size=50, context=3, width=8, head_width=wide, heads=3)
-    contexts_of_few_tokens = whole_sequences(3, 3)
+    contexts_of_few_tokens = enumerate_sequences(3, 3)
     separated = contexts_of_few_tokens.clone()
     separated[:, 1] += 10
     for contexts in (contexts_of_few_tokens, separated, separated[separated[:, 0] < 2]):

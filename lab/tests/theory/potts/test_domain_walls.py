@@ -11,7 +11,7 @@ from one_line_errors import refusals
 from trialogue.data import PottsChain
 from trialogue.data.potts import spectrum as potts_spectrum
 from trialogue.errors import InputError
-from trialogue.oracles import whole_sequences
+from trialogue.oracles import enumerate_sequences
 from trialogue.randomness import generator
 from trialogue_lab.theory.potts import domain_walls, transfer_decay
 from trialogue_lab.theory.potts.domain_walls import (
@@ -124,7 +124,7 @@ def test_crossing_length_that_overflows_is_infinite():
 def test_stored_pattern_count_agrees_with_enumeration(width):
     sequences = stored_sequences(LONG, 7)
     energies = planted_energies(3, width, sequences)
-    listed = int((energy_of(energies, whole_sequences(3, 7)) == 0).sum())
+    listed = int((energy_of(energies, enumerate_sequences(3, 7)) == 0).sum())
     assert stored_pattern_count(energies, 7) == listed
     assert stored_pattern_count(torch.zeros(2, 2), 200) == 2**200
 

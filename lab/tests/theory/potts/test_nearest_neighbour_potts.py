@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from trialogue.oracles import whole_sequences
+from trialogue.oracles import enumerate_sequences
 from trialogue_lab.theory.potts.domain_walls import stored_pattern_decay_rate
 from trialogue_lab.theory.potts.nearest_neighbour import NearestNeighbourPotts
 
@@ -14,7 +14,7 @@ from trialogue_lab.theory.potts.nearest_neighbour import NearestNeighbourPotts
 @pytest.mark.parametrize("length", [1, 2, 6])
 def test_closed_forms_agree_with_enumeration(vocab, coupling, temperature, length):
     chain = NearestNeighbourPotts(vocab, coupling, temperature)
-    states = whole_sequences(vocab, length)
+    states = enumerate_sequences(vocab, length)
     walls = states[:, 1:] != states[:, :-1]
     weights = -coupling * walls.sum(1).double() / temperature
     probabilities = weights.softmax(0)

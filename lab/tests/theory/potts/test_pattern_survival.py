@@ -12,7 +12,7 @@ from torch import Tensor
 from one_line_errors import refusals
 from trialogue.errors import InputError
 from trialogue.inspection.coherence import coherence
-from trialogue.oracles import whole_sequences
+from trialogue.oracles import enumerate_sequences
 from trialogue.randomness import generator
 from trialogue_lab.theory.potts import pattern_survival
 from trialogue_lab.theory.potts.pattern_survival import PatternSurvival
@@ -150,7 +150,7 @@ def test_decay_rate_that_does_not_converge_is_rejected() -> None:
 def _labels(name: str, site: int) -> Tensor:
     """Return the label of every window whose first token is at `site`."""
     patterns, vocab, window, _ = CASES[name]
-    windows = whole_sequences(vocab, window)
+    windows = enumerate_sequences(vocab, window)
     texts = torch.cat((torch.zeros(len(windows), site, dtype=torch.int64), windows), 1)
     return coherence(texts, patterns, window, vocab_size=vocab).labels[:, -1]
 

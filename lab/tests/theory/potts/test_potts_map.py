@@ -9,7 +9,7 @@ import torch
 from one_line_errors import refusals
 from trialogue.data import PottsChain, Table
 from trialogue.errors import InputError
-from trialogue.oracles import Autoregressive, whole_sequences
+from trialogue.oracles import Autoregressive, enumerate_sequences
 from trialogue.randomness import generator
 from trialogue.samplers import truncated
 from trialogue_lab.theory.potts.greedy_patterns import greedy_patterns
@@ -21,7 +21,7 @@ from trialogue_lab.theory.potts.map import (
 )
 
 V, L = 3, 6
-STATES = whole_sequences(V, L)
+STATES = enumerate_sequences(V, L)
 
 
 def random_oracle(width, *names, vocab=V):
@@ -82,7 +82,7 @@ def test_map_and_inverse_give_the_same_model(width):
     assert isinstance(back, Autoregressive)
     assert distance(sequence_probabilities(back), sequence_probabilities(oracle)) < 1e-12
     for known in range(L):
-        prefixes = whole_sequences(V, known)
+        prefixes = enumerate_sequences(V, known)
         lengths = torch.full((len(prefixes),), known)
         first, second = (each.next_log_probs(prefixes, lengths) for each in (back, oracle))
         assert float((first.exp() - second.exp()).abs().max()) < 1e-12
@@ -164,7 +164,7 @@ def test_greedy_patterns_are_the_sequences_of_zero_energy(width):
         chain = hamiltonian_of(oracle, width, "per-context").chain
         assert int((chain.energy(STATES) == 0).sum()) == V**width  # one for every start
         ends = set()
-        for start in whole_sequences(V, width).tolist():
+        for start in enumerate_sequences(V, width).tolist():
             tokens = list(start)
             for _ in range(40):
                 tokens.append(

@@ -12,7 +12,7 @@ from mutants.modules import altered
 from one_line_errors import refusals
 from trialogue.data import BertMasking, TopicModel
 from trialogue.errors import InputError
-from trialogue.oracles import whole_sequences
+from trialogue.oracles import enumerate_sequences
 from trialogue_lab.theory.topics import (
     Moments,
     constants,
@@ -143,7 +143,7 @@ def enumerate_moments(t: TopicModel, masking: BertMasking, length: int) -> Momen
     size = t.vocab_size + 1
     read, targets = torch.zeros(2, size, size, dtype=torch.float64)
     total = 0.0
-    documents = whole_sequences(t.vocab_size, length)
+    documents = enumerate_sequences(t.vocab_size, length)
     unit = torch.eye(size, dtype=torch.float64)
     where = masking.read_where_masked(torch.eye(t.vocab_size, dtype=torch.float64))
     for document, chance in zip(documents, t.log_prob(documents).exp().tolist(), strict=True):

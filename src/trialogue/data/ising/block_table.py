@@ -7,7 +7,7 @@ from torch import Tensor
 
 from trialogue.data.ising.couplings import Clique, Dense
 from trialogue.errors import InputError
-from trialogue.oracles import sites_of, whole_sequences
+from trialogue.oracles import enumerate_sequences, list_sites
 
 _UNDERFLOW = 1e-290  # Smaller probabilities lose precision.
 
@@ -39,9 +39,9 @@ def block_table(
     if size > max_size:
         hint = f"use smaller blocks, because the table would have 2^{size} states (at most 2^{max_size})"
         raise InputError("block", size, hint)
-    order, is_padding = sites_of(block)
+    order, is_padding = list_sites(block)
     local = couplings.local(spins * ~block) + field
-    up = whole_sequences(2, size, field.device)
+    up = enumerate_sequences(2, size, field.device)
     values = 2.0 * up.double() - 1
     i, j = torch.triu_indices(size, size, 1, device=field.device)
     pairs = couplings.submatrix(order)[:, i, j]
@@ -60,7 +60,7 @@ def table_marginals(weights: Tensor, is_padding: Tensor) -> Tensor:
     Returns:
         Log-probabilities (rows, k, 2) of the tokens 0 and 1.
     """
-    states = whole_sequences(2, is_padding.shape[1], is_padding.device)
+    states = enumerate_sequences(2, is_padding.shape[1], is_padding.device)
     distribution, up = weights.softmax(1), states.double()
     probabilities = torch.stack((distribution @ (1 - up), distribution @ up), 2)
     log_probs = probabilities.log()

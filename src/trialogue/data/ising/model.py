@@ -22,7 +22,7 @@ from trialogue.data.ising.neighbourhoods import ising_tables
 from trialogue.data.site_tables import SiteTables
 from trialogue.errors import InputError
 from trialogue.indices import first_outside, site_indices
-from trialogue.oracles import Joint, Masked, whole_sequences
+from trialogue.oracles import Joint, Masked, enumerate_sequences
 from trialogue.randomness import Choose, Streams, seed_of
 from trialogue.validation import Count, Finite, Natural, validated
 
@@ -342,7 +342,7 @@ class Ising(Masked, Enumerable, Joint):
         if len(rows):
             spins, couplings = _signs(tokens[rows]), self._couplings
             weights, order, is_padding = block_table(couplings, self.field, spins, block[rows], TABLE_SITES)
-            values = whole_sequences(2, order.shape[1], self.device)[choose(weights, rows)]
+            values = enumerate_sequences(2, order.shape[1], self.device)[choose(weights, rows)]
             values = torch.where(is_padding, sampled[rows].gather(1, order), values)
             sampled[rows] = sampled[rows].scatter(1, order, values)
         return sampled

@@ -25,8 +25,8 @@ from trialogue.data.many_body.subset_bins import SubsetBins
 from trialogue.data.many_body.variance import energy_variances
 from trialogue.errors import InputError
 from trialogue.indices import index_tensor, site_indices
-from trialogue.oracles import Masked, sites_of
-from trialogue.oracles.whole import listed
+from trialogue.oracles import Masked, list_sites
+from trialogue.oracles.whole import enumerate_log_weights
 from trialogue.randomness import numpy_generator
 from trialogue.validation import Count, Finite, Natural, Positive, validated
 
@@ -269,7 +269,7 @@ class ManyBody(Masked, Enumerable):
 
     def _marginals(self, tokens: Tensor, masked: Tensor) -> Tensor:
         """Return log p (n, V) of all masked sites of rows that have the same number of masked sites."""
-        sites, _ = sites_of(masked)
+        sites, _ = list_sites(masked)
         size, vocab = sites.shape[1], self.vocab_size
         if size == 1:
             return self.site_log_weights(tokens, sites[:, 0])
@@ -278,7 +278,11 @@ class ManyBody(Masked, Enumerable):
             del rows
             return -self.energy(sequences)
 
-        joint = listed(log_weights, tokens, sites, vocab).log_softmax(1).view([-1] + [vocab] * size)
+        joint = (
+            enumerate_log_weights(log_weights, tokens, sites, vocab)
+            .log_softmax(1)
+            .view([-1] + [vocab] * size)
+        )
         axes = range(1, size + 1)
         distributions = [joint.movedim(axis, 1).reshape(len(tokens), vocab, -1).logsumexp(2) for axis in axes]
         return torch.stack(distributions, 1).flatten(0, 1)

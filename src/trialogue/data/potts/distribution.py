@@ -15,7 +15,7 @@ from trialogue.data.potts.sampling import Tables, alias_tables, all_fit, draw_se
 from trialogue.data.potts.window_tables import window_tables
 from trialogue.data.site_tables import SiteTables
 from trialogue.indices import site_indices
-from trialogue.oracles import Joint, Masked, sites_of
+from trialogue.oracles import Joint, Masked, list_sites
 from trialogue.randomness import Choose
 from trialogue.validation import Natural, validated
 
@@ -214,7 +214,7 @@ class _Neighbourhood:
     def __init__(self, distribution: PottsDistribution, tokens: Tensor, block: Tensor) -> None:
         self._messages, reach = distribution.messages, distribution.window - 1
         near = max_pool1d(block.double()[:, None], 2 * reach + 1, 1, reach)[:, 0] > 0
-        sites, is_padding = sites_of(near)
+        sites, is_padding = list_sites(near)
         before = torch.zeros(len(tokens), reach, dtype=torch.int64)
         self._reach = reach
         self.sites = torch.cat((before, sites), 1)

@@ -14,7 +14,7 @@ from torch.nn.functional import pad
 from trialogue.arrays import whole_tensor
 from trialogue.data.potts.messages import require_fitting
 from trialogue.errors import InputError
-from trialogue.oracles import whole_sequences
+from trialogue.oracles import enumerate_sequences
 from trialogue.validation import Count, check, integer_range, validated
 
 
@@ -135,7 +135,7 @@ class StoredPatterns:
 
     def _nearest_of_all_windows(self, position: int) -> tuple[Tensor, Tensor]:
         require_fitting(self.vocab_size, self.window)
-        label, distance = self.nearest(whole_sequences(self.vocab_size, self.window), position)
+        label, distance = self.nearest(enumerate_sequences(self.vocab_size, self.window), position)
         return label[:, 0], distance[:, 0]
 
 

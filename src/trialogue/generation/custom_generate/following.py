@@ -158,7 +158,7 @@ class RecordedSampler(Sampler[Any]):
 
 
 class TokenStreamer:
-    """Observer of a run that streams the tokens of the first sample and stores recorded distributions.
+    """Observer of a run that passes new tokens of the first sample to a streamer of transformers.
 
     Args:
         start: Number of tokens of the prompt.

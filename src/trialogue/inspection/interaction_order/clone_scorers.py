@@ -25,7 +25,7 @@ from trialogue.models.networks.attention_only import AttentionOnly
 from trialogue.models.networks.masked import MaskedNetwork
 from trialogue.models.networks.saved import load_model
 from trialogue.models.networks.transformer import Transformer
-from trialogue.oracles import padded
+from trialogue.oracles import pad_sequences
 from trialogue.training.corpus_losses import Score, corpus_score, next_token_scores
 
 MIN_PRESERVED = 0.9
@@ -264,7 +264,7 @@ class _MaskedScorer(_PretrainedScorer):
 
     def _score(self, sequences: Sequence[Sequence[int]], share: float, seed: int) -> Score:
         framed = [[*self._before, *sequence, *self._after] for sequence in sequences]
-        tokens, lengths = padded(framed)
+        tokens, lengths = pad_sequences(framed)
         padding = self._tokenizer.pad_token_id
         if padding is None and len(set(lengths.tolist())) > 1:
             hint = "its tokenizer has no padding token, which rows of different lengths require"
@@ -288,7 +288,7 @@ class _CausalScorer(_PretrainedScorer):
 
     def _score(self, sequences: Sequence[Sequence[int]], share: float, seed: int) -> Score:
         del share, seed
-        tokens, lengths = padded(sequences)
+        tokens, lengths = pad_sequences(sequences)
         longest = len(self._before) + tokens.shape[1]
         positions = getattr(self._model.config.get_text_config(decoder=True), "max_position_embeddings", None)
         if positions is not None and longest > positions:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from trialogue.inspection.topic_structure.words import TokenizedPassage
 from trialogue.models.hub.attention_weights import AttendingModel
-from trialogue.oracles import padded
+from trialogue.oracles import pad_sequences
 from trialogue.tensor_files import read_tensors, write_tensors
 
 SCALE = 100
@@ -87,7 +87,7 @@ def attention_sums(
     saved = reported = time.monotonic()
     while done < len(passages):
         batch = passages[done : done + _BATCH_SIZE]
-        tokens, lengths = padded([passage.ids for passage in batch])
+        tokens, lengths = pad_sequences([passage.ids for passage in batch])
         weights = model.attention(tokens, lengths)
         for row, passage in enumerate(batch):
             tables.append(

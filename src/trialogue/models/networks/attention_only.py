@@ -23,7 +23,7 @@ from torch.nn import functional
 from trialogue.arrays import whole_tensor
 from trialogue.errors import InputError
 from trialogue.models.networks.registry import register_network
-from trialogue.oracles import PrefixOracle, whole_sequences
+from trialogue.oracles import PrefixOracle, enumerate_sequences
 from trialogue.randomness import generator
 from trialogue.validation import Count, InstanceOf, Natural, validated
 
@@ -220,7 +220,7 @@ class AttentionOnly(nn.Module, PrefixOracle):
         return state + functional.gelu(state @ self.widen[layer].T) @ self.narrow[layer].T
 
     def whole_logits(self) -> Tensor:
-        """Compute logits (N^S, N) after every context, in the order of `whole_sequences`.
+        """Compute logits (N^S, N) after every context, in the order of `enumerate_sequences`.
 
         A single layer with S = 2 uses a faster algorithm than `forward`, because scores and values of a pair are
         computed from those of its tokens.
@@ -228,7 +228,7 @@ class AttentionOnly(nn.Module, PrefixOracle):
         shape = self.config
         size = shape.vocab_size
         if shape.layers > 1 or shape.context != 2:
-            contexts: Tensor = whole_sequences(size, shape.context, self.embedding.device)
+            contexts: Tensor = enumerate_sequences(size, shape.context, self.embedding.device)
             return self.forward(contexts)
         tokens = self.embedding + self.positions[:, None]
         inputs = tokens @ self.compress[0].T if shape.shared else tokens

@@ -9,7 +9,7 @@ from annotated_types import Ge, MinLen
 from torch import Tensor, nn
 
 from trialogue.errors import InputError
-from trialogue.oracles import Autoregressive, Context, as_context, padded
+from trialogue.oracles import Autoregressive, Context, as_context, pad_sequences
 from trialogue.randomness import generator
 from trialogue.validation import Count, Finite, Natural, Several, validated
 
@@ -154,7 +154,7 @@ def hidden_states_of_prefixes(
     states: Tensor | None = None
     with torch.inference_mode():
         for batch, shared in _batches(cut, {index: lengths[index][0] - 1 for index in cut}, batch_size):
-            tokens, _ = padded([cut[index] for index in batch])
+            tokens, _ = pad_sequences([cut[index] for index in batch])
             batch_lengths = [lengths[index] for index in batch]
             context = as_context(oracle.open(len(batch), tokens.shape[1], recorded))
             if min(row_lengths[0] for row_lengths in batch_lengths) < context.first:

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError
-from trialogue.oracles import Energy, Joint, Masked, SequenceModel, as_model, sites_of
-from trialogue.oracles.whole import answered, checked_energy, listed
+from trialogue.oracles import Energy, Joint, Masked, SequenceModel, as_model, list_sites
+from trialogue.oracles.whole import compute_valid_energy, enumerate_log_weights, require_float_tensor
 from trialogue.randomness import Choose
 
 Tilt = Callable[[Tensor, Tensor], Tensor]
@@ -36,7 +36,7 @@ def site_distribution(model: SequenceModel, tokens: Tensor, sites: Tensor) -> Te
     """
     checked_model = as_model(model)
     weights = checked_model.site_log_weights(tokens, sites)
-    return answered("site_log_weights", weights, (len(tokens), int(checked_model.vocab_size)))
+    return require_float_tensor("site_log_weights", weights, (len(tokens), int(checked_model.vocab_size)))
 
 
 def site_distributions(model: SequenceModel, tokens: Tensor) -> Tensor:
@@ -52,7 +52,7 @@ def site_distributions(model: SequenceModel, tokens: Tensor) -> Tensor:
     checked_model = as_model(model)
     if isinstance(checked_model, Masked):
         shape = (*tokens.shape, int(checked_model.vocab_size))
-        return answered("site_log_probs", checked_model.site_log_probs(tokens), shape)
+        return require_float_tensor("site_log_probs", checked_model.site_log_probs(tokens), shape)
     rows, sites = tokens.shape
     everywhere = torch.arange(sites, device=tokens.device).repeat(rows)
     return site_distribution(checked_model, tokens.repeat_interleave(sites, 0), everywhere).view(
@@ -91,7 +91,7 @@ def block_distribution(
         weights = _log_weights(checked_model, tokens, sites, held, sequences, rows)
         return weights if tilt is None else weights + tilt(sequences, rows)
 
-    return listed(log_weights, tokens, sites, require_vocab_size(checked_model), held)
+    return enumerate_log_weights(log_weights, tokens, sites, require_vocab_size(checked_model), held)
 
 
 def _log_weights(
@@ -102,7 +102,7 @@ def _log_weights(
     Candidate i equals row `rows[i]` of `tokens`, except for new values at `sites`.
     """
     if isinstance(model, Energy):
-        return -checked_energy(model, sequences)
+        return -compute_valid_energy(model, sequences)
     drawn = torch.ones_like(sites, dtype=torch.bool) if held is None else ~held
     block = torch.zeros_like(tokens, dtype=torch.bool).scatter_(1, sites, drawn)
     weights = model.block_log_weights(sequences, block[rows])
@@ -153,7 +153,7 @@ def draw_block(model: SequenceModel, tokens: Tensor, block: Tensor, choose: Choo
     rows = block.any(1).nonzero()[:, 0]
     if not len(rows):
         return tokens
-    sites, held = sites_of(block[rows])
+    sites, held = list_sites(block[rows])
     index = choose(block_distribution(checked_model, tokens[rows], sites, held), rows)
     drawn = tokens.clone()
     drawn[rows] = write_block(tokens[rows], sites, held, index, require_vocab_size(checked_model))

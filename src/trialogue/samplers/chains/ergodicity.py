@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 import torch
 
 from trialogue.errors import InputError
-from trialogue.oracles import Chain, Energy, Masked, SequenceModel, as_chain, as_model, whole_sequences
+from trialogue.oracles import Chain, Energy, Masked, SequenceModel, as_chain, as_model, enumerate_sequences
 from trialogue.samplers.chains.conditionals import site_distributions
 from trialogue.samplers.exact.chains import chain_ergodicity
 
@@ -35,7 +35,7 @@ def require_ergodic_chain(chain: Chain[Any], model: SequenceModel, sites: int, d
         return
     if as_chain(chain).heat_bath and isinstance(checked_model, Masked | Energy):
         # With positive conditionals, a heat bath may change any site or keep it.
-        distributions = site_distributions(checked_model, whole_sequences(vocab, sites, device))
+        distributions = site_distributions(checked_model, enumerate_sequences(vocab, sites, device))
         if bool(torch.isfinite(distributions).all()):
             return
     if _found_before(chain, model, sites):

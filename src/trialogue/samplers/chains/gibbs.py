@@ -17,7 +17,7 @@ from trialogue.blocks import (
     sites_of_blocks,
     state_distribution,
 )
-from trialogue.oracles import Chain, SequenceModel, Sequences, StepInfo, sites_of
+from trialogue.oracles import Chain, SequenceModel, Sequences, StepInfo, list_sites
 from trialogue.oracles.whole import every_row
 from trialogue.randomness import Choose
 from trialogue.samplers.chains.conditionals import (
@@ -285,7 +285,7 @@ class AdaptiveBlockDynamics(_Blocks):
         """
         tokens, rows = state.tokens, every_row(state.tokens)
         index = choose(self._log_probs(tokens), rows)
-        sites, held = sites_of(self._blocks_of(index, tokens.shape[1]))
+        sites, held = list_sites(self._blocks_of(index, tokens.shape[1]))
 
         def tilt(sequences: Tensor, rows: Tensor) -> Tensor:
             return self._log_probs(sequences).gather(1, index[rows, None])[:, 0]

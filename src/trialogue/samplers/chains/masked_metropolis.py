@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from trialogue.oracles import Chain, Masked, SequenceModel, StepInfo, as_model
-from trialogue.oracles.whole import answered, every_row
+from trialogue.oracles.whole import every_row, require_float_tensor
 from trialogue.randomness import Choose
 from trialogue.samplers.chains.conditionals import site_distribution, site_distributions
 from trialogue.samplers.chains.subsets import choose_site
@@ -125,7 +125,9 @@ class MaskedMetropolis(Chain[MaskedMetropolisState]):
         """
         checked_model = as_model(model)
         if self.gauge == "raw" and isinstance(checked_model, Masked):
-            logits = answered("token_logits", checked_model.token_logits(tokens), tuple(tokens.shape))
+            logits = require_float_tensor(
+                "token_logits", checked_model.token_logits(tokens), tuple(tokens.shape)
+            )
         else:
             distributions = site_distributions(checked_model, tokens).log_softmax(-1)
             logits = distributions.gather(2, tokens[:, :, None])[:, :, 0]

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError
-from trialogue.oracles import Chain, Joint, Masked, SequenceModel, Sequences, StepInfo, as_model, sites_of
+from trialogue.oracles import Chain, Joint, Masked, SequenceModel, Sequences, StepInfo, as_model, list_sites
 from trialogue.oracles.whole import every_row
 from trialogue.randomness import Choose
 from trialogue.samplers.chains.conditionals import site_distributions
@@ -140,7 +140,7 @@ class ChainRule(Masked, Joint):
         if self.order == "random":
             hint = 'use "forward", because the probability of a block needs a fixed order'
             raise InputError("order", "random", hint)
-        sites, held = sites_of(block)
+        sites, held = list_sites(block)
         masked, every = block.clone(), every_row(tokens)
         total = torch.zeros(len(tokens), dtype=torch.float64, device=tokens.device)
         for site, absent in zip(sites.T, held.T, strict=True):

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from trialogue.errors import InputError
 from trialogue.oracles import Chain, SequenceModel, StepInfo, as_model
-from trialogue.oracles.whole import answered
+from trialogue.oracles.whole import require_float_tensor
 from trialogue.randomness import Choose
 from trialogue.validation import Count, validated
 
@@ -116,7 +116,9 @@ class Refinement(Chain[RefinementState]):
         if not hasattr(masked_model, "refined_log_probs"):
             raise InputError("model", type(model).__name__, "use a masked oracle with `refined_log_probs`")
         shape = (*tokens.shape, int(masked_model.vocab_size))
-        return answered("refined_log_probs", masked_model.refined_log_probs(tokens, masked), shape)
+        return require_float_tensor(
+            "refined_log_probs", masked_model.refined_log_probs(tokens, masked), shape
+        )
 
 
 def _mark_least_likely(count: Tensor, scores: Tensor) -> Tensor:

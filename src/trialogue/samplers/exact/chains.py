@@ -12,7 +12,7 @@ from torch import Tensor
 from trialogue.arrays import checked_device, real_tensor
 from trialogue.enumeration import Enumeration
 from trialogue.errors import InputError
-from trialogue.oracles import Chain, Energy, SequenceModel, as_chain, as_model, whole_sequences
+from trialogue.oracles import Chain, Energy, SequenceModel, as_chain, as_model, enumerate_sequences
 from trialogue.oracles.whole import require_valid_output
 from trialogue.validation import Count, check
 
@@ -84,7 +84,7 @@ def _states(
             f"use a smaller model than one of {vocab}^{sites} states, or estimate from "
             f"run_chain({type(chain).__name__}(...), model, ...)",
         )
-    return whole_sequences(vocab, sites, checked_device(device or checked_model.device or "cpu"))
+    return enumerate_sequences(vocab, sites, checked_device(device or checked_model.device or "cpu"))
 
 
 class Ergodicity(NamedTuple):

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from trialogue.enumeration import Enumeration
 from trialogue.errors import InputError
-from trialogue.oracles import Autoregressive, as_oracle, padded
+from trialogue.oracles import Autoregressive, as_oracle, pad_sequences
 from trialogue.samplers.prefix.batch import Batch
 from trialogue.samplers.prefix.contract.cached_verifier import CachedVerifier
 from trialogue.samplers.prefix.contract.moves import Moves
@@ -115,7 +115,9 @@ class StateEnumeration:
         sampler = prepare_sampler(sampler, oracle, verifier)
         self._sampler, self._members = sampler, sampler.rows_per_sample
         self._max_states = check("max_states", max_states, Count)
-        tokens, lengths = replace_empty_prompts(oracle, *padded([token_ids("prompt", prompt).tolist()]))
+        tokens, lengths = replace_empty_prompts(
+            oracle, *pad_sequences([token_ids("prompt", prompt).tolist()])
+        )
         self._prompt = tuple(tokens[0].tolist())
         require_known_tokens(tokens, lengths, oracle.vocab_size)
         self._limit = int(maximum_lengths(oracle, lengths, max_new_tokens)[0])
@@ -182,7 +184,7 @@ class StateEnumeration:
         outputs, count = list(self._outputs), self._groups_at_once
         log_values = [torch.zeros(0, dtype=torch.float64)]
         for first in range(0, len(outputs), count):
-            self._load([padded([output], self._limit) for output in outputs[first : first + count]])
+            self._load([pad_sequences([output], self._limit) for output in outputs[first : first + count]])
             rows = torch.arange(len(self._batch.lengths))
             accepted = (self._verifier.values(rows) > 0).nonzero()[:, 0]
             log_values.append(torch.full((len(rows),), -math.inf, dtype=torch.float64))

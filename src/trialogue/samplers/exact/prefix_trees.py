@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trialogue.errors import InputError
-from trialogue.oracles import Autoregressive, as_oracle, next_log_probs, padded
+from trialogue.oracles import Autoregressive, as_oracle, next_log_probs, pad_sequences
 from trialogue.samplers.prefix.batch import Batch
 from trialogue.samplers.prefix.contract.cached_verifier import CachedVerifier
 from trialogue.samplers.prefix.prompts import (
@@ -120,7 +120,7 @@ def prefix_tree(
         InputError: If there are more than `max_nodes` prefixes, or `generate` would raise it.
     """
     oracle, most = as_oracle(oracle), check("max_nodes", max_nodes, Count)
-    tokens, lengths = replace_empty_prompts(oracle, *padded([token_ids("prompt", prompt).tolist()]))
+    tokens, lengths = replace_empty_prompts(oracle, *pad_sequences([token_ids("prompt", prompt).tolist()]))
     prompt = tuple(tokens[0].tolist())
     require_known_tokens(tokens, lengths, oracle.vocab_size)
     longest = int(maximum_lengths(oracle, lengths, max_new_tokens)[0])
@@ -131,7 +131,7 @@ def prefix_tree(
         first = len(prefixes)
         for begin in range(0, len(growing), choose_batch_size):
             places = growing[begin : begin + choose_batch_size]
-            tokens, lengths = padded([prefixes[place] for place in places], longest)
+            tokens, lengths = pad_sequences([prefixes[place] for place in places], longest)
             # Samplers normalise single precision in the same way.
             distributions = next_log_probs(oracle, tokens, lengths).double().log_softmax(1)
             if viable is not None:

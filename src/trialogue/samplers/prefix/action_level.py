@@ -14,7 +14,7 @@ from trialogue.samplers.prefix.guidance import weigh_children
 
 @dataclass(frozen=True)
 class ActionLevel(Sampler[LogWeightState]):
-    """Draw each token a after prefix y with weight p(a|y) V(ya), without ever removing tokens.
+    """Draw each token in proportion to its probability times the verifier's value, and never remove tokens.
 
     The token a after the prefix y is drawn in proportion to p(a|y) V(ya), where p is the model, and V(ya) is the
     verifier's value of y followed by a. The output distribution is the product over tokens of p(a|y) V(ya) / S(y),

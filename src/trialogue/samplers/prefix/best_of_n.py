@@ -58,7 +58,7 @@ class BestOfN(Sampler[NoState]):
 
 
 def keep_best(decoding: Decoding, moves: Moves, groups: Tensor, n: int, verifier: CachedVerifier) -> Tensor:
-    """Replace all rows of each given group by its row with the largest value (the first of equal ones).
+    """Replace all rows of each group (the rows of one sample) by the row with the largest verifier value.
 
     A group is `n` neighbouring rows of the batch. Among equal values, the first row is taken.
 

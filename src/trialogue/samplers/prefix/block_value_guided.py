@@ -33,13 +33,13 @@ class BlockValueGuidedState(NamedTuple):
 @validated
 @dataclass(frozen=True)
 class BlockValueGuided(Sampler[BlockValueGuidedState]):
-    """Walk at random on prefixes, a block of tokens at a time, and return the first complete sequence that is reached.
+    """Extend or shorten the text by random blocks of tokens, guided by the verifier, until it is complete.
 
-    The sampler is a random walk on prefixes. A node of the walk is the prompt followed by whole blocks of
-    `block_tokens` tokens, and a leaf is a complete sequence. At a node y the model draws K = `candidates` continuations
-    z by one block. The walk moves to the parent (y without its last block) with weight K V(y), or to yz with weight
-    V(yz), where V is the verifier's value. In expectation these are the weights of the value-guided walk on blocks. If
-    neither a candidate nor the parent has positive weight, new candidates are drawn.
+    The sampler is a random walk on prefixes. The sampler is a random walk on prefixes. A node of the walk is the prompt
+    followed by whole blocks of `block_tokens` tokens, and a leaf is a complete sequence. At a node y the model draws K
+    = `candidates` continuations z by one block. The walk moves to the parent (y without its last block) with weight K
+    V(y), or to yz with weight V(yz), where V is the verifier's value. In expectation these are the weights of the
+    value-guided walk on blocks. If neither a candidate nor the parent has positive weight, new candidates are drawn.
 
     As K grows, the output distribution converges to the distribution of the first leaf on the tree of blocks. This is
     the target, proportional to p(x) V(x) with the model p, if the values at the ends of blocks are exact.

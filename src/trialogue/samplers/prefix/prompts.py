@@ -9,7 +9,7 @@ from torch.nn.functional import pad
 
 from trialogue.arrays import whole_tensor
 from trialogue.errors import MOST_COUNTED, InputError
-from trialogue.oracles import Autoregressive, Tokenizing, padded
+from trialogue.oracles import Autoregressive, Tokenizing, pad_sequences
 from trialogue.samplers.prefix.batch import SequenceStop, Stop, is_stopped
 from trialogue.validation import check, integer_range
 from trialogue.verifiers.languages.stop_strings import StopStrings
@@ -183,7 +183,7 @@ def prompt_tensors(prompts: Prompts | None) -> tuple[Tensor, Tensor]:
         return tokens, lengths
     if not isinstance(prompts, Iterable):
         raise InputError("prompts", type(prompts).__name__, "give sequences of integer token ids")
-    return padded([token_ids("prompts", prompt).tolist() for prompt in prompts])
+    return pad_sequences([token_ids("prompts", prompt).tolist() for prompt in prompts])
 
 
 def replace_empty_prompts(oracle: Autoregressive, tokens: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:

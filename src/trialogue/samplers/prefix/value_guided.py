@@ -95,7 +95,7 @@ class _Walk(Sampler[StateT]):
         verifier: CachedVerifier,
         choose: Choose,
     ) -> tuple[Tensor, Tensor]:
-        """Choose the next step of each walk: wait, remove the last token, or append a token. Writes to `moves`.
+        """Draw the next move of each walk: wait, remove the last token, or append a token.
 
         Args:
             decoding: The batch of sequences (rows), each a prompt and the completion so far.
@@ -163,13 +163,13 @@ class _Walk(Sampler[StateT]):
 @validated
 @dataclass(frozen=True, kw_only=True)
 class ValueGuided(_Walk[NoState | ValueGuidedState]):
-    """Walk at random on the tree of completions and return the first complete sequence that is reached.
+    """Append and remove tokens at random, guided by the verifier's values, until a sequence is complete (VGB).
 
-    The sampler is a random walk on the tree of completions. A node y of the tree is a prefix. The root is the prompt,
-    the parent of y is y without its last token, a child is y with one more token a, and a leaf is a complete sequence.
-    V(y) is the verifier's value of y, and p(a|y) is the model's probability of the token. From y, the walk moves to the
-    parent with weight V(y) and to the child ya with weight p(a|y) V(ya). The target is the distribution of leaves x
-    proportional to p(x) V(x).
+    The sampler is a random walk on the tree of completions. The sampler is a random walk on the tree of completions. A
+    node y of the tree is a prefix. The root is the prompt, the parent of y is y without its last token, a child is y
+    with one more token a, and a leaf is a complete sequence. V(y) is the verifier's value of y, and p(a|y) is the
+    model's probability of the token. From y, the walk moves to the parent with weight V(y) and to the child ya with
+    weight p(a|y) V(ya). The target is the distribution of leaves x proportional to p(x) V(x).
 
     With `lazy` (default), the walk waits with probability 1/2 before each move. By default the walk stops at the first
     leaf, as in the experiments of the thesis. The first leaf has the target distribution only if the values of inner
@@ -238,7 +238,7 @@ class ValueGuided(_Walk[NoState | ValueGuidedState]):
 @validated
 @dataclass(frozen=True, kw_only=True)
 class StationaryValueGuided(_Walk[StationaryValueGuidedState]):
-    """Walk T steps from the prompt on the tree of completions, as in the analysis of the thesis, and return a node.
+    """Run the value-guided random walk for T steps from the prompt, and return the sequence at a random step.
 
     This variant is analysed in the thesis. The tree and the moves are the same as for `ValueGuided`: nodes y are
     prefixes with value V(y), and leaves x are complete sequences. One such walk is called a try. If the returned node

@@ -61,12 +61,13 @@ class Draw(NamedTuple):
 
 @dataclass(frozen=True)
 class WeightedRejection(Sampler[WeightedRejectionState]):
-    """Draw each token by rejection without replacement, weighted by an unbiased estimate of the accepted mass.
+    """Draw each token by rejection without replacement, and weight the sample to correct the distribution.
 
     A token is accepted if the verifier gives the prefix that ends with it a positive value. The accepted mass is the
-    total probability of the accepted tokens. The weight includes an unbiased estimate of this mass. The output
-    distribution is the same as for `TokenwiseRejection`, with one model call per token, and the verifier is called only
-    for tokens that are drawn. The value of the complete sequence is a factor of the weight.
+    total probability of the accepted tokens. The weight includes an unbiased estimate of this mass. The weight includes
+    an unbiased estimate of this mass. The output distribution is the same as for `TokenwiseRejection`, with one model
+    call per token, and the verifier is called only for tokens that are drawn. The value of the complete sequence is a
+    factor of the weight.
 
     Samples are properly weighted: E[exp(log_weight) f(output)] is the sum over complete sequences x of p(x) V(x) f(x)
     for any function f, where p is the model and V the verifier. This requires that a prefix of value zero has no

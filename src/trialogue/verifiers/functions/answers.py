@@ -1,4 +1,4 @@
-"""Validation of the values that user functions return, and the error messages about them."""
+"""Validation of the values that user-defined functions return, and error messages about invalid ones."""
 
 import inspect
 import math
@@ -19,7 +19,7 @@ class _Shown(str):
 
 
 def annotated_bound(function: Callable[..., Any]) -> float:
-    """Return an upper bound of the values that a function returns, according to its type annotation.
+    """Return the largest value that a function can return, according to its type annotation.
 
     Args:
         function: Function of a prefix.
@@ -51,8 +51,8 @@ def to_number(result: Any) -> float:
         return math.nan
 
 
-def checked_value(function: Callable[..., Any], argument: object, result: Any, most: float) -> float:
-    """Convert the result of a user-defined verifier function to a float, and check its range.
+def validate_value(function: Callable[..., Any], argument: object, result: Any, most: float) -> float:
+    """Convert the result of a user-defined verifier function to a float, and raise an error if it is invalid.
 
     Args:
         function: Function that was called. The error message contains its name.

@@ -1,4 +1,4 @@
-"""Calls of a function in a user's Python file, in a separate process that can be killed."""
+"""Calls of a function in a user's Python file, in a separate process that can be stopped."""
 
 import json
 import subprocess
@@ -124,7 +124,7 @@ class _NotANumber:
 
 
 class _Worker:
-    """Subprocess that executes the function, and the connection to it."""
+    """Process that executes the user's function, with the connection to it."""
 
     def __init__(self, path: Path, shown: str, name: str) -> None:
         self._connection, remote = Pipe()
@@ -153,7 +153,7 @@ class _Worker:
         self.most: float | None = reply["most"]
 
     def send(self, arguments: Sequence[Any], timeout: float | None) -> None:
-        """Send a request to evaluate `arguments`, with a timeout in seconds for each. Call `receive` once for each."""
+        """Request the values of `arguments`, with `timeout` seconds for each. Call `receive` once for each."""
         request = json.dumps({"given": arguments, "timeout": timeout}).encode()
         # If the process has ended, `receive` reports it.
         with suppress(OSError):

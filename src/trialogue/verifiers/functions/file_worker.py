@@ -20,7 +20,7 @@ from typing import Any
 from trialogue.errors import InputError, reason
 from trialogue.verifiers.functions.answers import annotated_bound, to_number
 from trialogue.verifiers.functions.user_files import load_function
-from trialogue.verifiers.functions.users_code import CRASHES, output_to_stderr, raised_at
+from trialogue.verifiers.functions.users_code import CRASHES, format_error_location, output_to_stderr
 
 _GRACE = 1.0  # Seconds after the timeout at which the process ends itself.
 
@@ -78,5 +78,5 @@ def _call(function: Callable[[Any], Any], argument: Any, path: str) -> dict[str,
             result = function(argument)
             value, shown = to_number(result), reprlib.repr(result)
     except CRASHES as error:
-        return {"raised": f"{reason(error)}{raised_at(error, path)}"}
+        return {"raised": f"{reason(error)}{format_error_location(error, path)}"}
     return {"odd": shown} if math.isnan(value) else {"value": value}

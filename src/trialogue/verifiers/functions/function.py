@@ -1,4 +1,4 @@
-"""Verifiers from plain Python functions, and a threshold that converts values to verdicts."""
+"""Verifiers that call Python functions, and a threshold on values."""
 
 import inspect
 import math
@@ -13,9 +13,9 @@ from trialogue.errors import InputError, reason
 from trialogue.models.tokenization import Tokenization
 from trialogue.oracles import Decoding, Target, Verifier
 from trialogue.validation import NonNegative, Positive, validated
-from trialogue.verifiers.functions.answers import annotated_bound, call_error, checked_value, timeout_error
-from trialogue.verifiers.functions.timeout import Overdue, call_within
-from trialogue.verifiers.functions.users_code import CRASHES, output_to_stderr, raised_at
+from trialogue.verifiers.functions.answers import annotated_bound, call_error, timeout_error, validate_value
+from trialogue.verifiers.functions.timeout import CallTimeoutError, call_within
+from trialogue.verifiers.functions.users_code import CRASHES, format_error_location, output_to_stderr
 from trialogue.verifiers.languages.stop_strings import StopStrings
 from trialogue.verifiers.wrapping import WrappingVerifier
 
@@ -110,7 +110,7 @@ class FunctionVerifier(Verifier):
 
     def _checked(self, argument: Any, result: Any) -> float:
         """Return a result of the function as float. Raises `InputError` if it is not a valid value."""
-        return checked_value(self._function, argument, result, self.most)
+        return validate_value(self._function, argument, result, self.most)
 
     def _argument(self, tokens: list[int], start: int, complete: bool, eos: int | None) -> Any:
         """Return the argument of the function for a sequence whose completion begins at index `start`."""
@@ -193,12 +193,12 @@ def call_function(
     try:
         with output_to_stderr():
             return function(argument) if timeout is None else call_within(timeout, function, argument)
-    except Overdue:
+    except CallTimeoutError:
         raise timeout_error(function, argument, timeout or 0.0, kind) from None
     except CRASHES as error:
         # The location is searched for in the file of the function inside of its decorators.
         code = getattr(inspect.unwrap(function), "__code__", None)
-        where = raised_at(error, None if code is None else code.co_filename)
+        where = format_error_location(error, None if code is None else code.co_filename)
         raise call_error(function, argument, f"it raised {reason(error)}{where}", kind) from error
 
 

@@ -6,7 +6,7 @@ from trialogue.errors import InputError
 from trialogue.models.tokenization import Tokenization
 from trialogue.verifiers.functions.file_function import FileFunction
 from trialogue.verifiers.functions.function import FunctionVerifier, Scope, TextVerifier
-from trialogue.verifiers.functions.user_files import defined_names, importable, load_module
+from trialogue.verifiers.functions.user_files import defined_names, importing_from, load_module
 from trialogue.verifiers.languages.grammar import GrammarVerifier
 from trialogue.verifiers.schemas.languages import Whitespace
 from trialogue.verifiers.schemas.models import model_language
@@ -81,6 +81,6 @@ def pydantic_verifier(
         known = ", ".join(defined_names(module, lambda value: isinstance(value, type))) or "none"
         raise InputError("pydantic", f"{path}:{name}", f"the file has no such class; its classes: {known}")
     language = model_language(
-        getattr(module, name), whitespace, timeout, around=lambda: importable(file.parent), name=name
+        getattr(module, name), whitespace, timeout, around=lambda: importing_from(file.parent), name=name
     )
     return GrammarVerifier(language, tokenization, memory, "pydantic")

@@ -17,12 +17,12 @@ _MIN_DELAY = 1e-6
 _MIN_INTERVAL = 0.01
 
 
-class Overdue(Exception):
-    """Exception that is raised if a call exceeds its time limit."""
+class CallTimeoutError(Exception):
+    """Error that is raised if a call exceeds its time limit."""
 
 
 class _Alarm(BaseException):
-    """Interrupts a call. It is not an `Exception`, so functions that catch `Exception` do not suppress it."""
+    """Exception that interrupts a call. Functions that catch `Exception` do not suppress it."""
 
 
 def call_within(seconds: float, function: Callable[[Argument], Result], argument: Argument) -> Result:
@@ -43,11 +43,11 @@ def call_within(seconds: float, function: Callable[[Argument], Result], argument
         Overdue: If the call takes longer than `seconds`. Exceptions of the function are propagated.
     """
     if threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer"):
-        return _interrupted(seconds, function, argument)
-    return _abandoned(seconds, function, argument)
+        return _call_with_signal(seconds, function, argument)
+    return _call_in_thread(seconds, function, argument)
 
 
-def _interrupted(seconds: float, function: Callable[[Argument], Result], argument: Argument) -> Result:
+def _call_with_signal(seconds: float, function: Callable[[Argument], Result], argument: Argument) -> Result:
     rang, calling = False, True
 
     def ring(_: int, frame: FrameType | None) -> None:
@@ -55,7 +55,7 @@ def _interrupted(seconds: float, function: Callable[[Argument], Result], argumen
         rang = True
         # The alarm may also go off in this function after the call, or while the previous handler is restored. It must
         # only interrupt the called function.
-        if calling and frame is not None and frame.f_code is not _interrupted.__code__:
+        if calling and frame is not None and frame.f_code is not _call_with_signal.__code__:
             raise _Alarm
 
     delay, interval = signal.setitimer(signal.ITIMER_REAL, 0)
@@ -78,16 +78,16 @@ def _interrupted(seconds: float, function: Callable[[Argument], Result], argumen
             left = delay - (time.monotonic() - began)
             signal.setitimer(signal.ITIMER_REAL, max(left, _MIN_DELAY), interval)
     if rang:
-        raise Overdue
+        raise CallTimeoutError
     return result
 
 
 def _call(function: Callable[[Argument], Result], argument: Argument) -> Result:
-    """Call a function in a Python frame, because built-in functions have no frame of their own."""
+    """Call `function`. The signal handler needs this Python frame, because built-in functions have none."""
     return function(argument)
 
 
-def _abandoned(seconds: float, function: Callable[[Argument], Result], argument: Argument) -> Result:
+def _call_in_thread(seconds: float, function: Callable[[Argument], Result], argument: Argument) -> Result:
     results: list[Result] = []
     errors: list[BaseException] = []
 
@@ -104,5 +104,5 @@ def _abandoned(seconds: float, function: Callable[[Argument], Result], argument:
     if errors:
         raise errors[0]
     if not results:
-        raise Overdue
+        raise CallTimeoutError
     return results[0]

@@ -1,4 +1,4 @@
-"""Verifiers whose exceptions reject the sequence that was evaluated instead of ending the run."""
+"""Verifiers that reject a sequence if its evaluation raises an exception, instead of ending the run."""
 
 import math
 from collections.abc import Callable
@@ -9,8 +9,8 @@ from torch import Tensor
 
 from trialogue.errors import InputError, reason
 from trialogue.oracles import Decoding, Target, Verifier
-from trialogue.verifiers.combination import Product, factors
-from trialogue.verifiers.functions.users_code import raised_at
+from trialogue.verifiers.combination import Product, list_factors
+from trialogue.verifiers.functions.users_code import format_error_location
 from trialogue.verifiers.wrapping import WrappingVerifier
 
 Call = Callable[[Decoding, Tensor], Tensor | None]
@@ -18,18 +18,18 @@ _MOST = 1 << 16
 
 
 class _ChildErrors(NamedTuple):
-    """Number of continuations of a sequence for which a verifier raised, and the first message."""
+    """How often a verifier raised on the one-token continuations of a sequence, and the first message."""
 
     number: int
     first: str
 
 
-class Raised:
-    """Store of the error messages that verifiers raise during sampling, by token sequence.
+class ErrorLog:
+    """Error messages that verifiers have raised during sampling, by token sequence.
 
     Args:
-        most: Maximum number of sequences to store. The oldest are discarded. The same limit holds for the errors of
-            the continuations of a sequence.
+        most: Maximum number of sequences to store. The oldest are discarded. The same limit holds for the errors of the
+            continuations of a sequence.
     """
 
     def __init__(self, most: int = _MOST) -> None:
@@ -88,8 +88,8 @@ def _key(tokens: Tensor, start: int) -> bytes:
     return start.to_bytes(8, "little") + tokens.cpu().numpy().tobytes()
 
 
-def tolerant(verifier: Verifier, raised: Raised) -> Verifier:
-    """Return a verifier that assigns the value 0 to sequences for which another verifier raises an exception.
+def reject_on_error(verifier: Verifier, raised: ErrorLog) -> Verifier:
+    """Wrap a verifier so that it rejects a sequence (value 0) instead of raising an exception.
 
     Each factor of a product is wrapped separately. Sequences for which a target raises have the log-value -inf.
     Out-of-memory errors and interruptions are not caught.
@@ -99,14 +99,14 @@ def tolerant(verifier: Verifier, raised: Raised) -> Verifier:
         raised: Object in which the error messages are stored.
     """
     parts = [
-        _TolerantTarget(part, raised) if isinstance(part, Target) else _Tolerant(part, raised)
-        for part in factors(verifier)
+        _RejectOnErrorTarget(part, raised) if isinstance(part, Target) else _RejectOnError(part, raised)
+        for part in list_factors(verifier)
     ]
     return parts[0] if len(parts) == 1 else Product(*parts)
 
 
-class _Tolerant(WrappingVerifier):
-    def __init__(self, verifier: Verifier, raised: Raised) -> None:
+class _RejectOnError(WrappingVerifier):
+    def __init__(self, verifier: Verifier, raised: ErrorLog) -> None:
         super().__init__(verifier)
         self._raised = raised
 
@@ -121,8 +121,8 @@ class _Tolerant(WrappingVerifier):
         return _tolerated(self._verifier.children, decoding, rows, zeros, self._raised)
 
 
-class _TolerantTarget(Target):
-    def __init__(self, target: Target, raised: Raised) -> None:
+class _RejectOnErrorTarget(Target):
+    def __init__(self, target: Target, raised: ErrorLog) -> None:
         self._target, self._raised = target, raised
         self.scope, self.most, self.layers, self.notes = (
             target.scope,
@@ -143,9 +143,9 @@ class _TolerantTarget(Target):
 
 
 def _tolerated(
-    call: Call, decoding: Decoding, rows: Tensor, nothing: Tensor, raised: Raised
+    call: Call, decoding: Decoding, rows: Tensor, nothing: Tensor, raised: ErrorLog
 ) -> Tensor | None:
-    """Return the result of `call`, with `nothing` (1, ...) in the rows for which it raises."""
+    """Return the result of `call`, with the value `nothing` (1, ...) in rows for which it raises an exception."""
     try:
         return call(decoding, rows)
     except (torch.OutOfMemoryError, MemoryError):
@@ -157,7 +157,9 @@ def _tolerated(
             # If `children` is unavailable for one row, the caller evaluates the children of all rows one by one.
             return torch.cat(available) if len(available) == len(rows) else None
         row = int(rows[0])
-        message = str(error) if isinstance(error, InputError) else f"{reason(error)}{raised_at(error)}"
+        message = (
+            str(error) if isinstance(error, InputError) else f"{reason(error)}{format_error_location(error)}"
+        )
         sequence = decoding.tokens[row, : int(decoding.lengths[row])]
         raised.note(sequence, int(decoding.start[row]), message)
         return nothing

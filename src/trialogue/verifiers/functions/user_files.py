@@ -1,4 +1,4 @@
-"""Execution of user Python files, with imports from the folder of the file as in a script."""
+"""Execution of a user's Python file, with imports from the folder of the file as in a script."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -70,7 +70,7 @@ def load_module(field: str, path: Path, shown: str) -> ModuleType:
     # Dataclasses look up their module in `sys.modules`.
     sys.modules[module_name] = module
     try:
-        with output_to_stderr(), importable(path.parent):
+        with output_to_stderr(), importing_from(path.parent):
             loader.exec_module(module)
     except CRASHES as error:
         del sys.modules[module_name]
@@ -79,8 +79,8 @@ def load_module(field: str, path: Path, shown: str) -> ModuleType:
 
 
 @contextmanager
-def importable(folder: Path) -> Iterator[None]:
-    """Return a context manager inside which the modules of a folder can be imported, as in a script in this folder.
+def importing_from(folder: Path) -> Iterator[None]:
+    """Return a context manager inside which modules of a folder can be imported.
 
     Args:
         folder: Folder that contains the modules.

@@ -1,4 +1,4 @@
-"""Helpers for calling user code: exceptions to catch, location of an error, and redirection of its output."""
+"""Helpers for calling user-defined functions: location of errors, and redirection of output."""
 
 import sys
 import threading
@@ -10,8 +10,8 @@ CRASHES = (Exception, SystemExit, GeneratorExit)
 """Exceptions of user code that are reported as its errors. `KeyboardInterrupt` is not among them."""
 
 
-def raised_at(error: BaseException, file: str | None = None) -> str:
-    """Return the location of an error, formatted as ` (path:line)`.
+def format_error_location(error: BaseException, file: str | None = None) -> str:
+    """Return the location in the user's code at which an error was raised, formatted as ` (path:line)`.
 
     Args:
         error: Exception with a traceback.

@@ -1,1 +1,1 @@
-"""Verifiers of formal languages."""
+"""Verifiers of formal languages, such as regular expressions and grammars."""

@@ -1,4 +1,4 @@
-"""Fast search for the tokens that may complete a text of a language, without testing each token of a vocabulary."""
+"""Fast search for next tokens after which a text may be complete."""
 
 import json
 from functools import cached_property
@@ -12,9 +12,9 @@ from trialogue.verifiers.languages.vocabularies import END_MARK, end_marked_toke
 
 
 class ClosingTokens:
-    """Filter for next tokens that may complete a text of a formal language.
+    """Finds the next tokens after which a text of a formal language may be complete.
 
-    It excludes most other tokens with a single mask, without testing each token of the vocabulary.
+    A single token mask excludes most other tokens, so that few tokens must be tested one by one.
 
     Args:
         grammar: Grammar with the start rule `start`, in llguidance's dialect of Lark.
@@ -30,7 +30,7 @@ class ClosingTokens:
         _ = self._marked
 
     def among(self, tokens: NDArray[np.int64], consumed: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the tokens that may complete a text of the language.
+        """Return those candidates for the next token after which the text may be complete.
 
         Args:
             tokens: Candidates (n,) int64 for the next token.

@@ -8,7 +8,7 @@ from llguidance import regex_to_lark
 
 from trialogue.errors import InputError, require_text
 from trialogue.models.tokenization import Tokenization
-from trialogue.verifiers.languages.language_verifier import Language, LanguageVerifier, shortened
+from trialogue.verifiers.languages.language_verifier import Language, LanguageVerifier, shorten
 from trialogue.verifiers.schemas.languages import JsonSchema, Whitespace, json_language, json_value
 from trialogue.verifiers.schemas.models import model_language
 from trialogue.verifiers.schemas.tools import tools_language
@@ -44,9 +44,9 @@ class GrammarVerifier(LanguageVerifier):
         # llguidance silently drops a trailing backslash.
         if (len(pattern) - len(pattern.rstrip("\\"))) % 2:
             hint = "the trailing backslash escapes nothing; remove it, or double it to match a backslash"
-            raise InputError("regex", shortened(pattern), hint)
+            raise InputError("regex", shorten(pattern), hint)
         grammar = f"start: /{regex_to_lark(pattern, '')}/"
-        return cls(Language(grammar, shortened(pattern)), tokenization, memory, "regex")
+        return cls(Language(grammar, shorten(pattern)), tokenization, memory, "regex")
 
     @classmethod
     def choice(cls, texts: Sequence[str], tokenization: Tokenization, *, memory: int = 4096) -> Self:
@@ -64,7 +64,7 @@ class GrammarVerifier(LanguageVerifier):
         if not isinstance(value, list) or not value or not all(isinstance(text, str) for text in value):
             raise InputError("choice", texts, "pass a non-empty list of texts")
         pattern = "|".join(re.escape(text) for text in value)
-        source = shortened(", ".join(value))
+        source = shorten(", ".join(value))
         return cls(Language(f"start: /{regex_to_lark(pattern, '')}/", source), tokenization, memory, "choice")
 
     @classmethod
@@ -163,4 +163,4 @@ class GrammarVerifier(LanguageVerifier):
             InputError: If the grammar does not compile or accepts nothing.
         """
         require_text("lark", grammar)
-        return cls(Language(grammar, shortened(grammar)), tokenization, memory, "lark")
+        return cls(Language(grammar, shorten(grammar)), tokenization, memory, "lark")

@@ -1,4 +1,4 @@
-"""Exact verifiers of formal languages: a grammar for prefixes, and an optional parser for complete texts.
+"""Verifiers of formal languages, which combine a grammar for prefixes with an optional parser for complete texts.
 
 llguidance parses bytes, so a prefix may end inside a character. By default, if the next bytes are determined by the
 grammar, llguidance allows only their canonical tokens. This would restrict the distribution more than the language
@@ -52,7 +52,7 @@ class InvalidText(Invalid, NotValidError):
 
 
 class Language(NamedTuple):
-    """Formal language: the set of texts that match a grammar and, if a parser is given, are accepted by the parser."""
+    """Formal language: a grammar that all texts match, and optionally a parser that must accept complete texts."""
 
     grammar: str
     """Grammar in llguidance's dialect of Lark."""
@@ -86,7 +86,10 @@ class Language(NamedTuple):
 
 @dataclass(slots=True)
 class _Prefix:
-    """Cached results for a viable completion. Masks are little-endian bits over the vocabulary of the tokenizer."""
+    """Cached token masks for a completion that can be continued to a text of the language.
+
+    Masks are little-endian bits over the vocabulary of the tokenizer.
+    """
 
     accepted: bool
     """Whether the completion is in the language."""
@@ -98,7 +101,7 @@ class _Prefix:
 
 @validated
 class LanguageVerifier(Verifier):
-    """Verifier of a formal language. It accepts complete texts of the language and prefixes of such texts.
+    """Verifier that accepts the texts of a formal language, and all prefixes of such texts.
 
     Only the completion is evaluated, not the prompt. The end-of-sequence token does not belong to the text. The parser
     of the language is applied only to complete texts, so the value of a prefix depends only on the grammar.
@@ -161,7 +164,7 @@ class LanguageVerifier(Verifier):
         return stopped
 
     def prepared(self) -> Self:
-        """Build the internal tables now instead of during the first evaluation.
+        """Build the internal tables now, so that the first evaluation is not slow.
 
         Returns:
             This verifier.
@@ -226,7 +229,10 @@ class LanguageVerifier(Verifier):
         return torch.from_numpy(verdicts)
 
     def _prefix(self, key: bytes) -> _Prefix | None:
-        """Return the cached results for a completion, or None if it is not viable. `key` holds its int64 tokens."""
+        """Return the cached results for a completion, or None if no text of the language begins with it.
+
+        `key` holds the int64 tokens of the completion as bytes.
+        """
         prefix = self._prefixes.get(key)
         if prefix is None:
             matcher = self._matcher(key)
@@ -244,7 +250,7 @@ class LanguageVerifier(Verifier):
         return self._tokenization.bytes(np.frombuffer(key, dtype=np.int64).tolist())
 
     def _matcher(self, key: bytes) -> LLMatcher | None:
-        """Return a matcher that has consumed the tokens of `key`, or None if they are not viable."""
+        """Return a matcher that has consumed the tokens of `key`, or None if they begin no text of the language."""
         if key in self._matchers:
             self._matchers.move_to_end(key)
             return self._matchers[key]
@@ -282,7 +288,10 @@ class LanguageVerifier(Verifier):
             self._matchers.popitem(last=False)
 
     def _viable(self, key: bytes, prefix: _Prefix) -> Bits:
-        """Return a mask of the tokens after which the completion is viable, without the end-of-sequence tokens."""
+        """Return a mask of the next tokens after which the completion can still become a text of the language.
+
+        End-of-sequence tokens are not included.
+        """
         if prefix.viable is None:
             matcher = self._matcher(key)
             assert matcher is not None
@@ -297,7 +306,7 @@ class LanguageVerifier(Verifier):
         return prefix.viable
 
     def _members(self, key: bytes, prefix: _Prefix) -> Bits:
-        """Return a mask of the tokens after which the completion is in the language."""
+        """Return a mask of the next tokens after which the completion is a complete text of the language."""
         if prefix.members is None:
             viable = self._viable(key, prefix)
             prefix.members = np.zeros_like(viable)
@@ -315,7 +324,7 @@ class LanguageVerifier(Verifier):
         return prefix.members
 
     def _closing(self, key: bytes, viable: Bits) -> Tokens:
-        """Return a superset (m,) of the tokens after which the completion is in the language."""
+        """Return candidates (m,) for the next tokens after which the completion is a complete text of the language."""
         tokens = np.flatnonzero(np.unpackbits(viable, bitorder="little"))
         if len(tokens) <= _MIN_MATCHERS:
             return tokens
@@ -342,8 +351,8 @@ def _completions(decoding: Decoding, rows: Tensor) -> Iterator[Tokens]:
         yield tokens[start:length]
 
 
-def shortened(text: str) -> str:
-    """Return a text for an error message, truncated if it is long.
+def shorten(text: str) -> str:
+    """Truncate a text for an error message if it is long.
 
     Args:
         text: Text of any length.

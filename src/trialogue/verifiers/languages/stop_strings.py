@@ -43,7 +43,7 @@ class StopStrings:
         return min(offsets, default=None)
 
     def held(self, data: bytes) -> bytes:
-        """Return the end of a text that may be the beginning of a stop string.
+        """Return the end of a text that may be the beginning of a stop string, and must not be shown yet.
 
         Args:
             data: Text encoded as UTF-8.

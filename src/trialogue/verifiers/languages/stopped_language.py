@@ -1,4 +1,7 @@
-"""Membership in a language of the text before a stop string, which may begin or end inside a token."""
+"""Test whether the text before a stop string belongs to a formal language.
+
+A stop string may begin or end inside a token.
+"""
 
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable
@@ -38,7 +41,7 @@ class _Ending(NamedTuple):
 
 
 class StoppedLanguage:
-    """Test whether the text before the first stop string is in a formal language.
+    """Tests whether the text before the first stop string belongs to a formal language.
 
     A stop string is a text at which generation ends. It can begin or end inside a token, so texts are matched byte by
     byte instead of token by token.
@@ -72,7 +75,7 @@ class StoppedLanguage:
         self._table(b"")
 
     def verdict(self, tokens: Tokens, ended: bool) -> bool | None:
-        """Return whether a completion is accepted, if a stop string in its text decides this.
+        """Return whether a completion is accepted, or None if its text contains no stop string that decides this.
 
         Args:
             tokens: Tokens (n,) int64 of the completion, without an end-of-sequence token.
@@ -92,7 +95,7 @@ class StoppedLanguage:
         return None
 
     def correct(self, verdicts: NDArray[np.bool_], tokens: Tokens, last: bool) -> None:
-        """Update the verdicts on the next tokens in place, for tokens that begin, continue or complete a stop string.
+        """Correct the verdicts on next tokens that begin, continue or complete a stop string, in place.
 
         The given verdicts ignore stop strings. A token that completes a stop string is accepted only if the text before
         the stop string is in the language.
@@ -124,7 +127,7 @@ class StoppedLanguage:
         return b"".join(parts) if all(parts) else None
 
     def _contains(self, data: bytes, cut: int, own: bytes) -> bool:
-        """Return whether `data` without its last `cut` bytes, followed by `own`, is in the language."""
+        """Return whether `data` without its last `cut` bytes, followed by the bytes `own`, is in the language."""
         before = data[: len(data) - cut]
         matcher = self._matcher(before)
         if matcher is None:

@@ -1,4 +1,7 @@
-"""Matchers of llguidance, and two additional vocabularies: tokens followed by an end mark, and single bytes."""
+"""Matchers of llguidance, and special tokenizers for them.
+
+One tokenizer has a copy of each token that is followed by an end mark. The other has single bytes as tokens.
+"""
 
 from functools import cache, lru_cache
 from typing import Any

@@ -1,1 +1,4 @@
-"""Languages from JSON Schemas, pydantic models and tools. A grammar is combined with validation of complete texts."""
+"""Formal languages given by JSON Schemas, pydantic models and tool definitions.
+
+A grammar is combined with validation of complete texts.
+"""

@@ -1,4 +1,4 @@
-"""Format of a model's tool calls, detected from its chat template."""
+"""Detection of the text format in which a model calls tools, from its chat template."""
 
 import json
 import re
@@ -169,7 +169,7 @@ def _pieces(text: str, special: re.Pattern[str]) -> list[str]:
 
 
 def _holds_for_another(found: CallFormat, call: str, message_end: str) -> bool:
-    """Return whether a second call, without the end of its message, also has the format `found`."""
+    """Return whether `found` is also the format of another call, without the end of its message."""
     if not call.endswith(message_end):
         return False
     arguments = found.arguments(_OTHER_NAME)(call.removesuffix(message_end))
@@ -206,7 +206,7 @@ def _parse_call(call: str) -> CallFormat | None:
 
 
 def _without_special(found: CallFormat, special: re.Pattern[str]) -> CallFormat | None:
-    """Move special tokens at the beginning of a format to its remark, or return None if there are others."""
+    """Move special tokens at the beginning of a format to its remark. Return None if there are others."""
     began = re.match(rf"(?:(?:{special.pattern})\s*)+", found.before)
     before = found.before[began.end() :] if began else found.before
     if special.search(before):
@@ -220,7 +220,7 @@ def _without_special(found: CallFormat, special: re.Pattern[str]) -> CallFormat 
 
 
 def _literals(text: str, name: str) -> list[str]:
-    """Return `text` as Lark literals, with a pattern in place of the id."""
+    """Convert `text` to Lark literals, in which the id of the call is replaced by a pattern."""
     parts = text.replace(_NAME, name).split(_ID)
     literals = [json.dumps(part, ensure_ascii=False) if part else "" for part in parts]
     return [literal for literal in f"\0/{_IDENTIFIER}/\0".join(literals).split("\0") if literal]

@@ -18,8 +18,8 @@ class Tool(NamedTuple):
     parameters: Any
 
 
-def tool(value: object) -> Tool | None:
-    """Parse the definition of a tool in the format of OpenAI, Anthropic or MCP.
+def parse_tool(value: object) -> Tool | None:
+    """Parse a tool definition in the format of OpenAI, Anthropic or MCP.
 
     Args:
         value: Definition. If it contains no schema of the parameters, the tool takes no arguments.
@@ -31,7 +31,7 @@ def tool(value: object) -> Tool | None:
         return None
     function = value.get("function")
     if value.get("type") == "function" and isinstance(function, Mapping):
-        return tool({**function, "type": "function"})
+        return parse_tool({**function, "type": "function"})
     name = value.get("name")
     for key in ("parameters", "input_schema", "inputSchema"):
         if isinstance(name, str) and isinstance(value.get(key), Mapping):

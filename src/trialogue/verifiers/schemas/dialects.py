@@ -35,8 +35,8 @@ class SchemaError(ValueError):
     """
 
 
-def subschemas(schema: Any) -> Iterator[dict[str, Any]]:
-    """Yield every object inside a JSON Schema that may itself be a schema, beginning with the schema.
+def iterate_subschemas(schema: Any) -> Iterator[dict[str, Any]]:
+    """Yield a JSON Schema and every object inside it that may itself be a schema.
 
     Objects under unknown keys are included, because they may be the target of a reference.
 
@@ -57,8 +57,8 @@ def subschemas(schema: Any) -> Iterator[dict[str, Any]]:
                     waiting.append(value)
 
 
-def dialect_of(schema: dict[str, Any]) -> type[Validator]:
-    """Return the validator class of the draft (version of JSON Schema) that a schema is written in.
+def detect_draft(schema: dict[str, Any]) -> type[Validator]:
+    """Return the validator class for the draft (version of JSON Schema) of a schema.
 
     If `$schema` does not name a draft, the latest draft that supports all keywords of the schema is used.
 
@@ -80,16 +80,16 @@ def dialect_of(schema: dict[str, Any]) -> type[Validator]:
 
 
 def _likely_drafts(schema: dict[str, Any]) -> list[type[Validator]]:
-    """Return the drafts, sorted by the number of keywords in `schema` that they do not support."""
-    used = {key for one in subschemas(schema) for key in one} & KEYWORDS
+    """Return all drafts, those that support most keywords of `schema` first."""
+    used = {key for one in iterate_subschemas(schema) for key in one} & KEYWORDS
     drafts = sorted(DRAFTS, key=lambda draft: len(used - set(draft.VALIDATORS)))
-    if any(isinstance(one.get("items"), list) for one in subschemas(schema)):
+    if any(isinstance(one.get("items"), list) for one in iterate_subschemas(schema)):
         # Draft 2020-12 does not allow a list as `items`, but its metaschema does not check all definitions.
         drafts.sort(key=lambda draft: draft is Draft202012Validator)
     return drafts
 
 
-def identifier(dialect: type[Validator]) -> str:
+def draft_uri(dialect: type[Validator]) -> str:
     """Return the URI that identifies a draft of JSON Schema in the keyword `$schema`.
 
     Args:

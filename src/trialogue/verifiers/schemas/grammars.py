@@ -1,4 +1,7 @@
-"""Conversion of JSON Schemas to grammars that contain every valid text, with a list of unenforced keywords."""
+"""Conversion of JSON Schemas to schemas that the grammar library llguidance can compile.
+
+The grammar accepts every valid text. Keywords that it does not enforce are listed.
+"""
 
 import json
 import re
@@ -10,7 +13,7 @@ from jsonschema.protocols import Validator
 from llguidance import LLMatcher
 
 from trialogue.verifiers.languages.vocabularies import byte_tokenizer, make_matcher
-from trialogue.verifiers.schemas.dialects import KEYWORDS, SchemaError, identifier, subschemas
+from trialogue.verifiers.schemas.dialects import KEYWORDS, SchemaError, draft_uri, iterate_subschemas
 
 _PATTERNS = {"patternProperties", "additionalProperties"}
 _REMEDIES = {
@@ -25,7 +28,7 @@ _TENTH = Decimal("0.1")
 
 
 class SchemaGrammar(NamedTuple):
-    """Schema that llguidance can compile, and the keywords and formats that it does not enforce."""
+    """A schema that llguidance can compile, and the keywords and formats that it does not enforce."""
 
     text: str
     """Schema for llguidance as JSON text."""
@@ -35,7 +38,7 @@ class SchemaGrammar(NamedTuple):
     """Formats that the grammar does not enforce."""
 
 
-def schema_grammar(
+def make_schema_grammar(
     schema: dict[str, Any], dialect: type[Validator], spacing: Mapping[str, Any]
 ) -> SchemaGrammar:
     """Convert a JSON Schema to a schema that the grammar library llguidance can compile.
@@ -56,7 +59,7 @@ def schema_grammar(
     """
     wider: dict[str, Any] = json.loads(json.dumps(schema))
     options = {"lenient": True, "coerce_one_of": True, **spacing, **wider.pop("x-guidance", {})}
-    wider |= {"$schema": identifier(dialect), "x-guidance": options}
+    wider |= {"$schema": draft_uri(dialect), "x-guidance": options}
     unenforced = _widen_numbers(wider) | _drop_patterns(wider)
     while True:
         matcher = _compiled(wider)
@@ -89,7 +92,7 @@ def _compiled(schema: dict[str, Any]) -> LLMatcher:
 def _drop_keywords(schema: dict[str, Any], keywords: set[str]) -> set[str]:
     """Remove `keywords` everywhere in `schema`, and return the keywords that were found."""
     found = set[str]()
-    for subschema in subschemas(schema):
+    for subschema in iterate_subschemas(schema):
         for keyword in keywords & subschema.keys():
             del subschema[keyword]
             found.add(keyword)
@@ -99,7 +102,7 @@ def _drop_keywords(schema: dict[str, Any], keywords: set[str]) -> set[str]:
 def _drop_reference_siblings(schema: dict[str, Any]) -> set[str]:
     """Remove keywords next to `$ref` and `allOf`, which llguidance cannot combine with circular references."""
     found = _drop_keywords(schema, {"allOf"})
-    for subschema in subschemas(schema):
+    for subschema in iterate_subschemas(schema):
         if "$ref" in subschema:
             for keyword in subschema.keys() & KEYWORDS - {"$ref"}:
                 del subschema[keyword]
@@ -113,7 +116,7 @@ def _drop_patterns(schema: dict[str, Any]) -> set[str]:
     These are patterns with look-ahead, and character classes that Rust parses as set operations, like `[a&&b]`.
     """
     found = set[str]()
-    for subschema in subschemas(schema):
+    for subschema in iterate_subschemas(schema):
         for keyword, removed in (("pattern", {"pattern"}), ("patternProperties", _PATTERNS)):
             value = subschema.get(keyword)
             patterns = [value] if isinstance(value, str) else list(value) if isinstance(value, dict) else []
@@ -135,7 +138,7 @@ def _widen_numbers(schema: dict[str, Any]) -> set[str]:
     below 0.95, and 0.5 from the multiples of 0.25.
     """
     found = set[str]()
-    for subschema in subschemas(schema):
+    for subschema in iterate_subschemas(schema):
         if subschema.get("type") == "integer":
             continue
         for keyword in ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"):

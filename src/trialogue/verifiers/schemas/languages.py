@@ -6,10 +6,16 @@ from typing import Any, Literal, NamedTuple
 
 from trialogue.errors import InputError
 from trialogue.validation import validated
-from trialogue.verifiers.languages.language_verifier import Language, shortened
-from trialogue.verifiers.schemas.dialects import DRAFTS, KEYWORDS, SchemaError, dialect_of, subschemas
-from trialogue.verifiers.schemas.grammars import schema_grammar
-from trialogue.verifiers.schemas.validation import format_checker, validation
+from trialogue.verifiers.languages.language_verifier import Language, shorten
+from trialogue.verifiers.schemas.dialects import (
+    DRAFTS,
+    KEYWORDS,
+    SchemaError,
+    detect_draft,
+    iterate_subschemas,
+)
+from trialogue.verifiers.schemas.grammars import make_schema_grammar
+from trialogue.verifiers.schemas.validation import format_checker, make_validator
 
 Whitespace = Literal["compact", "flexible"]
 JsonSchema = Mapping[str, Any] | bool | str
@@ -45,16 +51,16 @@ def json_language(schema: JsonSchema, whitespace: Whitespace) -> Language:
         InputError: If `schema` is not valid JSON, not a valid schema, or accepts nothing or everything.
     """
     value = json_value("json-schema", schema)
-    source = shortened(json.dumps(value))
+    source = shorten(json.dumps(value))
     try:
-        content = compile_schema(value, spacing(whitespace))
+        content = compile_schema(value, whitespace_options(whitespace))
     except SchemaError as mistake:
         raise InputError("json-schema", source, str(mistake)) from None
     return Language(f"start: %json {content.grammar}", source, content.parse, content.notes)
 
 
 @validated
-def spacing(whitespace: Whitespace) -> dict[str, Any]:
+def whitespace_options(whitespace: Whitespace) -> dict[str, Any]:
     """Return the options of the grammar library llguidance for a whitespace setting.
 
     Args:
@@ -82,7 +88,7 @@ def json_value(field: str, value: object) -> Any:
         return json.loads(json.dumps(dict(value) if isinstance(value, Mapping) else value))
     except (TypeError, ValueError, RecursionError) as error:
         shown = value if isinstance(value, str) else repr(value)
-        raise InputError(field, shortened(shown), f"it is not valid JSON: {error}") from None
+        raise InputError(field, shorten(shown), f"it is not valid JSON: {error}") from None
 
 
 def compile_schema(schema: Any, spacing: Mapping[str, Any]) -> CompiledSchema:
@@ -105,9 +111,9 @@ def compile_schema(schema: Any, spacing: Mapping[str, Any]) -> CompiledSchema:
     if not isinstance(schema.get("x-guidance", {}), dict):
         raise SchemaError("x-guidance: use an object with options of llguidance")
     try:
-        dialect = dialect_of(schema)
-        parse = validation(schema, dialect)
-        grammar = schema_grammar(schema, dialect, spacing)
+        dialect = detect_draft(schema)
+        parse = make_validator(schema, dialect)
+        grammar = make_schema_grammar(schema, dialect, spacing)
     except RecursionError:
         raise SchemaError("it is nested too deeply") from None
     checked = set(format_checker(dialect).checkers)
@@ -115,7 +121,7 @@ def compile_schema(schema: Any, spacing: Mapping[str, Any]) -> CompiledSchema:
     known = _ANNOTATIONS | set(dialect.VALIDATORS)
     without_effect = {
         key
-        for subschema in subschemas(schema)
+        for subschema in iterate_subschemas(schema)
         for key, value in subschema.items()
         # An object or list under an unknown key may contain the target of a reference.
         if not (key in known or key.startswith(("x-", "_", "$")) or isinstance(value, dict | list))

@@ -13,8 +13,8 @@ from trialogue.verifiers.functions.function import call_function
 from trialogue.verifiers.functions.users_code import CRASHES, output_to_stderr
 from trialogue.verifiers.languages.language_verifier import InvalidText, Language
 from trialogue.verifiers.schemas.dialects import SchemaError
-from trialogue.verifiers.schemas.languages import Whitespace, compile_schema, spacing
-from trialogue.verifiers.schemas.validation import exact_value
+from trialogue.verifiers.schemas.languages import Whitespace, compile_schema, whitespace_options
+from trialogue.verifiers.schemas.validation import parse_exactly
 
 
 @validated
@@ -52,7 +52,7 @@ def model_language(
     except CRASHES as error:
         raise InputError("pydantic", shown, f"it has no JSON Schema: {reason(error)}") from error
     try:
-        content = compile_schema(schema, spacing(whitespace))
+        content = compile_schema(schema, whitespace_options(whitespace))
     except SchemaError as mistake:
         raise InputError("pydantic", shown, str(mistake)) from None
 
@@ -67,7 +67,7 @@ def model_language(
     validated.__name__ = shown
 
     def parse(text: str) -> Any:
-        exact_value(text)
+        parse_exactly(text)
         value = call_function(validated, text, timeout)
         if isinstance(value, InvalidText):
             raise value

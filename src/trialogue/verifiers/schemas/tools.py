@@ -1,4 +1,4 @@
-"""Language of tool calls: the union of the calls of all tools, with arguments that are valid under their schemas."""
+"""Formal language of tool calls: every call of one of the given tools with valid arguments."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -6,11 +6,17 @@ from typing import Any
 
 from trialogue.errors import InputError
 from trialogue.models.tokenization import Tokenization
-from trialogue.verifiers.languages.language_verifier import Invalid, Language, shortened
+from trialogue.verifiers.languages.language_verifier import Invalid, Language, shorten
 from trialogue.verifiers.schemas.call_formats import json_format, template_format
-from trialogue.verifiers.schemas.definitions import Tool, tool
+from trialogue.verifiers.schemas.definitions import Tool, parse_tool
 from trialogue.verifiers.schemas.dialects import SchemaError
-from trialogue.verifiers.schemas.languages import JsonSchema, Whitespace, compile_schema, json_value, spacing
+from trialogue.verifiers.schemas.languages import (
+    JsonSchema,
+    Whitespace,
+    compile_schema,
+    json_value,
+    whitespace_options,
+)
 
 
 def tools_language(
@@ -32,7 +38,7 @@ def tools_language(
     Raises:
         InputError: If a definition, or the schema of its arguments, is invalid.
     """
-    defined, space = _parse_tools(json_value("tools", tools)), spacing(whitespace)
+    defined, space = _parse_tools(json_value("tools", tools)), whitespace_options(whitespace)
     remark = "the chat template defines no usable format for tool calls; calls are written as JSON objects"
     form = template_format(tokenization) or json_format(space, remark)
     notes = [] if form.remark is None else [form.remark]
@@ -62,7 +68,7 @@ def tools_language(
         raise mistake
 
     start = " | ".join(f"call_{place}" for place in range(len(defined)))
-    source = shortened(", ".join(name for name, _ in defined))
+    source = shorten(", ".join(name for name, _ in defined))
     return Language("\n".join([f"start: {start}", *rules]), source, parse, tuple(notes))
 
 
@@ -73,10 +79,10 @@ def _parse_tools(value: Any) -> list[Tool]:
         raise InputError("tools", value, "pass a non-empty list of tool definitions")
     found = list[Tool]()
     for one in value:
-        defined = tool(one)
+        defined = parse_tool(one)
         if defined is None:
             hint = 'write each definition as {"type": "function", "function": {"name": ..., "parameters": {...}}}'
-            raise InputError("tools", shortened(json.dumps(one)), hint)
+            raise InputError("tools", shorten(json.dumps(one)), hint)
         if json.dumps(defined.name) != f'"{defined.name}"' or not defined.name:
             raise InputError("tools", defined.name, "use only letters, digits, - and _ in the name of a tool")
         if any(defined.name == other.name for other in found):

@@ -18,7 +18,7 @@ from referencing.jsonschema import EMPTY_REGISTRY
 
 from trialogue.errors import reason
 from trialogue.verifiers.languages.language_verifier import Invalid, InvalidText
-from trialogue.verifiers.schemas.dialects import SchemaError, subschemas
+from trialogue.verifiers.schemas.dialects import SchemaError, iterate_subschemas
 
 _DIGITS = Context(prec=1000)
 PATTERN_SECONDS = 0.1
@@ -29,7 +29,7 @@ _DAY = len("YYYY-MM-DD")
 _deadline: ContextVar[float] = ContextVar("deadline of the validation, in time of the thread")
 
 
-def validation(schema: dict[str, Any], dialect: type[Validator]) -> Callable[[str], Any]:
+def make_validator(schema: dict[str, Any], dialect: type[Validator]) -> Callable[[str], Any]:
     """Create a parser that validates JSON texts under a JSON Schema.
 
     Numbers are compared exactly, not as floats. An object with duplicate keys is not valid. If the validation of a text
@@ -45,11 +45,11 @@ def validation(schema: dict[str, Any], dialect: type[Validator]) -> Callable[[st
     Raises:
         SchemaError: If a pattern is not a regular expression, or the time limit cannot be enforced for the schema.
     """
-    used = {key for one in subschemas(schema) for key in one}
+    used = {key for one in iterate_subschemas(schema) for key in one}
     if {"patternProperties", "unevaluatedProperties"} <= used:
         # jsonschema matches these patterns itself, without a time limit.
         raise SchemaError("unevaluatedProperties cannot be enforced next to patternProperties")
-    for one in subschemas(schema):
+    for one in iterate_subschemas(schema):
         patterns = [one.get("pattern"), *_names(one.get("patternProperties"))]
         for pattern in patterns:
             if isinstance(pattern, str):
@@ -64,7 +64,7 @@ def validation(schema: dict[str, Any], dialect: type[Validator]) -> Callable[[st
     def value(text: str) -> Any:
         token = _deadline.set(time.thread_time() + SECONDS)
         try:
-            error = next(validator.iter_errors(exact_value(text)), None)
+            error = next(validator.iter_errors(parse_exactly(text)), None)
         except RecursionError:
             raise Invalid("it is nested too deeply") from None
         except Invalid:
@@ -99,7 +99,7 @@ def _has_valid_date(value: object) -> bool:
     return not isinstance(value, str) or date.fromisoformat(value[:_DAY]) is not None
 
 
-def exact_value(text: str) -> Any:
+def parse_exactly(text: str) -> Any:
     """Parse a JSON text. Numbers with a fraction or an exponent become `Decimal` instead of float.
 
     Args:

@@ -17,7 +17,7 @@ from samplers.chains.small_models import ring
 from trialogue.data import Ising, window_tables
 from trialogue.data.site_tables import SiteTables, packed_alias, thresholds
 from trialogue.errors import InputError
-from trialogue.oracles import whole_sequences
+from trialogue.oracles import enumerate_sequences
 from trialogue.randomness import generator
 from trialogue.samplers.chains.simulation import heat_bath as module
 from trialogue.samplers.chains.simulation.sweeps import run_sweeps
@@ -35,7 +35,7 @@ def windows(vocab, width, seed=1):
 
 def window_probabilities(energy, sites, periodic):
     """Return the probabilities (V^N,) of all sequences from the summed energies of their windows."""
-    states, width = whole_sequences(energy.shape[0], sites), energy.ndim
+    states, width = enumerate_sequences(energy.shape[0], sites), energy.ndim
     firsts = range(sites if periodic else sites - width + 1)
     total = sum(
         energy[tuple(states[:, (first + k) % sites] for k in range(width))].double() for first in firsts
@@ -80,7 +80,7 @@ def test_every_table_entry_is_the_exact_conditional(name):
 )
 def test_every_table_entry_of_windows_is_the_exact_conditional(vocab, width, periodic):
     energy, sites = windows(vocab, width), 2 if vocab == 32 else 5
-    states = whole_sequences(vocab, sites)
+    states = enumerate_sequences(vocab, sites)
     joint = window_probabilities(energy, sites, periodic).view([vocab] * sites)
     found = probabilities_of(window_tables(energy, sites, periodic=periodic), states)
     for site in range(sites):

@@ -10,7 +10,7 @@ from trialogue.data import ManyBody
 from trialogue.generation.cloning.samplers import SAMPLERS, make_chain
 from trialogue.models.networks.masked_transformer import MaskedTransformer
 from trialogue.models.networks.transformer import Transformer
-from trialogue.oracles import whole_sequences
+from trialogue.oracles import enumerate_sequences
 from trialogue.randomness import generator, seed_of
 from trialogue.samplers import MaskedMetropolis
 from trialogue.training import (
@@ -90,7 +90,7 @@ def _clones(config: Config, model: ManyBody) -> dict[int, Tensor]:
 
 def _sampler_rows(config: Config, seed: int) -> MeasuredRows:
     """Yield the total variation distance of each Markov chain's stationary distribution from its target."""
-    states = whole_sequences(config.twin_vocab, config.twin_sites)
+    states = enumerate_sequences(config.twin_vocab, config.twin_sites)
     for order in config.twin_orders:
         model = _many_body_model(config, seed, order)
         target = model.probabilities()

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trialogue.errors import InputError
-from trialogue.oracles import Autoregressive, Decoding, PrefixOracle, Verifier, padded
+from trialogue.oracles import Autoregressive, Decoding, PrefixOracle, Verifier, pad_sequences
 from trialogue.samplers.exact import Conductances
 from trialogue.samplers.prefix.batch import Batch
 from trialogue.samplers.prefix.contract.cached_verifier import CachedVerifier
@@ -145,7 +145,7 @@ def explore(
         taken = [heapq.heappop(frontier) for _ in range(number)]
         heaviest = {prefix: (log_p, log_q) for _, prefix, log_p, log_q in taken}
         selected = torch.tensor(_placed(rows, heaviest))
-        tokens, lengths = padded([(*prompt, *completion) for completion in rows], capacity)
+        tokens, lengths = pad_sequences([(*prompt, *completion) for completion in rows], capacity)
         batch.select(selected[:0])
         batch.add(tokens, lengths, torch.full_like(lengths, len(prompt)), torch.full_like(lengths, capacity))
         log_probs = batch.log_probs(selected).double()

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from trialogue.data import Dyck, DyckError
 from trialogue.models.networks.transformer import Transformer
-from trialogue.oracles import next_log_probs, padded
+from trialogue.oracles import next_log_probs, pad_sequences
 from trialogue.samplers import Samples
 
 BRACKETS = "[]()"
@@ -35,7 +35,7 @@ def rejected_prefixes(samples: Samples, tokens: Tensor) -> tuple[Tensor, Tensor]
             rejected.append(current[sample, :length].tolist())
         if token >= 0:
             current[sample, kept] = token
-    return padded(rejected, current.shape[1])
+    return pad_sequences(rejected, current.shape[1])
 
 
 def remaining_errors(

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError
-from trialogue.oracles import Masked, whole_sequences
+from trialogue.oracles import Masked, enumerate_sequences
 from trialogue.validation import Count, check, integer_range
 
 CONTEXTS = 2**20
@@ -40,7 +40,7 @@ def logit_spectrum(model: Masked, sites: int, site: int = 0) -> Tensor:
     if (sites - 1) * math.log2(vocab) > math.log2(CONTEXTS) + 1e-9:
         hint = f"{vocab}^{sites - 1} contexts are too many to enumerate: use fewer sites"
         raise InputError("sites", sites, hint)
-    others = whole_sequences(vocab, sites - 1) if sites > 1 else torch.empty(1, 0, dtype=torch.int64)
+    others = enumerate_sequences(vocab, sites - 1) if sites > 1 else torch.empty(1, 0, dtype=torch.int64)
     masked = torch.zeros(len(others), 1, dtype=torch.int64)
     tokens = torch.cat((others[:, :site], masked, others[:, site:]), 1)
     log_probs = model.site_log_weights(tokens, torch.full((len(tokens),), site)).double()

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError
-from trialogue.oracles import whole_sequences
+from trialogue.oracles import enumerate_sequences
 from trialogue.randomness import generator, numpy_generator
 from trialogue_lab.ledger import MeasuredRows, Part, parts_by_seed
 from trialogue_lab.studies.memorization_construct.config import CONTEXT, Config
@@ -87,7 +87,7 @@ def _networks(config: Config, seed: int, _: Path) -> MeasuredRows:
 
 def _held(config: Config, seed: int) -> MeasuredRows:
     size = config.vocab_size
-    contexts = whole_sequences(size, CONTEXT)
+    contexts = enumerate_sequences(size, CONTEXT)
     targets = sample_distributions(seed, len(contexts), size)
     for width in (config.width, size - 1):
         for provision in config.provisions:
@@ -112,7 +112,7 @@ def _held(config: Config, seed: int) -> MeasuredRows:
 def _associations(config: Config, seed: int) -> MeasuredRows:
     """Build networks that store one token per context for some contexts, and measure their accuracy."""
     size = config.small_vocab_size
-    contexts = whole_sequences(size, CONTEXT)
+    contexts = enumerate_sequences(size, CONTEXT)
     order = torch.randperm(len(contexts), generator=generator(seed, "order"))
     tokens = torch.randint(0, size, (len(contexts),), generator=generator(seed, "associations"))
     for heads in config.association_heads:
@@ -159,7 +159,7 @@ def _build_with_retries(
 
 def _likeliest(config: Config, seed: int) -> MeasuredRows:
     size = config.small_vocab_size
-    contexts = whole_sequences(size, CONTEXT)
+    contexts = enumerate_sequences(size, CONTEXT)
     targets = sample_distributions(seed, len(contexts), size)
     ranks = numpy_generator(seed, "prior").permutation(len(contexts)) + 1.0
     prior = torch.from_numpy(ranks**-config.prior_exponent)

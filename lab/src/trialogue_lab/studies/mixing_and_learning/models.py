@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from trialogue.data import Ising
-from trialogue.oracles import whole_sequences
+from trialogue.oracles import enumerate_sequences
 from trialogue.randomness import numpy_generator
 from trialogue_lab.theory.masking.block_laws import BlockDistribution, block_distribution
 
@@ -48,7 +48,7 @@ class RandomFamily:
 
     def states(self) -> Tensor:
         """Return all binary sequences (2^sites, sites), int64, in the order of `itertools.product`."""
-        return whole_sequences(2, self.sites)
+        return enumerate_sequences(2, self.sites)
 
     def features(self, tokens: Tensor) -> Tensor:
         """Return the features of binary sequences.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from trialogue.oracles import whole_sequences
+from trialogue.oracles import enumerate_sequences
 from trialogue.randomness import generator
 from trialogue_lab.ledger import MeasuredRows, Part
 from trialogue_lab.studies.one_step_corollary.config import Config
@@ -54,7 +54,7 @@ def decoder_rows(sizes: Sequence[int]) -> MeasuredRows:
     """
     for sites, vocab in product(sizes, (2, 3)):
         stream = generator(0, "one-step-corollary", "decoder", sites, vocab)
-        states = whole_sequences(vocab, sites)
+        states = enumerate_sequences(vocab, sites)
         following = torch.randint(vocab, tuple(states.shape), generator=stream)
         decoder = map_decoder(following, vocab)
         places = vocab ** torch.arange(sites - 1, -1, -1)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from trialogue.data import Ising
 from trialogue.models.networks.transformer import Transformer, TransformerConfig
-from trialogue.oracles import Chain, whole_sequences
+from trialogue.oracles import Chain, enumerate_sequences
 from trialogue.randomness import generator, seed_of
 from trialogue.samplers import BlockGibbs, Gibbs, IndependentParallel, run_chain
 from trialogue.samplers.exact import transition_matrix
@@ -226,7 +226,7 @@ def predictions(imitation: Imitation, seed: int) -> Array:
         bf16=False,
     )
     train(network, batch, recipe, progress=False, loss=masked_token_loss)
-    states = whole_sequences(2, imitation.sites)
+    states = enumerate_sequences(2, imitation.sites)
     rows, sites = torch.ones_like(states, dtype=torch.bool).nonzero().unbind(1)
     with torch.no_grad():
         probabilities = network.masked_logits(states, rows, sites).double().softmax(1)

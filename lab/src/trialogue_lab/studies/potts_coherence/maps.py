@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from trialogue.data import Table
-from trialogue.oracles import Autoregressive, whole_sequences
+from trialogue.oracles import Autoregressive, enumerate_sequences
 from trialogue.oracles.prefixes import next_log_probs
 from trialogue.randomness import generator
 from trialogue.samplers import truncated
@@ -48,7 +48,7 @@ def sequence_probabilities(oracle: Autoregressive) -> Tensor:
     Returns:
         Probabilities (V^LENGTH,), float64, in the order of `itertools.product`.
     """
-    states = whole_sequences(VOCAB, LENGTH)
+    states = enumerate_sequences(VOCAB, LENGTH)
     total = torch.zeros(len(states), dtype=torch.float64)
     for place in range(LENGTH):
         log_probs = next_log_probs(oracle, states, torch.full((len(states),), place))
@@ -76,7 +76,7 @@ def map_rows(widths: Sequence[int], models: int) -> MeasuredRows:
         - "patterns": number of stored patterns, which greedy decoding repeats forever.
         - "decay": smallest rate at which sampled text leaves a pattern (Corollary 1.2.1).
     """
-    states = whole_sequences(VOCAB, LENGTH)
+    states = enumerate_sequences(VOCAB, LENGTH)
     for width in widths:
         for place in range(models):
             oracle = random_model(width, place)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from trialogue.oracles import whole_sequences
+from trialogue.oracles import enumerate_sequences
 from trialogue.randomness import seed_of
 from trialogue.samplers.chains.simulation.sweeps import run_sweeps
 from trialogue_lab.data.potts_grid import potts_grid
@@ -60,7 +60,7 @@ def cold_rows(family: NamedChain, length: int) -> MeasuredRows:
     """
     chain = family.chain
     smallest = float(chain.energies[chain.energies > 0].min())
-    states = whole_sequences(chain.vocab_size, _SHORT)
+    states = enumerate_sequences(chain.vocab_size, _SHORT)
     free = states[chain.energy(states) == 0]
     limit = float((~chain.domain_walls(free).any(1)).double().mean())
     for cold in (1, 2, 4, 8, 16, 32, 64):

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from trialogue.models.networks.transformer import Transformer, TransformerConfig
-from trialogue.oracles import Autoregressive, Context, padded
+from trialogue.oracles import Autoregressive, Context, pad_sequences
 from trialogue.randomness import numpy_generator, seed_of
 from trialogue.training.config import TrainingConfig
 from trialogue.training.recipes import Recipe, trained
@@ -163,4 +163,4 @@ def _completions(cases: int, seed: int, step: int) -> tuple[Tensor, Tensor]:
         surrogate_prompt(name) + surrogate_completion(name, cases, random)
         for name in random.choice(_names(seed), _BATCH_SIZE).tolist()
     ]
-    return padded([tokenization.encode(text) for text in texts])
+    return pad_sequences([tokenization.encode(text) for text in texts])

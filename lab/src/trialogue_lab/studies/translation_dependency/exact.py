@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from trialogue.oracles import Masked, whole_sequences
+from trialogue.oracles import Masked, enumerate_sequences
 from trialogue.samplers import BlockGibbs, ChainRule, Gibbs
 from trialogue.samplers.exact import transition_matrix
 from trialogue_lab.ledger import MeasuredRows
@@ -42,7 +42,7 @@ class Truth:
         self._correct: dict[int, Tensor] = {}
         self._repeats: dict[int, Tensor] = {}
         for length in self.lengths:
-            tokens = whole_sequences(translations.vocab_size, length)
+            tokens = enumerate_sequences(translations.vocab_size, length)
             self.distributions[length] = (-translations.energy(tokens)).softmax(0)
             self._correct[length] = correct.energy(tokens) < torch.inf
             self._repeats[length] = (tokens[:, 1:] == tokens[:, :-1]).double().sum(1) / max(1, length - 1)
@@ -199,7 +199,7 @@ def _by_chain_rule(translations: HiddenMarkov, length: int) -> Tensor:
     """
     total = torch.zeros(1, dtype=torch.float64)
     for site in range(length):
-        prefixes = whole_sequences(translations.vocab_size, site)
+        prefixes = enumerate_sequences(translations.vocab_size, site)
         tokens = torch.nn.functional.pad(prefixes, (0, length - site))
         masked = (torch.arange(length) >= site).expand(len(tokens), -1)
         total = (total[:, None] + translations.log_probs(tokens, masked)[:, site]).flatten()

@@ -12,7 +12,7 @@ from trialogue.generation.translation.scores import count_repeated_words, transl
 from trialogue.models.encoder_decoder.network import EncoderDecoder
 from trialogue.models.encoder_decoder.refiner import Refiner
 from trialogue.models.encoder_decoder.twin import CausalTranslator
-from trialogue.oracles import whole_sequences
+from trialogue.oracles import enumerate_sequences
 from trialogue.randomness import generator
 from trialogue.samplers.chains.refinement import Refinement
 from trialogue.samplers.translation.refining import LengthBeam
@@ -235,7 +235,7 @@ def _refiner_distributions(
         start = parallel_steps.product_distributions(site_distributions(targets)).mean(0)
         joint[length] = start * float(lengths[0, length].exp())
         steps[length] = parallel_steps.ParallelSteps(
-            site_distributions(alphabet[whole_sequences(len(alphabet), length)])
+            site_distributions(alphabet[enumerate_sequences(len(alphabet), length)])
         )
     for _ in range(config.passes):
         yield {length: _without_last(each, len(alphabet), length) for length, each in joint.items()}
@@ -254,7 +254,7 @@ def _twin_distribution(
     """Return the joint distribution of length and tokens of the autoregressive network's output."""
     alphabet, joint = torch.from_numpy(translations.alphabet), {}
     for length in truth.lengths:
-        targets = alphabet[whole_sequences(len(alphabet), length)].tolist()
+        targets = alphabet[enumerate_sequences(len(alphabet), length)].tolist()
         (log_probs,) = CausalTranslator(network).log_probs([source], [targets])
         joint[length] = torch.tensor(log_probs, dtype=torch.float64).exp()
     return joint

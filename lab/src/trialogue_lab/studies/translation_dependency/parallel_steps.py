@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError, one_of
-from trialogue.oracles import Masked, as_model, whole_sequences
-from trialogue.oracles.whole import answered
+from trialogue.oracles import Masked, as_model, enumerate_sequences
+from trialogue.oracles.whole import require_float_tensor
 from trialogue.probabilities import checked_probabilities
 from trialogue.validation import Count, Natural, check
 
@@ -76,7 +76,7 @@ def refinement_distributions(model: Masked, sites: int, steps: int, start: str |
     distributions = [_first(oracle, number, start)]
     if check("steps", steps, Natural):
         at_once = max(1, _ENTRIES_AT_ONCE // (number * vocab**2))
-        states = whole_sequences(vocab, number).split(at_once)
+        states = enumerate_sequences(vocab, number).split(at_once)
         step = ParallelSteps(torch.cat([_site_distributions(oracle, part, False) for part in states]))
         for _ in range(steps):
             distributions.append(step(distributions[-1]))
@@ -118,7 +118,11 @@ def _site_distributions(model: Masked, tokens: Tensor, masked: bool) -> Tensor:
     Predictions use the current `tokens`, or only masks if `masked` is true.
     """
     distributions = model.refined_log_probs(tokens, torch.full_like(tokens, masked, dtype=torch.bool))
-    return answered("refined_log_probs", distributions, (*tokens.shape, int(model.vocab_size))).double().exp()
+    return (
+        require_float_tensor("refined_log_probs", distributions, (*tokens.shape, int(model.vocab_size)))
+        .double()
+        .exp()
+    )
 
 
 def product_distributions(sites: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from trialogue.data.potts.patterns import StoredPatterns
 from trialogue.errors import InputError
-from trialogue.oracles import PrefixOracle, whole_sequences
+from trialogue.oracles import PrefixOracle, enumerate_sequences
 from trialogue.randomness import generator
 from trialogue.validation import Natural, Probability, validated
 
@@ -140,7 +140,7 @@ class PatternCorpus(PrefixOracle):
             window: Number of tokens of a context.
 
         Returns:
-            Log-probabilities (V^window, V), float64, of contexts in the order of `whole_sequences`.
+            Log-probabilities (V^window, V), float64, of contexts in the order of `enumerate_sequences`.
 
         Raises:
             InputError: There are more than `MAX_CONTEXTS` contexts.
@@ -148,7 +148,7 @@ class PatternCorpus(PrefixOracle):
         if window * math.log(self.vocab_size) > math.log(MAX_CONTEXTS) + 1e-9:
             hint = f"use a shorter window: {self.vocab_size}^{window} contexts are more than {MAX_CONTEXTS}"
             raise InputError("window", window, hint)
-        parts = whole_sequences(self.vocab_size, window).split(_BATCH_CONTEXTS)
+        parts = enumerate_sequences(self.vocab_size, window).split(_BATCH_CONTEXTS)
         return torch.cat([self.next_log_probs(part, torch.full((len(part),), window)) for part in parts])
 
     @validated

@@ -27,7 +27,7 @@ from trialogue.blocks import (
     state_distribution,
 )
 from trialogue.errors import InputError
-from trialogue.oracles import whole_sequences
+from trialogue.oracles import enumerate_sequences
 from trialogue.probabilities import checked_distribution
 from trialogue.validation import Count, InstanceOf, validated
 
@@ -189,7 +189,7 @@ def block_distribution(
     if distribution is None:
         given = block_probabilities(weights, len(masks))[None]
     elif callable(distribution):
-        given = state_distribution(distribution, whole_sequences(vocab_size, sites), len(masks))
+        given = state_distribution(distribution, enumerate_sequences(vocab_size, sites), len(masks))
     else:
         given = checked_distribution("distribution", distribution, (int(vocab_size**sites), len(masks)))
     require_covered("blocks", masks[(given > 0).any(0)])

@@ -17,7 +17,7 @@ from torch.nn.functional import one_hot
 
 from trialogue.arrays import Integers, Reals
 from trialogue.errors import InputError
-from trialogue.oracles import whole_sequences
+from trialogue.oracles import enumerate_sequences
 from trialogue.probabilities import checked_probabilities
 from trialogue.validation import validated
 
@@ -186,7 +186,7 @@ def _lookup(logits: Tensor) -> ParallelDecoder:
     )
     # Zero keys and queries give uniform attention. N times the mean is the sum.
     gather = (sites * eye[:, all_sites], eye[own], nothing, nothing)
-    seen = one_hot(whole_sequences(vocab, sites), vocab).flatten(1).double() @ eye[all_sites]
+    seen = one_hot(enumerate_sequences(vocab, sites), vocab).flatten(1).double() @ eye[all_sites]
     units = seen.repeat_interleave(sites, 0) + eye[position].repeat(states, 1)
     look_up = Block(
         *gather,

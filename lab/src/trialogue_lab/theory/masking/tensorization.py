@@ -13,7 +13,7 @@ from scipy.optimize import linprog
 from torch import Tensor
 
 from trialogue.errors import InputError
-from trialogue.oracles import whole_sequences
+from trialogue.oracles import enumerate_sequences
 from trialogue_lab.theory.masking.block_laws import (
     BlockDistribution,
     checked_state_distribution,
@@ -56,7 +56,7 @@ def tensorization_upper_bound(probabilities: Tensor, distribution: BlockDistribu
     if distribution.adaptive:
         raise InputError("distribution", "adaptive", "use one that does not depend on the state")
     masked = float((distribution.given[0] @ distribution.blocks.double()).min())
-    tokens = whole_sequences(distribution.vocab_size, distribution.sites)
+    tokens = enumerate_sequences(distribution.vocab_size, distribution.sites)
     chosen = torch.nn.functional.one_hot(tokens, distribution.vocab_size).flatten(1).double().numpy()
     logs, ones = q.log().numpy(), np.ones((distribution.states, 1))
     # The last two variables bound log q - log pi from below and above. Their difference is minimized.

@@ -21,7 +21,7 @@ from torch import Tensor
 from trialogue.arrays import Integers
 from trialogue.errors import InputError
 from trialogue.models.networks.attention_only import AttentionOnly, AttentionOnlyConfig
-from trialogue.oracles import whole_sequences
+from trialogue.oracles import enumerate_sequences
 from trialogue.randomness import generator
 from trialogue.validation import Count, InstanceOf, Natural, validated
 from trialogue_lab.theory.memorization.capacities import capacity
@@ -98,7 +98,7 @@ def feature_rank(
                 f"{vocab_size}^{context} contexts are more than {_MOST_CONTEXTS}: pass a subset as contexts"
             )
             raise InputError("contexts", None, hint)
-        contexts = whole_sequences(vocab_size, context)
+        contexts = enumerate_sequences(vocab_size, context)
     return int(torch.linalg.matrix_rank(generic_network(config, seed).features(contexts)))
 
 

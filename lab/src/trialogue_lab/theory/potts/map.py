@@ -21,7 +21,7 @@ from torch import Tensor
 
 from trialogue.data import PottsChain
 from trialogue.errors import InputError
-from trialogue.oracles import Autoregressive, PrefixOracle, as_oracle, next_log_probs, whole_sequences
+from trialogue.oracles import Autoregressive, PrefixOracle, as_oracle, enumerate_sequences, next_log_probs
 from trialogue.randomness import generator
 from trialogue.validation import Count, InstanceOf, Natural, validated
 
@@ -130,7 +130,7 @@ def _require_window(oracle: Autoregressive, width: int, answer: Tensor) -> None:
         listed = vocab**length <= PREFIXES or length == width + 1
         draws = generator(0, "looking back", length)
         prefixes = (
-            whole_sequences(vocab, length)
+            enumerate_sequences(vocab, length)
             if listed
             else torch.randint(vocab, (PREFIXES, length), generator=draws)
         )
@@ -165,7 +165,7 @@ def hamiltonian_of(
     for length, term in enumerate(terms):
         if not bool(torch.isfinite(term).all()):
             context, token = (~torch.isfinite(term)).nonzero()[0].tolist()
-            prefix = tuple(whole_sequences(vocab, length)[context].tolist())
+            prefix = tuple(enumerate_sequences(vocab, length)[context].tolist())
             hint = "its energy would be infinite: use an oracle whose probabilities are all positive"
             raise InputError("oracle", f"p({token} | {prefix}) = 0", hint)
     if constant == "per-context":
@@ -274,4 +274,4 @@ def _weights_of_beginnings(
 
 def _prefix_log_probs(oracle: Autoregressive, length: int) -> Tensor:
     """Return log p(c | prefix) (V^length, V) for all prefixes of `length` tokens."""
-    return next_log_probs(oracle, whole_sequences(oracle.vocab_size, length)).log_softmax(1)
+    return next_log_probs(oracle, enumerate_sequences(oracle.vocab_size, length)).log_softmax(1)

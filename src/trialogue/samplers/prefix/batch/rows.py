@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from trialogue.oracles import ends
+from trialogue.oracles import are_complete
 from trialogue.samplers.prefix.batch.tree import NodeTable, NodeTree, renumber_nodes
 
 
@@ -167,7 +167,7 @@ class BatchRows:
         prompt_node = prompts if self.ends.prompts_go_on else torch.full_like(prompts, -1)
         self.prompt_node = torch.cat((self.prompt_node, prompt_node))
         self.all_rows = torch.arange(len(self.lengths))
-        complete = ends(self.tokens, self.lengths, self.limit, self.ends.eos)
+        complete = are_complete(self.tokens, self.lengths, self.limit, self.ends.eos)
         self.complete = complete & ((self.lengths >= self.limit) | (self.node != self.prompt_node))
         self._completed = int(self.complete.sum())
         self._stop()

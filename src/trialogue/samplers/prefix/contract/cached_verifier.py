@@ -9,7 +9,7 @@ from torch import Tensor
 from trialogue.errors import InputError
 from trialogue.oracles import Target, Verifier
 from trialogue.samplers.prefix.batch import Children, View
-from trialogue.verifiers.combination import factors
+from trialogue.verifiers.combination import list_factors
 from trialogue.verifiers.functions.function import as_verifier
 
 # Children without hidden states need memory for their tokens and nodes only.
@@ -36,7 +36,7 @@ class CachedVerifier:
     """
 
     def __init__(self, verifier: Verifier, batch: View) -> None:
-        every = factors(as_verifier(verifier))
+        every = list_factors(as_verifier(verifier))
         self._batch, self._targets = batch, [part for part in every if isinstance(part, Target)]
         self._parts = [part for part in every if not isinstance(part, Target)]
         self.has_targets = bool(self._targets)
@@ -187,8 +187,8 @@ class CachedVerifier:
             )
 
         def weighed(evaluated: Tensor) -> Tensor:
-            factors = values[evaluated].sign() if verdicts else values[evaluated]
-            return log_probs[evaluated].double() + factors.log()
+            scores = values[evaluated].sign() if verdicts else values[evaluated]
+            return log_probs[evaluated].double() + scores.log()
 
         active, prior = torch.arange(len(rows)), weighed(torch.arange(len(rows)))
         order = prior.argsort(dim=1, descending=True, stable=True)

@@ -33,7 +33,7 @@ from trialogue.samplers.prefix.prompts import (
 from trialogue.samplers.truncation import Truncated
 from trialogue.validation import Count, Natural, validated
 from trialogue.verifiers.functions.function import VerifierLike
-from trialogue.verifiers.functions.tolerant import Raised
+from trialogue.verifiers.functions.tolerant import ErrorLog
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class _SettingsInUse:
 
     number: int
     verifier: Verifier
-    raised: Raised | None
+    raised: ErrorLog | None
     users: int = 0
 
 
@@ -91,7 +91,7 @@ class Submission(SampleRequest):
     @property
     def has_raised(self) -> bool:
         """Whether the verifier has raised an error in this or another unfinished submission with the same settings."""
-        return any(cast(Mapping[int, Raised], self.raised).values())
+        return any(cast(Mapping[int, ErrorLog], self.raised).values())
 
 
 class FinishedSamples(NamedTuple):
@@ -261,7 +261,7 @@ class OpenRun:
         if terms not in self._settings:
             number, truncation = next(self._numbers), terms.truncated(self._oracle)
             stop = make_stop_condition(self._oracle, list(terms.stop)) if terms.stop else None
-            raised = Raised() if self._on_error == "reject" else None
+            raised = ErrorLog() if self._on_error == "reject" else None
             verifier = make_row_verifier(terms.verifier, terms.stop, raised)
             if not set(verifier.layers) <= set(self._layers):
                 hint = f"create the run with layers={verifier.layers}, which the verifier reads"

@@ -13,7 +13,7 @@ from trialogue.samplers.prefix.contract.cached_verifier import CachedVerifier, C
 from trialogue.samplers.prefix.output.sample import Parser
 from trialogue.verifiers.combination import Anything
 from trialogue.verifiers.functions.function import VerifierLike, as_verifier
-from trialogue.verifiers.functions.tolerant import Raised, tolerant
+from trialogue.verifiers.functions.tolerant import ErrorLog, reject_on_error
 
 OnError = Literal["raise", "reject"]
 
@@ -32,7 +32,7 @@ class PromptVerifiers(NamedTuple):
     verifiers: Sequence[Verifier]
     of_prompt: Tensor
     parsers: Sequence[Parser | None]
-    raised: Sequence[Raised]
+    raised: Sequence[ErrorLog]
 
     @classmethod
     def from_arguments(
@@ -61,7 +61,7 @@ class PromptVerifiers(NamedTuple):
         verifiers, raised = [], []
         for one in different.values():
             if on_error == "reject":
-                raised.append(Raised())
+                raised.append(ErrorLog())
             named = None if one is None else _named(one, verifier)
             verifiers.append(make_row_verifier(named, strings, raised[-1] if raised else None))
         places = {name: place for place, name in enumerate(different)}
@@ -81,7 +81,7 @@ class PromptVerifiers(NamedTuple):
         return CachedVerifierPerRow(dict(enumerate(self.verifiers)), batch)
 
 
-def make_row_verifier(one: VerifierLike | None, strings: Sequence[str], raised: Raised | None) -> Verifier:
+def make_row_verifier(one: VerifierLike | None, strings: Sequence[str], raised: ErrorLog | None) -> Verifier:
     """Convert an argument `verifier` of `generate` to the verifier of the rows of a batch.
 
     Args:
@@ -94,7 +94,7 @@ def make_row_verifier(one: VerifierLike | None, strings: Sequence[str], raised: 
     """
     verifier = Anything() if one is None else as_verifier(one)
     verifier = verifier.up_to(strings) if strings else verifier
-    return verifier if raised is None else tolerant(verifier, raised)
+    return verifier if raised is None else reject_on_error(verifier, raised)
 
 
 def _named(one: VerifierLike, given: object) -> Verifier:

@@ -79,7 +79,7 @@ class PromptRounds:
         return None if self._size is None else (self.finished + 1) * self._size
 
     def reserve(self, user: "Rounds") -> None:
-        """Reserve this object for the samples of a request until all of them are finished or the request is closed.
+        """Reserve this object for the samples of one request until they are finished or the request is closed.
 
         If an aborted request has left samples of the current round missing, the states of this round are discarded.
 

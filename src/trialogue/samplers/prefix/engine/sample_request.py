@@ -12,7 +12,7 @@ from trialogue.samplers.prefix.batch.tree import Root
 from trialogue.samplers.prefix.engine.rounds import Rounds
 from trialogue.samplers.prefix.output.sample import Parser
 from trialogue.samplers.prefix.output.samples import Cost, Samples
-from trialogue.verifiers.functions.tolerant import Raised
+from trialogue.verifiers.functions.tolerant import ErrorLog
 
 _STOPPED = ("", "failed", "max_steps", "max_queries")
 
@@ -65,7 +65,7 @@ class SampleRequest:
         capacity: int | None = None,
         decode: Callable[[Sequence[int]], str] | None = None,
         parsers: Sequence[Parser | None] = (),
-        raised: Sequence[Raised] | Mapping[int, Raised] = (),
+        raised: Sequence[ErrorLog] | Mapping[int, ErrorLog] = (),
         scored: bool = False,
         judged: bool = True,
     ) -> None:
@@ -122,7 +122,7 @@ class SampleRequest:
         return set(self._left)
 
     def prompt_tokens(self, number: int) -> Tensor:
-        """Count the prompt tokens of the next samples to admit. Consecutive samples of one prompt count it once.
+        """Return how many prompt tokens must be evaluated if the next samples are started.
 
         Args:
             number: Number of samples.
