@@ -39,7 +39,7 @@ from torch import Tensor
 from contenders import NEW_TOKENS, PROMPT, REGEX, SCHEMA, Run, bare, library, ours, samplers
 from peer_process import Peer
 from record import Record
-from trialogue.models.hub.catalogue import folder_of
+from trialogue.models.hub.catalogue import find_folder
 from trialogue.models.hub.pretrained import PretrainedOracle, load_pretrained
 from trialogue.samplers import Ancestral, Backtracking
 from trialogue.samplers.prefix.batch.distribution_cache import MOST_BYTES
@@ -266,7 +266,7 @@ def main() -> None:
     console, record, peers = Console(width=140), Record("generation"), {}
     # Measure memory first, because a child process inherits the peak memory of this process.
     print_memory(console, arguments, record)
-    folder = folder_of(arguments.model) or Path(arguments.model)
+    folder = find_folder(arguments.model) or Path(arguments.model)
     if arguments.llama:
         peers["llama.cpp"] = llama_peer(arguments, "plain")
         peers["llama.cpp, buffers of its own"] = llama_peer(arguments, "extra")

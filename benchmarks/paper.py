@@ -25,7 +25,7 @@ from rich.table import Table
 
 from record import Record
 from trialogue.data.parallel.vocabulary import SPECIAL
-from trialogue.models.encoder_decoder.network import ended
+from trialogue.models.encoder_decoder.network import append_eos
 from trialogue_lab import studies
 from trialogue_lab.ledger import Study
 from trialogue_lab.ledger.entries import counting_result
@@ -137,7 +137,7 @@ def stepped(study: Study[Any], config: Any) -> float:
     """Return the CPU seconds of a training step with `PAIRS` pairs for the refiner of a translation study."""
     if study.name == "translation":
         tokens = torch.arange(PAIRS)[:, None] + torch.arange(config.max_length // LONGEST) + len(SPECIAL)
-        pairs = ended((tokens % config.vocab_size).tolist())
+        pairs = append_eos((tokens % config.vocab_size).tolist())
         training = replace(config, batch_size=PAIRS).of(REFINER, 0)
         recipe = training.refiner(config.vocab_size, pairs, pairs)
     else:

@@ -50,9 +50,9 @@ CASES: list[tuple[str, Callable[[], object]]] = [
     ("first='list'", lambda: total_variation([0.5, 0.5], {})),  # type: ignore[arg-type]
     ("second='x'", lambda: total_variation({}, {(0,): "x"})),  # type: ignore[dict-item]
     ("first=nan", lambda: kullback_leibler({(0,): NAN}, {(0,): 1.0})),
-    ("contexts=(2,)", lambda: ATTENTION.answers(torch.zeros(2).long())),
-    ("contexts=(1, 3)", lambda: ATTENTION.answers(tokens([0, 1, 2]))),
-    ("contexts='ab'", lambda: ATTENTION.answers("ab")),  # type: ignore[arg-type]
+    ("contexts=(2,)", lambda: ATTENTION.context_log_probs(torch.zeros(2).long())),
+    ("contexts=(1, 3)", lambda: ATTENTION.context_log_probs(tokens([0, 1, 2]))),
+    ("contexts='ab'", lambda: ATTENTION.context_log_probs("ab")),  # type: ignore[arg-type]
     ("tree=3", lambda: walk_conductances(3, lambda _: 1.0)),  # type: ignore[arg-type]
     ("trace=1", lambda: generate(FAIR, trace=1)),  # type: ignore[arg-type]
     ("stop=3", lambda: generate(FAIR, stop=3)),  # type: ignore[arg-type]

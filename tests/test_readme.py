@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from trialogue.cli import main
-from trialogue.models.hub.catalogue import size_of
+from trialogue.models.hub.catalogue import measure_size
 
 _NUMBER = re.compile(r"\d+\.?\d*(?:e-?\d+)?")
 ROOT = Path(__file__).parents[1]
@@ -57,7 +57,7 @@ def test_every_block_runs_alone_and_prints_what_the_page_shows(page, capsys, mon
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     monkeypatch.chdir(tmp_path)
     for block, output in EXAMPLES[page]:
-        if _USES_MODEL.search(block) and size_of("smollm2") is None:
+        if _USES_MODEL.search(block) and measure_size("smollm2") is None:
             continue
         exec(compile(block, page, "exec"), {"__name__": "__main__"})
         printed, shown = capsys.readouterr().out.splitlines(), output.splitlines()

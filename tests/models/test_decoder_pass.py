@@ -10,10 +10,12 @@ from torch import Tensor
 from models.tiny_pretrained import random_model, tiny_model, tiny_tokenizer
 from trialogue.models.caching.decoder_pass import DecoderPass
 from trialogue.models.hub.pretrained import PretrainedOracle
-from trialogue.models.packed.formats import available
+from trialogue.models.packed.formats import available_formats
 from trialogue.models.packed.linear import Packing, pack_linear_layers
 
-pytestmark = pytest.mark.skipif("float32" not in available(), reason="this build of torch cannot pack layers")
+pytestmark = pytest.mark.skipif(
+    "float32" not in available_formats(), reason="this build of torch cannot pack layers"
+)
 
 SIZES = {
     "vocab_size": len(tiny_tokenizer()),
@@ -106,9 +108,10 @@ def test_failing_pass_is_not_used(monkeypatch):
 
 
 def test_only_supported_packed_layers_have_a_pass():
-    assert DecoderPass.of(tiny_model().model) is None
+    assert DecoderPass.create(tiny_model().model) is None
     assert (
-        DecoderPass.of(transformers.GPT2Model(transformers.GPT2Config(n_layer=1, n_embd=8, n_head=2))) is None
+        DecoderPass.create(transformers.GPT2Model(transformers.GPT2Config(n_layer=1, n_embd=8, n_head=2)))
+        is None
     )
 
 

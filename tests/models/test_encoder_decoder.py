@@ -10,7 +10,7 @@ from refusals import calls_without_expected_error
 from trialogue import exact_distribution, target_distribution, total_variation
 from trialogue.data.parallel.vocabulary import BOS, EOS, MASK, PAD
 from trialogue.models.encoder_decoder.config import EncoderDecoderConfig
-from trialogue.models.encoder_decoder.network import EncoderDecoder, ended
+from trialogue.models.encoder_decoder.network import EncoderDecoder, append_eos
 from trialogue.models.encoder_decoder.refiner import Refiner
 from trialogue.models.encoder_decoder.twin import CausalTranslator
 from trialogue.oracles import next_log_probs
@@ -31,7 +31,7 @@ SOURCES = ([4, 5, 6], [7, 4, 8, 5, 5, 6], [8])
 def full_pass(twin, source, tokens, length):
     """Return the log-probabilities after the first `length` tokens, computed by one full pass of `twin`."""
     inputs = torch.tensor([[BOS, *tokens[:length].tolist()]])
-    logits = twin(ended([source]), inputs)[0, -1]
+    logits = twin(append_eos([source]), inputs)[0, -1]
     logits[[PAD, MASK, BOS]] = -torch.inf
     return logits.log_softmax(-1)
 
@@ -105,7 +105,7 @@ def test_the_refiner_has_the_conditionals_of_the_network():
     oracle = Refiner(REFINER).condition(SOURCES[1])
     for log_probs, sites in ((oracle.log_probs, [1, 3]), (oracle.refined_log_probs, [0, 1, 2, 3])):
         inputs = torch.tensor([[4, MASK, 6, MASK, EOS]])
-        logits = REFINER(ended([SOURCES[1]]), inputs)[0, sites]
+        logits = REFINER(append_eos([SOURCES[1]]), inputs)[0, sites]
         logits[:, :4] = -torch.inf
         assert log_probs(tokens, masked)[0, sites].exp() == pytest.approx(logits.softmax(-1), abs=1e-5)
 
@@ -142,13 +142,13 @@ def test_shared_embeddings_are_shared_after_loading(tmp_path):
     save_model(REFINER, tmp_path / "refiner.safetensors")
     again = load_model(tmp_path / "refiner.safetensors", EncoderDecoder)
     assert again.head.weight is again.token_embedding.weight
-    sources, inputs = ended(SOURCES), torch.full((3, 4), 5)
+    sources, inputs = append_eos(SOURCES), torch.full((3, 4), 5)
     assert torch.equal(again(sources, inputs), REFINER(sources, inputs))
 
 
 @pytest.mark.parametrize("causal", [True, False])
 def test_dropout_applies_to_all_residual_branches_during_training_only(causal):
-    sources, inputs = ended(SOURCES), torch.full((3, 4), 5)
+    sources, inputs = append_eos(SOURCES), torch.full((3, 4), 5)
     whole, nothing, half = (
         small_network(causal=causal, dropout=rate).train(rate > 0) for rate in (0.0, 1 - 1e-9, 0.5)
     )
@@ -167,7 +167,7 @@ def test_dropout_applies_to_all_residual_branches_during_training_only(causal):
 def test_gradients_reach_every_parameter():
     for network in (TWIN, REFINER):
         network.zero_grad()
-        sources = ended(SOURCES)
+        sources = append_eos(SOURCES)
         loss = network(sources, torch.randint(4, VOCAB, (3, 4))).square().sum()
         if not network.config.causal:
             loss = loss + network.length_logits(sources, network.encode(sources)).square().sum()
@@ -187,7 +187,7 @@ BAD = [
     ("source=", lambda: Refiner(REFINER).condition([4] * 7)),
     ("capacity=", lambda: CausalTranslator(TWIN).condition(SOURCES[0]).open(1, 8)),
     ("layers=", lambda: CausalTranslator(TWIN).condition(SOURCES[0]).open(1, 4, (3,))),
-    ("targets=", lambda: TWIN(ended(SOURCES), torch.full((3, 8), 5))),
+    ("targets=", lambda: TWIN(append_eos(SOURCES), torch.full((3, 8), 5))),
 ]
 
 

@@ -15,13 +15,13 @@ from transformers.models.llama.modeling_llama import LlamaMLP
 from models.tiny_gguf import write_gguf
 from models.tiny_pretrained import mlp_by_hand, next_distribution, save_tiny, tiny_model, tiny_tokenizer
 from trialogue.models.hub import catalogue, findings, pretrained
-from trialogue.models.hub.findings import Findings
+from trialogue.models.hub.findings import SelfCheckStore
 from trialogue.models.hub.pretrained import PretrainedOracle, load_pretrained
 from trialogue.models.packed import choice
-from trialogue.models.packed.formats import FORMATS, available
+from trialogue.models.packed.formats import FORMATS, available_formats
 
 needs_formats = pytest.mark.skipif(
-    available() != tuple(FORMATS), reason="this machine does not multiply all formats"
+    available_formats() != tuple(FORMATS), reason="this machine does not multiply all formats"
 )
 
 
@@ -133,7 +133,7 @@ def test_changed_conditions_repeat_the_checks(model, gguf, checks_run):
 def test_settings_are_checked_separately(model, checks_run):
     load(model)
     for settings in ({"weights": "bfloat16"}, {"packed": False}, {"dtype": "bfloat16"}):
-        if settings.get("weights", "float32") in available():
+        if settings.get("weights", "float32") in available_formats():
             checks_run.clear()
             load(model, **settings)
             assert checks_run, settings
@@ -153,7 +153,7 @@ SPOILED: dict[str, Callable[[bytes], bytes]] = {
 
 def test_unreadable_files_are_ignored(model, checks_run):
     expected = next_distribution(load(model))
-    (stored_file,) = (catalogue.home().parent / "findings").iterdir()
+    (stored_file,) = (catalogue.models_folder().parent / "findings").iterdir()
     original = stored_file.read_bytes()
     for name, spoil in SPOILED.items():
         assert spoil(original) != original, name
@@ -167,7 +167,7 @@ def test_unreadable_files_are_ignored(model, checks_run):
 @needs_formats
 def test_invalid_formats_are_measured_again(model, checks_run):
     load(model, weights="auto")
-    (file,) = (catalogue.home().parent / "findings").iterdir()
+    (file,) = (catalogue.models_folder().parent / "findings").iterdir()
     content = json.loads(file.read_text())
     for packing in (None, 5, [], ["int3", "int3", 8], ["int4", "int4", "8"], [["int4"], "int4", 8]):
         content["found"]["packing"] = packing
@@ -178,8 +178,8 @@ def test_invalid_formats_are_measured_again(model, checks_run):
 
 
 def test_read_only_folder_stores_nothing(model, checks_run):
-    catalogue.home().parent.mkdir(parents=True)
-    (catalogue.home().parent / "findings").write_text("in the way")
+    catalogue.models_folder().parent.mkdir(parents=True)
+    (catalogue.models_folder().parent / "findings").write_text("in the way")
     for _ in range(2):
         checks_run.clear()
         load(model)
@@ -191,8 +191,8 @@ def test_models_without_files_are_checked_each_time(checks_run):
         checks_run.clear()
         PretrainedOracle(tiny_model(), tiny_tokenizer())
         assert checks_run
-    assert not (catalogue.home().parent / "findings").exists()
-    assert Findings([Path("nowhere")]).get("passes") is None
+    assert not (catalogue.models_folder().parent / "findings").exists()
+    assert SelfCheckStore([Path("nowhere")]).get("passes") is None
 
 
 def test_wrong_cache_is_rejected_each_time(model, monkeypatch):

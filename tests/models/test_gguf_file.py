@@ -18,11 +18,11 @@ from trialogue.errors import InputError
 from trialogue.models.hub import gguf_file
 from trialogue.models.hub.gguf_file import GgufFile
 from trialogue.models.hub.pretrained import load_pretrained
-from trialogue.models.packed.formats import FORMATS, available
-from trialogue.models.packed.linear import fill
+from trialogue.models.packed.formats import FORMATS, available_formats
+from trialogue.models.packed.linear import load_missing_weights
 
 needs_formats = pytest.mark.skipif(
-    available() != tuple(FORMATS), reason="this machine does not multiply all formats"
+    available_formats() != tuple(FORMATS), reason="this machine does not multiply all formats"
 )
 MIXED = {"token_embd": Kind.Q8_0, "ffn_down": Kind.Q5_0, "attn_v": Kind.F16, "attn_output": Kind.Q4_0}
 FILES: dict[str, dict[str, Any]] = {
@@ -57,7 +57,7 @@ def load_with_transformers(path: Path) -> Any:
 def load_directly(path: Path) -> Any:
     file = GgufFile(path)
     model, blocks = file.model(file.config())
-    fill(blocks)
+    load_missing_weights(blocks)
     return model
 
 

@@ -19,13 +19,13 @@ def test_single_file_is_identified_by_checksum(tmp_path):
     folder, file = save_tiny(tmp_path / "model"), tmp_path / "model.gguf"
     write_gguf(file)
     packed = load_pretrained(folder, device="cpu")
-    assert packed.described() == {
+    assert packed.describe() == {
         "model": str(folder),
         "weights": packed.weights,
         "files": checksum(folder / "model.safetensors"),
     }
-    assert load_pretrained(file, device="cpu", packed=False).described()["files"] == checksum(file)
-    assert tiny_oracle().described() == {"model": "tiny", "weights": "as stored (100%)", "files": ""}
+    assert load_pretrained(file, device="cpu", packed=False).describe()["files"] == checksum(file)
+    assert tiny_oracle().describe() == {"model": "tiny", "weights": "as stored (100%)", "files": ""}
 
 
 def test_several_files_are_identified_by_combined_checksum(tmp_path):
@@ -38,6 +38,6 @@ def test_several_files_are_identified_by_combined_checksum(tmp_path):
         written = subprocess.run(["sha256sum", *names], cwd=folder, capture_output=True, check=True).stdout
     except FileNotFoundError:
         pytest.skip("there is no sha256sum")
-    assert load_pretrained(folder, device="cpu").described()["files"] == (
+    assert load_pretrained(folder, device="cpu").describe()["files"] == (
         "sha256 " + hashlib.sha256(written).hexdigest()
     )

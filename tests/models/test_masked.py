@@ -61,18 +61,18 @@ def test_log_probabilities_equal_those_of_the_network(batch_size):
 
 
 class _SeesItself(MaskedTransformer):
-    def answers(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
-        return super().answers(inputs.masked_fill(inputs == self.mask, 0), rows, sites)
+    def logits_at(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
+        return super().logits_at(inputs.masked_fill(inputs == self.mask, 0), rows, sites)
 
 
 class _NextSite(MaskedTransformer):
-    def answers(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
-        return super().answers(inputs, rows, (sites + 1) % inputs.shape[1])
+    def logits_at(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
+        return super().logits_at(inputs, rows, (sites + 1) % inputs.shape[1])
 
 
 class _MasksAll(MaskedTransformer):
-    def answers(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
-        return super().answers(torch.full_like(inputs, self.mask), rows, sites)
+    def logits_at(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
+        return super().logits_at(torch.full_like(inputs, self.mask), rows, sites)
 
 
 @pytest.mark.parametrize("mutant", [_SeesItself, _NextSite, _MasksAll])

@@ -12,7 +12,7 @@ from trialogue.errors import InputError
 from trialogue.models.hub import memory
 from trialogue.models.hub.memory import conversion_size, free_memory, require_memory
 from trialogue.models.hub.pretrained import load_pretrained
-from trialogue.models.packed.formats import available
+from trialogue.models.packed.formats import available_formats
 
 MACHINE = "MemTotal: 900 kB\nMemAvailable: 800 kB\nSwapFree: 100 kB\n"
 
@@ -100,7 +100,7 @@ def test_memory_is_checked_before_loading_and_packing(tmp_path, monkeypatch):
     load_pretrained(half, device="cpu", packed=False)
     set_free_memory(1000)
     expect_error(r"model=.*need", load_pretrained, tmp_path / "file.gguf", device="cpu", packed=False)
-    if "int8" in available():
+    if "int8" in available_formats():
         for model in (stored, tmp_path / "file.gguf"):
             for weights in ("float32", "int8", "auto"):
                 with pytest.raises(InputError, match=f"weights='{weights}'.*need"):

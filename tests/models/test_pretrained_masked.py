@@ -102,20 +102,20 @@ def test_conditionals_equal_transformers(kind, batch_size, tmp_path):
 
 
 class _ReadsPadding(PretrainedMasked):
-    def answers(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
+    def logits_at(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
         self._padding = None
-        return super().answers(inputs, rows, sites)
+        return super().logits_at(inputs, rows, sites)
 
 
 class _ProposesSpecialTokens(PretrainedMasked):
-    def answers(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
+    def logits_at(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
         self._excluded = self._excluded[:0]
-        return super().answers(inputs, rows, sites)
+        return super().logits_at(inputs, rows, sites)
 
 
 class _SeesTheToken(PretrainedMasked):
-    def answers(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
-        return super().answers(inputs.masked_fill(inputs == self.mask, 5), rows, sites)
+    def logits_at(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
+        return super().logits_at(inputs.masked_fill(inputs == self.mask, 5), rows, sites)
 
 
 @pytest.mark.parametrize("mutant", [_ReadsPadding, _ProposesSpecialTokens, _SeesTheToken])

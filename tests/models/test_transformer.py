@@ -13,7 +13,7 @@ from refusals import expect_error
 from trialogue.errors import InputError
 from trialogue.models import Transformer, TransformerConfig, register_network
 from trialogue.models.networks import registry
-from trialogue.models.networks.registry import registered, registration_of
+from trialogue.models.networks.registry import get_class_registration, get_registration
 from trialogue.oracles import Autoregressive
 from trialogue.randomness import generator
 from trialogue.registry import Registry
@@ -123,20 +123,22 @@ def test_registrations_are_found_by_name_and_by_class(monkeypatch):
     class ExampleNetwork(nn.Module): ...
 
     assert (
-        registered("example") == ("example", ExampleNetwork, ExampleConfig) == registration_of(ExampleNetwork)
+        get_registration("example")
+        == ("example", ExampleNetwork, ExampleConfig)
+        == get_class_registration(ExampleNetwork)
     )
 
     class Subclass(ExampleNetwork): ...
 
-    expect_error("@register_network", registration_of, Subclass)
+    expect_error("@register_network", get_class_registration, Subclass)
     with pytest.raises(InputError, match=r"Transformer is already registered"):
         register_network("transformer", ExampleConfig)(Subclass)
     with pytest.raises(InputError, match=r"ExampleNetwork is already registered"):
         register_network("example", ExampleConfig)(Subclass)
-    expect_error(r"unknown.*transformer, example", registered, "unknown")
+    expect_error(r"unknown.*transformer, example", get_registration, "unknown")
 
 
 def test_built_in_networks_are_imported_on_demand():
-    assert registered("transformer") == ("transformer", Transformer, TransformerConfig)
+    assert get_registration("transformer") == ("transformer", Transformer, TransformerConfig)
     code = "from trialogue.models.networks.registry import registered; assert registered('transformer')"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -10,7 +10,7 @@ from models.small_encoder_decoders import LONGEST, VOCAB, small_network
 from refusals import calls_without_expected_error
 from trialogue.data.parallel.vocabulary import EOS
 from trialogue.models.encoder_decoder import twin as twin_module
-from trialogue.models.encoder_decoder.network import EncoderDecoder, ended
+from trialogue.models.encoder_decoder.network import EncoderDecoder, append_eos
 from trialogue.models.encoder_decoder.refiner import Refiner
 from trialogue.models.encoder_decoder.twin import CausalTranslator
 from trialogue.oracles import next_log_probs
@@ -167,7 +167,7 @@ def test_greedy_translations_equal_those_of_full_forward_passes():
             continue
         written, total = [3], 0.0
         while len(written) <= LONGEST + 1 and written[-1] != EOS:
-            logits = TWIN.model(ended([source]), torch.tensor([written]))[0, -1]
+            logits = TWIN.model(append_eos([source]), torch.tensor([written]))[0, -1]
             logits[[0, 2, 3]] = -torch.inf
             best = logits.log_softmax(-1).max(-1)
             written.append(int(best.indices))

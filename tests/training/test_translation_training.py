@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from models.small_encoder_decoders import VOCAB, small_network
 from refusals import calls_without_expected_error
 from trialogue.data.parallel.vocabulary import EOS, MASK, PAD
-from trialogue.models.encoder_decoder.network import ended
+from trialogue.models.encoder_decoder.network import append_eos
 from trialogue.models.encoder_decoder.refiner import Refiner
 from trialogue.models.encoder_decoder.twin import CausalTranslator
 from trialogue.samplers.translation.refining import LengthBeam
@@ -72,7 +72,7 @@ def test_noise_has_the_right_rates():
 def test_translation_loss_is_the_cross_entropy_of_each_token():
     network, total = small_network(causal=True), []
     for source, target in zip(TEXTS[:8], rows_of(PAIRS[1])[:8], strict=True):
-        logits = network(ended([source]), torch.tensor([[3, *target]]))[0]
+        logits = network(append_eos([source]), torch.tensor([[3, *target]]))[0]
         total += F.cross_entropy(logits, torch.tensor([*target, EOS]), reduction="none").tolist()
     loss = translation_loss(network, PAIRS[0][:8], PAIRS[1][:8])
     assert float(loss) == pytest.approx(sum(total) / len(total), abs=1e-5)
@@ -110,8 +110,8 @@ def test_lengths_are_predicted_by_cross_entropy():
 
 def test_empty_targets_train_only_the_length():
     network = small_network(causal=False)
-    sources = ended([[4, 5], [6]])
-    loss = refinement_loss(network, sources, ended([[], []]), stages=2)
+    sources = append_eos([[4, 5], [6]])
+    loss = refinement_loss(network, sources, append_eos([[], []]), stages=2)
     loss.backward()
     logits = network.length_logits(sources, network.encode(sources))
     expected = 0.1 * F.cross_entropy(logits, torch.zeros(2).long())
@@ -125,9 +125,9 @@ def test_both_networks_learn_to_reverse(tmp_path):
     assert sum(each == wanted for each, wanted in zip(found, rows_of(PAIRS[1]), strict=True)) > 30
     assert greedy_translations(twin, TEXTS) == found
     kept = tmp_path / "kept.safetensors"
-    assert torch.equal(cached_translations(twin, PAIRS[0], kept), ended(found))
+    assert torch.equal(cached_translations(twin, PAIRS[0], kept), append_eos(found))
     assert torch.equal(
-        cached_translations(None, PAIRS[0], kept), ended(found)
+        cached_translations(None, PAIRS[0], kept), append_eos(found)
     )  # the file is read, and the twin is not called
     refiner = Refiner(trained(SMALL.refiner(VOCAB, *PAIRS), tmp_path).network)
     pupil = SMALL.refiner(VOCAB, *PAIRS, twin.model).begun().state_dict()

@@ -6,7 +6,7 @@ import torch
 
 from trialogue.errors import InputError
 from trialogue.models.encoder_decoder.config import EncoderDecoderConfig
-from trialogue.models.encoder_decoder.network import EncoderDecoder, ended
+from trialogue.models.encoder_decoder.network import EncoderDecoder, append_eos
 from trialogue.models.encoder_decoder.refiner import Refiner
 from trialogue.randomness import Streams
 from trialogue.samplers.chains.refinement import Refinement
@@ -30,7 +30,7 @@ SOURCES, TARGETS = [[5, 6, 7], [8, 9]], [[10, 10, 11], [12, 13]]
 @torch.no_grad()
 def test_attention_weights_reproduce_the_layer_inputs():
     network = _network(decoder_layers=1)
-    sources, tokens = ended(SOURCES), ended(TARGETS)
+    sources, tokens = append_eos(SOURCES), append_eos(TARGETS)
     encoded, seen = network.encode(sources), {}
     block = network.blocks[0]
     block.projection.register_forward_hook(lambda _, inputs, __: seen.update(own=inputs[0]))
@@ -53,7 +53,7 @@ def test_pairs_agree_with_the_attention_weights():
     assert found.stutter.tolist() == [True, False, False]
     assert found.target.tolist() == [0, 0, 1]
     with torch.no_grad():
-        own, source = network.last_attention(ended(TARGETS), network.encode(ended(SOURCES)))
+        own, source = network.last_attention(append_eos(TARGETS), network.encode(append_eos(SOURCES)))
     own, source = own.double().numpy(), source.double().numpy()
     for pair, (row, left) in enumerate(((0, 0), (0, 1), (1, 0))):
         directions = [own[row, :, left, left + 1], own[row, :, left + 1, left]]

@@ -13,7 +13,7 @@ from trialogue.data.corpus.documents import passages_of
 from trialogue.errors import InputError
 from trialogue.inspection.topic_structure.measure import AS_READ, TopicSettings, measured
 from trialogue.inspection.topic_structure.ratios import ATTENTION, COSINE, DIFFERENT, SAME
-from trialogue.models.hub.attention_weights import load_attending
+from trialogue.models.hub.attention_weights import load_attention_model
 from trialogue_lab.studies.topic_pretrained.tiny import synthetic_documents, synthetic_tokenizer
 
 WIDTH, TABLE, POSITIONS = 16, 8, 40
@@ -61,7 +61,7 @@ def saved_model(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Pa
 
 def test_topics_are_measured_in_every_published_architecture(saved_model: tuple[str, Path]) -> None:
     name, folder = saved_model
-    model = load_attending(folder)
+    model = load_attention_model(folder)
     tokens, lengths = torch.arange(20).reshape(2, 10) + 2, torch.tensor([10, 6])
     weights = model.attention(tokens, lengths)
     assert (
@@ -88,7 +88,7 @@ def test_topics_are_measured_in_every_published_architecture(saved_model: tuple[
 
 def test_texts_longer_than_the_position_embeddings_are_rejected(saved_model: tuple[str, Path]) -> None:
     name, folder = saved_model
-    model = load_attending(folder)
+    model = load_attention_model(folder)
     # Positions of RoBERTa start after the position of the padding token.
     max_length = POSITIONS - 2 if name == "roberta" else POSITIONS
     assert model.max_length == max_length

@@ -53,7 +53,7 @@ def test_a_stored_text_can_be_generated(run):
     model = load_model("model/model.safetensors", AttentionOnly)
     assert torch.equal(model.contexts, distributions.contexts)
     targets = distributions.log_probs(0.01)
-    answers = model.answers(distributions.contexts)
+    answers = model.context_log_probs(distributions.contexts)
     assert record["kl"] == pytest.approx(
         float(distributions.prior @ (targets.exp() * (targets - answers)).sum(1)), abs=1e-9
     )

@@ -70,7 +70,7 @@ def test_scores_are_means_over_text_positions():
     table = NgramTable(sample.orders, smoothing=0.1, most_bytes=300)
     found = sample.scores(table.answers)
     places = HELD_OUT.unfold(1, 3, 1).reshape(-1, 3)
-    losses = -table.answers(places[:, :2]).gather(1, places[:, 2:])[:, 0]
+    losses = -table.context_log_probs(places[:, :2]).gather(1, places[:, 2:])[:, 0]
     known = torch.tensor(
         [[row.tolist() == each.tolist() for each in sample.contexts] for row in places[:, :2]]
     )
@@ -78,7 +78,7 @@ def test_scores_are_means_over_text_positions():
     assert found["held_out_known"] == pytest.approx(float(losses[known.any(1)].mean()))
     assert sample.known_share == pytest.approx(float(known.any(1).double().mean()))
     assert 0 < sample.known_share < 1
-    terms = sample.targets.exp() * (sample.targets - table.answers(sample.contexts))
+    terms = sample.targets.exp() * (sample.targets - table.context_log_probs(sample.contexts))
     assert found["kl"] == pytest.approx(float(sample.prior @ terms.sum(1)))
     assert found["kl"] > 0.001
 

@@ -23,8 +23,8 @@ def list_models(arguments: argparse.Namespace) -> None:
     from trialogue.models.hub import catalogue
 
     for name, package in catalogue.CATALOGUE.items():
-        size = catalogue.size_of(name)
-        state = "not set up" if size is None else f"{size / 1e6:.0f} MB in {catalogue.home() / name}"
+        size = catalogue.measure_size(name)
+        state = "not set up" if size is None else f"{size / 1e6:.0f} MB in {catalogue.models_folder() / name}"
         print(f"{name}: {state}\n    {package.title}; {package.license}; {package.origin}")
 
 

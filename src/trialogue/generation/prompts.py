@@ -204,9 +204,9 @@ def _parse_prompt(value: object, place: int, where: str) -> Prompt:
         raise InputError("prompts", where, 'leave out "prompt" or "messages": only one of them is allowed')
     messages, tools = value["messages"], value.get("tools")
     # This import loads torch, which plain texts do not need.
-    from trialogue.models.messages import conversation
+    from trialogue.models.messages import validate_conversation
 
-    last = with_location(where, lambda: conversation(messages))[-1]["content"]
+    last = with_location(where, lambda: validate_conversation(messages))[-1]["content"]
     with_location(where, lambda: require_tools(tools))
     require_text("messages in prompts", json.dumps([messages, tools], ensure_ascii=False), where)
     return Prompt(name, last, messages, tools, rule, metadata, where)

@@ -39,7 +39,7 @@ from trialogue.inspection.result_files import (
     require_same_settings,
 )
 from trialogue.inspection.subject import Identity, Kind, identity_of
-from trialogue.models.hub.checkpoint_loading import checked_dtype
+from trialogue.models.hub.checkpoint_loading import parse_dtype
 from trialogue.storage import atomic_write, locked, make_folder
 
 FORMAT = "trialogue inspection 1"
@@ -98,7 +98,7 @@ def inspected(
     material.shared_folder = folder / _WORK / SHARED_FOLDER
     for name in measures:
         MEASURES.find(name)
-    checked_dtype(dtype)
+    parse_dtype(dtype)
     checkpoints = checkpoints_of(model)
     identities = [identity_of(checkpoint.place, remote_code) for checkpoint in checkpoints]
     work = make_folder(folder / _WORK)

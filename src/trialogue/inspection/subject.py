@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trialogue.errors import InputError
-from trialogue.models.hub.attention_weights import AttendingModel
+from trialogue.models.hub.attention_weights import AttentionModel
 from trialogue.models.hub.checkpoint_loading import Checkpoint
-from trialogue.models.hub.heads import kind_of
+from trialogue.models.hub.heads import detect_head
 from trialogue.models.hub.pretrained import PretrainedOracle
 from trialogue.models.hub.pretrained_masked import PretrainedMasked, longest_text
 from trialogue.models.hub.random_weights import with_random_weights
@@ -210,7 +210,7 @@ class Subject:
         return PretrainedMasked(self.model, self.tokenizer, name=self.name)
 
     @contextmanager
-    def attending_model(self) -> Iterator[AttendingModel]:
+    def attending_model(self) -> Iterator[AttentionModel]:
         """Return a context manager that gives access to the embeddings and attention weights of the model.
 
         The model computes attention eagerly inside the context, because other implementations return no weights.
@@ -224,7 +224,7 @@ class Subject:
         if settable:
             body.set_attn_implementation("eager")
         try:
-            found = AttendingModel(body, self.tokenizer, name=self.name)
+            found = AttentionModel(body, self.tokenizer, name=self.name)
             found.files = self.files
             yield found
         finally:
@@ -351,5 +351,5 @@ def _checkpoint(place: str | Path, device: str | None, dtype: str, remote_code: 
     if Path(place).suffix == ".safetensors":
         hint = "it is a network trained by this package. Use `trialogue interaction-order` or `trialogue balance`"
         raise InputError("model", str(place), hint)
-    kind = kind_of(place, remote_code=remote_code)
+    kind = detect_head(place, remote_code=remote_code)
     return Checkpoint(kind, place, device=device, dtype=dtype, remote_code=remote_code)

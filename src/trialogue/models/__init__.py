@@ -1,4 +1,4 @@
-"""Language models as oracles: networks trained with this package, and pretrained models."""
+"""Language models: networks trained with this package, and pretrained models of Hugging Face."""
 
 from trialogue.models.networks.masked_transformer import MaskedTransformer
 from trialogue.models.networks.registry import register_network

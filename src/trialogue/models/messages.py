@@ -9,8 +9,8 @@ from trialogue.errors import InputError, one_of, require_text
 ROLES = ("system", "developer", "user", "assistant", "tool")
 
 
-def conversation(messages: object, system: str | None = None) -> list[dict[str, Any]]:
-    """Validate chat messages and convert them to the format of chat templates.
+def validate_conversation(messages: object, system: str | None = None) -> list[dict[str, Any]]:
+    """Validate chat messages, and convert them to the format of chat templates.
 
     Args:
         messages: Messages with a "role" (one of `ROLES`) and a "content". The content is a string, or a list of parts

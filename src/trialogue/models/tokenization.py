@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError, reason, require_text
-from trialogue.models.messages import conversation
+from trialogue.models.messages import validate_conversation
 
 
 class Tokenization:
-    """Interface of a fast Hugging Face tokenizer for samplers and verifiers.
+    """Conversion between text, token ids and bytes, by a fast Hugging Face tokenizer.
 
     Special tokens, including EOS, have an empty byte string. The same holds for padded entries of the embedding matrix,
     which have no token in the tokenizer.
@@ -78,7 +78,7 @@ class Tokenization:
         if isinstance(messages, str):
             require_text("text", messages)
             messages = [{"role": "user", "content": messages}]
-        checked_messages = conversation(messages, system)
+        checked_messages = validate_conversation(messages, system)
         if not self.tokenizer.chat_template:
             raise InputError(
                 "chat", True, "the tokenizer of the model has no chat template. Remove this option"

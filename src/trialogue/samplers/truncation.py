@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError
-from trialogue.models.wrappers.altered import AlteredContext, pass_on
+from trialogue.models.wrappers.altered import AlteredContext, copy_attributes
 from trialogue.oracles import Autoregressive, Context, as_oracle
 from trialogue.oracles.output_checks import require_floating
 from trialogue.samplers.cut import Cut
@@ -67,7 +67,7 @@ class Truncated(Autoregressive):
             raise InputError("oracle", type(base).__name__, hint)
         self.base = base
         self.vocab_size, self.eos, self.max_length = base.vocab_size, base.eos, base.max_length
-        pass_on(base, self)
+        copy_attributes(base, self)
         self.temperature, self.top_p, self.min_p = temperature, top_p, min_p
         self.top_k = 1 if temperature == 0 else top_k
         self._cut = Cut(self.top_k, top_p, min_p)

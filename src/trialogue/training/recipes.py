@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError
-from trialogue.models.networks.registry import NetworkT, registration_of
+from trialogue.models.networks.registry import NetworkT, get_class_registration
 from trialogue.models.networks.saved import load_model, save_model
 from trialogue.storage import atomic_write
 from trialogue.tensor_files import read_tensors, write_tensors
@@ -72,7 +72,7 @@ class Recipe(Generic[NetworkT]):
     initial: Mapping[str, Tensor] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        wanted = registration_of(self.network).config
+        wanted = get_class_registration(self.network).config
         if not isinstance(self.config, wanted):
             hint = f"use a {wanted.__name__} for a {self.network.__name__}"
             raise InputError("config", self.config, hint)
@@ -86,7 +86,7 @@ class Recipe(Generic[NetworkT]):
     def description(self) -> dict[str, Any]:
         """Return the recipe as JSON data, from which `hash` is computed."""
         return {
-            "network": registration_of(self.network).name,
+            "network": get_class_registration(self.network).name,
             "config": describe("config", self.config),
             "data": describe("data", self.data),
             "training": self.training.trajectory(),
@@ -122,7 +122,7 @@ class Recipe(Generic[NetworkT]):
 
     def folder(self, artifacts: str | PathLike[str]) -> Path:
         """Return the folder in which `trained` stores its results."""
-        return Path(artifacts) / f"{registration_of(self.network).name}-{self.hash}"
+        return Path(artifacts) / f"{get_class_registration(self.network).name}-{self.hash}"
 
 
 class Trained(NamedTuple, Generic[NetworkT]):

@@ -14,15 +14,15 @@ from refusals import expect_error
 from trialogue.models.caching import position_cache
 from trialogue.models.caching.cache_check import CHECKED_LENGTH, cache_error, rounding_tolerance
 from trialogue.models.caching.decoder_pass import DecoderPass
-from trialogue.models.hub.catalogue import home
+from trialogue.models.hub.catalogue import models_folder
 from trialogue.models.hub.pretrained import PretrainedOracle, load_pretrained
 from trialogue.models.packed import choice
 from trialogue.models.packed.choice import mean_total_variation
-from trialogue.models.packed.formats import FORMATS, available
+from trialogue.models.packed.formats import FORMATS, available_formats
 from trialogue.models.packed.linear import Packing, pack_linear_layers
 
 pytestmark = pytest.mark.skipif(
-    available() != tuple(FORMATS), reason="this machine does not multiply all formats"
+    available_formats() != tuple(FORMATS), reason="this machine does not multiply all formats"
 )
 
 VOCAB = 304  # The size is a valid number of rows for int4.
@@ -71,7 +71,7 @@ def test_a_model_with_two_formats_has_equal_weights_in_both(monkeypatch):
     oracle = two_copies("int4")
     assert "int4 and bfloat16" in oracle.weights
     assert float((distributions(oracle, 1) - distributions(oracle, 8)).abs().sum()) < 0.06
-    monkeypatch.setitem(FORMATS, "int4", FORMATS["int4"]._replace(rounded=Tensor.float))
+    monkeypatch.setitem(FORMATS, "int4", FORMATS["int4"]._replace(round=Tensor.float))
     expect_error("cached passes differ", two_copies, "int4")
 
 
@@ -81,7 +81,7 @@ def choose_format(folder: Path, monkeypatch: pytest.MonkeyPatch, few: list[float
         "_time_formats",
         lambda plain, head: (dict(zip(FORMATS, few, strict=True)), dict(zip(FORMATS, many, strict=True))),
     )
-    shutil.rmtree(home().parent, ignore_errors=True)  # Earlier choices are stored here.
+    shutil.rmtree(models_folder().parent, ignore_errors=True)  # Earlier choices are stored here.
     return load_pretrained(folder, device="cpu", weights="auto").weights
 
 

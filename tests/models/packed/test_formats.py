@@ -9,11 +9,11 @@ from trialogue.models.packed import formats
 from trialogue.models.packed.formats import (
     FORMATS,
     GROUP_SIZE,
-    available,
-    fitting,
-    int4_codes,
-    int8_codes,
+    available_formats,
+    quantise_int4,
+    quantise_int8,
     require_format,
+    select_fitting_format,
 )
 from trialogue.randomness import generator
 
@@ -30,17 +30,17 @@ def error(name: str, weight: Tensor, bias: Tensor | None, rows: int) -> float:
     """Return the largest difference from the product with the rounded weight, relative to the largest result."""
     form, states = FORMATS[name], random_tensor(rows, weight.shape[1])
     rounded_states = states.to(form.states).double()
-    expected = rounded_states @ form.rounded(weight).double().T
+    expected = rounded_states @ form.round(weight).double().T
     if bias is not None:
         expected += bias.to(form.states).double()
     with torch.inference_mode():
-        product = form.lay(weight, bias)(states.to(form.states)).double()
+        product = form.pack(weight, bias)(states.to(form.states)).double()
     return float((product - expected).abs().max() / expected.abs().max())
 
 
 @pytest.fixture(params=list(FORMATS))
 def name(request):
-    if request.param not in available():
+    if request.param not in available_formats():
         pytest.skip(f"this machine does not multiply {request.param}")
     return str(request.param)
 
@@ -58,7 +58,7 @@ def test_states_may_have_any_memory_layout(name):
         random_tensor(OUT, IN),
         random_tensor(IN, 5).to(FORMATS[name].states),
     )
-    product = form.lay(weight, None)
+    product = form.pack(weight, None)
     assert torch.equal(product(states.T), product(states.T.contiguous()))
 
 
@@ -73,56 +73,56 @@ def test_states_may_have_any_memory_layout(name):
     ids=["scale", "wrong group", "wrong output", "offset and scale exchanged"],
 )
 def test_wrong_scales_are_detected(mutant, monkeypatch):
-    if "int4" not in available():
+    if "int4" not in available_formats():
         pytest.skip("this machine does not multiply int4")
-    product, original = FORMATS["int4"].lay, int4_codes
+    product, original = FORMATS["int4"].pack, quantise_int4
 
     def wrong(weight: Tensor, bias: Tensor | None) -> formats.Product:
         monkeypatch.setattr(
-            formats, "int4_codes", lambda w: (original(w)[0], mutant(original(w)[1]).contiguous())
+            formats, "quantise_int4", lambda w: (original(w)[0], mutant(original(w)[1]).contiguous())
         )
         try:
             return product(weight, bias)
         finally:
-            monkeypatch.setattr(formats, "int4_codes", original)
+            monkeypatch.setattr(formats, "quantise_int4", original)
 
-    monkeypatch.setitem(FORMATS, "int4", FORMATS["int4"]._replace(lay=wrong))
+    monkeypatch.setitem(FORMATS, "int4", FORMATS["int4"]._replace(pack=wrong))
     assert error("int4", random_tensor(OUT, IN), None, 4) > 4 * ROUNDING["int4"]
 
 
 def test_a_transposed_layout_is_detected(name, monkeypatch):
     form = FORMATS[name]
-    transposed = form._replace(lay=lambda weight, bias: form.lay(weight.T.contiguous(), bias))
+    transposed = form._replace(pack=lambda weight, bias: form.pack(weight.T.contiguous(), bias))
     monkeypatch.setitem(FORMATS, name, transposed)
     assert error(name, random_tensor(IN, IN), None, 4) > 0.2
 
 
 def test_rounding_errors_are_at_most_half_a_step():
     weight = random_tensor(OUT, IN)
-    codes, scales = int8_codes(weight)
+    codes, scales = quantise_int8(weight)
     assert codes.abs().max() <= 127
     # The scale is rounded to 8 bits, so that the last code can be below the largest weight by the same factor.
     steps = scales.float()[:, None]
-    assert ((FORMATS["int8"].rounded(weight) - weight).abs() <= steps / 2 + 127 * steps * 2**-8).all()
-    codes, pairs = int4_codes(weight)
+    assert ((FORMATS["int8"].round(weight) - weight).abs() <= steps / 2 + 127 * steps * 2**-8).all()
+    codes, pairs = quantise_int4(weight)
     assert (int(codes.min()), int(codes.max())) == (0, 15)
     steps = pairs[..., 0].T.float().repeat_interleave(GROUP_SIZE, 1)
     offsets = pairs[..., 1].T.float().repeat_interleave(GROUP_SIZE, 1)
     slack = 8 * steps * 2**-8 + offsets.abs() * 2**-8
-    assert ((FORMATS["int4"].rounded(weight) - weight).abs() <= steps / 2 + slack).all()
+    assert ((FORMATS["int4"].round(weight) - weight).abs() <= steps / 2 + slack).all()
 
 
 @pytest.mark.parametrize("weight", [torch.zeros(16, 32), torch.full((16, 32), 3.0)], ids=["zeros", "equal"])
 def test_constant_weights_keep_their_value(weight):
     for form in FORMATS.values():
-        assert torch.allclose(form.rounded(weight), weight, rtol=2**-7, atol=1e-30)
+        assert torch.allclose(form.round(weight), weight, rtol=2**-7, atol=1e-30)
 
 
 def test_a_wider_format_is_used_for_unsupported_shapes():
-    assert fitting("int4", torch.Size((48, 96))).name == "int4"
-    assert fitting("int4", torch.Size((40, 96))).name == "int8"
-    assert fitting("int4", torch.Size((48, 80))).name == "bfloat16"
-    assert fitting("float32", torch.Size((3, 5))).name == "float32"
+    assert select_fitting_format("int4", torch.Size((48, 96))).name == "int4"
+    assert select_fitting_format("int4", torch.Size((40, 96))).name == "int8"
+    assert select_fitting_format("int4", torch.Size((48, 80))).name == "bfloat16"
+    assert select_fitting_format("float32", torch.Size((3, 5))).name == "float32"
 
 
 def test_unknown_and_unavailable_formats_are_reported(monkeypatch):
@@ -131,10 +131,10 @@ def test_unknown_and_unavailable_formats_are_reported(monkeypatch):
     def absent(weight: Tensor, bias: Tensor | None) -> formats.Product:
         raise RuntimeError("no kernel")
 
-    available.cache_clear()
-    monkeypatch.setitem(FORMATS, "int8", FORMATS["int8"]._replace(lay=absent))
+    available_formats.cache_clear()
+    monkeypatch.setitem(FORMATS, "int8", FORMATS["int8"]._replace(pack=absent))
     try:
-        assert "int8" not in available()
+        assert "int8" not in available_formats()
         expect_error(r"int8.*cannot multiply this format; use one of float32", require_format, "int8")
     finally:
-        available.cache_clear()
+        available_formats.cache_clear()

@@ -8,9 +8,9 @@ from gguf import GGMLQuantizationType as Kind
 from torch import nn
 
 from trialogue.models.packed import gguf_blocks
-from trialogue.models.packed.formats import GROUP_SIZE, available, int4_weight
+from trialogue.models.packed.formats import GROUP_SIZE, available_formats, dequantise_int4
 from trialogue.models.packed.gguf_blocks import GgufBlocks
-from trialogue.models.packed.linear import PackedLinear, Packing, fill, formats_of
+from trialogue.models.packed.linear import PackedLinear, Packing, describe_formats, load_missing_weights
 from trialogue.randomness import generator, numpy_generator
 
 OUT, IN = 48, 512
@@ -36,7 +36,7 @@ def relative_rounding_error(blocks: GgufBlocks) -> float:
     codes = converted[0].view(OUT, -1, GROUP_SIZE)
     # Rounding to 8 bits has a relative error of at most 1 / 256. Sums are computed in float32.
     max_error = ((codes - 8).abs() * scales.abs()[..., None] + offsets.abs()[..., None]) / 255 + 1e-6
-    errors = (int4_weight(*converted) - blocks.weight()).abs()
+    errors = (dequantise_int4(*converted) - blocks.weight()).abs()
     return float((errors.view_as(max_error) / max_error).max())
 
 
@@ -87,7 +87,7 @@ def test_weights_equal_those_of_the_gguf_library(kind, rows):
     assert torch.equal(weight, torch.from_numpy(gguf.dequantize(data, kind)))
 
 
-@pytest.mark.skipif("int4" not in available(), reason="this machine does not multiply int4")
+@pytest.mark.skipif("int4" not in available_formats(), reason="this machine does not multiply int4")
 @pytest.mark.parametrize(
     ("kind", "format", "description"),
     [
@@ -108,7 +108,9 @@ def test_a_layer_multiplies_by_the_weights_of_its_blocks(kind, format, descripti
         expected = states @ blocks.weight().T + bias
         for many in (format, "bfloat16" if format == "int4" else format):
             packed = PackedLinear(layer, Packing(format, many, many_from=3), blocks)
-            assert formats_of(nn.Sequential(packed)).replace(" and bfloat16", "").startswith(description)
+            assert (
+                describe_formats(nn.Sequential(packed)).replace(" and bfloat16", "").startswith(description)
+            )
             for rows in (1, 5):
                 error = (packed(states[:rows]) - expected[:rows]).square().mean().sqrt()
                 assert error < max_error * expected.square().mean().sqrt()
@@ -117,6 +119,6 @@ def test_a_layer_multiplies_by_the_weights_of_its_blocks(kind, format, descripti
 def test_only_empty_layers_are_filled():
     empty, full = nn.Linear(IN, OUT, bias=False, device="meta"), nn.Linear(IN, OUT, bias=False)
     original, blocks = full.weight, blocks_of(Kind.Q4_0)
-    fill({empty: blocks, full: blocks})
+    load_missing_weights({empty: blocks, full: blocks})
     assert torch.equal(empty.weight, blocks.weight())
     assert full.weight is original

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from models.tiny_pretrained import next_distribution, save_tiny
 from trialogue.models.hub.pretrained import PretrainedOracle, load_pretrained
 from trialogue.models.packed import linear as packed_linear
-from trialogue.models.packed.formats import available
+from trialogue.models.packed.formats import available_formats
 from trialogue.models.packed.linear import (
     PackedLinear,
     WeightIsPackedError,
@@ -20,7 +20,9 @@ from trialogue.models.packed.linear import (
 )
 from trialogue.randomness import generator
 
-pytestmark = pytest.mark.skipif("float32" not in available(), reason="this build of torch cannot pack layers")
+pytestmark = pytest.mark.skipif(
+    "float32" not in available_formats(), reason="this build of torch cannot pack layers"
+)
 
 
 def random_tensor(*shape: int) -> Tensor:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trialogue.errors import InputError
-from trialogue.models.encoder_decoder.network import EncoderDecoder, ended, source_rows
+from trialogue.models.encoder_decoder.network import EncoderDecoder, append_eos, pad_sources
 from trialogue.models.encoder_decoder.refiner import Refiner
 from trialogue.samplers.chains.refinement import Refinement
 from trialogue.samplers.translation.refining import LengthBeam
@@ -124,8 +124,8 @@ def adjacent_attention(
     for start in range(0, len(kept), _BATCH):
         places = kept[start : start + _BATCH]
         source, read, output = ([rows[place] for place in places] for rows in (sources, targets, written))
-        encoded = source_rows(source, model.config.max_length, model.config.vocab_size)
-        parts.append(_pairs(model, encoded, ended(read), ended(output), np.array(places)))
+        encoded = pad_sources(source, model.config.max_length, model.config.vocab_size)
+        parts.append(_pairs(model, encoded, append_eos(read), append_eos(output), np.array(places)))
     return AdjacentAttention(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
 

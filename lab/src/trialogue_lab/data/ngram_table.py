@@ -74,7 +74,7 @@ class NgramTable:
             )
         self.contexts = tuple(map(len, self._laws))
 
-    def answers(self, contexts: Tensor) -> Tensor:
+    def context_log_probs(self, contexts: Tensor) -> Tensor:
         """Return the log-probabilities of the token after each context.
 
         Args:

@@ -16,7 +16,7 @@ from annotated_types import Ge
 from torch import Tensor, nn
 
 from trialogue.errors import InputError
-from trialogue.models.networks.one_hot import ENTRIES_AT_ONCE, OneHotNetwork, drawn_weights, one_hot
+from trialogue.models.networks.one_hot import ENTRIES_AT_ONCE, OneHotNetwork, one_hot, sample_weights
 from trialogue.models.networks.registry import register_network
 from trialogue.validation import Count, InstanceOf, Natural, Positive, validated
 
@@ -73,8 +73,8 @@ class ProductForm(OneHotNetwork):
         self.batch_size = max(1, ENTRIES_AT_ONCE // max(config.sites, config.vocab_size) ** config.order)
         sites, tokens = (config.sites,) * config.order, (config.vocab_size,) * config.order
         scale = config.initial_scale / config.order / math.sqrt(config.sites ** (config.order - 1))
-        self.couplings = nn.Parameter(drawn_weights(sites, seed, _NAME, "couplings") * scale)
-        self.similarities = nn.Parameter(drawn_weights(tokens, seed, _NAME, "similarities"))
+        self.couplings = nn.Parameter(sample_weights(sites, seed, _NAME, "couplings") * scale)
+        self.similarities = nn.Parameter(sample_weights(tokens, seed, _NAME, "similarities"))
 
     def logits(self, inputs: Tensor, sites: Tensor, dtype: torch.dtype | None = None) -> Tensor:
         """Compute logits (n, vocab_size) at one position per row. See `OneHotNetwork.logits`."""

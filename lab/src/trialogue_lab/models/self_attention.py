@@ -13,7 +13,7 @@ import torch
 from annotated_types import Ge
 from torch import Tensor, nn
 
-from trialogue.models.networks.one_hot import OneHotNetwork, drawn_weights, one_hot
+from trialogue.models.networks.one_hot import OneHotNetwork, one_hot, sample_weights
 from trialogue.models.networks.registry import register_network
 from trialogue.validation import Count, InstanceOf, Natural, Positive, validated
 
@@ -59,9 +59,9 @@ class SelfAttention(OneHotNetwork):
         super().__init__(config.vocab_size, config.sites)
         self.config = config
         scale, width = config.initial_scale / math.sqrt(config.vocab_size), config.vocab_size
-        self.positions = nn.Parameter(drawn_weights((config.sites, width), seed, _NAME, "positions") * scale)
+        self.positions = nn.Parameter(sample_weights((config.sites, width), seed, _NAME, "positions") * scale)
         self.queries, self.keys, self.values = (
-            nn.Parameter(drawn_weights((width, width), seed, _NAME, name) * scale)
+            nn.Parameter(sample_weights((width, width), seed, _NAME, name) * scale)
             for name in ("queries", "keys", "values")
         )
 

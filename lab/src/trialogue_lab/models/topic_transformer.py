@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from trialogue.arrays import real_tensor
 from trialogue.errors import InputError
 from trialogue.models.networks.masked import MaskedNetwork, MaskReader
-from trialogue.models.networks.one_hot import drawn_weights
+from trialogue.models.networks.one_hot import sample_weights
 from trialogue.models.networks.registry import register_network
 from trialogue.validation import Count, InstanceOf, Natural, Positive, check, integer_range, validated
 
@@ -99,7 +99,7 @@ class TopicTransformer(nn.Module, MaskedNetwork, MaskReader):
         scale = config.initial_scale / math.sqrt(width)
 
         def drawn(shape: tuple[int, ...], *names: object) -> nn.Parameter:
-            return nn.Parameter(drawn_weights(shape, seed, _NAME, *names) * scale)
+            return nn.Parameter(sample_weights(shape, seed, _NAME, *names) * scale)
 
         every, square = range(config.layers), (width, width)
         if config.embeddings == "trained":
@@ -233,7 +233,7 @@ class TopicTransformer(nn.Module, MaskedNetwork, MaskReader):
         queries = self.places(inputs[rows, sites])[:, None]
         return self(self.counts(inputs)[rows], queries)[:, 0, 1:]
 
-    def answers(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
+    def logits_at(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
         """Compute the logits of the words at masked positions (see `masked_logits`).
 
         Args:

@@ -30,7 +30,7 @@ def test_likeliest_contexts_are_exact_and_the_bounds_hold(width):
     assert int(built.kept.sum()) == exact
     assert set(built.kept.nonzero()[:, 0].tolist()) == set(PRIOR.argsort(descending=True)[:exact].tolist())
     assert built.left == pytest.approx(float(PRIOR.sort().values[: 100 - exact].sum()))
-    predictions = built.model.answers(CONTEXTS)
+    predictions = built.model.context_log_probs(CONTEXTS)
     if width == 9:
         assert float((predictions - TARGETS)[built.kept].abs().max()) < 1e-5
     assert built.kl == pytest.approx(float(PRIOR @ (TARGETS.exp() * (TARGETS - predictions)).sum(1)))
@@ -68,7 +68,7 @@ def test_prior_on_few_contexts_gives_an_accurate_network():
     few_prior = torch.where(CONTEXTS[:, 1] < 3, PRIOR, 0.0)
     few_prior /= few_prior.sum()
     exact = likeliest(TARGETS, CONTEXTS, 9, 2, 9, prior=few_prior)
-    predictions = exact.model.answers(CONTEXTS)
+    predictions = exact.model.context_log_probs(CONTEXTS)
     assert float((predictions - TARGETS)[exact.kept].abs().max()) < 1e-4
     assert exact.kl <= exact.tight_bound + 1e-9
     assert exact.tight_bound <= exact.loose_bound + 1e-9

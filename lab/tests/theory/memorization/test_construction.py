@@ -63,7 +63,7 @@ def test_narrow_network_is_more_accurate_on_contexts_with_a_large_prior():
     prior = torch.full((100,), 1e-6, dtype=torch.float64)
     prior[:10] = (1 - 90e-6) / 10
     built = memorize(targets, contexts, 3, 50, 2, prior=prior)
-    predictions = built.model.answers(contexts)
+    predictions = built.model.context_log_probs(contexts)
     errors = (targets.exp() * (targets - predictions)).sum(1)
     assert built.kl == pytest.approx(float(prior @ errors), abs=1e-9)
     assert float(errors[:10].mean()) < 0.25 * float(errors[10:].mean())
@@ -81,7 +81,7 @@ def test_network_is_an_oracle_and_can_be_saved(tmp_path):
             )
     file = save_model(built.model, tmp_path / "memory.safetensors")
     read = load_model(file, AttentionOnly)
-    assert torch.equal(read.answers(contexts), built.model.answers(contexts))
+    assert torch.equal(read.context_log_probs(contexts), built.model.context_log_probs(contexts))
     assert torch.equal(read.contexts, contexts)
 
 
@@ -94,7 +94,7 @@ def test_unstored_contexts_are_counted_and_short_prompts_are_rejected():
     with pytest.raises(InputError, match=r"lengths=1: the model reads the last 2 tokens"):
         model.next_log_probs(torch.tensor([[1, 2]]), torch.tensor([1]))
     with pytest.raises(InputError, match=r"tokens=4: use token ids from 0 to 3"):
-        model.answers(torch.tensor([[4, 0]]))
+        model.context_log_probs(torch.tensor([[4, 0]]))
 
 
 @pytest.mark.parametrize(

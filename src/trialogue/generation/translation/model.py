@@ -13,7 +13,7 @@ from trialogue.errors import InputError
 from trialogue.models.encoder_decoder.network import EncoderDecoder
 from trialogue.models.encoder_decoder.refiner import Refiner
 from trialogue.models.encoder_decoder.twin import CausalTranslator
-from trialogue.models.hub.checkpoint_loading import usable_device
+from trialogue.models.hub.checkpoint_loading import select_device
 from trialogue.models.networks.saved import load_model, save_model
 from trialogue.storage import atomic_write, make_folder
 
@@ -100,7 +100,7 @@ class TranslationModel:
         except (OSError, ValueError, KeyError, TypeError) as error:
             hint = f"use a folder written by `trialogue train-translation`: it has no valid {CARD}"
             raise InputError("model", str(folder), hint) from error
-        usable_device(device)
+        select_device(device)
         vocabulary = SubwordVocabulary.open(path / VOCABULARY, identity)
         networks = {name: load_model(_weights(path, name), EncoderDecoder, device=device) for name in names}
         for name, network in networks.items():

@@ -18,8 +18,8 @@ from torch import Tensor
 from trialogue.data.clones import TEXT, Clone, Clones
 from trialogue.errors import InputError
 from trialogue.inspection.subject import special_token_frame
-from trialogue.models.hub.checkpoint_loading import load_checkpoint, usable_device
-from trialogue.models.hub.heads import kind_of
+from trialogue.models.hub.checkpoint_loading import load_checkpoint, select_device
+from trialogue.models.hub.heads import detect_head
 from trialogue.models.hub.pretrained_masked import PretrainedMasked
 from trialogue.models.networks.attention_only import AttentionOnly
 from trialogue.models.networks.masked import MaskedNetwork
@@ -154,7 +154,7 @@ def load_clone_scorer(
     """
     if Path(place).suffix == ".safetensors":
         return _NetworkScorer(str(place), clones, device)
-    kind = kind_of(place)
+    kind = detect_head(place)
     return pretrained_scorer(
         str(place), *load_checkpoint(kind, place, device=device, dtype=dtype), kind == "CausalLM", clones
     )
@@ -186,7 +186,7 @@ class _NetworkScorer(CloneScorer):
     retokenized = False
 
     def __init__(self, place: str, clones: Clones, device: str | torch.device | None) -> None:
-        self._model = load_model(place, device=usable_device(device))
+        self._model = load_model(place, device=select_device(device))
         shape: Any = self._model.config
         size = getattr(shape, "vocab_size", None)
         if size != clones.vocab_size:

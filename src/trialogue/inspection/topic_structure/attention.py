@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trialogue.inspection.topic_structure.words import TokenizedPassage
-from trialogue.models.hub.attention_weights import AttendingModel
+from trialogue.models.hub.attention_weights import AttentionModel
 from trialogue.oracles import pad_sequences
 from trialogue.tensor_files import read_tensors, write_tensors
 
@@ -52,7 +52,7 @@ class AttentionSums(NamedTuple):
 
 
 def attention_sums(
-    model: AttendingModel,
+    model: AttentionModel,
     passages: Sequence[TokenizedPassage],
     names: Sequence[str],
     *,

@@ -32,7 +32,7 @@ from trialogue.inspection.topic_structure.words import (
     single_token_words,
     tokenize_passages,
 )
-from trialogue.models.hub.attention_weights import AttendingModel
+from trialogue.models.hub.attention_weights import AttentionModel
 from trialogue.randomness import numpy_generator
 from trialogue.tensor_files import read_tensors, write_tensors
 from trialogue.validation import Count, Natural, validated
@@ -155,7 +155,7 @@ class TopicMeasurement:
 
 
 def measured(
-    model: AttendingModel,
+    model: AttentionModel,
     corpus: Sequence[Passage],
     settings: TopicSettings,
     *,
@@ -241,7 +241,7 @@ def measured(
     return found
 
 
-def _read_embeddings(model: AttendingModel, tokens: Tensor) -> Tensor | None:
+def _read_embeddings(model: AttentionModel, tokens: Tensor) -> Tensor | None:
     """Return the embeddings as the first layer reads them, None if they are the input embeddings times a scalar."""
     few = tokens[:4]
     rows, read = model.embeddings(few), model.read_embeddings(few)

@@ -1,1 +1,1 @@
-"""Caches of keys and values, and the contexts that use them."""
+"""Key-value caches, and the decoding contexts that use them."""

@@ -1,7 +1,7 @@
 """Key-value cache of a causal `Transformer`, indexed by row and position.
 
-Rows grow, shrink and are copied independently. A row never attends to positions beyond the requested length, so a
-rewind is free and stale entries do no harm.
+Rows (sequences) grow, shrink and are copied independently. A row never attends to positions beyond the requested
+length, so removing tokens costs nothing, and outdated entries are ignored.
 """
 
 from __future__ import annotations
@@ -79,11 +79,11 @@ def _block_weights(block: nn.Module) -> _BlockWeights:
 
 
 class AttentionCache(Context):
-    """Context of a `Transformer` with a key-value cache.
+    """Decoding context of a `Transformer` that stores keys and values, so that each position is evaluated once.
 
-    Position 0 of every row is BOS, and position i is the row's i-th token. Features have the shape
-    (n, width * (1 + len(layers))): the input of the output head, followed by the residual stream after each of
-    `layers`. They have the model's dtype and device, which must not change while the context is in use.
+    Position 0 of every row is BOS, and position i is the row's i-th token. Features have the shape (n, width * (1 +
+    len(layers))): the input of the output head, followed by the residual stream after each of `layers`. They have the
+    model's dtype and device, which must not change while the context is in use.
 
     Args:
         model: Network to evaluate.
@@ -163,7 +163,7 @@ class AttentionCache(Context):
             q = self._store_keys_values(layer, weights, x, indices)
             x = _add_attention(weights, x, attend(q, *stored(layer), mask))
             x = streams[layer + 1] = _add_mlp(weights, self._read(layer, x, rows))
-        read = streams[-1] = normed(x, self._final_norm)
+        read = streams[-1] = layer_norm(x, self._final_norm)
         return torch.cat([read, *(streams[layer] for layer in self._layers)], 1) if self._layers else read
 
     def log_probs(self, features: Tensor) -> Tensor:
@@ -232,7 +232,7 @@ class AttentionCache(Context):
             x = _add_mlp(weights, self._read(layer, x, rows[row]))
 
     def _read(self, layer: int, x: Tensor, rows: Tensor) -> Tensor:
-        """Apply cross-attention to the residual stream `x` (n, width). Without cross-attention, return `x`."""
+        """Apply cross-attention to the residual stream `x` (n, width), if the network has cross-attention."""
         del layer, rows
         return x
 
@@ -255,7 +255,7 @@ class AttentionCache(Context):
 
     def _store_keys_values(self, layer: int, weights: _BlockWeights, x: Tensor, indices: Tensor) -> Tensor:
         """Store keys and values of the residual stream `x` (n, width), and return its queries (n, width)."""
-        x = normed(x, weights.attention_norm)
+        x = layer_norm(x, weights.attention_norm)
         if x.shape[0] == 1:
             # For a single row, the output of `qkv` already has keys and values in storage order.
             parts = linear(x, weights.qkv).view(3, self._width)
@@ -291,7 +291,7 @@ class AttentionCache(Context):
         return attended.transpose(1, 2).flatten(2)
 
     def _attend_once(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
-        """Return `_attend` for one query (n, width) per row, with a mask (n, 1, keys) or None for no mask."""
+        """Compute `_attend` for one query (n, width) per row, with a mask (n, 1, keys) or None for no mask."""
         attended = F.scaled_dot_product_attention(
             q.view(-1, self._heads, 1, self._split[1]),
             k,
@@ -302,7 +302,7 @@ class AttentionCache(Context):
         return attended.view(q.shape)
 
     def _attend_by_product(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
-        """Return `_attend_once` over keys and values (n, keys, width), with one matrix product per row."""
+        """Compute `_attend_once` over keys and values (n, keys, width), with one matrix product per row."""
         scores = torch.bmm(q[:, None] * self._scaled_heads, k.transpose(1, 2))
         if mask is not None:
             scores += mask
@@ -311,7 +311,7 @@ class AttentionCache(Context):
         return mixed.diagonal(dim1=1, dim2=2).transpose(1, 2).reshape(q.shape)
 
 
-def normed(x: Tensor, norm: tuple[Tensor, Tensor]) -> Tensor:
+def layer_norm(x: Tensor, norm: tuple[Tensor, Tensor]) -> Tensor:
     """Apply a LayerNorm (weight, bias) to `x` (n, width)."""
     return torch.layer_norm(x, x.shape[-1:], *norm)
 
@@ -329,7 +329,7 @@ def _add_attention(weights: _BlockWeights, x: Tensor, attended: Tensor) -> Tenso
 
 def _add_mlp(weights: _BlockWeights, x: Tensor) -> Tensor:
     """Apply the MLP and add it to the residual stream `x` (n, width)."""
-    hidden = linear(normed(x, weights.mlp_norm), weights.up)
+    hidden = linear(layer_norm(x, weights.mlp_norm), weights.up)
     inner = hidden.relu_() if weights.uses_relu else _gelu(hidden)
     return linear(inner, weights.down).add_(x)
 

@@ -1,4 +1,4 @@
-"""Checks that cached forward passes of a pretrained model agree with uncached passes, and with its configuration."""
+"""Self-checks of pretrained models: passes with and without a key-value cache must agree."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ CHECKED_LENGTH = 6
 _TOLERANCE = {torch.bfloat16: 0.15, torch.float16: 0.03}
 
 
-class Passes(NamedTuple):
-    """Results of the self-checks of a `PretrainedOracle`, which are stored to avoid repeating them.
+class SelfCheckResults(NamedTuple):
+    """Results of the self-checks of a `PretrainedOracle`, which are stored so that they are run only once.
 
     Attributes:
         plain_head: Whether logits are the product of the last hidden state and the output embeddings.
@@ -38,8 +38,8 @@ class Passes(NamedTuple):
     code: str
 
 
-def stored_passes(kept: Any, code: str) -> Passes | None:
-    """Return the stored results of earlier checks.
+def parse_self_checks(kept: Any, code: str) -> SelfCheckResults | None:
+    """Return the stored results of earlier self-checks, or None if they are not valid for this model.
 
     Args:
         kept: Value that was read from the store, of any type.
@@ -55,13 +55,13 @@ def stored_passes(kept: Any, code: str) -> Passes | None:
     return found if found.code == code else None
 
 
-_PASSES = TypeAdapter(Passes)
+_PASSES = TypeAdapter(SelfCheckResults)
 
 
 def forward_digest(model: nn.Module) -> str:
-    """Return a digest of the `forward` methods of all modules of `model`.
+    """Return a hash of the code of a model's forward pass.
 
-    The digest changes if a program replaces one of these methods.
+    The hash covers the `forward` methods of all modules. It changes if a program replaces one of them.
     """
     digest = hashlib.sha256()
     for module_class in sorted(
@@ -84,10 +84,11 @@ def rounding_tolerance(oracle: CausalModel) -> float:
 
 
 def cache_error(oracle: CausalModel, tokens: Tensor) -> float:
-    """Compare cached passes over rewound, ragged rows with uncached passes.
+    """Measure how much next-token distributions with a key-value cache differ from those without a cache.
 
-    The error of a next-token distribution is the root mean square difference of its log-probabilities over the
-    vocabulary, divided by their standard deviation. The division makes flat and peaked distributions comparable.
+    The rows have different lengths and lose tokens during the check. The error of a next-token distribution is the root
+    mean square difference of its log-probabilities over the vocabulary, divided by their standard deviation. The
+    division makes flat and peaked distributions comparable.
 
     Args:
         oracle: Model to check.
@@ -135,7 +136,7 @@ def recurrent_state(model: Any, config: Any) -> str:
 
 
 def sliding_windows(config: Any) -> tuple[int | None, list[int]]:
-    """Return the sliding-window length of a model, and other values that may be one.
+    """Return the length of the sliding attention window of a model, and other config entries that may be one.
 
     Args:
         config: Configuration of a model of transformers.

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 
 class AttentionShape(Protocol):
-    """Shape of a network, as far as a key-value cache needs it."""
+    """Protocol of the sizes of a network that a key-value cache needs."""
 
     @property
     def width(self) -> int:
@@ -34,7 +34,7 @@ class AttentionShape(Protocol):
 
 
 class CausalNetwork(Protocol):
-    """Modules of a causal network that a key-value cache evaluates, with the names that `Transformer` uses."""
+    """Protocol of causal networks that a key-value cache can evaluate, with the attribute names of `Transformer`."""
 
     bos: int
     token_embedding: nn.Embedding

@@ -1,7 +1,7 @@
-"""Forward pass of a Llama-like decoder with few operators, because operator overhead dominates at a single row.
+"""Fast forward pass of a Llama-like decoder for few rows.
 
-The pass computes the same function as the model's code in transformers, from the same modules. The self-check of
-`PretrainedOracle` verifies that both agree.
+It computes the same function as the model's code in transformers, from the same modules, but with fewer operators,
+whose overhead dominates at a single row. The self-check of `PretrainedOracle` verifies that both agree.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ class _Layer(NamedTuple):
 
 
 class DecoderPass:
-    """Forward pass over the layers of a transformers decoder with packed linear layers.
+    """Fast forward pass over the layers of a transformers decoder with packed linear layers.
 
-    Create an instance with `DecoderPass.of`, which checks that the decoder is supported.
+    Create an instance with `DecoderPass.create`, which checks that the decoder is supported.
 
     Args:
         body: Decoder without its output head.
@@ -72,8 +72,8 @@ class DecoderPass:
         ]
 
     @classmethod
-    def of(cls, body: Any) -> DecoderPass | None:
-        """Return the forward pass of `body`, or None if its layers are of an unsupported class or not all packed."""
+    def create(cls, body: Any) -> DecoderPass | None:
+        """Return the fast forward pass of `body`, or None if a layer is not packed or of an unsupported class."""
         layers = list(getattr(body, "layers", ()))
         if not layers or any(type(layer).__name__ not in _SUPPORTED_LAYERS for layer in layers):
             return None
@@ -88,7 +88,9 @@ class DecoderPass:
         return cls(body) if len({part.states for part in linear_layers}) == 1 else None
 
     def as_loaded(self) -> bool:
-        """Return whether no module has a forward hook, because this pass does not call hooks."""
+        """Return whether no module has a forward hook. Otherwise this pass must not be used, because it calls no
+        hooks.
+        """
         return not any(self._hooks)
 
     def __call__(

@@ -14,7 +14,7 @@ from transformers.cache_utils import Cache, CacheLayerMixin
 
 
 class CachePlace(NamedTuple):
-    """Cache positions that one forward pass writes and attends to.
+    """Rows and positions of a key-value cache that one forward pass writes and attends to.
 
     Attributes:
         rows: Rows (n,) int64 of the cache.
@@ -32,7 +32,7 @@ class CachePlace(NamedTuple):
 
 
 class PositionLayer(CacheLayerMixin):  # type: ignore[misc]
-    """Keys and values (rows, heads, positions, head width) of one layer, allocated by the first forward pass.
+    """Keys and values of one layer, with a separate length for each row.
 
     Args:
         rows: Number of rows.

@@ -1,4 +1,4 @@
-"""Contexts of pretrained causal models, with and without a key-value cache."""
+"""Decoding contexts of pretrained causal models, with and without a key-value cache."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PADDING_POSITIONS = 12
 
 
 class CausalModel(Protocol):
-    """Modules and sizes of a causal Hugging Face model, with the names that `PretrainedOracle` uses.
+    """Protocol of the parts and sizes of a causal Hugging Face model that a decoding context needs.
 
     Attributes:
         model: Model with its output head.
@@ -53,7 +53,7 @@ class CausalModel(Protocol):
 
 
 class PretrainedContext(Context):
-    """Base class of contexts of pretrained models.
+    """Base class of decoding contexts of pretrained models.
 
     Features have the shape (n, width * (1 + len(layers))): the last hidden state, followed by the residual stream after
     each of `layers`. If the model does not have a plain head, logits (n, vocab) precede them.
@@ -127,9 +127,9 @@ class PretrainedContext(Context):
         return torch.cat(parts, 1) if len(parts) > 1 else parts[0]
 
     def _streams(self, ids: Tensor, all_layers: bool, settings: dict[str, Any]) -> Sequence[Tensor]:
-        """Return residual streams (n, m, width) of input ids (n, m).
+        """Return the residual streams (n, m, width) of input ids (n, m), ending with the input of the output head.
 
-        The last one is the input of the output head. With `all_layers`, the streams before each block precede it.
+        With `all_layers`, the streams before each block precede it.
         """
         output = self._oracle.body(input_ids=ids, output_hidden_states=all_layers, **settings)
         return (*(output.hidden_states or ())[:-1], output.last_hidden_state)
@@ -171,10 +171,10 @@ class PretrainedContext(Context):
     def _inputs(
         self, tokens: Tensor, first: Tensor, stop: Tensor, rows: Tensor
     ) -> tuple[Tensor, dict[str, Any]]:
-        """Return input ids and other arguments of the network to evaluate indices `first` to `stop - 1` of each row."""
+        """Return input ids and other arguments of the network for indices `first` to `stop - 1` of each row."""
 
     def _uncached_inputs(self, tokens: Tensor, stop: Tensor) -> tuple[Tensor, dict[str, Any]]:
-        """Return input ids and other arguments of the network to evaluate complete prefixes without a cache."""
+        """Return the network's arguments to evaluate complete prefixes without a cache: input ids and others."""
         # Padding is on the right, where causal attention ignores it.
         return tokens[:, : int(stop.max())].to(self._oracle.device), {"use_cache": False}
 
@@ -196,7 +196,7 @@ class PretrainedContext(Context):
         return torch.cat(parts)[order.to(parts[0].device)]
 
     def _group_rows(self, counts: Tensor) -> list[Tensor]:
-        """Return groups of row indices, longest rows first, that limit padding and the size of a forward pass."""
+        """Group row indices, longest rows first, so that padding and the size of a forward pass stay small."""
         order = counts.argsort(descending=True)
         groups: list[Tensor] = []
         begin, unpadded = 0, 0
@@ -213,7 +213,7 @@ class PretrainedContext(Context):
 
 
 class CachedContext(PretrainedContext):
-    """Context of a pretrained model with a key-value cache, which stores token i of a row at position i - 1.
+    """Decoding context of a pretrained model with a key-value cache.
 
     Args:
         oracle: Model to evaluate.
@@ -298,7 +298,7 @@ class CachedContext(PretrainedContext):
 
 
 class RecomputedContext(PretrainedContext):
-    """Context of a pretrained model without a cache, which evaluates complete prefixes in every call.
+    """Decoding context of a pretrained model without a cache. It evaluates complete prefixes in every call.
 
     Args:
         oracle: Model to evaluate.

@@ -1,1 +1,4 @@
-"""Encoder-decoders with a bidirectional decoder, which refines a target, or with a causal decoder."""
+"""Encoder-decoder transformers for translation.
+
+A causal decoder generates a target token by token. A bidirectional decoder refines a complete target.
+"""

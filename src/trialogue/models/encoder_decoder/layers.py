@@ -10,7 +10,7 @@ from trialogue.models.networks.transformer import TransformerBlock
 
 
 class EncoderBlock(TransformerBlock):
-    """Block of a bidirectional `Transformer`.
+    """Transformer block with bidirectional self-attention.
 
     Attention is computed with explicit matrix products, because their backward pass is faster on a CPU.
 
@@ -70,7 +70,7 @@ class DecoderBlock(EncoderBlock):
     def weights(
         self, x: Tensor, mask: Tensor, positions: Tensor, source: tuple[Tensor, Tensor], source_mask: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Return the self-attention (n, heads, T, T) and cross-attention weights (n, heads, T, S) of `read`."""
+        """Return the attention weights of `read`: self-attention (n, heads, T, T), cross-attention (n, heads, T, S)."""
         queries, keys, _ = map(self._heads, self.qkv(self.attention_norm(x)).chunk(3, -1))
         own = attention_weights(queries, keys, mask)
         return own, self.source_weights(self._attend_target(x, mask, positions), source, source_mask)

@@ -18,8 +18,8 @@ from trialogue.models.networks.transformer import draw_weights
 from trialogue.validation import Natural, Several, validated
 
 
-def ended(rows: Sequence[Sequence[int]]) -> Tensor:
-    """Append EOS to each row and pad with PAD to a tensor (n, T) int64."""
+def append_eos(rows: Sequence[Sequence[int]]) -> Tensor:
+    """Append EOS to each row, and pad the rows with PAD to a tensor (n, T) int64."""
     tokens = torch.full((len(rows), max(map(len, rows), default=0) + 1), PAD)
     for place, row in enumerate(rows):
         tokens[place, : len(row) + 1] = torch.tensor([*row, EOS])
@@ -27,7 +27,7 @@ def ended(rows: Sequence[Sequence[int]]) -> Tensor:
 
 
 @validated
-def source_rows(sources: Several[Several[Natural]], max_length: int, vocab_size: int) -> Tensor:
+def pad_sources(sources: Several[Several[Natural]], max_length: int, vocab_size: int) -> Tensor:
     """Convert tokenized sources to the input of the encoder.
 
     Args:
@@ -48,11 +48,11 @@ def source_rows(sources: Several[Several[Natural]], max_length: int, vocab_size:
     if longest > max_length:
         hint = f"the model reads at most {max_length} tokens; shorten the text"
         raise InputError("source", f"{longest} tokens", hint)
-    return ended(sources)
+    return append_eos(sources)
 
 
-class Encoded(NamedTuple):
-    """Encoded sources.
+class EncodedSources(NamedTuple):
+    """Output of the encoder for n source sentences, with the keys and values of cross-attention.
 
     Attributes:
         states: Encoder states, (n, S, width).
@@ -64,18 +64,18 @@ class Encoded(NamedTuple):
     mask: Tensor
     keys_values: tuple[tuple[Tensor, Tensor], ...]
 
-    def rows(self, rows: Tensor) -> Encoded:
+    def rows(self, rows: Tensor) -> EncodedSources:
         """Return the sources with indices `rows` (m,)."""
         pairs = tuple((keys[rows], values[rows]) for keys, values in self.keys_values)
-        return Encoded(self.states[rows], self.mask[rows], pairs)
+        return EncodedSources(self.states[rows], self.mask[rows], pairs)
 
-    def repeated(self, rows: int) -> Encoded:
-        """Expand a single source to a number of rows without copying memory."""
+    def repeat(self, rows: int) -> EncodedSources:
+        """Repeat a single source for a number of rows, without copying memory."""
         pairs = tuple(
             (keys.expand(rows, -1, -1, -1), values.expand(rows, -1, -1, -1))
             for keys, values in self.keys_values
         )
-        return Encoded(self.states.expand(rows, -1, -1), self.mask, pairs)
+        return EncodedSources(self.states.expand(rows, -1, -1), self.mask, pairs)
 
 
 @register_network("encoder-decoder", EncoderDecoderConfig)
@@ -121,7 +121,7 @@ class EncoderDecoder(nn.Module):
         x = F.embedding(tokens, self.token_embedding.weight)
         return self._apply_dropout(x + F.embedding(positions, self.position_embedding.weight))
 
-    def encode(self, sources: Tensor) -> Encoded:
+    def encode(self, sources: Tensor) -> EncodedSources:
         """Encode sources for the decoder.
 
         Args:
@@ -137,9 +137,9 @@ class EncoderDecoder(nn.Module):
         for block in self.encoder:
             x = block(x, mask, False)
         states = self.encoder_norm(x)
-        return Encoded(states, mask, tuple(block.source_states(states) for block in self._decoder()))
+        return EncodedSources(states, mask, tuple(block.source_states(states) for block in self._decoder()))
 
-    def length_logits(self, sources: Tensor, encoded: Encoded) -> Tensor:
+    def length_logits(self, sources: Tensor, encoded: EncodedSources) -> Tensor:
         """Compute logits of the target length without EOS.
 
         Args:
@@ -154,7 +154,7 @@ class EncoderDecoder(nn.Module):
         logits: Tensor = self.length_head(states)
         return logits
 
-    def decode(self, inputs: Tensor, encoded: Encoded, lengths: Tensor | None = None) -> Tensor:
+    def decode(self, inputs: Tensor, encoded: EncodedSources, lengths: Tensor | None = None) -> Tensor:
         """Compute the hidden states of the decoder, which are the input of the output head.
 
         Args:
@@ -176,9 +176,9 @@ class EncoderDecoder(nn.Module):
         return states
 
     def last_attention(
-        self, inputs: Tensor, encoded: Encoded, lengths: Tensor | None = None
+        self, inputs: Tensor, encoded: EncodedSources, lengths: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Compute the attention weights of the last decoder block. The arguments are the same as in `decode`.
+        """Compute the attention weights of the last decoder block, for the same arguments as `decode`.
 
         Returns:
             Self-attention weights (n, heads, T, T) and cross-attention weights (n, heads, T, S).

@@ -1,4 +1,4 @@
-"""Refiner of translations, as a masked oracle for one source or as a model of many sources."""
+"""Translation models that predict all target tokens at once, given the current ones."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from torch import Tensor
 
 from trialogue.data.parallel.vocabulary import EOS, MASK, PAD, SPECIAL
 from trialogue.errors import InputError
-from trialogue.models.encoder_decoder.network import Encoded, EncoderDecoder, source_rows
+from trialogue.models.encoder_decoder.network import EncodedSources, EncoderDecoder, pad_sources
 from trialogue.models.networks.masked import MaskedNetwork
 from trialogue.oracles import SequenceModel
 
 
 class Refiner:
-    """Translation model with a bidirectional decoder. It predicts the tokens of a translation of given length.
+    """Translation model that revises all tokens of a translation in parallel.
 
     Args:
         model: Encoder-decoder with a bidirectional decoder.
@@ -32,7 +32,7 @@ class Refiner:
         self.model = model.eval()
 
     def condition(self, source: Sequence[int], length: int | None = None) -> ConditionedRefiner:
-        """Return a masked oracle of translations of one source.
+        """Return a masked language model over the translations of one source.
 
         Args:
             source: Token ids without EOS.
@@ -45,14 +45,14 @@ class Refiner:
         return ConditionedRefiner(self.model, encoded, length)
 
     def condition_each(self, sources: Sequence[Sequence[int]]) -> tuple[RefinedRows, Tensor]:
-        """Return a model of translations of many sources, and the distributions of their lengths.
+        """Return a model that translates many sources in parallel, and the distributions of the target lengths.
 
         Args:
             sources: Token ids of each source, without EOS.
 
         Returns:
-            Model whose row i translates source i, and log-probabilities of the lengths 0 to max_length,
-            (n, max_length + 1).
+            Model whose row i translates source i, and log-probabilities of the lengths 0 to max_length, (n, max_length
+            + 1).
 
         Raises:
             InputError: If a source is too long.
@@ -62,8 +62,8 @@ class Refiner:
             lengths = self.model.length_logits(tokens, encoded).float().log_softmax(-1)
         return RefinedRows(self.model, encoded), lengths
 
-    def _encoded(self, sources: Sequence[Sequence[int]]) -> tuple[Tensor, Encoded]:
-        tokens = source_rows(sources, self.model.config.max_length, self.model.config.vocab_size).to(
+    def _encoded(self, sources: Sequence[Sequence[int]]) -> tuple[Tensor, EncodedSources]:
+        tokens = pad_sources(sources, self.model.config.max_length, self.model.config.vocab_size).to(
             self.model.head.weight.device
         )
         with torch.no_grad():
@@ -71,7 +71,7 @@ class Refiner:
 
 
 class ConditionedRefiner(MaskedNetwork):
-    """Masked oracle of translations of one source.
+    """Masked language model over the translations of one source sentence.
 
     Sequences have subword tokens only; EOS is added internally. The special tokens have probability 0.
 
@@ -83,18 +83,18 @@ class ConditionedRefiner(MaskedNetwork):
 
     mask = MASK
 
-    def __init__(self, model: EncoderDecoder, encoded: Encoded, length: int | None = None) -> None:
+    def __init__(self, model: EncoderDecoder, encoded: EncodedSources, length: int | None = None) -> None:
         self.model, self._encoded = model, encoded
         self.vocab_size, self.sites = model.config.vocab_size, length
         self.batch_size = 256
         self.dtype = torch.promote_types(model.head.weight.dtype, torch.float32)
 
-    def answers(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
-        """Compute logits (q, vocab_size) at some sites in one forward pass. See `MaskedNetwork.answers`."""
+    def logits_at(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
+        """Compute logits (q, vocab_size) at some sites in one forward pass. See `MaskedNetwork.logits_at`."""
         device = self.model.head.weight.device
         inputs = inputs.to(device)
         lengths = inputs.new_full((len(inputs),), inputs.shape[1])
-        encoded = self._encoded.repeated(len(inputs))
+        encoded = self._encoded.repeat(len(inputs))
         states = _decoder_states(self.model, encoded, inputs, lengths)
         return _exclude_special(self.model.head(states[rows.to(device), sites.to(device)]))
 
@@ -118,7 +118,7 @@ class ConditionedRefiner(MaskedNetwork):
 
 
 class RefinedRows(SequenceModel):
-    """Model of translations of many sources, where row i translates source i.
+    """Model of the translations of many sources, in which row i translates source i.
 
     Rows of different lengths are padded with PAD, which does not change.
 
@@ -127,7 +127,7 @@ class RefinedRows(SequenceModel):
         encoded: Encoded sources.
     """
 
-    def __init__(self, model: EncoderDecoder, encoded: Encoded) -> None:
+    def __init__(self, model: EncoderDecoder, encoded: EncodedSources) -> None:
         self._model, self._encoded = model, encoded
         self.vocab_size, self.device = model.config.vocab_size, model.head.weight.device
 
@@ -162,7 +162,9 @@ class RefinedRows(SequenceModel):
         return log_probs
 
 
-def _decoder_states(model: EncoderDecoder, encoded: Encoded, tokens: Tensor, lengths: Tensor) -> Tensor:
+def _decoder_states(
+    model: EncoderDecoder, encoded: EncodedSources, tokens: Tensor, lengths: Tensor
+) -> Tensor:
     """Return the hidden states (n, N, width) of the decoder at `tokens` (n, N) with `lengths` (n,)."""
     inputs = F.pad(tokens, (0, 1), value=PAD).scatter(1, lengths[:, None], EOS)
     return model.decode(inputs, encoded, lengths + 1)[:, :-1]

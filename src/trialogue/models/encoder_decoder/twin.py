@@ -1,4 +1,4 @@
-"""Causal translator as an autoregressive oracle, for one source or for many sources in one batch.
+"""Translation models that generate a target token by token, for one or many source sentences.
 
 The cache of keys and values is the same as for a `Transformer`. Each source is encoded once.
 """
@@ -13,8 +13,8 @@ from torch import Tensor, nn
 
 from trialogue.data.parallel.vocabulary import BOS, EOS, MASK, PAD, SPECIAL
 from trialogue.errors import InputError
-from trialogue.models.caching.attention_cache import AttentionCache, linear, normed
-from trialogue.models.encoder_decoder.network import Encoded, EncoderDecoder, ended, source_rows
+from trialogue.models.caching.attention_cache import AttentionCache, layer_norm, linear
+from trialogue.models.encoder_decoder.network import EncodedSources, EncoderDecoder, append_eos, pad_sources
 from trialogue.oracles import Autoregressive
 
 _UNWRITABLE = (PAD, MASK, BOS)
@@ -23,7 +23,7 @@ _POSITIONS_AT_ONCE = 2048
 
 
 class CausalTranslator:
-    """Translation model with a causal decoder.
+    """Translation model that generates a translation token by token.
 
     Args:
         model: Encoder-decoder with a causal decoder.
@@ -38,7 +38,7 @@ class CausalTranslator:
         self.model = model.eval()
 
     def condition(self, source: Sequence[int]) -> ConditionedTwin:
-        """Return an oracle of translations of one source.
+        """Return an autoregressive model over the translations of one source.
 
         Args:
             source: Token ids without EOS.
@@ -49,7 +49,7 @@ class CausalTranslator:
         return self.condition_each([source])
 
     def condition_each(self, sources: Sequence[Sequence[int]]) -> ConditionedTwin:
-        """Return an oracle whose row i translates source i modulo the number of sources.
+        """Return an autoregressive model whose row i translates source i (modulo the number of sources).
 
         Args:
             sources: Token ids of each source, without EOS.
@@ -58,7 +58,7 @@ class CausalTranslator:
             InputError: If a source is too long.
         """
         with torch.no_grad():
-            tokens = source_rows(sources, self.model.config.max_length, self.model.config.vocab_size)
+            tokens = pad_sources(sources, self.model.config.max_length, self.model.config.vocab_size)
             return ConditionedTwin(self.model, self.model.encode(tokens.to(self.model.head.weight.device)))
 
     def log_probs(
@@ -89,13 +89,13 @@ class CausalTranslator:
         if wrong is not None:
             raise InputError("candidates", wrong, f"use tokens from {pieces.start} to {pieces.stop - 1}")
         head = self.model.head.weight
-        targets = ended(texts).to(head.device)
+        targets = append_eos(texts).to(head.device)
         inputs = torch.cat([torch.full_like(targets[:, :1], BOS), targets[:, :-1]], 1)
         which = torch.arange(len(counts)).repeat_interleave(torch.tensor(counts)).to(head.device)
         unwritable = torch.tensor(_UNWRITABLE, device=head.device)
         with torch.inference_mode():
             encoded = self.condition_each(sources).encoded
-            read = encoded.repeated(len(texts)) if len(counts) == 1 else encoded.rows(which)
+            read = encoded.repeat(len(texts)) if len(counts) == 1 else encoded.rows(which)
             written = targets != PAD
             states, tokens = self.model.decode(inputs, read)[written], targets[written]
             # With a large vocabulary, distributions at all positions would take gigabytes of memory.
@@ -113,22 +113,23 @@ class CausalTranslator:
 
 
 class ConditionedTwin(Autoregressive):
-    """Oracle of translations. Row i translates source i modulo the number of sources.
+    """Autoregressive model over the translations of given source sentences.
 
-    Samplers copy rows to each other, so they must use an oracle with a single source.
+    Row i translates source i modulo the number of sources. Samplers copy rows to each other, so they must use a model
+    with a single source.
 
     Args:
         model: Encoder-decoder with a causal decoder.
         encoded: Encoded sources.
     """
 
-    def __init__(self, model: EncoderDecoder, encoded: Encoded) -> None:
+    def __init__(self, model: EncoderDecoder, encoded: EncodedSources) -> None:
         self.model, self.encoded = model, encoded
         self.vocab_size, self.eos = model.config.vocab_size, EOS
         self.max_length: int = model.config.max_length + 1
 
     def open(self, rows: int, capacity: int, layers: Sequence[int] = ()) -> SourceCache:
-        """Create a cache.
+        """Create a key-value cache for decoding.
 
         Args:
             rows: Number of translations.
@@ -150,7 +151,7 @@ class ConditionedTwin(Autoregressive):
 
 
 class SourceCache(AttentionCache):
-    """Cache of a causal decoder with cross-attention, where row i reads the source `which[i]`.
+    """Key-value cache of a causal decoder, in which row i translates the source with index `which[i]`.
 
     Args:
         model: Encoder-decoder with a causal decoder.
@@ -164,7 +165,7 @@ class SourceCache(AttentionCache):
     def __init__(
         self,
         model: EncoderDecoder,
-        encoded: Encoded,
+        encoded: EncodedSources,
         which: Tensor,
         capacity: int,
         layers: Sequence[int],
@@ -190,7 +191,7 @@ class SourceCache(AttentionCache):
         """Return the residual stream after cross-attention."""
         norm, queries, projection = self._cross_attention_weights[layer]
         keys, values = self._encoded.keys_values[layer]
-        q = linear(normed(x, norm), queries).view(-1, *self._split)
+        q = linear(layer_norm(x, norm), queries).view(-1, *self._split)
         if len(keys) == 1:
             # With a single source, the queries of all rows are treated as positions of one row.
             mask = self._source_mask
@@ -205,13 +206,16 @@ class SourceCache(AttentionCache):
 
 
 def _next_log_probs(logits: Tensor, unwritable: Tensor) -> Tensor:
-    """Return log-probabilities (n, vocab_size) without the tokens `unwritable`."""
+    """Return log-probabilities (n, vocab_size) in which the tokens `unwritable` have probability 0."""
     logits = logits.index_fill(1, unwritable, -torch.inf)
     return torch.log_softmax(logits, -1, dtype=torch.promote_types(logits.dtype, torch.float32))
 
 
 def _cross_attention_weights(block: nn.Module) -> tuple[tuple[Tensor, Tensor], ...]:
-    """Return (weight, bias) of the LayerNorm and (bias, transposed weight) of the maps of cross-attention."""
+    """Return the parameters of the LayerNorm and the linear maps of cross-attention.
+
+    A LayerNorm is (weight, bias), and a linear map is (bias, transposed weight).
+    """
     parts = dict(block.named_children())
     modules = [parts[name] for name in ("source_norm", "source_queries", "source_projection")]
     (norm, queries, projection) = [dict(part.named_parameters()) for part in modules]

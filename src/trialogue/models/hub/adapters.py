@@ -1,4 +1,4 @@
-"""Adapters of peft: detection of adapter folders, error checks, and merging into the base model."""
+"""Adapters (LoRA and others, by peft): detection, error messages, and merging into the base model."""
 
 import json
 import sys

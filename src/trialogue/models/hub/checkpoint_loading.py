@@ -23,11 +23,11 @@ from trialogue.models.hub.adapters import (
     require_adapter_layers,
     require_matching_base,
 )
-from trialogue.models.hub.catalogue import folder_of
-from trialogue.models.hub.findings import Findings
-from trialogue.models.hub.load_errors import Kind, reason
+from trialogue.models.hub.catalogue import find_folder
+from trialogue.models.hub.findings import SelfCheckStore
+from trialogue.models.hub.load_errors import Kind, explain_load_error
 from trialogue.models.hub.memory import conversion_size, require_memory
-from trialogue.models.packed.linear import fill
+from trialogue.models.packed.linear import load_missing_weights
 from trialogue.storage import sha256_of
 
 if TYPE_CHECKING:
@@ -75,8 +75,8 @@ class Checkpoint:
         remote_code: bool = False,
     ) -> None:
         self.kind, self.name = kind, str(name)
-        self.dtype, self.device = checked_dtype(dtype), usable_device(device)
-        pulled = folder_of(self.name)
+        self.dtype, self.device = parse_dtype(dtype), select_device(device)
+        pulled = find_folder(self.name)
         source = Path(name) if pulled is None else pulled
         self._location = str(name if pulled is None else pulled)
         self._loading_options: dict[str, Any] = {"trust_remote_code": remote_code}
@@ -134,14 +134,14 @@ class Checkpoint:
         """
         if self._gguf is not None:
             require_memory("model", self.name, self._gguf.elements * torch.float32.itemsize)
-        model, blocks = self.unfilled()
-        fill(blocks)
+        model, blocks = self.load_without_dequantising()
+        load_missing_weights(blocks)
         if self._gguf is not None and self.dtype != "auto":
             model = model.to(self.dtype)
         return model.to(self.device)
 
-    def unfilled(self) -> tuple[Any, dict[nn.Module, GgufBlocks]]:
-        """Load the model onto the CPU without dequantising the linear layers of a GGUF file.
+    def load_without_dequantising(self) -> tuple[Any, dict[nn.Module, GgufBlocks]]:
+        """Load the model onto the CPU, with the linear layers of a GGUF file still quantised.
 
         Returns:
             The model, and the quantised blocks of each linear layer without weights. The second item is empty for other
@@ -194,8 +194,8 @@ class Checkpoint:
             digests = [hashlib.sha256(lines.encode()).hexdigest()]
         return f"sha256 {digests[0]}" if digests else ""
 
-    def findings(self, **settings: Any) -> Findings:
-        """Return the stored self-check results of the model with `settings`.
+    def findings(self, **settings: Any) -> SelfCheckStore:
+        """Return the stored self-check results of this model.
 
         Results are stored for local files on the CPU only.
         """
@@ -206,13 +206,13 @@ class Checkpoint:
             or self._loading_options["trust_remote_code"]
             or self.device.type != "cpu"
         ):
-            return Findings()
+            return SelfCheckStore()
         if self._gguf_path is not None:
             files = [self._gguf_path]
         else:
             files = list(location.iterdir()) if location.is_dir() else []
         conditions = {"kind": self.kind, "dtype": str(self.dtype), **settings}
-        return Findings(filter(Path.is_file, files), conditions)
+        return SelfCheckStore(filter(Path.is_file, files), conditions)
 
     @cached_property
     def _gguf(self) -> GgufFile | None:
@@ -242,7 +242,7 @@ class Checkpoint:
         except (OSError, ValueError, ImportError, RuntimeError, KeyError, SafetensorError) as error:
             if isinstance(error, InputError):
                 raise
-            hint = reason(error, base or self.name, self.kind)
+            hint = explain_load_error(error, base or self.name, self.kind)
             hint = hint if base is None else f"its base model {base!r} cannot be loaded: {hint}"
             raise InputError("model", self.name, hint) from error
         finally:
@@ -253,7 +253,7 @@ class Checkpoint:
 
 
 def _require_reachable(location: str) -> None:
-    """Raise an error if the hub has no model `place`, and it is neither a folder nor in the cache of the hub.
+    """Raise an error if a model can be found neither in a folder, nor in the cache of the hub, nor on the hub.
 
     The loader repeats a failed request five times, which takes 25 seconds. Errors from a server that can be reached are
     left to the loader, because another request may succeed.
@@ -288,8 +288,8 @@ def _require_all_weights(loading: dict[str, Any], kind: Kind, name: str) -> None
         raise InputError("model", name, f"it is not a {_KINDS[kind]}: its checkpoint lacks {names}")
 
 
-def checked_dtype(dtype: str | torch.dtype) -> Any:
-    """Return `dtype` as a torch dtype or "auto". Raises `InputError` for names of other types."""
+def parse_dtype(dtype: str | torch.dtype) -> Any:
+    """Convert `dtype` to a torch dtype or "auto". Raises `InputError` for names of other types."""
     if isinstance(dtype, torch.dtype) or dtype == "auto":
         return dtype
     named = getattr(torch, dtype, None)
@@ -298,8 +298,8 @@ def checked_dtype(dtype: str | torch.dtype) -> Any:
     return named
 
 
-def usable_device(device: str | torch.device | None) -> torch.device:
-    """Return `device` as a torch device.
+def select_device(device: str | torch.device | None) -> torch.device:
+    """Return a torch device, after checking that it exists.
 
     Args:
         device: Device or its name. None for the GPU if available, otherwise the CPU.

@@ -26,8 +26,8 @@ from trialogue.storage import atomic_write, user_folder
 _SWITCHES = ("ATEN_CPU_CAPABILITY", "DNNL_MAX_CPU_ISA", "ONEDNN_MAX_CPU_ISA")
 
 
-class Findings:
-    """Self-check results of a model, stored on disk.
+class SelfCheckStore:
+    """Results of the self-checks of a model, stored on disk.
 
     Args:
         files: Files of the model. Without files, results are not stored on disk.
@@ -38,7 +38,7 @@ class Findings:
         self._path: Path | None = None
         self._found: dict[str, Any] = {}
         try:
-            stamps = sorted(_stamp(file) for file in files)
+            stamps = sorted(_describe_file(file) for file in files)
         except OSError:  # A file was deleted in the meantime.
             return
         if not stamps:
@@ -52,11 +52,11 @@ class Findings:
                 self._found = stored["found"]
 
     def get(self, name: str) -> Any:
-        """Return the result `name`, or None if no result is stored for these conditions."""
+        """Return the result with the name `name`, or None if it is not stored for these files and settings."""
         return self._found.get(name)
 
     def keep(self, name: str, value: Any) -> None:
-        """Store the result `name`, a JSON value. Without write access to the folder, it is kept in memory only."""
+        """Store a result, which must be a JSON value. It is kept in memory only if the folder cannot be written."""
         self._found[name] = value
         if self._path is not None:
             content = {"conditions": self._conditions, "found": self._found}
@@ -64,7 +64,7 @@ class Findings:
                 atomic_write(self._path, json.dumps(content, indent=1) + "\n")
 
 
-def _stamp(file: Path) -> list[Any]:
+def _describe_file(file: Path) -> list[Any]:
     stat = file.stat()
     # The inode and its change time also detect a copy with the modification time of the original.
     return [str(file.resolve()), stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino]
@@ -84,7 +84,7 @@ def _environment() -> dict[str, Any]:
 
 @cache
 def _code() -> str:
-    """Return a digest of the code that loads pretrained models."""
+    """Return a hash of the code that loads pretrained models."""
     digest, folder = hashlib.sha256(), Path(__file__).parent
     for file in sorted(folder.rglob("*.py")):
         digest.update(file.read_bytes())

@@ -8,8 +8,8 @@ from trialogue.models.hub.checkpoint_loading import Checkpoint
 from trialogue.models.hub.load_errors import Kind
 
 
-def kind_of(name: str | Path, *, remote_code: bool = False) -> Kind:
-    """Return whether a checkpoint has a masked or a causal language-model head.
+def detect_head(name: str | Path, *, remote_code: bool = False) -> Kind:
+    """Return the kind of language model of a checkpoint: masked or causal.
 
     Args:
         name: Name of the model (see `Checkpoint`).
@@ -36,7 +36,7 @@ def kind_of(name: str | Path, *, remote_code: bool = False) -> Kind:
 
 
 def _head_classes(kind: Kind, config: type[Any]) -> set[str]:
-    """Return the names of the transformers classes with this head for a configuration class."""
+    """Return the names of the transformers classes that have this output head, for a configuration class."""
     import transformers
 
     mapping = {
@@ -50,6 +50,6 @@ def _head_classes(kind: Kind, config: type[Any]) -> set[str]:
 
 
 def _remote_classes(kind: Kind, config: Any) -> set[str]:
-    """Return the name of the class with this head in the code of the model's repository."""
+    """Return the name of the class that has this output head, in the code of the model's repository."""
     reference = (getattr(config, "auto_map", None) or {}).get(f"AutoModelFor{kind}")
     return {reference.rsplit(".", 1)[-1]} if isinstance(reference, str) else set()

@@ -11,8 +11,8 @@ Kind = Literal["CausalLM", "MaskedLM", "SequenceClassification", "Model"]
 """Output head of a transformers model, where "Model" stands for a model without a head."""
 
 
-def reason(error: BaseException, name: str, kind: Kind) -> str:
-    """Return a one-line explanation of a loading error, with advice to the user.
+def explain_load_error(error: BaseException, name: str, kind: Kind) -> str:
+    """Explain in one line why a checkpoint could not be loaded, with advice to the user.
 
     Args:
         error: Error of transformers or of the hub library.

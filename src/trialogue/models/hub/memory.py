@@ -36,10 +36,11 @@ def require_memory(field: str, value: object, needed: int) -> None:
         raise InputError(field, value, hint)
 
 
-def require_room(field: str, value: object, number: int, each: int, besides: int = 0) -> None:
-    """Raise `InputError` if `number` items of `each` bytes plus `besides` bytes do not fit into memory.
+def require_memory_for_items(field: str, value: object, number: int, each: int, besides: int = 0) -> None:
+    """Raise `InputError` if a number of equally large items does not fit into memory.
 
-    Small requests are not checked. The error contains the largest number of items that fits.
+    The required size is `number` times `each` plus `besides` bytes. Small requests are not checked. The error contains
+    the largest number of items that fits.
 
     Args:
         field: Name of the setting in the error.
@@ -88,15 +89,15 @@ def free_memory() -> int | None:
 
     Swap and the limits of control groups are taken into account.
     """
-    limits = list(_group_limits())
+    limits = list(_free_control_group_memory())
     with suppress(OSError, ValueError, KeyError):
         machine = _first_numbers(_PROC / "meminfo")
         limits.append((machine["MemAvailable:"] + machine["SwapFree:"]) * 1024)
     return max(0, min(limits)) if limits else None
 
 
-def _group_limits() -> Iterator[int]:
-    """Yield the free memory of each control group (version 2) of this process. Cached files count as free."""
+def _free_control_group_memory() -> Iterator[int]:
+    """Yield the free memory in bytes of each control group (version 2) of this process. Cached files count as free."""
     with suppress(OSError, ValueError, IndexError):
         group = Path((_PROC / "self/cgroup").read_text(encoding="utf-8").split("0::", 1)[1].strip())
         # In a container, the path may refer to the host, so all parent folders up to the root are tried.

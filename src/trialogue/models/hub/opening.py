@@ -13,7 +13,7 @@ import torch
 
 from trialogue.errors import InputError
 from trialogue.models.networks.registry import MODELS
-from trialogue.models.networks.saved import holds_network
+from trialogue.models.networks.saved import contains_network
 from trialogue.models.tokenization import Tokenization
 from trialogue.oracles import Autoregressive
 
@@ -25,7 +25,7 @@ class TextModel(Autoregressive):
 
 
 class Pretrained(ABC):
-    """Tokenization and size limits of a pretrained model, available before its weights are loaded."""
+    """Pretrained model whose weights have not been loaded, with its tokenization and size limits."""
 
     tokenization: Tokenization
     max_length: int | None = None
@@ -80,7 +80,7 @@ def open_pretrained(name: str | Path, **settings: Any) -> Pretrained:
     """
     kind, colon, local_name = str(name).partition(":")
     if not colon or Path(name).exists():
-        kind, local_name = ("text-network" if holds_network(name) else "hugging-face"), str(name)
+        kind, local_name = ("text-network" if contains_network(name) else "hugging-face"), str(name)
     model_class = MODELS.find(kind)
     if not issubclass(model_class, Pretrained):
         hint = f"{kind} is a network without pretrained weights. Use the file of a trained network"

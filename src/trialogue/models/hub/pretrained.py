@@ -14,24 +14,24 @@ from torch import Tensor
 from trialogue.errors import InputError, first_line
 from trialogue.models.caching.cache_check import (
     CHECKED_LENGTH,
-    Passes,
+    SelfCheckResults,
     cache_error,
     forward_digest,
+    parse_self_checks,
     recurrent_state,
     rounding_tolerance,
     sliding_windows,
-    stored_passes,
 )
 from trialogue.models.caching.decoder_pass import DecoderPass
 from trialogue.models.caching.position_cache import PositionCache
 from trialogue.models.caching.pretrained_contexts import CachedContext, RecomputedContext
 from trialogue.models.hub.adapters import transformers_model
 from trialogue.models.hub.checkpoint_loading import Checkpoint
-from trialogue.models.hub.findings import Findings
+from trialogue.models.hub.findings import SelfCheckStore
 from trialogue.models.hub.generation_config import recommended_settings
 from trialogue.models.hub.opening import Pretrained, TextModel
 from trialogue.models.packed.choice import pack_weights, require_weights
-from trialogue.models.packed.linear import WeightIsPackedError, formats_of
+from trialogue.models.packed.linear import WeightIsPackedError, describe_formats
 from trialogue.models.tokenization import Tokenization
 from trialogue.oracles import Context
 from trialogue.validation import Count, validated
@@ -94,7 +94,7 @@ def load_pretrained(
 
 
 class PretrainedCheckpoint(Pretrained):
-    """Configuration and tokenizer of a pretrained causal language model, before its weights are loaded.
+    """Pretrained causal language model whose weights have not been loaded.
 
     Args:
         name: Model name, as in `load_pretrained`.
@@ -138,7 +138,7 @@ class PretrainedCheckpoint(Pretrained):
         require_weights(weights, packed, self._files.dtype, self._files.device)
         if packed and self._files.device.type == "cpu" and self._files.dtype in (torch.float32, "auto"):
             if not findings.get(_READS_WEIGHTS):
-                model, blocks = self._files.unfilled()
+                model, blocks = self._files.load_without_dequantising()
                 # Some models read a weight directly, which packed layers do not support.
                 with suppress(WeightIsPackedError):
                     pack_weights(weights, model, self.tokenization, blocks, findings)
@@ -154,7 +154,7 @@ class PretrainedCheckpoint(Pretrained):
 
 
 class PretrainedOracle(TextModel):
-    """Oracle of a causal Hugging Face model.
+    """Causal language model of Hugging Face, for use with samplers.
 
     Prefixes are token ids from the tokenizer, without additional tokens. An empty prompt stands for the BOS token, and
     raises an error if the tokenizer has none. The probabilities of all tokens that end a sequence are merged into
@@ -195,7 +195,7 @@ class PretrainedOracle(TextModel):
         name: str | None = None,
         recompute: bool = False,
         batch_size: Count = _BATCH_SIZE,
-        findings: Findings | None = None,
+        findings: SelfCheckStore | None = None,
     ) -> None:
         self.model = model = transformers_model(model).eval()
         self.name = name or str(getattr(model.config, "_name_or_path", "")) or type(model).__name__
@@ -222,23 +222,23 @@ class PretrainedOracle(TextModel):
         self.width: int = config.hidden_size
         self.device, self.dtype = model.device, model.dtype
         self.generation_config = recommended_settings(model)
-        self.weights = formats_of(model)
+        self.weights = describe_formats(model)
         self.window: int | None = None
         self.decoder: DecoderPass | None = None
         state_kind = None if recompute else recurrent_state(model, config)
         if state_kind:
             hint = f"its state ({state_kind}) cannot be rewound. Use recompute=True to evaluate complete prefixes"
             raise InputError("model", self.name, hint)
-        findings = findings or Findings()
-        checked = stored_passes(findings.get(_PASSES), forward_digest(model))
+        findings = findings or SelfCheckStore()
+        checked = parse_self_checks(findings.get(_PASSES), forward_digest(model))
         if checked is None:
             checked = self._check_passes(config)
             findings.keep(_PASSES, checked._asdict())
         self.plain_head, self.window = checked.plain_head, checked.window
         if checked.decoder and self.decoder is None:
-            self.decoder = DecoderPass.of(self.body)
+            self.decoder = DecoderPass.create(self.body)
 
-    def _check_passes(self, config: Any) -> Passes:
+    def _check_passes(self, config: Any) -> SelfCheckResults:
         """Run the self-checks, and raise `InputError` if cached passes differ from uncached passes."""
         self.plain_head = self._has_plain_head()
         if not self.recompute:
@@ -248,9 +248,11 @@ class PretrainedOracle(TextModel):
                 (w for w in (self.window, *filter(self._is_binding_window, possible_windows)) if w),
                 default=None,
             )
-        return Passes(self.plain_head, self.decoder is not None, self.window, forward_digest(self.model))
+        return SelfCheckResults(
+            self.plain_head, self.decoder is not None, self.window, forward_digest(self.model)
+        )
 
-    def described(self) -> dict[str, str]:
+    def describe(self) -> dict[str, str]:
         """Return a description of the model for the records of results.
 
         Returns:
@@ -318,7 +320,7 @@ class PretrainedOracle(TextModel):
     def _require_correct_cache(self) -> None:
         """Raise `InputError` if cached passes are wrong, and set `decoder` if its passes are correct."""
         fix = "Use recompute=True to evaluate complete prefixes"
-        self.decoder = DecoderPass.of(self.body) if self.plain_head else None
+        self.decoder = DecoderPass.create(self.body) if self.plain_head else None
         if self.decoder is not None:
             # A layer may be unsupported although its class has a supported name.
             with suppress(RuntimeError, AttributeError, TypeError):
@@ -336,7 +338,7 @@ class PretrainedOracle(TextModel):
             raise InputError("model", self.name, f"its cached passes differ from uncached ones. {fix}")
 
     def _is_binding_window(self, window: int) -> bool:
-        """Return whether cached passes are wrong, or too long to check, for sequences longer than `window`."""
+        """Return whether sequences longer than `window` give wrong results with a cache, or are too long to check."""
         if self.max_length is not None and self.max_length <= window:
             return False
         return window > _CHECKED_WINDOW or not self._is_cache_correct(max(window + 2, CHECKED_LENGTH))

@@ -1,4 +1,4 @@
-"""Pretrained masked language models of Hugging Face as `trialogue.oracles.Masked`."""
+"""Pretrained masked language models of Hugging Face, such as BERT."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -43,7 +43,7 @@ def load_pretrained_masked(
 
 
 class PretrainedMasked(MaskedNetwork):
-    """Masked language model of Hugging Face as a `trialogue.oracles.Masked`.
+    """Masked language model of Hugging Face, for use with Markov chains.
 
     Sequences are token ids from the tokenizer, including special tokens and padding. Special tokens that frame a text
     ([CLS], [SEP] and padding) never change, so the conditional distribution at such a site is a point mass. At other
@@ -126,11 +126,11 @@ class PretrainedMasked(MaskedNetwork):
         return ~torch.isin(tokens, self.frame.to(tokens.device))
 
     def proposable(self, tokens: Tensor) -> Tensor:
-        """Return a mask (rows, N) bool of the tokens (rows, N) to which the model can give a positive probability."""
+        """Return which of `tokens` (rows, N) the model can predict with positive probability, (rows, N) bool."""
         return ~torch.isin(tokens, self._excluded.to(tokens.device))
 
-    def answers(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
-        """Return the logits of single sites. Padding is not attended to.
+    def logits_at(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
+        """Return the logits at single positions (sites). Padding is not attended to.
 
         Args:
             inputs: Token ids (n, N) int64.

@@ -1,1 +1,1 @@
-"""Networks, and their files of weights."""
+"""Network architectures, and the files in which their weights are stored."""

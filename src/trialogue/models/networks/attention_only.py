@@ -182,7 +182,7 @@ class AttentionOnly(nn.Module, PrefixOracle):
         return embedded
 
     def values(self, inputs: Tensor, layer: int = 0) -> Tensor:
-        """Compute the attended values of the heads of a layer at the last position.
+        """Compute the output of each attention head of a layer at the last position, before the output matrix.
 
         Args:
             inputs: Hidden states x, (n, S, d).
@@ -210,7 +210,10 @@ class AttentionOnly(nn.Module, PrefixOracle):
         return self._with_mlp(self._added(states[:, -1], written, layer), layer)
 
     def _added(self, state: Tensor, written: Tensor, layer: int) -> Tensor:
-        """Add the output of the heads, (..., d) or (..., d_h) with shared maps, to `state` (..., d)."""
+        """Add the output `written` of the heads to the state (..., d) of the last position.
+
+        `written` has d dimensions, or d_h with shared maps.
+        """
         return state + (written @ self.decompress[layer].T if self.config.shared else written)
 
     def _with_mlp(self, state: Tensor, layer: int) -> Tensor:
@@ -262,7 +265,7 @@ class AttentionOnly(nn.Module, PrefixOracle):
             hint = f"the model reads the last {context} tokens; use a prompt of at least {context} tokens"
             raise InputError("lengths", int(lengths.min()), hint)
         places = torch.arange(context, device=tokens.device)
-        return self.answers(tokens.gather(1, lengths[:, None] - context + places))
+        return self.context_log_probs(tokens.gather(1, lengths[:, None] - context + places))
 
     def sufficient(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """Return the last S tokens (n, S) int64 of each prefix, padded with -1 at the start."""
@@ -270,8 +273,8 @@ class AttentionOnly(nn.Module, PrefixOracle):
         before = torch.nn.functional.pad(tokens, (context, 0), value=_NONE)
         return before.gather(1, lengths[:, None] + torch.arange(context, device=tokens.device))
 
-    def answers(self, contexts: Tensor) -> Tensor:
-        """Compute log-probabilities (n, N) of the token after each of `contexts` (n, S), in batches.
+    def context_log_probs(self, contexts: Tensor) -> Tensor:
+        """Compute the log-probabilities (n, N) of the token after each of `contexts` (n, S), in batches.
 
         Raises:
             InputError: If the shape is wrong, or if a token is outside the vocabulary.
@@ -293,7 +296,7 @@ class AttentionOnly(nn.Module, PrefixOracle):
         return torch.cat(answers)
 
     def features(self, contexts: Tensor) -> Tensor:
-        """Compute the features of which logits are a linear function, without gradients.
+        """Compute features of contexts such that the logits are a linear function of them, without gradients.
 
         Args:
             contexts: Token ids, (n, S) int64.
@@ -325,7 +328,7 @@ class AttentionOnly(nn.Module, PrefixOracle):
         return torch.tensor([tuple(row) in self._known for row in contexts.tolist()], dtype=torch.bool)
 
     def _parts(self, contexts: Tensor) -> Iterator[Tensor]:
-        """Yield batches of `contexts` that need about 32 MiB of memory each."""
+        """Split `contexts` into batches that need about 32 MiB of memory each."""
         shape = self.config
         numbers = shape.heads * (shape.head_input + shape.context) + shape.vocab_size
         numbers += shape.context * shape.width + shape.mlp_width

@@ -1,9 +1,9 @@
-"""Factored attention networks, whose attention does not depend on the input and whose depth bounds interactions.
+"""Factored attention networks, whose depth limits the order of interactions between tokens.
 
-The last layer computes y_i = sum over j of A_ij V x_j for one-hot tokens x, with zeros at masked sites. The layers
-before it compute x + (A x V^T)^2. The logits of n layers are polynomials of degree 2^(n-1) in the other tokens. The
-conditionals therefore have interactions of at most 2^(n-1) + 1 bodies. See section 2 and equations 1 to 3 of the
-document on the distributional simplicity bias.
+The attention weights do not depend on the input. The last layer computes y_i = sum over j of A_ij V x_j for one-hot
+tokens x, with zeros at masked sites. The layers before it compute x + (A x V^T)^2. The logits of n layers are
+polynomials of degree 2^(n-1) in the other tokens. The conditionals therefore have interactions of at most 2^(n-1) + 1
+bodies. See section 2 and equations 1 to 3 of the document on the distributional simplicity bias.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from trialogue.models.networks.factored_layers import (
     masked_logits,
     masked_token_logits,
 )
-from trialogue.models.networks.one_hot import OneHotNetwork, drawn_weights, one_hot
+from trialogue.models.networks.one_hot import OneHotNetwork, one_hot, sample_weights
 from trialogue.models.networks.registry import register_network
 from trialogue.validation import Count, InstanceOf, Natural, Positive, validated
 
@@ -73,7 +73,7 @@ class FactoredAttentionConfig:
 
 @register_network(_NAME, FactoredAttentionConfig)
 class FactoredAttention(OneHotNetwork):
-    """Factored attention network, which is also a masked oracle.
+    """Factored attention network, a masked language model whose depth limits the order of interactions.
 
     Args:
         config: Architecture.
@@ -91,11 +91,11 @@ class FactoredAttention(OneHotNetwork):
         factor_scale = value_scale if rank is None else math.sqrt(value_scale / math.sqrt(rank))
         self.attention, self.values = nn.ParameterList(), nn.ParameterList()
         for layer in range(config.layers):
-            attention = drawn_weights((config.sites, config.sites), seed, _NAME, layer, "attention")
+            attention = sample_weights((config.sites, config.sites), seed, _NAME, layer, "attention")
             self.attention.append(attention * (config.initial_scale / math.sqrt(config.sites)))
             for factor, shape in enumerate(shapes):
                 self.values.append(
-                    drawn_weights(shape, seed, _NAME, layer, f"values-{factor}") * factor_scale
+                    sample_weights(shape, seed, _NAME, layer, f"values-{factor}") * factor_scale
                 )
 
     def logits(self, inputs: Tensor, sites: Tensor, dtype: torch.dtype | None = None) -> Tensor:
@@ -125,9 +125,9 @@ class FactoredAttention(OneHotNetwork):
         return self._evaluate_sites(masked_logits, tokens, (self.vocab_size,))
 
     def token_logits(self, tokens: Tensor) -> Tensor:
-        """Compute the entry of `site_logits` for the given token of each site, (rows, N).
+        """Compute the logit (rows, N) of the given token at each site, with this site masked.
 
-        This is faster than `site_logits`.
+        This is faster than `site_logits`, which computes the logits of all tokens.
         """
         return self._evaluate_sites(masked_token_logits, tokens, ())
 

@@ -1,4 +1,4 @@
-"""Layers of factored attention, and logits of every site given all other sites.
+"""Layers of factored attention, and fast computation of the logits of every site with this site masked.
 
 Masking one site changes the output of the first layer by a term of rank one. Networks of one or two layers without a
 layer norm propagate this term in closed form. Other networks evaluate a separate copy of the sequence for each site.
@@ -49,8 +49,8 @@ class FactoredLayer(NamedTuple):
         full = self.values[0] if len(self.values) == 1 else self.values[0] @ self.values[1]
         return F.pad(full.T, (0, 0, 0, 1))
 
-    def values_of(self, tokens: Tensor) -> Tensor:
-        """Return the value vectors (n, N, V) of unmasked `tokens` (n, N)."""
+    def token_value_vectors(self, tokens: Tensor) -> Tensor:
+        """Return the value vector of each of the unmasked `tokens` (n, N), as (n, N, V)."""
         first = self.values[-1].T
         if len(self.values) == 1:
             return F.embedding(tokens, first)
@@ -65,7 +65,7 @@ class FactoredLayer(NamedTuple):
         return torch.einsum("nir,nir->ni", states, F.embedding(tokens, self.values[0]))
 
     def pair_values(self, tokens: Tensor) -> Tensor:
-        """Return the entries V_ab (n, N, N) for the tokens a and b at each pair of sites."""
+        """Return the entries V_ab (n, N, N) of the value matrix for the tokens a and b at each pair of sites."""
         if len(self.values) == 1:
             return self.values[0][tokens[:, :, None], tokens[:, None, :]]
         left, right = F.embedding(tokens, self.values[0]), F.embedding(tokens, self.values[1].T)
@@ -75,7 +75,7 @@ class FactoredLayer(NamedTuple):
 def masked_logits(
     layers: Sequence[FactoredLayer], tokens: Tensor, copies_at_once: int, norm: Norm | None = None
 ) -> Tensor:
-    """Compute logits of every site given all other sites.
+    """Compute the logits of every site given all other sites (with this site masked).
 
     Args:
         layers: Layers of the network.
@@ -87,14 +87,14 @@ def masked_logits(
         Logits, (n, N, V).
     """
     if len(layers) == 1:
-        return _without_self(layers[0].attention) @ layers[0].values_of(tokens)
+        return _without_self(layers[0].attention) @ layers[0].token_value_vectors(tokens)
     return layers[-1].apply_values(_attend_masked_sites(layers, tokens, copies_at_once, norm))
 
 
 def masked_token_logits(
     layers: Sequence[FactoredLayer], tokens: Tensor, copies_at_once: int, norm: Norm | None = None
 ) -> Tensor:
-    """Compute the entry of `masked_logits` for the token of each site, (n, N). The arguments are the same."""
+    """Compute the logit (n, N) of the given token at each site with this site masked, as in `masked_logits`."""
     if len(layers) == 1:
         return torch.einsum("ij,nij->ni", _without_self(layers[0].attention), layers[0].pair_values(tokens))
     return layers[-1].token_entries(_attend_masked_sites(layers, tokens, copies_at_once, norm), tokens)
@@ -104,7 +104,7 @@ def _attend_masked_sites(
     layers: Sequence[FactoredLayer], tokens: Tensor, copies_at_once: int, norm: Norm | None
 ) -> Tensor:
     """Return the attention output (n, N, V) of the last layer at each site i, with site i masked."""
-    first, last, added = layers[0].attention, layers[-1].attention, layers[0].values_of(tokens)
+    first, last, added = layers[0].attention, layers[-1].attention, layers[0].token_value_vectors(tokens)
     summed, states = first @ added, one_hot(tokens, added.shape[-1], added.dtype)
     if len(layers) > 2 or norm is not None:
         rows, sites = torch.ones_like(tokens, dtype=torch.bool).nonzero().unbind(1)

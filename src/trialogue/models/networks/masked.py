@@ -1,4 +1,4 @@
-"""Base classes of masked language models, for training and as masked oracles."""
+"""Base classes of networks that predict masked tokens."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from trialogue.oracles import Masked
 
 
 class MaskReader(ABC):
-    """Base class of networks that can be trained on masked tokens. Subclasses are also `nn.Module`.
+    """Base class of networks that can be trained to predict masked tokens. Subclasses are also `nn.Module`.
 
     Attributes:
         mask: Id of the mask token, or None for a causal network.
@@ -43,7 +43,7 @@ class MaskReader(ABC):
 
 
 class MaskedNetwork(Masked):
-    """Base class of networks that are masked oracles. Results have no gradients.
+    """Base class of masked language models that are networks. Results have no gradients.
 
     Attributes:
         mask: Id of the mask token.
@@ -56,8 +56,8 @@ class MaskedNetwork(Masked):
     dtype: torch.dtype
 
     @abstractmethod
-    def answers(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
-        """Compute logits at some sites in one forward pass.
+    def logits_at(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
+        """Compute the logits at given positions (sites) in one forward pass.
 
         Args:
             inputs: Input ids, which may include mask tokens, (n, N) int64.
@@ -147,10 +147,10 @@ class MaskedNetwork(Masked):
 
     def _evaluate(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
         with torch.no_grad():
-            return self.answers(inputs, rows, sites).to(inputs.device, self.dtype)
+            return self.logits_at(inputs, rows, sites).to(inputs.device, self.dtype)
 
     def _point_masses(self, tokens: Tensor) -> Tensor:
-        """Return log-probabilities (..., vocab_size) of point masses at `tokens` (...)."""
+        """Return the log-probabilities (..., vocab_size) of distributions that put all mass on `tokens` (...)."""
         self._require_data(tokens)
         log_probs = tokens.new_full((*tokens.shape, self.vocab_size), -torch.inf, dtype=self.dtype)
         return log_probs.scatter_(-1, tokens[..., None], 0.0)

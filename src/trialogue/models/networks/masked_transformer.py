@@ -1,4 +1,4 @@
-"""Masked oracle of a bidirectional transformer."""
+"""Bidirectional transformer as a masked language model."""
 
 import torch
 from torch import Tensor
@@ -10,7 +10,7 @@ from trialogue.validation import Count, InstanceOf, validated
 
 
 class MaskedTransformer(MaskedNetwork):
-    """Masked oracle of a bidirectional transformer that was trained on masked tokens.
+    """Masked language model that uses a bidirectional transformer trained on masked tokens.
 
     Sequences have data tokens only, without BOS and EOS, and at most `config.max_length` tokens if positions are
     learned.
@@ -36,7 +36,7 @@ class MaskedTransformer(MaskedNetwork):
         self._device = model.head.weight.device
         self.dtype = torch.promote_types(model.head.weight.dtype, torch.float32)
 
-    def answers(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
-        """Compute logits (q, vocab_size) at some sites in one forward pass. See `MaskedNetwork.answers`."""
+    def logits_at(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
+        """Compute the logits (q, vocab_size) at given positions (sites). See `MaskedNetwork.logits_at`."""
         on_device = (part.to(self._device) for part in (inputs, rows, sites))
         return self.model.masked_logits(*on_device)

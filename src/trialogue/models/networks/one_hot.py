@@ -1,4 +1,4 @@
-"""Networks that read a fixed number of one-hot tokens, with zero vectors at masked sites."""
+"""Base class of networks that read a fixed number of one-hot tokens, with zero vectors at masked sites."""
 
 from abc import abstractmethod
 
@@ -14,9 +14,9 @@ ENTRIES_AT_ONCE = 2**20
 
 
 class OneHotNetwork(nn.Module, MaskedNetwork, MaskReader):
-    """Base class of networks for sequences of fixed length, which are also masked oracles.
+    """Base class of masked language models for sequences of fixed length, which read one-hot tokens.
 
-    Methods of the oracle compute in `dtype`, which is float64 by default for accuracy. Set it to float32 for speed.
+    Methods of `Masked` compute in `dtype`, which is float64 by default for accuracy. Set it to float32 for speed.
     `forward` and `masked_logits` compute in the dtype of the weights, with gradients. Subclasses implement `logits`.
 
     Args:
@@ -70,8 +70,8 @@ class OneHotNetwork(nn.Module, MaskedNetwork, MaskReader):
         self._require_sites(inputs)
         return self.logits(inputs[rows], sites)
 
-    def answers(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
-        """Compute logits (q, vocab_size) at some sites in `dtype`. See `MaskedNetwork.answers`."""
+    def logits_at(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
+        """Compute the logits (q, vocab_size) at given positions (sites) in `dtype`. See `MaskedNetwork.logits_at`."""
         self._require(inputs)
         device = next(self.parameters()).device
         return self.logits(inputs[rows].to(device), sites.to(device), self.dtype)
@@ -95,7 +95,7 @@ def one_hot(tokens: Tensor, vocab_size: int, dtype: torch.dtype) -> Tensor:
     return states.scatter_(-1, tokens[..., None], 1.0)[..., :-1]
 
 
-def drawn_weights(shape: tuple[int, ...], seed: int, *names: object) -> Tensor:
+def sample_weights(shape: tuple[int, ...], seed: int, *names: object) -> Tensor:
     """Sample standard normal weights in float32.
 
     Args:

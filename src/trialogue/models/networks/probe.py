@@ -20,7 +20,7 @@ _ROWS_AT_ONCE = 1024
 
 
 class Probe(nn.Module):
-    """Classifier of hidden states with two classes, erroneous and correct.
+    """Small classifier that predicts from a hidden state of a language model whether a prefix is correct.
 
     Args:
         width: Width of the hidden states.
@@ -47,7 +47,7 @@ class Probe(nn.Module):
                 parameter.uniform_(-bound, bound, generator=draw)
 
     def standardise(self, states: Tensor) -> None:
-        """Set the mean and scale of the inputs to those of `states` (n, width)."""
+        """Choose the normalisation of the inputs such that `states` (n, width) have mean 0 and standard deviation 1."""
         self.mean = states.mean(0)
         self.scale = states.std(0).clamp_min(1e-6)
 
@@ -69,7 +69,7 @@ class Probe(nn.Module):
 
     @validated
     def rescaled(self, slope: Finite, offset: Finite) -> "Probe":
-        """Return a copy whose log-odds of being correct are `slope` times the original log-odds plus `offset`."""
+        """Return a copy with rescaled log-odds: `slope` times the original log-odds plus `offset`."""
         copy = Probe(self.width, self.depth, self.hidden)
         copy.load_state_dict(self.state_dict())
         with torch.no_grad():

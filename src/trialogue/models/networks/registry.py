@@ -1,4 +1,4 @@
-"""Registry of network classes by name.
+"""Registry of network classes, by which saved networks are loaded by name.
 
 A network is a module with a config, which is a dataclass of numbers, strings and tuples of these. The module stores its
 config as `config`, and takes a seed for its initial weights. A class is registered with a decorator:
@@ -71,12 +71,12 @@ def register_network(name: str, config: type[Any]) -> Callable[[type[NetworkT]],
     return register
 
 
-def registered(name: str) -> NetworkRegistration:
+def get_registration(name: str) -> NetworkRegistration:
     """Return the registration of the network `name`, or raise `InputError` if there is none."""
-    return registration_of(MODELS.find(name))
+    return get_class_registration(MODELS.find(name))
 
 
-def registration_of(network: type[nn.Module]) -> NetworkRegistration:
+def get_class_registration(network: type[nn.Module]) -> NetworkRegistration:
     """Return the registration of a network class, or raise `InputError` if it is not registered."""
     if network not in _REGISTRATIONS:
         hint = "decorate the class with @register_network(name, config)"

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from trialogue.errors import InputError
-from trialogue.models.networks.registry import NetworkT, registered, registration_of
+from trialogue.models.networks.registry import NetworkT, get_class_registration, get_registration
 from trialogue.tensor_files import read_tensors, write_tensors
 
 WEIGHTS, TOKENIZER = "model.safetensors", "tokenizer.json"
@@ -35,7 +35,7 @@ def save_model(model: nn.Module, path: str | PathLike[str]) -> Path:
         InputError: If the class is not registered, if JSON cannot represent the config, or if the file cannot be
             written.
     """
-    registration = registration_of(type(model))
+    registration = get_class_registration(type(model))
     config: Any = model.config
     fields = dataclasses.asdict(config)
     if registration.config(**_lists_to_tuples(json.loads(json.dumps(fields, default=repr)))) != config:
@@ -68,7 +68,7 @@ def load_model(
         InputError: If the file does not exist or is damaged, or if the network is not registered or of another class.
     """
     tensors, metadata = read_tensors(path, _KIND, "write it again with save_model")
-    registration = registered(metadata["network"])
+    registration = get_registration(metadata["network"])
     if not issubclass(registration.network, network):
         hint = f"it contains the network {registration.name!r}, not a {network.__name__}; use another file"
         raise InputError("path", str(path), hint)
@@ -86,7 +86,7 @@ def load_model(
     return model.to(device).eval()
 
 
-def holds_network(name: str | PathLike[str]) -> bool:
+def contains_network(name: str | PathLike[str]) -> bool:
     """Return whether a folder contains a network and its tokenizer, but no config of Hugging Face."""
     folder = Path(name)
     has = (folder / WEIGHTS).is_file() and (folder / TOKENIZER).is_file()

@@ -13,7 +13,7 @@ from torch import nn
 
 from trialogue.errors import InputError
 from trialogue.models.hub.opening import Pretrained, TextModel
-from trialogue.models.networks.saved import TOKENIZER, WEIGHTS, holds_network, load_model, save_model
+from trialogue.models.networks.saved import TOKENIZER, WEIGHTS, contains_network, load_model, save_model
 from trialogue.models.tokenization import Tokenization
 from trialogue.oracles import Autoregressive
 from trialogue.storage import atomic_write, make_folder
@@ -43,7 +43,7 @@ def save_text_network(model: nn.Module, tokenizer: Tokenizer, folder: str | Path
     from transformers import PreTrainedTokenizerFast
 
     where = make_folder(Path(folder))
-    if not holds_network(where):
+    if not contains_network(where):
         taken = [path.name for path in where.iterdir()]
         if taken:
             hint = f"it contains {taken[0]!r}, which is not part of a saved network; use another folder"
@@ -82,7 +82,7 @@ class TextNetwork(Pretrained):
             raise InputError(
                 "dtype", str(dtype), "the network computes in the dtype of its weights; leave dtype out"
             )
-        if not holds_network(name):
+        if not contains_network(name):
             hint = "it does not contain a network with its tokenizer; write it with `save_text_network`"
             raise InputError("model", str(name), hint)
         from transformers import PreTrainedTokenizerFast

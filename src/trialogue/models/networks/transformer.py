@@ -115,7 +115,7 @@ class TransformerBlock(nn.Module):
         return self._fed(self._attended(x, mask, causal))
 
     def at(self, x: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
-        """Apply the block with unmasked attention, for some sites only.
+        """Apply the block with unmasked attention, and return its output at some positions only.
 
         Args:
             x: Residual stream, (n, T, width).
@@ -184,7 +184,7 @@ def draw_weights(network: nn.Module, layers: int, seed: int, stream: str) -> Non
 
 @register_network("transformer", TransformerConfig)
 class Transformer(nn.Module, Autoregressive, MaskReader):
-    """Transformer with the initial weights of GPT-2. A causal transformer is an autoregressive oracle.
+    """Pre-norm transformer as in GPT-2. If it is causal, it is also an autoregressive model for samplers.
 
     Args:
         config: Architecture.

@@ -1,1 +1,1 @@
-"""Linear layers with weights in fast CPU layouts of 32, 16, 8 or 4 bits."""
+"""Linear layers with weights of 32, 16, 8 or 4 bits in memory layouts that are fast on CPUs."""

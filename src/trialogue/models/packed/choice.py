@@ -1,4 +1,4 @@
-"""Choose the formats of packed weights: a given format, or the fastest one with accurate distributions."""
+"""Choice of the format in which the weights of a model are packed."""
 
 from __future__ import annotations
 
@@ -12,10 +12,16 @@ from pydantic import TypeAdapter, ValidationError
 from torch import Tensor, nn
 
 from trialogue.errors import InputError, out_of_memory
-from trialogue.models.hub.findings import Findings
+from trialogue.models.hub.findings import SelfCheckStore
 from trialogue.models.hub.memory import require_memory
-from trialogue.models.packed.formats import FORMATS, Product, available, fitting, require_format
-from trialogue.models.packed.linear import Packing, fill, is_plain, pack_linear_layers
+from trialogue.models.packed.formats import (
+    FORMATS,
+    Product,
+    available_formats,
+    require_format,
+    select_fitting_format,
+)
+from trialogue.models.packed.linear import Packing, is_plain, load_missing_weights, pack_linear_layers
 from trialogue.models.tokenization import Tokenization
 
 if TYPE_CHECKING:
@@ -55,7 +61,7 @@ def pack_weights(
     model: Any,
     tokenization: Tokenization,
     blocks: Mapping[nn.Module, GgufBlocks] | None = None,
-    findings: Findings | None = None,
+    findings: SelfCheckStore | None = None,
 ) -> None:
     """Pack the linear layers of a model in place.
 
@@ -71,18 +77,18 @@ def pack_weights(
         InputError: If no layer can be packed in a format below 32 bits, or if memory is insufficient.
     """
     head = model.get_output_embeddings()
-    blocks, findings = blocks or {}, findings or Findings()
+    blocks, findings = blocks or {}, findings or SelfCheckStore()
     packing = _stored_packing(findings) if weights == "auto" else Packing(weights, weights)
     plain = [layer for layer in model.modules() if is_plain(layer, blocks)]
     if weights not in ("float32", "auto") and not plain:
         raise InputError("weights", weights, "no layer of the model can be packed; use float32")
-    filled = blocks if packing is None or not {packing.few, packing.many} <= set(available()) else {}
+    filled = blocks if packing is None or not {packing.few, packing.many} <= set(available_formats()) else {}
     empty = sum(layer.weight.numel() for layer in plain if layer in filled and layer.weight.is_meta)
     packed = _bytes_packed(plain, packing or Packing(_SMALLEST_FORMAT, _SMALLEST_FORMAT))
     require_memory("weights", weights, packed + empty * torch.float32.itemsize)
-    fill(filled)
+    load_missing_weights(filled)
     try:
-        if packing is None and plain and available():
+        if packing is None and plain and available_formats():
             packing = _pack_fastest(model, head, plain, tokenization, blocks)
             findings.keep(_FINDING, list(packing))
         else:
@@ -96,17 +102,17 @@ def pack_weights(
 
 def _bytes_packed(layers: list[nn.Linear], packing: Packing) -> int:
     """Return the size in bytes of the packed weights of `layers`, without scales."""
-    bits = sum(FORMATS[name].bits for name in {packing.few, packing.many} & set(available()))
+    bits = sum(FORMATS[name].bits for name in {packing.few, packing.many} & set(available_formats()))
     return sum(layer.weight.numel() for layer in layers) * bits // 8
 
 
-def _stored_packing(findings: Findings) -> Packing | None:
+def _stored_packing(findings: SelfCheckStore) -> Packing | None:
     """Return the stored choice of "auto" if this machine supports it."""
     try:
         packing = _PACKING.validate_python(findings.get(_FINDING) or None, strict=True)
     except ValidationError:
         return None
-    return packing if {packing.few, packing.many} <= set(available()) else None
+    return packing if {packing.few, packing.many} <= set(available_formats()) else None
 
 
 def _pack_fastest(
@@ -136,7 +142,10 @@ def _pack_fastest(
 
 
 def _extends(few: str, many: str) -> bool:
-    """Return whether weights rounded to the format `few` can have a copy in the format `many`."""
+    """Return whether `many` can be the format for many rows next to `few`, the format for few rows.
+
+    Some formats round the weights, so that a copy in another format must hold the rounded weights.
+    """
     return many == few or (
         FORMATS[many].bits > FORMATS[few].bits and FORMATS[many].states == FORMATS[few].states
     )
@@ -158,10 +167,10 @@ def _time_formats(plain: list[nn.Linear], head: Any) -> tuple[dict[str, float], 
     shape, _ = Counter(layer.weight.shape for layer in body).most_common(1)[0]
     layers = [layer for layer in body if layer.weight.shape == shape][:_MEASURED_LAYERS]
     times: tuple[dict[str, float], dict[str, float]] = ({}, {})
-    for name in available():
-        form = fitting(name, shape)
+    for name in available_formats():
+        form = select_fitting_format(name, shape)
         # Several layers are multiplied in turn, because a single layer would stay in the CPU cache.
-        products = [form.lay(layer.weight.detach(), None) for layer in layers]
+        products = [form.pack(layer.weight.detach(), None) for layer in layers]
         for found, rows in zip(times, (1, _MANY_ROWS), strict=True):
             found[name] = _shortest_time(products, torch.ones(rows, shape[1], dtype=form.states))
     return times

@@ -25,37 +25,37 @@ _INT4_ROWS = 16
 
 
 class Format(NamedTuple):
-    """Format of packed weights.
+    """Format in which the weights of a linear layer are packed.
 
     Attributes:
         name: Name of the format.
         bits: Bits per weight, without scales.
         states: Dtype of the inputs of the product.
-        lay: Function that packs a float32 weight (out, in) with a bias (out,) or None, and returns the product.
-        rounded: Function that returns the weight after rounding, in float32.
+        pack: Function that packs a float32 weight (out, in) with a bias (out,) or None, and returns the product.
+        round: Function that returns the weight after rounding, in float32.
         fits: Function that returns whether a weight of a given shape can be packed.
     """
 
     name: str
     bits: int
     states: torch.dtype
-    lay: Callable[[Tensor, Tensor | None], Product]
-    rounded: Callable[[Tensor], Tensor]
+    pack: Callable[[Tensor, Tensor | None], Product]
+    round: Callable[[Tensor], Tensor]
     fits: Callable[[torch.Size], bool]
 
 
 def _onednn_layout(dtype: torch.dtype) -> Callable[[Tensor, Tensor | None], Product]:
-    def lay(weight: Tensor, bias: Tensor | None) -> Product:
+    def pack(weight: Tensor, bias: Tensor | None) -> Product:
         packed = torch.ops.mkldnn._reorder_linear_weight(weight.to(dtype))
         added = None if bias is None else bias.to(dtype)
         multiply = torch.ops.mkldnn._linear_pointwise.default
         return lambda states: multiply(states, packed, added, "none", [], "")
 
-    return lay
+    return pack
 
 
-def int8_codes(weight: Tensor) -> tuple[Tensor, Tensor]:
-    """Quantise a weight to int8 with one scale per row.
+def quantise_int8(weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Quantise a weight matrix to int8, with one scale per row.
 
     Args:
         weight: Weight, (out, in) float32.
@@ -74,13 +74,13 @@ def int8_codes(weight: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _int8_layout(weight: Tensor, bias: Tensor | None) -> Product:
-    codes, scales = int8_codes(weight)
+    codes, scales = quantise_int8(weight)
     multiply = torch.ops.aten._weight_int8pack_mm.default
     return _with_bias(lambda states: multiply(states.contiguous(), codes, scales), bias)
 
 
-def int4_codes(weight: Tensor) -> tuple[Tensor, Tensor]:
-    """Quantise a weight to int4 with a scale and an offset per group of 32 weights.
+def quantise_int4(weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Quantise a weight matrix to int4, with a scale and an offset per group of 32 weights.
 
     A weight is represented as (code - 8) * scale + offset. The smallest and largest weight of a group have the codes 0
     and 15, so that weights that already have 16 equidistant values are preserved.
@@ -102,27 +102,27 @@ def int4_codes(weight: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _int4_layout(weight: Tensor, bias: Tensor | None) -> Product:
-    return int4_product(*int4_codes(weight), bias)
+    return make_int4_product(*quantise_int4(weight), bias)
 
 
-def int4_product(codes: Tensor, pairs: Tensor, bias: Tensor | None) -> Product:
-    """Return the product with an int4 weight, given `codes` and `pairs` from `int4_codes`."""
+def make_int4_product(codes: Tensor, pairs: Tensor, bias: Tensor | None) -> Product:
+    """Return a function that multiplies by an int4 weight, given the result of `quantise_int4`."""
     packed = torch.ops.aten._convert_weight_to_int4pack_for_cpu(codes, 2)
     multiply = torch.ops.aten._weight_int4pack_mm_for_cpu.default
     return _with_bias(lambda states: multiply(states.contiguous(), packed, GROUP_SIZE, pairs), bias)
 
 
 def _round_to_int8(weight: Tensor) -> Tensor:
-    codes, scales = int8_codes(weight)
+    codes, scales = quantise_int8(weight)
     return codes.float().mul_(scales.float()[:, None])
 
 
 def _round_to_int4(weight: Tensor) -> Tensor:
-    return int4_weight(*int4_codes(weight))
+    return dequantise_int4(*quantise_int4(weight))
 
 
-def int4_weight(codes: Tensor, pairs: Tensor) -> Tensor:
-    """Return the weight (out, in) in float32, given `codes` and `pairs` from `int4_codes`."""
+def dequantise_int4(codes: Tensor, pairs: Tensor) -> Tensor:
+    """Return the weight (out, in) in float32, given the result of `quantise_int4`."""
     scales, offsets = pairs.float().transpose(0, 1).unbind(2)
     steps = codes.view(len(codes), -1, GROUP_SIZE).float().sub_(8)
     return steps.mul_(scales[:, :, None]).add_(offsets[:, :, None]).view(codes.shape)
@@ -162,8 +162,8 @@ FORMATS = {
 
 
 @cache
-def available() -> tuple[str, ...]:
-    """Return the formats that torch supports on this CPU, in the order of `FORMATS`."""
+def available_formats() -> tuple[str, ...]:
+    """Return the names of the formats that torch supports on this CPU, in the order of `FORMATS`."""
     return tuple(name for name in FORMATS if _is_supported(name))
 
 
@@ -171,27 +171,27 @@ def _is_supported(name: str) -> bool:
     weight, form = torch.ones(64, 64), FORMATS[name]
     try:
         with torch.inference_mode():
-            product = form.lay(weight, None)(torch.ones(2, 64, dtype=form.states))
+            product = form.pack(weight, None)(torch.ones(2, 64, dtype=form.states))
     # The operator does not exist, or does not support this CPU.
     except (RuntimeError, AttributeError):
         return False
     return torch.equal(product.float(), torch.full((2, 64), 64.0))
 
 
-def fitting(name: str, shape: torch.Size) -> Format:
-    """Return the format `name`, or the next wider format that supports a weight of this shape."""
+def select_fitting_format(name: str, shape: torch.Size) -> Format:
+    """Return the format `name`, or the next wider format if `name` does not support a weight of this shape."""
     wider = [form for form in FORMATS.values() if form.bits >= FORMATS[name].bits and form.fits(shape)]
     return min(wider, key=lambda form: form.bits)
 
 
 def require_format(name: str) -> Format:
     """Return the format `name`, or raise `InputError` if it does not exist or this machine does not support it."""
-    supported = ", ".join(available()) or "none; use packed=False"
+    supported = ", ".join(available_formats()) or "none; use packed=False"
     if name not in FORMATS:
         raise InputError(
             "weights", name, f"use auto, {', '.join(FORMATS)}; this machine supports {supported}"
         )
-    if name not in available():
+    if name not in available_formats():
         hint = f"this processor or this build of torch cannot multiply this format; use one of {supported}"
         raise InputError("weights", name, hint)
     return FORMATS[name]

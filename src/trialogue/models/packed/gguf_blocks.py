@@ -1,6 +1,7 @@
-"""Weights in the block formats of GGUF files, which can partly be used in packed layers without requantisation.
+"""Quantised weights in the block formats of GGUF files.
 
-The layouts of blocks are defined by llama.cpp (ggml-common.h) and dequantised by `gguf.quants`.
+Some of them can be used in packed layers without requantisation. The layouts of blocks are defined by llama.cpp
+(ggml-common.h) and dequantised by `gguf.quants`.
 """
 
 import math
@@ -18,7 +19,7 @@ _BYTES_AT_ONCE = 1 << 14
 
 
 class GgufBlocks(NamedTuple):
-    """Weight (out, in) in a block format.
+    """Weight matrix (out, in) in a block format of GGUF.
 
     Attributes:
         kind: Type of the blocks.
@@ -49,7 +50,7 @@ class GgufBlocks(NamedTuple):
         return torch.from_numpy(numbers.reshape(rows, -1))
 
     def take(self) -> tuple[Tensor, Tensor] | None:
-        """Return codes, and scales with offsets, in the format of `int4_codes`.
+        """Return the 4-bit codes of the weight, with scales and offsets, in the format of `quantise_int4`.
 
         A weight step * code + minimum equals (code - 8) * step + (minimum + 8 * step). The scale is the step, and the
         offset is the last term, both rounded to bfloat16.

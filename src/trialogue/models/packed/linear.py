@@ -15,7 +15,12 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn, Self, TypeGuard
 import torch
 from torch import Tensor, nn
 
-from trialogue.models.packed.formats import available, fitting, int4_product, int4_weight
+from trialogue.models.packed.formats import (
+    available_formats,
+    dequantise_int4,
+    make_int4_product,
+    select_fitting_format,
+)
 
 if TYPE_CHECKING:
     from trialogue.models.packed.gguf_blocks import GgufBlocks
@@ -30,7 +35,7 @@ class WeightIsPackedError(Exception):
 
 
 class Packing(NamedTuple):
-    """Formats of the weights of a model. Two different formats need two copies of each weight.
+    """Formats in which the weights of a model are packed, for few and for many rows.
 
     Attributes:
         few: Format for products with fewer than `many_from` rows.
@@ -71,25 +76,25 @@ class PackedLinear(nn.Module):
         packing = packing or Packing()
         self.in_features, self.out_features, self.bias = linear.in_features, linear.out_features, linear.bias
         bias = None if linear.bias is None else linear.bias.detach()
-        few, many = (fitting(name, linear.weight.shape) for name in (packing.few, packing.many))
+        few, many = (select_fitting_format(name, linear.weight.shape) for name in (packing.few, packing.many))
         # The dtype of the inputs must not depend on the number of rows.
         self.states = few.states
         self._many_from = packing.many_from
         block_codes = blocks.take() if blocks is not None and few.name == "int4" else None
         if block_codes is not None:
-            self._few = int4_product(*block_codes, bias)
+            self._few = make_int4_product(*block_codes, bias)
         else:
             weight = (
                 blocks.weight() if blocks is not None and linear.weight.is_meta else linear.weight.detach()
             )
-            self._few = few.lay(weight, bias)
+            self._few = few.pack(weight, bias)
         # Both formats represent the same weights, so that results do not depend on the number of rows.
         shared = many is few or many.states != few.states
         if shared:
             self._many = self._few
         else:
-            rounded = few.rounded(weight) if block_codes is None else int4_weight(*block_codes)
-            self._many = many.lay(rounded, bias)
+            rounded = few.round(weight) if block_codes is None else dequantise_int4(*block_codes)
+            self._many = many.pack(rounded, bias)
         self.formats = (few.name,) if shared else (few.name, many.name)
         self.origin = ""
         if blocks is not None:
@@ -170,7 +175,7 @@ def pack_linear_layers(
         for parent, name, layer in stored:
             setattr(parent, name, layer)
 
-    if not {packing.few, packing.many} <= set(available()):
+    if not {packing.few, packing.many} <= set(available_formats()):
         return restore
     packed: dict[nn.Module, PackedLinear] = {}
     for parent in list(model.modules()):
@@ -195,8 +200,8 @@ def _layer_packing(packing: Packing, is_head: bool, blocks: GgufBlocks | None) -
     return packing._replace(few="int8", many="int8" if packing.many == "int4" else packing.many)
 
 
-def formats_of(model: nn.Module) -> str:
-    """Return a description of the formats of the linear layers, with their fractions of the weights.
+def describe_formats(model: nn.Module) -> str:
+    """Describe the formats of the linear layers of a model in words, with the fraction of the weights in each.
 
     For weights from a GGUF file, it includes their type and whether they were requantised.
     """
@@ -229,15 +234,15 @@ def is_plain(
     return stored and weight.dtype == torch.float32 and weight.numel() > 0
 
 
-def fill(blocks: Mapping[nn.Module, GgufBlocks]) -> None:
-    """Load the float32 weights of layers that have none."""
+def load_missing_weights(blocks: Mapping[nn.Module, GgufBlocks]) -> None:
+    """Load the float32 weights of linear layers from a GGUF file."""
     for layer, stored in blocks.items():
         if isinstance(layer, nn.Linear) and layer.weight.is_meta:
             layer.weight = nn.Parameter(stored.weight(), requires_grad=False)
 
 
 def _reclaim(weight: Tensor) -> None:
-    """Allow the kernel to evict the pages of `weight`. Memory-mapped pages are read from the file again if needed."""
+    """Allow the kernel to free the memory pages of `weight`. They are read from the file again if needed."""
     first = -(-weight.data_ptr() // mmap.PAGESIZE) * mmap.PAGESIZE
     size = max(0, weight.data_ptr() + weight.nbytes - first) // mmap.PAGESIZE * mmap.PAGESIZE
     madvise = getattr(ctypes.CDLL(None), "madvise", None)

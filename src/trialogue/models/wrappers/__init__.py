@@ -1,1 +1,1 @@
-"""Models that modify the distributions of another model."""
+"""Models that modify the next-token distributions of another model."""

@@ -1,4 +1,4 @@
-"""Base classes of oracles that modify the next-token distributions of another oracle."""
+"""Base classes of models that modify the next-token distributions of another model."""
 
 from collections.abc import Callable
 from copy import copy
@@ -8,15 +8,15 @@ from torch import Tensor
 from trialogue.oracles import Autoregressive, Context, as_context
 
 
-def pass_on(base: Autoregressive, oracle: Autoregressive) -> None:
-    """Copy tokenization, batch size, prompt handling and truncation flag from `base` to `oracle`."""
+def copy_attributes(base: Autoregressive, oracle: Autoregressive) -> None:
+    """Copy the tokenization, batch size, prompt handling and truncation flag of `base` to `oracle`."""
     oracle.tokenization, oracle.batch_size = base.tokenization, base.batch_size
     oracle.prompts_go_on, oracle.cuts = base.prompts_go_on, base.cuts
     oracle.empty_prompt = base.empty_prompt
 
 
 class DerivedContext(Context):
-    """Context that delegates evaluation to another context. Subclasses define the next-token distributions.
+    """Base class of decoding contexts that use another context to evaluate the model.
 
     Args:
         base: Context that evaluates the model.
@@ -51,7 +51,7 @@ class DerivedContext(Context):
 
 
 class AlteredContext(DerivedContext):
-    """Context that applies a function to the next-token distributions of another context.
+    """Decoding context that applies a function to the next-token distributions of another context.
 
     Args:
         base: Context that evaluates the model.
@@ -67,7 +67,7 @@ class AlteredContext(DerivedContext):
         return self._alter(self._base.log_probs(features))
 
     def distributions(self, features: Tensor, cut: bool = True) -> tuple[Tensor, Tensor]:
-        """Return the modified distributions to sample from and those without truncation, each (n, vocab).
+        """Return the modified next-token distributions (n, vocab), one to sample from and one without truncation.
 
         Args:
             features: Features (n, features) of prefixes.

@@ -1,4 +1,4 @@
-"""Oracles with a finite context window, and oracles without an end of sequence."""
+"""Models with a finite context window, and models whose sequences never end."""
 
 from collections.abc import Sequence
 
@@ -6,15 +6,15 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError
-from trialogue.models.wrappers.altered import AlteredContext, pass_on
+from trialogue.models.wrappers.altered import AlteredContext, copy_attributes
 from trialogue.oracles import Autoregressive, Context, PrefixOracle, as_oracle, next_log_probs
 from trialogue.validation import Count, validated
 
 
 class Cropped(PrefixOracle):
-    """Oracle that conditions on the last `window` tokens only.
+    """Model that predicts the next token from the last `window` tokens only.
 
-    The oracle is a Markov chain of order `window`, and an autoregressive model in the sense of equation 6 of the
+    This model is a Markov chain of order `window`, and an autoregressive model in the sense of equation 6 of the
     document on Potts chains. The next token does not depend on the position, so sequences have no maximum length. If
     `base` adds a BOS token, it precedes the last `window` tokens. Equal contexts of a batch are evaluated once.
 
@@ -34,7 +34,7 @@ class Cropped(PrefixOracle):
                 "window", window, f"use at most {base.max_length}, the maximum length of the oracle"
             )
         self.vocab_size, self.eos = base.vocab_size, base.eos
-        pass_on(base, self)
+        copy_attributes(base, self)
 
     def next_log_probs(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """Return the log-probabilities (n, vocab) of the next token.
@@ -53,7 +53,7 @@ class Cropped(PrefixOracle):
 
 
 class Endless(Autoregressive):
-    """Oracle whose sequences never end, because the end-of-sequence token is removed from the distributions.
+    """Model whose sequences never end: the end-of-sequence token has probability 0.
 
     Args:
         base: Oracle whose last token is the end of sequence.
@@ -68,7 +68,7 @@ class Endless(Autoregressive):
             hint = f"use an oracle whose end of sequence is the last of {base.vocab_size} tokens"
             raise InputError("eos", base.eos, hint)
         self.base, self.vocab_size, self.max_length = base, base.vocab_size - 1, base.max_length
-        pass_on(base, self)
+        copy_attributes(base, self)
 
     def open(self, rows: int, capacity: int, layers: Sequence[int] = ()) -> Context:
         """Return a context of `base` whose distributions are renormalised without the end of sequence."""

@@ -1,4 +1,4 @@
-"""Oracles whose next-token scores are modified by functions of the prefix, like logits processors of transformers."""
+"""Models whose next-token scores are modified by functions of the prefix, like logits processors of transformers."""
 
 from collections.abc import Callable, Sequence
 
@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from trialogue.errors import InputError
-from trialogue.models.wrappers.altered import DerivedContext, pass_on
+from trialogue.models.wrappers.altered import DerivedContext, copy_attributes
 from trialogue.oracles import Autoregressive, Context, as_oracle
 
 Process = Callable[[Tensor, Tensor], Tensor]
@@ -15,14 +15,14 @@ Process = Callable[[Tensor, Tensor], Tensor]
 
 
 class Processed(Autoregressive):
-    """Oracle that applies a logits processor to the next-token scores of another oracle.
+    """Model that applies a logits processor to the next-token scores of another model.
 
     Samples report their log-probability under `base`, and verifiers read the hidden states of `base`.
 
     Args:
         base: Oracle without truncation.
-        process: Function of an unpadded prefix and the scores from `Context.scores`. It is called for each row, and
-            its output must depend on these arguments only.
+        process: Function of an unpadded prefix and the scores from `Context.scores`. It is called for each row, and its
+            output must depend on these arguments only.
 
     Raises:
         InputError: If `base` is truncated. During evaluation, if `process` returns scores of a wrong shape, NaN, or no
@@ -37,7 +37,7 @@ class Processed(Autoregressive):
                 "base", type(base).__name__, "it is truncated. Apply truncation after logits processors"
             )
         self.vocab_size, self.eos, self.max_length = base.vocab_size, base.eos, base.max_length
-        pass_on(base, self)
+        copy_attributes(base, self)
 
     def open(self, rows: int, capacity: int, layers: Sequence[int] = ()) -> Context:
         """Return a context of `base` whose scores are processed."""

@@ -1,4 +1,4 @@
-"""Tokenization of oracles whose tokens are given as strings, for example tables and structured distributions."""
+"""Tokenization of models whose tokens are given as strings, such as tables and structured distributions."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -8,7 +8,7 @@ from pathlib import Path
 from torch import Tensor
 from tqdm import tqdm
 
-from trialogue.models.encoder_decoder.network import ended
+from trialogue.models.encoder_decoder.network import append_eos
 from trialogue.models.encoder_decoder.twin import CausalTranslator
 from trialogue.samplers.translation.writing import BeamSearch
 from trialogue.tensor_files import read_tensors, write_tensors
@@ -65,7 +65,7 @@ def cached_translations(
     if not path.exists():
         # All processes translate, because a process that waits for hours would run into a timeout.
         shown = progress and together.is_main_process
-        targets = ended(greedy_translations(twin, rows_of(sources), progress=shown))
+        targets = append_eos(greedy_translations(twin, rows_of(sources), progress=shown))
         if together.is_main_process:
             write_tensors(path, _KIND, {"targets": targets}, {})
     together.wait_for_everyone()

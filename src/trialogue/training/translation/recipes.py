@@ -14,7 +14,7 @@ from tyro.conf import arg
 from trialogue.data.parallel.vocabulary import PAD, SPECIAL
 from trialogue.errors import InputError
 from trialogue.models.encoder_decoder.config import EncoderDecoderConfig
-from trialogue.models.encoder_decoder.network import EncoderDecoder, ended
+from trialogue.models.encoder_decoder.network import EncoderDecoder, append_eos
 from trialogue.models.networks.transformer import Activation
 from trialogue.training.config import OptimizerName, TrainingConfig
 from trialogue.training.recipes import Recipe
@@ -181,7 +181,7 @@ def encoded_pairs(
     ]
     if not pairs:
         raise InputError("max_length", max_length, f"none of {len(sources)} pairs fits; use a larger value")
-    return ended([source for source, _ in pairs]), ended([target for _, target in pairs])
+    return append_eos([source for source, _ in pairs]), append_eos([target for _, target in pairs])
 
 
 def rows_of(tokens: Tensor) -> list[list[int]]:

@@ -47,7 +47,7 @@ def case_of(config: Config, kind: str, seed: int) -> ModelQuestion:
     if not config.model:
         return toy_case(config, kind, seed)
     oracle, task = loaded(config.model), TASKS[kind](seed)
-    record_model(oracle.described())
+    record_model(oracle.describe())
     tokenization = oracle.tokenization
     grammar = GrammarVerifier.regex if kind == "regex" else GrammarVerifier.json_schema
     verifier, prompt = grammar(task.constraint, tokenization), tuple(tokenization.chat(task.question))

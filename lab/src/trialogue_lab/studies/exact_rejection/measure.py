@@ -192,7 +192,7 @@ def _request_case(config: Config, name: str, seed: int) -> ModelQuestion:
         kind = "regex" if name in FREE else "json-schema"
         return toy_case(Questions(model="", max_new_tokens=config.request_tokens), kind, seed)
     oracle, asked = loaded(config.model), request(name, seed)
-    record_model(oracle.described())
+    record_model(oracle.describe())
     tokenization = oracle.tokenization
     verifier = GrammarVerifier.json_schema(asked.schema, tokenization)
     return ModelQuestion(

@@ -119,7 +119,7 @@ def _associations(config: Config, seed: int) -> MeasuredRows:
         stored = order[: min(len(contexts), memorization.capacity(PLANE, PLANE, heads))]
         built, attempts = _build_with_retries(tokens[stored], contexts[stored], heads, seed, size)
         previous = memorization.previous_capacity(PLANE, heads)
-        correct = built.model.answers(contexts).argmax(1) == tokens
+        correct = built.model.context_log_probs(contexts).argmax(1) == tokens
         yield {
             "kind": "association",
             "heads": heads,

@@ -129,7 +129,7 @@ def _text_row(config: Config, sample: TextSample) -> dict[str, Any]:
         "entropy": -float(sample.prior @ (sample.targets.exp() * sample.targets).sum(1)),
         "known_share": sample.known_share,
         "table_bytes": table.size,
-        "table_held_out": sample.losses(table.answers)["held_out"],
+        "table_held_out": sample.losses(table.context_log_probs)["held_out"],
         **{f"alone_{name}": value for name, value in scores.items()},
     }
 
@@ -156,7 +156,7 @@ def _measure_width(
             yield columns | _size_columns(shape.parameters) | {"encoder_kl": encoder.kl} | row
         max_bytes = WEIGHT_BYTES * shape.parameters
         table = NgramTable(sample.orders, smoothing=config.smoothing, most_bytes=max_bytes)
-        scores = sample.scores(table.answers)
+        scores = sample.scores(table.context_log_probs)
         kept = {"method": TABLE, "kept": table.contexts[-1], "bytes": table.size}
         yield columns | scores | {"kl_float32": scores["kl"]} | kept
         if share in config.trained_shares:

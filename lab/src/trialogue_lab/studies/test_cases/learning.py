@@ -73,7 +73,7 @@ def oracle_of(subject: MeasuredModel, seed: int, artifacts: Path) -> TextOracle:
     if key not in _LOADED:
         _LOADED.clear()
         _LOADED[key] = load_pretrained(subject.model, dtype=subject.dtype, weights=subject.weights)
-    record_model(_LOADED[key].described())
+    record_model(_LOADED[key].describe())
     return _LOADED[key]
 
 

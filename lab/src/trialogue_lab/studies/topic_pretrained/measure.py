@@ -9,7 +9,7 @@ from trialogue.data.corpus.hub import HUB, hub_texts
 from trialogue.data.corpus.texts import local_text
 from trialogue.inspection.topic_structure.measure import TopicMeasurement, measured
 from trialogue.inspection.topic_structure.ratios import DIFFERENT, SAME, TOGETHER
-from trialogue.models.hub.attention_weights import AttendingModel, load_attending
+from trialogue.models.hub.attention_weights import AttentionModel, load_attention_model
 from trialogue.randomness import numpy_generator
 from trialogue.storage import make_folder
 from trialogue_lab.ledger import MeasuredRows, Part, record_model
@@ -95,10 +95,10 @@ def _comparisons(config: Config, text: str, weights: str, measurement: TopicMeas
 
 
 @lru_cache(1)
-def _model(name: Name, tiny: bool) -> AttendingModel:
+def _model(name: Name, tiny: bool) -> AttentionModel:
     if tiny:
         return tiny_model(name, causal=name in ("smollm2", "gemma3"))
-    return load_attending(MODELS[name].location)
+    return load_attention_model(MODELS[name].location)
 
 
 @cache

@@ -5,7 +5,7 @@ from typing import Any
 
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
-from trialogue.models.hub.attention_weights import AttendingModel
+from trialogue.models.hub.attention_weights import AttentionModel
 from trialogue.randomness import numpy_generator, seed_of
 
 _TOPICS, _WORDS, _DOCUMENTS, _LENGTH = 4, 10, 80, 40
@@ -52,7 +52,7 @@ def synthetic_tokenizer() -> Any:
     )
 
 
-def tiny_model(name: str, *, causal: bool) -> AttendingModel:
+def tiny_model(name: str, *, causal: bool) -> AttentionModel:
     """Return a transformer with two layers of width 16 and random weights, for tests.
 
     Args:
@@ -74,6 +74,6 @@ def tiny_model(name: str, *, causal: bool) -> AttendingModel:
     }
     config = transformers.LlamaConfig(**shape) if causal else transformers.BertConfig(**shape)
     model_class = transformers.LlamaModel if causal else transformers.BertModel
-    model = AttendingModel(model_class(config), tokenizer, name=name).with_random_weights(seed_of(0, name))
+    model = AttentionModel(model_class(config), tokenizer, name=name).with_random_weights(seed_of(0, name))
     model.name = name
     return model

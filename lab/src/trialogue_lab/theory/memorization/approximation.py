@@ -111,7 +111,7 @@ class _Problem:
         missed = ((self.features @ solution - self.states)[:, : read.shape[1]]) @ read.T
         network = generic_network(self.config, self.seed)
         fold(network, solution, self.encoder)
-        kl = divergence(self.distributions, network.answers(self.contexts), self.prior)
+        kl = divergence(self.distributions, network.context_log_probs(self.contexts), self.prior)
         network.remember(self.contexts[kept])
         network.answered = network.unstored = 0
         tight = 2 * float(self.prior.numpy() @ np.linalg.norm(missed, axis=1))

@@ -134,7 +134,7 @@ def memorize(
         raise InputError("seed", seed, hint)
     skip_condition = fold(network, solution, held)
     network.remember(tokens)
-    answers = network.answers(tokens)
+    answers = network.context_log_probs(tokens)
     network.answered = network.unstored = 0
     return Memorized(
         model=network,
@@ -203,5 +203,5 @@ def _error_in(dtype: torch.dtype, network: AttentionOnly, encoder: Encoder, cont
     cast = AttentionOnly(network.config)
     cast.remember(network.contexts)
     cast.load_state_dict(network.state_dict())
-    answers = cast.to(dtype).answers(contexts).double()
+    answers = cast.to(dtype).context_log_probs(contexts).double()
     return float((answers - encoder.log_probs).abs().max())

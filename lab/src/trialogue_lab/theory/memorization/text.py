@@ -257,7 +257,7 @@ class TextMemory:
         if not bool(known.any()):
             return 0.0, None, None
         following = windows[known, context]
-        answers = model.answers(self.distributions.contexts)
+        answers = model.context_log_probs(self.distributions.contexts)
         model.answered = model.unstored = 0
         losses = [-distributions[row[known], following].mean() for distributions in (answers, targets)]
         return float(known.double().mean()), float(losses[0]), float(losses[1])

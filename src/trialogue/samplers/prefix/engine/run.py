@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError
-from trialogue.models.hub.memory import require_room
+from trialogue.models.hub.memory import require_memory_for_items
 from trialogue.oracles import Autoregressive, as_oracle
 from trialogue.samplers.prefix.ancestral import Ancestral
 from trialogue.samplers.prefix.batch import DEFAULT_MEMORY, Batch
@@ -247,8 +247,10 @@ def _require_memory(
 ) -> None:
     """Raise `InputError` if samples of `capacity` tokens, `longest` of them new, do not fit into memory."""
     # A row stores tokens, nodes, evaluated nodes and scores. A finished sample stores tokens only.
-    require_room("max_new_tokens", max_new_tokens, longest, 4 * _BYTES * rows)
-    require_room("num_samples", num_samples, num_samples, _BYTES * (capacity + _COLUMNS) * prompts)
+    require_memory_for_items("max_new_tokens", max_new_tokens, longest, 4 * _BYTES * rows)
+    require_memory_for_items(
+        "num_samples", num_samples, num_samples, _BYTES * (capacity + _COLUMNS) * prompts
+    )
 
 
 def choose_batch_size(
