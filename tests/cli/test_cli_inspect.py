@@ -19,7 +19,7 @@ from trialogue.errors import InputError
 from trialogue.inspection.measures.copying import Copying
 from trialogue.inspection.measures.measure import MEASURES, Effort, Material, Measure, Report
 from trialogue.inspection.measures.quantities import Point, Quantity, single_quantity
-from trialogue.inspection.page import Series, conclusion, table
+from trialogue.inspection.page import Series, describe_conclusion, make_table
 from trialogue.inspection.picture import _curve
 from trialogue.inspection.subject import Subject
 
@@ -246,7 +246,7 @@ def test_a_conclusion_needs_disjoint_intervals(model, control, words):
     def series(*point):
         return Series("x", [single_quantity("copied", Point(*point), exact=1.0)])
 
-    assert words in conclusion(series(*model), series(*control) if control else None)
+    assert words in describe_conclusion(series(*model), series(*control) if control else None)
 
 
 def test_damaged_files_are_reported_in_one_line(model, found, inspect):
@@ -365,9 +365,11 @@ def test_curves_are_compared_at_the_common_points():
         return Series(head, [Quantity(name="copied", points=points, along="tokens")])
 
     columns = [column("near", 4, 16), column("far", 4, 16, 64)]
-    assert table(columns, every=False)[1] == [("copied, tokens: 16", ["16.0", "16.0"])]
-    assert [name for name, _ in table(columns)[1]] == [f"copied, tokens: {tokens}" for tokens in (4, 16, 64)]
-    assert len(table([column("near", 4), column("far", 64)], every=False)[1]) == 2
+    assert make_table(columns, every=False)[1] == [("copied, tokens: 16", ["16.0", "16.0"])]
+    assert [name for name, _ in make_table(columns)[1]] == [
+        f"copied, tokens: {tokens}" for tokens in (4, 16, 64)
+    ]
+    assert len(make_table([column("near", 4), column("far", 64)], every=False)[1]) == 2
 
 
 def test_a_model_folder_may_be_named_control(tmp_path, inspect):

@@ -19,7 +19,7 @@ from trialogue.inspection.measures.brackets import (
     insert_pairs,
     next_brackets,
 )
-from trialogue.inspection.measures.copying import DISTANCES, Copying, repeated
+from trialogue.inspection.measures.copying import DISTANCES, Copying, sample_repeated_tokens
 from trialogue.inspection.measures.measure import Effort, Material
 from trialogue.inspection.subject import Subject
 from trialogue.oracles import Masked
@@ -147,7 +147,7 @@ class Lookup(Subject):
 
 def test_rows_repeat_ordinary_tokens():
     subject = Subject(tiny_model(), tiny_tokenizer(), "causal", name="tiny")
-    rows = repeated(subject.ordinary_tokens, 16, 5, 0)
+    rows = sample_repeated_tokens(subject.ordinary_tokens, 16, 5, 0)
     assert rows.shape == (5, 32)
     assert torch.equal(rows[:, :16], rows[:, 16:])
     assert not {0, 1, 2} & set(rows.flatten().tolist())

@@ -18,7 +18,7 @@ from trialogue.inspection.measures.interactions import InteractionOrder
 from trialogue.inspection.measures.measure import Effort, Material
 from trialogue.inspection.measures.topics import TopicRatios
 from trialogue.inspection.subject import Subject
-from trialogue.inspection.topic_structure.measure import TopicSettings, measured
+from trialogue.inspection.topic_structure.measure import TopicSettings, measure_topics
 from trialogue.models.hub.attention_weights import AttentionModel
 from trialogue.randomness import generator
 from trialogue_lab.studies.topic_pretrained.tiny import synthetic_documents, synthetic_tokenizer
@@ -46,7 +46,7 @@ def test_topics_equal_those_of_the_command(subject, tmp_path, monkeypatch):
     body = transformers.LlamaModel(transformers.LlamaConfig(**SHAPE, attn_implementation="eager"))
     body.load_state_dict(subject.model.model.state_dict())
     settings = TopicSettings(topics=4, passes=10, read=12, length=30)
-    results = measured(
+    results = measure_topics(
         AttentionModel(body, synthetic_tokenizer()),
         passages_of(synthetic_documents(), 40),
         settings,
@@ -84,7 +84,7 @@ def test_only_model_dependent_errors_name_the_model(field, reported_field, hint,
     def fails(*_: object, **__: object) -> None:
         raise InputError(field, 1, "fix it")
 
-    monkeypatch.setattr(topics, "measured", fails)
+    monkeypatch.setattr(topics, "measure_topics", fails)
     material = Material()
     material.documents = synthetic_documents()
     raised = expect_error("", TopicRatios().take, subject, material, Effort(), lambda _: None)

@@ -15,9 +15,14 @@ from trialogue.data import Clone, Clones, ManyBody
 from trialogue.errors import InputError
 from trialogue.inspection.interaction_order import clone_scorers, reading
 from trialogue.inspection.interaction_order.clone_scorers import CloneLoss, load_clone_scorer
-from trialogue.inspection.interaction_order.measure import CheckpointLocation, checkpoints_of, clone_losses
+from trialogue.inspection.interaction_order.measure import CheckpointLocation, clone_losses, find_checkpoints
 from trialogue.inspection.interaction_order.picture import draw_losses
-from trialogue.inspection.interaction_order.reading import gap_of, learned_beyond, readings, saturation_step
+from trialogue.inspection.interaction_order.reading import (
+    compute_gap,
+    learned_beyond,
+    saturation_step,
+    summarize_losses,
+)
 from trialogue.models import Transformer, TransformerConfig
 from trialogue.models.networks.factored import FactoredAttention, FactoredAttentionConfig
 from trialogue.randomness import generator
@@ -171,8 +176,8 @@ def test_two_body_model_has_learned_beyond_order_one(tmp_path):
     )
     assert losses[2].loss == pytest.approx(exact.item(), abs=4 * losses[2].error)
     assert learned_beyond(losses) == 1
-    assert gap_of(losses[0], losses[2]).is_significant
-    assert not gap_of(losses[1], losses[2]).is_significant
+    assert compute_gap(losses[0], losses[2]).is_significant
+    assert not compute_gap(losses[1], losses[2]).is_significant
     # An untrained model has no significant gap.
     with torch.no_grad():
         network = FactoredAttention(net.config)
@@ -202,7 +207,7 @@ def test_statistics_of_a_training_run():
             loss(step, "text", text[place]), loss(step, "bert", 3 * text[place]),
         )
     ]  # fmt: skip
-    found = {one.clone: one for one in readings(losses)}
+    found = {one.clone: one for one in summarize_losses(losses)}
     assert (found["low"].saturated, found["high"].saturated, found["text"].saturated) == (10, 1000, 1000)
     assert (found["low"].told_since, found["high"].told_since) == (100, 1000)
     assert found["text"].gap is None
@@ -212,10 +217,12 @@ def test_statistics_of_a_training_run():
     # A significant gap does not count if a lower order has none.
     assert learned_beyond([loss(1, "low", 2.0, 3), loss(1, "high", 3.0, 9), loss(1, "text", 2.0)]) is None
     # A gap must exceed both the margin and three standard errors.
-    assert not gap_of(loss(1, "low", 2.01, 3, error=1e-4), loss(1, "text", 2.0, error=1e-4)).is_significant
-    assert not gap_of(loss(1, "low", 2.5, 3, error=0.5), loss(1, "text", 2.0)).is_significant
+    assert not compute_gap(
+        loss(1, "low", 2.01, 3, error=1e-4), loss(1, "text", 2.0, error=1e-4)
+    ).is_significant
+    assert not compute_gap(loss(1, "low", 2.5, 3, error=0.5), loss(1, "text", 2.0)).is_significant
     assert learned_beyond([loss(1, "low", 9.0, 3)]) is None
-    resting = readings([loss(None, "low", 3.0, 3), loss(None, "text", 2.0)])
+    resting = summarize_losses([loss(None, "low", 3.0, 3), loss(None, "text", 2.0)])
     assert [(one.saturated, one.told_since, one.steps) for one in resting] == [(None, None, (None,))] * 2
     draw_losses([*losses, *[CloneLoss(**vars(one) | {"model": "n"}) for one in losses[-4:]]])
 
@@ -230,24 +237,24 @@ def test_saturation_step():
 
 def test_checkpoints_are_sorted_by_step(tmp_path, monkeypatch):
     model = Transformer(TransformerConfig(vocab_size=3, max_length=5))
-    assert checkpoints_of("a-hub/id") == [CheckpointLocation("a-hub/id", None)]
+    assert find_checkpoints("a-hub/id") == [CheckpointLocation("a-hub/id", None)]
     for folder in (tmp_path / "kept", tmp_path / "recipe" / "checkpoints"):
         for step in (100, 9, 20):
             save_model(model, folder / f"step-{step}.safetensors")
         (folder / "step-no.txt").write_text("")
-        found = checkpoints_of(folder if folder.name == "kept" else folder.parent)
+        found = find_checkpoints(folder if folder.name == "kept" else folder.parent)
         assert [(Path(one.place).parent, one.step) for one in found] == [(folder, s) for s in (9, 20, 100)]
     one = tmp_path / "kept" / "step-20.safetensors"
-    assert checkpoints_of(one) == [CheckpointLocation(str(one), 20)]
+    assert find_checkpoints(one) == [CheckpointLocation(str(one), 20)]
     for step in (500, 1000):
         save_tiny(tmp_path / "trainer" / f"checkpoint-{step}")
-    assert [one.step for one in checkpoints_of(tmp_path / "trainer")] == [500, 1000]
-    assert [one.step for one in checkpoints_of(tmp_path / "trainer" / "checkpoint-500")] == [None]
-    expect_error("neither a model", checkpoints_of, tmp_path)
+    assert [one.step for one in find_checkpoints(tmp_path / "trainer")] == [500, 1000]
+    assert [one.step for one in find_checkpoints(tmp_path / "trainer" / "checkpoint-500")] == [None]
+    expect_error("neither a model", find_checkpoints, tmp_path)
     # A short name takes precedence over a folder with results of the same name.
     monkeypatch.chdir(tmp_path)
     Path("smollm2").mkdir()
-    assert checkpoints_of("smollm2") == [CheckpointLocation("smollm2", None)]
+    assert find_checkpoints("smollm2") == [CheckpointLocation("smollm2", None)]
 
 
 def test_losses_of_networks_equal_training_scores(tmp_path):

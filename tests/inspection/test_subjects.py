@@ -11,7 +11,7 @@ from refusals import expect_error
 from trialogue.inspection.measures.copying import Copying
 from trialogue.inspection.measures.decoding import DecodingRules
 from trialogue.inspection.measures.measure import Effort, Material
-from trialogue.inspection.subject import Subject, identity_of
+from trialogue.inspection.subject import Subject, read_identity
 
 SMALL = {"vocab_size": 300, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
 
@@ -95,4 +95,4 @@ def test_remote_code_requires_permission(tmp_path, monkeypatch, masked, kind, co
     assert (subject.kind, type(subject.model).__name__) == (kind, head)
     tokens = subject.ordinary_tokens[:6][None]
     assert torch.equal(subject.model(tokens).logits, network.eval()(tokens).logits)
-    assert identity_of(folder, remote_code=True).weights == subject.files
+    assert read_identity(folder, remote_code=True).weights == subject.files

@@ -16,7 +16,12 @@ from trialogue import cli
 from trialogue.data.corpus.documents import passages_of
 from trialogue.errors import InputError
 from trialogue.inspection.topic_structure.attention import SCALE, attention_sums
-from trialogue.inspection.topic_structure.measure import AS_READ, TopicMeasurement, TopicSettings, measured
+from trialogue.inspection.topic_structure.measure import (
+    AS_READ,
+    TopicMeasurement,
+    TopicSettings,
+    measure_topics,
+)
 from trialogue.inspection.topic_structure.ratios import (
     ATTENTION,
     COSINE,
@@ -59,7 +64,7 @@ def corpus():
 
 @pytest.fixture(scope="module")
 def measurement(corpus):
-    return measured(tiny_model("encoder", causal=False), corpus, SETTINGS, control=False)[0]
+    return measure_topics(tiny_model("encoder", causal=False), corpus, SETTINGS, control=False)[0]
 
 
 def topics_of(table: torch.Tensor, measurement: TopicMeasurement) -> list[TopicComparison]:
@@ -184,7 +189,7 @@ def test_intervals_and_embeddings_as_read(measurement, corpus):
         assert one.difference.low < one.difference.estimate < one.difference.high
     assert COSINE + AS_READ in found
     assert found[COSINE + AS_READ].ratio.estimate == pytest.approx(1, abs=0.1)
-    causal = measured(tiny_model("decoder", causal=True), corpus, SETTINGS, control=False)[0]
+    causal = measure_topics(tiny_model("decoder", causal=True), corpus, SETTINGS, control=False)[0]
     assert causal.read is None  # The first layer of this decoder reads the input embeddings.
 
 
@@ -250,7 +255,7 @@ def test_interrupted_measurement_resumes_with_equal_results(corpus, tmp_path, mo
             raise KeyboardInterrupt
 
     def run(report: Callable[[str], object], folder: Path | None) -> list[list[TopicComparison]]:
-        found = measured(model, corpus, SETTINGS, folder=folder, report=report)
+        found = measure_topics(model, corpus, SETTINGS, folder=folder, report=report)
         return [one.compare(8, resamples=5) for one in found]
 
     with pytest.raises(KeyboardInterrupt):
@@ -268,10 +273,13 @@ def test_invalid_input_is_reported_in_one_line(corpus, measurement):
     cases = [
         (
             "topics=500: the corpus has 80 passages",
-            lambda: measured(model, corpus, TopicSettings(topics=500)),
+            lambda: measure_topics(model, corpus, TopicSettings(topics=500)),
         ),
         ("topics=81: the corpus has 80 passages", lambda: fit_topics(measurement.words.counts, 81)),
-        ("length=65: use at most 64", lambda: measured(model, corpus, TopicSettings(topics=4, length=65))),
+        (
+            "length=65: use at most 64",
+            lambda: measure_topics(model, corpus, TopicSettings(topics=4, length=65)),
+        ),
         ("words=41: use from 2 to 40", lambda: assign_words(measurement.distributions, 41, single=True)),
         ("words=40: no pairs of one topic, or of different topics, remain", lambda: measurement.compare(40)),
         ("seed=-1: use at least 0", lambda: TopicSettings(seed=-1)),

@@ -198,7 +198,7 @@ def test_a_withdrawn_request_does_not_affect_the_others():
             alone = sorted(comparable(one.alone()))
             assert found == alone if number % 3 else set(found) <= set(alone)
         assert not run.busy
-        assert not run._rules
+        assert not run._settings
         assert not run._running.requests
         assert not run._truncations
 

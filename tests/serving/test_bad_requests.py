@@ -20,7 +20,7 @@ from trialogue import cli
 from trialogue.errors import InputError
 from trialogue.samplers import Ancestral
 from trialogue.serving import worker as workers
-from trialogue.serving.jobs import Failed, Job
+from trialogue.serving.jobs import FailedRequest, Job
 from trialogue.serving.server import open_socket
 from trialogue.serving.settings import Address, Serving
 from trialogue.serving.verifiers import RequestedVerifier, VerifierCache
@@ -212,7 +212,7 @@ def test_a_client_with_partial_text_does_not_see_the_errors_of_others():
     worker._runs[key], worker._jobs[run] = run, jobs
     worker._recover(key, run, InputError("rule", "a secret", "hint it"))
     for event in events:
-        assert isinstance(event, Failed)
+        assert isinstance(event, FailedRequest)
         assert (event.refused.status, event.refused.param) == (500, None)
         assert "secret" not in event.refused.message
     assert len(events) == 2

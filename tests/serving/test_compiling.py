@@ -17,7 +17,7 @@ from serving.loopback import KEY, serving
 from trialogue.generation.verifiers.specs import BuiltVerifier
 from trialogue.samplers import Ancestral, MaskedDecoding
 from trialogue.serving import verifiers as verifiers
-from trialogue.serving.errors import Refused
+from trialogue.serving.errors import RequestError
 from trialogue.serving.verifiers import RequestedVerifier, VerifierCache
 
 
@@ -79,7 +79,7 @@ def test_abandoned_compilations_count_until_they_end(monkeypatch):
             rules.get(make_request(str(number)), Ancestral(), ())
             for number in range(verifiers.CACHE_SIZE + 9)
         ]
-        with pytest.raises(Refused, match="73 verifiers are waiting for compilation") as error:
+        with pytest.raises(RequestError, match="73 verifiers are waiting for compilation") as error:
             rules.get(make_request("one more"), Ancestral(), ())
         assert (error.value.status, error.value.code) == (429, "rate_limit_exceeded")
         # A cached verifier needs no compilation.

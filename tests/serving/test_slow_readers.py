@@ -5,14 +5,14 @@ from collections.abc import AsyncIterator
 
 from starlette.types import Message
 
-from trialogue.serving.errors import Refused
-from trialogue.serving.jobs import Failed, PartialChoice
+from trialogue.serving.errors import RequestError
+from trialogue.serving.jobs import FailedRequest, PartialChoice
 from trialogue.serving.streams import Events, Stream
 
 
 def test_only_the_latest_text_of_a_choice_waits():
     async def read() -> list[object]:
-        events, failed = Events(), Failed(Refused(500, "it broke"))
+        events, failed = Events(), FailedRequest(RequestError(500, "it broke"))
         for event in (PartialChoice(0, "a"), PartialChoice(1, "b"), PartialChoice(0, "ac"), failed):
             events.put(event)
         first = [await events.get() for _ in range(3)]

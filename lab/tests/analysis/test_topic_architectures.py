@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 
 from trialogue.data.corpus.documents import passages_of
 from trialogue.errors import InputError
-from trialogue.inspection.topic_structure.measure import AS_READ, TopicSettings, measured
+from trialogue.inspection.topic_structure.measure import AS_READ, TopicSettings, measure_topics
 from trialogue.inspection.topic_structure.ratios import ATTENTION, COSINE, DIFFERENT, SAME
 from trialogue.models.hub.attention_weights import load_attention_model
 from trialogue_lab.studies.topic_pretrained.tiny import synthetic_documents, synthetic_tokenizer
@@ -77,7 +77,7 @@ def test_topics_are_measured_in_every_published_architecture(saved_model: tuple[
 
     corpus = passages_of(synthetic_documents(), 40)
     settings = TopicSettings(topics=4, passes=2, least=2, read=8, length=24)
-    for one in measured(model, corpus, settings):
+    for one in measure_topics(model, corpus, settings):
         found = {each.measure: each for each in one.compare(6)}
         assert COSINE + AS_READ in found
         for each in found.values():
@@ -98,7 +98,7 @@ def test_texts_longer_than_the_position_embeddings_are_rejected(saved_model: tup
     with pytest.raises(
         InputError, match=f"length={max_length + 1}: use at most {max_length}, the maximum length"
     ):
-        measured(model, corpus, settings)
+        measure_topics(model, corpus, settings)
 
 
 def _token_tables(folder: Path) -> list[torch.Tensor]:

@@ -40,14 +40,14 @@ def _is_inspection(place: Path) -> bool:
 def _inspections(places: Sequence[str], page: Path | None, control: bool) -> None:
     from trialogue.extras import from_extra
     from trialogue.inspection.comparing import read_inspections
-    from trialogue.inspection.page import compared, print_tables, render_comparison
+    from trialogue.inspection.page import compare_results, print_tables, render_comparison
     from trialogue.storage import atomic_write, require_folder
 
     if page is not None:
         require_folder(page)
         from_extra("matplotlib", "plot")
     records = read_inspections(places)
-    print_tables(compared(records, control=control))
+    print_tables(compare_results(records, control=control))
     for head, record in records.items():
         for name, reason in record["refused"].items():
             print(f"{name} skipped for {head}: {reason}")

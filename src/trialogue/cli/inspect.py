@@ -24,7 +24,7 @@ def inspect(arguments: argparse.Namespace) -> None:
     from trialogue.extras import from_extra
     from trialogue.inspection.measures.measure import Effort, Material
     from trialogue.inspection.page import render_inspection
-    from trialogue.inspection.running import RECORD, inspected
+    from trialogue.inspection.running import RECORD, run_inspection
     from trialogue.storage import atomic_write
 
     from_extra("matplotlib", "plot")  # Check for the package before the computation.
@@ -34,7 +34,7 @@ def inspect(arguments: argparse.Namespace) -> None:
     name = place.resolve().name if place.name in ("", "..") else place.name
     folder: Path = arguments.out or Path(f"inspection-{name}")
     try:
-        record = inspected(
+        record = run_inspection(
             arguments.model,
             folder,
             measures=arguments.measures,
@@ -58,7 +58,7 @@ def inspect(arguments: argparse.Namespace) -> None:
 
 
 def _print(record: Mapping[str, Any]) -> None:
-    from trialogue.inspection.page import CONTROL, conclusion, model_name, print_tables, series_of_records
+    from trialogue.inspection.page import CONTROL, describe_conclusion, model_name, print_tables, read_series
 
     conclusions = {}
 
@@ -66,9 +66,9 @@ def _print(record: Mapping[str, Any]) -> None:
         last = measure["checkpoints"][-1]
         head = model_name(record) if last["step"] is None else f"step {last['step']}"
         columns = {head: last["quantities"]} | ({CONTROL: measure["control"]} if measure["control"] else {})
-        series = series_of_records(columns)
+        series = read_series(columns)
         print_tables({f"{name}: {measure['question']}": series})
-        conclusions[name] = conclusion(series[0], series[1] if len(series) > 1 else None)
+        conclusions[name] = describe_conclusion(series[0], series[1] if len(series) > 1 else None)
     for name, sentence in conclusions.items():
         print(f"{name}: {sentence}")
     for name, reason in record["refused"].items():

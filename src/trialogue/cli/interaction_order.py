@@ -12,7 +12,7 @@ from trialogue.validation import Count, check
 if TYPE_CHECKING:
     from trialogue.data.clones import Clones
     from trialogue.inspection.interaction_order.clone_scorers import CloneLoss
-    from trialogue.inspection.interaction_order.reading import Reading
+    from trialogue.inspection.interaction_order.reading import LossSummary
 
 _FIGURE = "interaction-order.svg"
 _STEP_HEADS = ("clone", "keeps", "first loss", "last loss", "minimum since", "excess over text", "since")
@@ -31,7 +31,7 @@ def interaction_order(arguments: argparse.Namespace) -> None:
     from trialogue.extras import from_extra
     from trialogue.inspection.interaction_order.measure import clone_losses
     from trialogue.inspection.interaction_order.picture import draw_losses
-    from trialogue.inspection.interaction_order.reading import readings
+    from trialogue.inspection.interaction_order.reading import summarize_losses
     from trialogue.storage import atomic_write, require_folder
 
     from_extra("matplotlib", "plot")  # Check for the package before the computation.
@@ -54,7 +54,7 @@ def interaction_order(arguments: argparse.Namespace) -> None:
             report=lambda line: print(f"measuring {line}", file=sys.stderr, flush=True),
         )
     )
-    found = readings(losses)
+    found = summarize_losses(losses)
     if arguments.json:
         record = {"losses": map(_loss_record, losses), "readings": map(_reading_record, found)}
         print(json.dumps({key: list(rows) for key, rows in record.items()}, allow_nan=False))
@@ -66,7 +66,7 @@ def interaction_order(arguments: argparse.Namespace) -> None:
         print(f"figure: {figure}")
 
 
-def _print(losses: "list[CloneLoss]", found: "list[Reading]") -> None:
+def _print(losses: "list[CloneLoss]", found: "list[LossSummary]") -> None:
     from trialogue.display.terminal import console, grid
 
     out = console()
@@ -101,7 +101,7 @@ def _warn(clones: "Clones") -> None:
         console().print(f"{warning}: {', '.join(unmixed)}.")
 
 
-def _cells(one: "Reading", has_steps: bool) -> list[str]:
+def _cells(one: "LossSummary", has_steps: bool) -> list[str]:
     """Return the row of a clone in the table of its model."""
     from trialogue.data.clones import TEXT
 
@@ -152,7 +152,7 @@ def _loss_record(one: "CloneLoss") -> dict[str, Any]:
     }
 
 
-def _reading_record(one: "Reading") -> dict[str, Any]:
+def _reading_record(one: "LossSummary") -> dict[str, Any]:
     from trialogue.display.numbers import finite_or_none
 
     gap = None if one.gap is None else {name: finite_or_none(value) for name, value in vars(one.gap).items()}

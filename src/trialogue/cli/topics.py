@@ -29,7 +29,7 @@ def topics(arguments: argparse.Namespace) -> None:
     from trialogue.data.corpus.texts import local_text
     from trialogue.display.figures import rendered
     from trialogue.extras import from_extra
-    from trialogue.inspection.topic_structure.measure import MOST, TopicSettings, measured
+    from trialogue.inspection.topic_structure.measure import MOST, TopicSettings, measure_topics
     from trialogue.inspection.topic_structure.picture import draw_topics
     from trialogue.models.hub.attention_weights import load_attention_model
     from trialogue.storage import atomic_write, make_folder, user_folder
@@ -49,7 +49,7 @@ def topics(arguments: argparse.Namespace) -> None:
     corpus = passages_of(documents, arguments.passage)
     folder = make_folder(user_folder("topics") if arguments.out is None else arguments.out)
     model = load_attention_model(arguments.model, device=arguments.device, dtype=arguments.dtype)
-    found = measured(model, corpus, settings, folder=folder, control=arguments.control, report=_report)
+    found = measure_topics(model, corpus, settings, folder=folder, control=arguments.control, report=_report)
     _report("comparing pairs of words")
     drawn: dict[str, Any] = {"resamples": arguments.resamples, "seed": arguments.seed}
     compared = {

@@ -1,1 +1,1 @@
-"""Measurements of the structure that a pretrained model has learned, each compared with random weights."""
+"""Measurements of what a pretrained language model has learned, each compared with random weights."""

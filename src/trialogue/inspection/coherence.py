@@ -1,8 +1,8 @@
-"""Coherence of a text: how long it follows one stored pattern before it switches to another.
+"""Measurement of how long a text follows a repeating pattern before it switches to another pattern.
 
 Each window of a text is labelled with the pattern and phase that differ from it in the fewest tokens. A domain wall is
-a position at which the next window has a different label. A run is the stretch between two walls, and it is censored
-if the text ends first. Corollary 1.2.1 of the document on Potts chains describes these runs.
+a position at which the next window has a different label. A run is the stretch between two walls, and it is censored if
+the text ends first. Corollary 1.2.1 of the document on Potts chains describes these runs.
 """
 
 from __future__ import annotations
@@ -73,15 +73,13 @@ def nearest_labels(
 
 
 class Runs(NamedTuple):
-    """Lengths of runs, some of them right-censored.
+    """Lengths of runs (stretches of text that follow one pattern), some of them right-censored.
 
-    A run is a stretch of text that follows one pattern without a change of pattern or phase. It is censored if
-    the text ends before the run does.
+    A run ends with a change of the pattern or its phase. It is censored if the text ends before the run does.
 
     Attributes:
         lengths: Number of tokens of each run, shape (n,).
-        ended: True for a run that ended with a change of pattern or phase, False for a censored run, shape
-            (n,).
+        ended: True for a run that ended with a change of pattern or phase, False for a censored run, shape (n,).
     """
 
     lengths: NDArray[np.int64]
@@ -155,16 +153,15 @@ class Runs(NamedTuple):
 
 @dataclass(frozen=True)
 class Coherence:
-    """Nearest pattern and phase of each window of n texts.
+    """The pattern and phase that each window of n texts follows.
 
-    A window is a stretch of consecutive tokens. A label is an index of a pattern and a phase (see
-    `nearest_labels`).
+    A window is a stretch of consecutive tokens. A label is an index of a pattern and a phase (see `nearest_labels`),
+    chosen to be as close as possible to the window.
 
     Args:
-        labels: Nearest label of each window, int64 of shape (n, max windows). Entries beyond the end of a text
-            are undefined.
-        distances: Number of tokens in which each window differs from its label, int64 of shape (n, max
-            windows).
+        labels: Nearest label of each window, int64 of shape (n, max windows). Entries beyond the end of a text are
+            undefined.
+        distances: Number of tokens in which each window differs from its label, int64 of shape (n, max windows).
         start: Index of the first window of each text from which runs are counted, shape (n,).
         windows: Number of windows of each text, shape (n,).
     """
@@ -256,7 +253,7 @@ def coherence(
 
 
 def _expanded(field: str, value: Tensor | int, tokens: Tensor) -> Tensor:
-    """Return one integer per text as an int64 tensor of shape (n,)."""
+    """Return one integer per text as an int64 tensor (n,), given a single integer or one per text."""
     hint = f"give one integer, or one for each of the {len(tokens)} texts"
     numbers = whole_tensor(field, value, hint)
     if tuple(numbers.shape) not in ((), (len(tokens),)):

@@ -1,4 +1,4 @@
-"""Read several inspections and check that they can be compared."""
+"""Reading of several inspections, with a check that they can be compared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run measures of checkpoints, in this process or in workers."""
+"""Tasks that run one measure on one checkpoint, in this process or in workers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MODEL_FIELDS = ("model", "tokenizer")
 
 
 class MeasureTask(NamedTuple):
-    """One measure to run for one checkpoint.
+    """Task to run one measure on one checkpoint.
 
     Attributes:
         place: Path, hub id or short name of the checkpoint.
@@ -77,7 +77,7 @@ class MeasureSettings:
 
 
 class MeasureRunner:
-    """Runs measures of checkpoints. Only the checkpoint of the latest task is kept in memory.
+    """Runs measures on checkpoints. Only the most recent checkpoint is kept in memory.
 
     Args:
         settings: Settings of all tasks.
@@ -134,15 +134,15 @@ class MeasureRunner:
         return MeasurePlan(subject.kind, _seconds_per_token(subject), tokens, refused)
 
     def take(self, task: MeasureTask) -> dict[str, Any]:
-        """Run a task.
+        """Run a task, and return its results as JSON values.
 
         Args:
             task: Measure and checkpoint.
 
         Returns:
-            A dictionary with JSON values. `quantities` has the results and `seconds` the run time. If the
-            measure does not apply, the dictionary has only `refused`, the reason. If memory was insufficient,
-            it also has `lacks` with the value `MEMORY`.
+            A dictionary with JSON values. `quantities` has the results and `seconds` the run time. If the measure does
+            not apply, the dictionary has only `refused`, the reason. If memory was insufficient, it also has `lacks`
+            with the value `MEMORY`.
         """
         measure, subject = MEASURES.find(task.name)(), self._load(task.place)
         began = time.perf_counter()
@@ -222,7 +222,7 @@ def start_worker(
     threads: int,
     folder: SharedFolder,
 ) -> Callable[[MeasureTask | tuple[MeasureTask, ...]], dict[str, Any] | MeasurePlan]:
-    """Load the texts in a worker process and return the function that processes its tasks.
+    """Prepare a worker process, and return the function that processes its tasks.
 
     Args:
         settings: Settings of all tasks.

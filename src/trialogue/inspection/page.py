@@ -1,4 +1,4 @@
-"""Render an inspection, or a comparison of several, as an HTML page.
+"""HTML pages of an inspection, and of a comparison of several inspections.
 
 Equal records yield byte-identical pages.
 """
@@ -36,10 +36,8 @@ def render_inspection(record: Mapping[str, Any]) -> str:
     """
     sections = []
     for name, measure in record["measures"].items():
-        control = series_of_records({CONTROL: measure["control"]}, quiet=True) if measure["control"] else []
-        series = series_of_records(
-            {_heading(record, one): one["quantities"] for one in measure["checkpoints"]}
-        )
+        control = read_series({CONTROL: measure["control"]}, quiet=True) if measure["control"] else []
+        series = read_series({_heading(record, one): one["quantities"] for one in measure["checkpoints"]})
         shown = series if len(series) == 1 else [series[0], series[-1]]
         figures = _curves(name, [*shown, *control], measure["logarithmic"])
         steps = [one["step"] for one in measure["checkpoints"]]
@@ -48,7 +46,9 @@ def render_inspection(record: Mapping[str, Any]) -> str:
         tokens, seconds = (sum(one[key] for one in measure["checkpoints"]) for key in ("tokens", "seconds"))
         cost = f"about {tokens:,} tokens, {seconds:.0f} s"
         section = _section(name, measure, [*shown, *control], figures, cost)
-        sections.append(section | {"summary": conclusion(series[-1], control[0] if control else None)})
+        sections.append(
+            section | {"summary": describe_conclusion(series[-1], control[0] if control else None)}
+        )
     facts = {"model": model_name(record), "kind": record["kind"], **_facts(record["settings"])}
     return _render(f"What {facts['model']} has learned", facts, sections, record["refused"])
 
@@ -64,7 +64,7 @@ def render_comparison(records: Mapping[str, Mapping[str, Any]], *, control: bool
         A complete HTML document.
     """
     sections = []
-    for name, columns in compared(records, control=control).items():
+    for name, columns in compare_results(records, control=control).items():
         measure = next(record["measures"][name] for record in records.values() if name in record["measures"])
         figures = _curves(name, columns, measure["logarithmic"])
         sections.append(_section(name, measure, columns, figures))
@@ -78,7 +78,9 @@ def render_comparison(records: Mapping[str, Mapping[str, Any]], *, control: bool
     return _render("What models have learned", facts, sections, refused)
 
 
-def compared(records: Mapping[str, Mapping[str, Any]], *, control: bool = False) -> dict[str, list[Series]]:
+def compare_results(
+    records: Mapping[str, Mapping[str, Any]], *, control: bool = False
+) -> dict[str, list[Series]]:
     """Return the results of the last checkpoint of each model, grouped by measure.
 
     Args:
@@ -93,20 +95,20 @@ def compared(records: Mapping[str, Mapping[str, Any]], *, control: bool = False)
         measured = {
             model: record["measures"][name] for model, record in records.items() if name in record["measures"]
         }
-        columns = series_of_records(
+        columns = read_series(
             {model: one["checkpoints"][-1]["quantities"] for model, one in measured.items()}
         )
         controls = {
             f"{model}, {CONTROL}": one["control"] for model, one in measured.items() if one.get("control")
         }
-        found[name] = columns + (series_of_records(controls, quiet=True) if control else [])
+        found[name] = columns + (read_series(controls, quiet=True) if control else [])
     return found
 
 
-def series_of_records(
+def read_series(
     quantities: Mapping[str, Sequence[Mapping[str, Any]]], *, quiet: bool = False
 ) -> list[Series]:
-    """Convert quantities from JSON values.
+    """Convert quantities from JSON values to `Series`.
 
     Args:
         quantities: For each model or checkpoint, by name, the results of `Quantity.record`.
@@ -130,8 +132,8 @@ def model_name(record: Mapping[str, Any]) -> str:
     return Path(model).name or model if Path(model).exists() else model
 
 
-def conclusion(model: Series, control: Series | None) -> str:
-    """Return a sentence that compares the first single number of a measure with random weights.
+def describe_conclusion(model: Series, control: Series | None) -> str:
+    """Return a sentence that compares a model with random weights, by the first single number of a measure.
 
     The model differs from random weights if the two 95% confidence intervals do not overlap. If they do, nothing can be
     concluded.
@@ -145,12 +147,12 @@ def conclusion(model: Series, control: Series | None) -> str:
         return ""
     quantity = numbers[0]
     point, unit = quantity.points[0], f" {quantity.unit}" if quantity.unit else ""
-    stated = f"{quantity.name}: {cell(point)}{unit}"
+    stated = f"{quantity.name}: {format_point(point)}{unit}"
     others = [one for one in control.quantities if one.name == quantity.name] if control else []
     if not others:
         return f"{stated}. There is no control with random weights."
     other = others[0].points[0]
-    compared_with = f"{CONTROL} ({cell(other)})"
+    compared_with = f"{CONTROL} ({format_point(other)})"
     ends = (point.low, point.high, other.low, other.high)
     if None in ends:
         return f"{stated}. No conclusion about {compared_with}, because an interval is missing."
@@ -166,16 +168,18 @@ def conclusion(model: Series, control: Series | None) -> str:
     return f"{stated}. It is {relation} the ideal value {quantity.exact:g} than {compared_with}."
 
 
-def table(columns: Sequence[Series], *, every: bool = True) -> tuple[list[str], list[tuple[str, list[str]]]]:
-    """Return the texts of a table of quantities.
+def make_table(
+    columns: Sequence[Series], *, every: bool = True
+) -> tuple[list[str], list[tuple[str, list[str]]]]:
+    """Return the headings and rows of a table of quantities, as texts.
 
     A single number takes one row. A curve takes one row per point, or one row in total.
 
     Args:
         columns: Quantities of one model per column.
-        every: If True, the table has all points of a curve. Otherwise it has one point per curve. This is the
-            last position at which all columns with this curve have a point. If there is none, it is the last
-            point of each column.
+        every: If True, the table has all points of a curve. Otherwise it has one point per curve. This is the last
+            position at which all columns with this curve have a point. If there is none, it is the last point of each
+            column.
 
     Returns:
         A list of column headings, and a list of rows. Each row has a label and one text per column.
@@ -188,7 +192,7 @@ def table(columns: Sequence[Series], *, every: bool = True) -> tuple[list[str], 
             last = [point for point in quantity.points if point.at in common or not common][-1:]
             for point in quantity.points if every else last:
                 name = quantity.point_label(point) + (f" ({quantity.unit})" if quantity.unit else "")
-                cells.setdefault(name, {})[column.name] = cell(point)
+                cells.setdefault(name, {})[column.name] = format_point(point)
     headings = [column.name for column in columns]
     rows = [(name, [row.get(heading, ABSENT) for heading in headings]) for name, row in cells.items()]
     return headings, rows
@@ -202,7 +206,7 @@ def print_tables(columns: Mapping[str, Sequence[Series]]) -> None:
     """
     out = console()
     for title, series in columns.items():
-        headings, rows = table(series, every=False)
+        headings, rows = make_table(series, every=False)
         out.print(grid(title, ("", *headings), [(label, *cells) for label, cells in rows]))
 
 
@@ -213,8 +217,11 @@ def _section(
     figures: Sequence[Markup],
     cost: str = "",
 ) -> dict[str, Any]:
-    """Return the template variables of a measure, including a summary from its first row without a gap."""
-    headings, rows = table(columns)
+    """Return the variables of the page template for one measure, including a summary.
+
+    The summary is the first row of the table without a missing value.
+    """
+    headings, rows = make_table(columns)
     complete = [row for row in rows if ABSENT not in row[1]]
     summary = [
         f"{label}: {', '.join(f'{heading} {value}' for heading, value in zip(headings, cells, strict=True))}"
@@ -245,7 +252,7 @@ def _shared_positions(columns: Sequence[Series]) -> dict[tuple[str, str, str], s
     return shared
 
 
-def cell(point: Point) -> str:
+def format_point(point: Point) -> str:
     """Format an estimate as text, with its interval in brackets if it has one.
 
     Args:

@@ -1,4 +1,7 @@
-"""Result files of an inspection, one per measure and checkpoint, and their combined record."""
+"""Files with the results of an inspection.
+
+There is one file per measure and checkpoint, and a combined record.
+"""
 
 from __future__ import annotations
 
@@ -92,7 +95,7 @@ def read_result(path: Path) -> dict[str, Any] | None:
 
 
 def require_same_settings(path: Path, settings: dict[str, Any], has_results: bool) -> None:
-    """Check that an inspection continues with the settings with which its folder was created.
+    """Raise `InputError` if an inspection would continue with other settings than before.
 
     The settings are written to `path` if there is no file or no result yet.
 

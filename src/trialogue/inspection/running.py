@@ -1,4 +1,4 @@
-"""Inspect a checkpoint, or all checkpoints of a training run, and resume interrupted inspections.
+"""Function that runs `trialogue inspect` on a checkpoint or a training run, and resumes interrupted inspections.
 
 The folder `work/` of an inspection has one JSON file per measure and checkpoint, and one per measure for random
 weights. Each file is written atomically when its measure finishes. The file `inspection.json` combines them. Workers
@@ -19,7 +19,7 @@ from trialogue.errors import InputError
 from trialogue.executors import Executor
 from trialogue.executors.folders import SharedFolder
 from trialogue.executors.local import Local
-from trialogue.inspection.interaction_order.measure import CheckpointLocation, checkpoints_of
+from trialogue.inspection.interaction_order.measure import CheckpointLocation, find_checkpoints
 from trialogue.inspection.measure_tasks import (
     MEMORY,
     SHARED_FOLDER,
@@ -38,7 +38,7 @@ from trialogue.inspection.result_files import (
     read_result,
     require_same_settings,
 )
-from trialogue.inspection.subject import Identity, Kind, identity_of
+from trialogue.inspection.subject import CheckpointIdentity, Kind, read_identity
 from trialogue.models.hub.checkpoint_loading import parse_dtype
 from trialogue.storage import atomic_write, locked, make_folder
 
@@ -47,7 +47,7 @@ RECORD = "inspection.json"
 _WORK, _SETTINGS = "work", "settings.json"
 
 
-def inspected(
+def run_inspection(
     model: str | Path,
     folder: Path,
     *,
@@ -99,8 +99,8 @@ def inspected(
     for name in measures:
         MEASURES.find(name)
     parse_dtype(dtype)
-    checkpoints = checkpoints_of(model)
-    identities = [identity_of(checkpoint.place, remote_code) for checkpoint in checkpoints]
+    checkpoints = find_checkpoints(model)
+    identities = [read_identity(checkpoint.place, remote_code) for checkpoint in checkpoints]
     work = make_folder(folder / _WORK)
     with locked(
         work / "lock", "out", str(folder), "another process uses this folder. Wait for it or stop it"
@@ -134,7 +134,7 @@ def inspected(
 
 
 def _importable(report: Report) -> list[str]:
-    """Return the names of the measures that can be imported, and report the others."""
+    """Return the names of the measures that can be imported, and report those that cannot."""
     names = []
     for name in MEASURES:
         try:
@@ -147,7 +147,7 @@ def _importable(report: Report) -> list[str]:
 
 
 class _Inspection:
-    """An inspection in the folder `work`, which the caller has locked."""
+    """An inspection whose results are in the folder `work`, which the caller has locked."""
 
     def __init__(self, work: Path, material: Material, settings: MeasureSettings, report: Report) -> None:
         self._work, self._material, self._settings, self._report = work, material, settings, report
@@ -157,7 +157,7 @@ class _Inspection:
     def pending(
         self,
         checkpoints: Sequence[CheckpointLocation],
-        identities: Sequence[Identity],
+        identities: Sequence[CheckpointIdentity],
         names: Sequence[str],
         control: bool,
     ) -> list[tuple[MeasureTask, ...]]:

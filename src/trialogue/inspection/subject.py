@@ -54,7 +54,7 @@ class Passages(NamedTuple):
 
 
 class Subject:
-    """A transformers model with its tokenizer, which an inspection measures.
+    """A transformers model that is inspected, with its tokenizer.
 
     Args:
         model: Model with a language modeling head.
@@ -320,8 +320,8 @@ def special_token_frame(tokenizer: Any, text: str) -> tuple[list[int], list[int]
     return [], []
 
 
-class Identity(NamedTuple):
-    """Identifiers of a checkpoint, by which stored results are recognized.
+class CheckpointIdentity(NamedTuple):
+    """Identifiers of a checkpoint, which show whether stored results belong to it.
 
     Attributes:
         weights: Identifier of the weights.
@@ -332,8 +332,8 @@ class Identity(NamedTuple):
     architecture: str
 
 
-def identity_of(place: str | Path, remote_code: bool = False) -> Identity:
-    """Return identifiers of a checkpoint without loading its weights.
+def read_identity(place: str | Path, remote_code: bool = False) -> CheckpointIdentity:
+    """Compute identifiers of a checkpoint without loading its weights.
 
     Args:
         place: Hub id, folder, short name or GGUF file.
@@ -344,7 +344,7 @@ def identity_of(place: str | Path, remote_code: bool = False) -> Identity:
     """
     checkpoint = _checkpoint(place, "cpu", "float32", remote_code)
     config_hash = hashlib.sha256(checkpoint.config.to_json_string().encode()).hexdigest()
-    return Identity(checkpoint.identity, f"config sha256 {config_hash}")
+    return CheckpointIdentity(checkpoint.identity, f"config sha256 {config_hash}")
 
 
 def _checkpoint(place: str | Path, device: str | None, dtype: str, remote_code: bool) -> Checkpoint:

@@ -1,1 +1,4 @@
-"""`trialogue serve`: an endpoint with the OpenAI API, whose requests share the running batches of the engine."""
+"""Implementation of `trialogue serve`, an HTTP server with the OpenAI API.
+
+Concurrent requests are processed in common batches.
+"""

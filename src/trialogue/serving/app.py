@@ -23,8 +23,8 @@ from starlette.routing import Route
 from trialogue.errors import InputError, reason
 from trialogue.generation.prompts import json_value
 from trialogue.serving.body import Kind
-from trialogue.serving.errors import Refused
-from trialogue.serving.jobs import Event, Failed, FinishedChoice, Job, PartialChoice
+from trialogue.serving.errors import RequestError
+from trialogue.serving.jobs import Event, FailedRequest, FinishedChoice, Job, PartialChoice
 from trialogue.serving.requests import read_request
 from trialogue.serving.responses import CompletionResponse
 from trialogue.serving.settings import Serving
@@ -106,14 +106,14 @@ class Application:
                 if not open_:
                     self._require_key(request)
                 return await handle(request)
-            except Refused as refused:
+            except RequestError as refused:
                 return _error_response(refused)
             except InputError as error:
-                return _error_response(Refused.from_input_error(error))
+                return _error_response(RequestError.from_input_error(error))
             except ClientDisconnect:
                 return Response(status_code=499)
             except Exception as error:
-                return _error_response(Refused(500, reason(error), code="internal_error"))
+                return _error_response(RequestError(500, reason(error), code="internal_error"))
 
         return protected
 
@@ -121,7 +121,7 @@ class Application:
         given = request.headers.get("authorization", "").encode("latin-1")
         if self._key is not None and not secrets.compare_digest(given, f"Bearer {self._key}".encode()):
             message = "send the server's key as Authorization: Bearer KEY"
-            raise Refused(401, message, code="invalid_api_key")
+            raise RequestError(401, message, code="invalid_api_key")
 
     async def _health(self, request: Request) -> Response:
         del request
@@ -146,7 +146,7 @@ class Application:
         name = request.path_params["name"]
         if name != self._serving.model_name:
             message = f"model={name!r}: use {self._serving.model_name!r}, the model of this server"
-            raise Refused(404, message, "model", "model_not_found")
+            raise RequestError(404, message, "model", "model_not_found")
         return JSONResponse(self._model_info())
 
     async def _respond(self, kind: Kind, request: Request) -> Response:
@@ -157,7 +157,7 @@ class Application:
                 return await self._complete_response(request, submitted)
             # An error before the first event determines the HTTP status.
             first = await self._unless_disconnected(request, submitted.events.get())
-            if isinstance(first, Failed):
+            if isinstance(first, FailedRequest):
                 raise first.refused
         except BaseException:
             self.worker.withdraw(submitted.job)
@@ -165,12 +165,12 @@ class Application:
         return Stream(self._stream_events(submitted, first), partial(self.worker.withdraw, submitted.job))
 
     async def _body(self, request: Request) -> Any:
-        """Return the JSON body of a request. Raises `Refused` if it is too large or invalid."""
+        """Return the JSON body of a request. Raises `RequestError` if it is too large or invalid."""
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json":
             # Browsers send other content types to any site without a preflight request.
-            raise Refused(415, "send the content type application/json", code="unsupported_media_type")
-        too_large = Refused(413, f"send at most {self._serving.body} bytes", code="body_too_large")
+            raise RequestError(415, "send the content type application/json", code="unsupported_media_type")
+        too_large = RequestError(413, f"send at most {self._serving.body} bytes", code="body_too_large")
         stated = request.headers.get("content-length", "")
         if stated.isdecimal() and int(stated) > self._serving.body:
             raise too_large
@@ -183,7 +183,7 @@ class Application:
         try:
             return json_value(b"".join(parts))
         except (ValueError, RecursionError) as error:
-            raise Refused(400, f"the body is not JSON: {error}", "body", "invalid_json") from None
+            raise RequestError(400, f"the body is not JSON: {error}", "body", "invalid_json") from None
 
     async def _submit(self, kind: Kind, body: Any, request: Request) -> _SubmittedRequest:
         loop, events = asyncio.get_running_loop(), Events()
@@ -225,7 +225,7 @@ class Application:
         finished: list[FinishedChoice] = []
         while len(finished) < submitted.job.request.choices:
             event = await self._unless_disconnected(request, submitted.events.get())
-            if isinstance(event, Failed):
+            if isinstance(event, FailedRequest):
                 raise event.refused
             if isinstance(event, FinishedChoice):
                 finished.append(event)
@@ -249,7 +249,7 @@ class Application:
         """Yield the server-sent events of a stream that begins with `event`."""
         response, finished = submitted.response, list[FinishedChoice]()
         while True:
-            if isinstance(event, Failed):
+            if isinstance(event, FailedRequest):
                 yield _server_sent_event(event.refused.body())
                 return
             if isinstance(event, PartialChoice):
@@ -280,7 +280,7 @@ def _server_sent_event(value: dict[str, Any]) -> str:
     return f"data: {json.dumps(value)}\n\n"
 
 
-def _error_response(refused: Refused) -> Response:
+def _error_response(refused: RequestError) -> Response:
     headers = {"Retry-After": _RETRY_AFTER} if refused.status in (429, 503) else {}
     if refused.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
@@ -291,6 +291,6 @@ async def _http_error(request: Request, error: Exception) -> Response:
     """Return the response for an unknown path or method."""
     assert isinstance(error, HTTPException)
     message = f"{request.method} {request.url.path}: {error.detail}"
-    response = _error_response(Refused(error.status_code, message, code="not_found"))
+    response = _error_response(RequestError(error.status_code, message, code="not_found"))
     response.headers.update(error.headers or {})
     return response

@@ -1,4 +1,4 @@
-"""Request bodies of the OpenAI API, with the additional fields of this server."""
+"""Validation of the JSON bodies of requests in the OpenAI API."""
 
 import json
 import secrets
@@ -30,7 +30,7 @@ class _StreamOptions(BaseModel):
 
 
 class Body(BaseModel):
-    """Fields that completion requests and chat requests share. A field with the value null counts as missing."""
+    """Fields of completion requests and of chat requests. A field with the value null counts as missing."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 

@@ -1,12 +1,12 @@
-"""Error responses of the OpenAI API."""
+"""Errors that are returned to clients in the format of the OpenAI API."""
 
 from typing import Any
 
 from trialogue.errors import InputError
 
 
-class Refused(Exception):
-    """Error that is returned to the client as an HTTP response.
+class RequestError(Exception):
+    """Error that the client receives as an HTTP response.
 
     Args:
         status: HTTP status code.
@@ -20,7 +20,7 @@ class Refused(Exception):
         self.status, self.message, self.param, self.code = status, message, param, code
 
     @classmethod
-    def from_input_error(cls, error: InputError) -> "Refused":
+    def from_input_error(cls, error: InputError) -> "RequestError":
         """Convert an `InputError` to an error with HTTP status 400.
 
         Args:

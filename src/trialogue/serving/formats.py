@@ -1,4 +1,4 @@
-"""Verifiers for the tools and the response format of a request."""
+"""Verifiers that enforce the tools and the response format of a request."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Jobs of the worker, and the events that it reports."""
+"""Jobs of the worker thread, and the events that it sends to requests."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import NamedTuple
 from trialogue.generation.output.outcomes import SampleOutcome
 from trialogue.samplers import OpenRun, Sample, Terms
 from trialogue.samplers.prefix.engine import Submission
-from trialogue.serving.errors import Refused
+from trialogue.serving.errors import RequestError
 from trialogue.serving.requests import CompletionRequest
 from trialogue.serving.verifiers import RequestVerifiers
 
@@ -38,32 +38,31 @@ class FinishedChoice(NamedTuple):
     verdict: SampleOutcome
 
 
-class Failed(NamedTuple):
-    """Event that reports an error, which ends the request.
+class FailedRequest(NamedTuple):
+    """Event that reports an error. It ends the request.
 
     Attributes:
         refused: The error.
     """
 
-    refused: Refused
+    refused: RequestError
 
 
-Event = PartialChoice | FinishedChoice | Failed
+Event = PartialChoice | FinishedChoice | FailedRequest
 
 
 @dataclass(eq=False)
 class Job:
-    """A request that the worker is processing or that waits for the worker.
+    """A request that waits for the worker thread or is being processed by it.
 
-    A run is a batch of sequences that one sampler extends together. Several jobs with the same sampler share
-    a run.
+    A run is a batch of sequences that one sampler extends together. Several jobs with the same sampler share a run.
 
     Args:
         request: The request.
         verifiers: Verifiers of the request.
         notify: Function called with each event, in the thread of the worker.
-        submissions: Prompts that were added to the run. The value is the index of the first sample of each
-            prompt in the response.
+        submissions: Prompts that were added to the run. The value is the index of the first sample of each prompt in
+            the response.
         shown: Text that was last reported for each sample, by its index in the response.
         alone: Whether no other job may join the run of this job.
         run: Run to which the job belongs, or None while it waits.

@@ -1,4 +1,4 @@
-"""Validated requests and the functions that read them."""
+"""Conversion of request bodies to validated requests."""
 
 import dataclasses
 import json
@@ -13,7 +13,7 @@ from trialogue.models.tokenization import Tokenization
 from trialogue.samplers import SAMPLERS, AdaptiveRejection
 from trialogue.samplers.prefix.contract.sampler import Sampler
 from trialogue.serving.body import ChatBody, CompletionBody, Kind, read_body
-from trialogue.serving.errors import Refused
+from trialogue.serving.errors import RequestError
 from trialogue.serving.formats import read_response_format, read_tools
 from trialogue.serving.settings import Serving
 from trialogue.serving.verifiers import RequestedVerifier, VerifierCache
@@ -90,7 +90,7 @@ def read_request(
     body = read_body(kind, content)
     if body.model not in (None, serving.model_name):
         message = f"model={body.model!r}: use {serving.model_name!r}, the model of this server"
-        raise Refused(404, message, "model", "model_not_found")
+        raise RequestError(404, message, "model", "model_not_found")
     requested_verifiers = read_response_format(
         body.response_format, isinstance(body, ChatBody) and bool(body.tools)
     )
@@ -197,7 +197,7 @@ def _max_new_tokens(
     """Return the maximum number of new tokens for prompts of up to `prompt` tokens."""
     if prompt >= context:
         message = f"{field}: it has {prompt} tokens and the context {context}: use a shorter prompt"
-        raise Refused(400, message, field, "context_length_exceeded")
+        raise RequestError(400, message, field, "context_length_exceeded")
     name, value, default = "max_tokens", body.max_tokens, _DEFAULT_MAX_TOKENS
     if isinstance(body, ChatBody):
         default, other = serving.max_new_tokens, body.max_completion_tokens
@@ -214,5 +214,5 @@ def _max_new_tokens(
         message = (
             f"{name}={value}: use at most {context - prompt}: the prompt has {prompt} of {context} tokens"
         )
-        raise Refused(400, message, name, "context_length_exceeded")
+        raise RequestError(400, message, name, "context_length_exceeded")
     return value

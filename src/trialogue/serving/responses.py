@@ -1,4 +1,4 @@
-"""Responses of the OpenAI API, complete or streamed in chunks."""
+"""Construction of responses in the format of the OpenAI API, complete or streamed in chunks."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""Server of `trialogue serve`: loading of the model, network address and shutdown."""
+"""Start of the HTTP server: loading of the model, network address and shutdown."""
 
 import ipaddress
 import os

@@ -16,7 +16,7 @@ _NAME = re.compile(r"\*|(\*\.)?[\w.-]+|\[[0-9a-fA-F:.]+\]")
 @validated
 @dataclass(frozen=True)
 class Serving:
-    """The model and the limits of requests."""
+    """Options on the model and on the limits of requests."""
 
     model: Annotated[str | None, arg(metavar="MODEL")] = None
     """Load this model: a Hugging Face id, a folder, a GGUF file, or a name from `trialogue models list`."""
@@ -75,7 +75,7 @@ class Serving:
 @validated
 @dataclass(frozen=True)
 class Address:
-    """Address and access."""
+    """Options on the network address and on access."""
 
     host: Annotated[str, arg(metavar="HOST")] = "127.0.0.1"
     """Listen on this address. The default accepts connections from this machine only."""

@@ -1,4 +1,4 @@
-"""Event queue of a request, and the HTTP stream in which the events are sent."""
+"""Events of a request, and the HTTP response that streams them."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable

@@ -1,4 +1,4 @@
-"""Rejection tables that requests without a seed share, with a bound on their memory."""
+"""Cache of rejection tables (known rejected prefixes), which requests without a seed share."""
 
 import hashlib
 from collections import OrderedDict
@@ -19,11 +19,12 @@ class _Entry(NamedTuple):
 
 
 class TableCache:
-    """Cache of what `AdaptiveRejection` has learned about prompts (its rejection tables), by prompt and settings.
+    """Cache of the rejection tables of `AdaptiveRejection`, by prompt and settings.
 
-    A sample starts from the current table. When it ends, its table is merged into the cached one. If the cache is full,
-    the least recently used tables are removed. A single table that reaches the bound no longer grows. A table affects
-    only the number of model calls, so samples remain exact.
+    A rejection table stores which prefixes the verifier rejects. A sample starts from the current table. When it ends,
+    its table is merged into the cached one. If the cache is full, the least recently used tables are removed. A single
+    table that reaches the bound no longer grows. A table affects only the number of model calls, so samples remain
+    exact.
 
     Args:
         max_prefixes: Maximum number of prefixes in all tables.
@@ -85,7 +86,7 @@ class TableCache:
 
 
 class SharedTable:
-    """Passes rejection tables between the samples of a request and all other requests with the same key.
+    """Shares a rejection table between the samples of a request and all other requests with the same key.
 
     Args:
         cache: The cache.
@@ -106,7 +107,7 @@ class SharedTable:
     """Number of samples that may have begun by now: all."""
 
     def begin(self, initial: AdaptiveRejectionState) -> AdaptiveRejectionState:
-        """Return the initial state of a sample with the current table.
+        """Return the starting state of a sample, with the current table.
 
         Args:
             initial: Initial state of the sampler, one row.
@@ -127,7 +128,7 @@ class SharedTable:
 
 
 def table_key(request: CompletionRequest, prompt: Sequence[int]) -> bytes:
-    """Return a hash of everything that determines which continuations of a prompt are accepted.
+    """Return a hash of all settings that determine which continuations of a prompt are accepted.
 
     Args:
         request: The request.

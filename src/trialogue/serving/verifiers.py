@@ -1,4 +1,4 @@
-"""Verifiers of requests, compiled once and shared by requests that need the same."""
+"""Cache of the verifiers that requests need. Each verifier is compiled once."""
 
 import json
 from collections import OrderedDict
@@ -20,7 +20,7 @@ from trialogue.generation.verifiers.specs import (
 from trialogue.models.hub.opening import TextModel
 from trialogue.oracles import Verifier
 from trialogue.samplers.prefix.contract.sampler import Sampler
-from trialogue.serving.errors import Refused
+from trialogue.serving.errors import RequestError
 from trialogue.serving.settings import Serving
 from trialogue.verifiers import GrammarVerifier
 
@@ -47,7 +47,7 @@ _CLIENT_KINDS = {
 
 @dataclass(frozen=True)
 class RequestedVerifier:
-    """A verifier that a request asks for.
+    """A verifier in a request, before it is compiled.
 
     Args:
         field: Field of the request that contains it.
@@ -135,11 +135,10 @@ class VerifierCache:
         self._compilers.shutdown(wait=False, cancel_futures=True)
 
     def read_rule(self, value: object) -> list[RequestedVerifier]:
-        """Read the field "rule" of a request.
+        """Convert the field "rule" of a request to verifiers.
 
         Args:
-            value: Name of a verifier of the server, text KIND:CONTENT, object {KIND: CONTENT}, or a list of
-                these.
+            value: Name of a verifier of the server, text KIND:CONTENT, object {KIND: CONTENT}, or a list of these.
 
         Returns:
             The verifiers that the field specifies, which are not compiled yet.
@@ -200,7 +199,7 @@ class VerifierCache:
             if is_new:
                 if self._unfinished >= self._most:
                     message = f"{self._most} verifiers are waiting for compilation: try again later"
-                    raise Refused(429, message, code="rate_limit_exceeded")
+                    raise RequestError(429, message, code="rate_limit_exceeded")
                 self._cache[key] = self._compilers.submit(self._compile, *key)
                 self._unfinished += 1
             get = self._cache[key]

@@ -1,4 +1,4 @@
-"""Worker thread that owns the model and advances its open runs in turn."""
+"""Worker thread that generates the samples of all requests."""
 
 from collections import deque
 from queue import Empty, SimpleQueue
@@ -13,8 +13,8 @@ from trialogue.models.hub.opening import TextModel
 from trialogue.samplers import OpenRun
 from trialogue.samplers.prefix.contract.sampler import Sampler
 from trialogue.samplers.prefix.prompts import make_decoder
-from trialogue.serving.errors import Refused
-from trialogue.serving.jobs import Failed, FinishedChoice, Job, PartialChoice
+from trialogue.serving.errors import RequestError
+from trialogue.serving.jobs import FailedRequest, FinishedChoice, Job, PartialChoice
 from trialogue.serving.tables import SharedTable, TableCache, table_key
 
 
@@ -82,11 +82,11 @@ class Worker:
         with self._lock:
             if self._unfinished >= self._most:
                 message = f"{self._most} requests are running or waiting: try again later"
-                raise Refused(429, message, code="rate_limit_exceeded")
+                raise RequestError(429, message, code="rate_limit_exceeded")
             self._unfinished += 1
 
     def release(self) -> None:
-        """Give back a place that was reserved with `reserve`.
+        """Release a place that was reserved with `reserve`.
 
         For a submitted job, the thread does this when the job ends.
         """
@@ -136,7 +136,7 @@ class Worker:
                         break
                     self._advance_runs()
                 except Exception as error:  # An error outside a single run affects all requests.
-                    self._fail(Refused(500, reason(error), code="internal_error"))
+                    self._fail(RequestError(500, reason(error), code="internal_error"))
         finally:
             self._fail(_stopping_error())
 
@@ -149,14 +149,14 @@ class Worker:
                 except Exception as error:  # Verifiers, samplers and models may raise anything.
                     self._recover(key, run, error)
 
-    def _fail(self, refused: Refused) -> None:
+    def _fail(self, refused: RequestError) -> None:
         """Fail all requests with `refused` and remove all runs."""
         jobs = [*self._waiting, *(job for jobs in self._jobs.values() for job in jobs)]
         self._waiting.clear()
         self._runs.clear()
         self._jobs.clear()
         for job in jobs:
-            self._end(job, Failed(refused))
+            self._end(job, FailedRequest(refused))
 
     def _process_commands(self) -> bool:
         """Process pending commands, or wait for one if the worker is idle. Return False after the last."""
@@ -214,15 +214,15 @@ class Worker:
                         shared.submission = submission
                     job.submissions[submission] = first
             except InputError as error:
-                self._end(job, Failed(Refused.from_input_error(error)))
+                self._end(job, FailedRequest(RequestError.from_input_error(error)))
             except Exception as error:
-                self._end(job, Failed(Refused(500, reason(error), code="internal_error")))
+                self._end(job, FailedRequest(RequestError(500, reason(error), code="internal_error")))
 
     def _key(self, job: Job) -> tuple[Sampler[Any], Job | None]:
         return job.request.sampler, job if job.alone else None
 
     def _run_for(self, job: Job) -> OpenRun | None:
-        """Return the run for `job`, or None if it must wait."""
+        """Return the run that `job` joins, or None if it must wait."""
         key = self._key(job)
         if key not in self._runs:
             if len(self._runs) >= self._samplers:
@@ -291,8 +291,8 @@ class Worker:
                 # The message may contain data of another request, so it is not returned.
                 self._end(
                     job,
-                    Failed(
-                        Refused(
+                    FailedRequest(
+                        RequestError(
                             500,
                             "the request was aborted by an internal error: retry it",
                             code="internal_error",
@@ -302,9 +302,9 @@ class Worker:
             else:
                 status = 400 if isinstance(error, InputError) else 500
                 param = error.field if isinstance(error, InputError) else None
-                self._end(job, Failed(Refused(status, reason(error), param, "failed")))
+                self._end(job, FailedRequest(RequestError(status, reason(error), param, "failed")))
 
-    def _end(self, job: Job, event: Failed | None = None) -> None:
+    def _end(self, job: Job, event: FailedRequest | None = None) -> None:
         if event is not None:
             job.notify(event)
         run, job.run = job.run, None
@@ -320,5 +320,5 @@ class Worker:
         self.release()
 
 
-def _stopping_error() -> Refused:
-    return Refused(503, "the server is stopping", code="unavailable")
+def _stopping_error() -> RequestError:
+    return RequestError(503, "the server is stopping", code="unavailable")

@@ -34,7 +34,7 @@ MIN_PRESERVED = 0.9
 
 @dataclass(frozen=True, kw_only=True)
 class CloneLoss:
-    """Loss of a model on a clone.
+    """Loss of a model on a clone of a text, with its standard error.
 
     A clone is a copy of a text in which only interactions of tokens up to a chosen order remain.
 
@@ -45,8 +45,8 @@ class CloneLoss:
         max_order: Highest order of interactions that remain in the clone. None if all orders remain.
         causal: True if the model predicts next tokens, False if it predicts masked tokens.
         score: Loss in nats, its standard error, and accuracy, each per token.
-        tokens_per_byte: Number of tokens of the model per byte of text. None if the model uses the tokens of
-            the clone, so that the text is not tokenized again.
+        tokens_per_byte: Number of tokens of the model per byte of text. None if the model uses the tokens of the clone,
+            so that the text is not tokenized again.
     """
 
     model: str
@@ -73,13 +73,12 @@ class CloneLoss:
 
 
 class CloneScorer(ABC):
-    """Base class of objects that compute the loss of a model on clones of a text.
+    """Base class of objects that compute the loss of one model on clones of a text.
 
     A clone is a copy of a text in which only interactions of tokens up to a chosen order remain.
 
     Attributes:
-        causal: True if the model predicts each token from the tokens before it, False if it predicts masked
-            tokens.
+        causal: True if the model predicts each token from the tokens before it, False if it predicts masked tokens.
         retokenized: Whether the clones are decoded to text and tokenized with the tokenizer of the model.
     """
 
@@ -181,7 +180,7 @@ def pretrained_scorer(name: str, model: Any, tokenizer: Any, causal: bool, clone
 
 
 class _NetworkScorer(CloneScorer):
-    """Scorer of a network saved by this package. Its file has the vocabulary size but no tokenizer."""
+    """Scorer of a network that was saved by this package, without a tokenizer."""
 
     retokenized = False
 

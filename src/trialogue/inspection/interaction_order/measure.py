@@ -1,4 +1,4 @@
-"""Find the checkpoints of models and compute their losses on clones."""
+"""Search for the checkpoints of models, and computation of their losses on clones of a text."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class CheckpointLocation(NamedTuple):
     step: int | None
 
 
-def checkpoints_of(model: str | Path) -> list[CheckpointLocation]:
+def find_checkpoints(model: str | Path) -> list[CheckpointLocation]:
     """Find the checkpoints of a model, in the order of their training steps.
 
     Args:
@@ -66,7 +66,7 @@ def checkpoints_of(model: str | Path) -> list[CheckpointLocation]:
 
 
 def require_clones(clones: Clones) -> None:
-    """Check that a folder of clones is not empty.
+    """Raise `InputError` if a folder of clones is empty.
 
     Args:
         clones: Folder of clones of a text.
@@ -96,7 +96,7 @@ def clone_losses(
     A clone is a copy of a text in which only interactions of tokens up to a chosen order remain.
 
     Args:
-        models: Models, or folders with checkpoints, as for `checkpoints_of`.
+        models: Models, or folders with checkpoints, as for `find_checkpoints`.
         clones: Folder of the clones.
         rows: Number of rows of each clone to use, starting with the first.
         share: Fraction of the tokens of each row that a masked model predicts, each in a separate copy of the
@@ -113,7 +113,7 @@ def clone_losses(
         InputError: If the folder contains no clones, a model cannot be loaded or scored, or the rows are too
             long for a model.
     """
-    checkpoints_by_model = {str(model): checkpoints_of(model) for model in models}
+    checkpoints_by_model = {str(model): find_checkpoints(model) for model in models}
     if not checkpoints_by_model:
         raise InputError("model", None, "give at least one")
     all_clones = list(clones)

@@ -1,4 +1,4 @@
-"""Interpret losses on clones: the order of interactions that a model has learned, and the training step."""
+"""Interpretation of losses on clones: which order of interactions a model has learned, and when."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class Gap:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
-    """Summary of the losses of one model on one clone over all of its checkpoints.
+class LossSummary:
+    """Summary of the losses of one model on one clone of a text, over all of its checkpoints.
 
     The gap is the loss on the clone minus the loss on the original text.
 
@@ -58,12 +58,11 @@ class Reading:
         steps: Training step of each checkpoint. None for an unknown step.
         losses: Loss of each checkpoint.
         accuracy: Accuracy of the last checkpoint.
-        saturated: First training step at which the loss is close to its minimum (see `saturation_step`). None
-            if a step is unknown or there is a single checkpoint.
-        gap: Gap of the last checkpoint. None if the clone is the text itself, or if there is no loss on the
-            text.
-        told_since: Training step from which the gap stays significant. None if the gap of the last checkpoint
-            is not significant, a step is unknown, or there is a single checkpoint.
+        saturated: First training step at which the loss is close to its minimum (see `saturation_step`). None if a step
+            is unknown or there is a single checkpoint.
+        gap: Gap of the last checkpoint. None if the clone is the text itself, or if there is no loss on the text.
+        told_since: Training step from which the gap stays significant. None if the gap of the last checkpoint is
+            not significant, a step is unknown, or there is a single checkpoint.
     """
 
     model: str
@@ -100,7 +99,7 @@ def saturation_step(steps: Sequence[int], losses: Sequence[float], tolerance: fl
     return next(step for step, loss in zip(steps, losses, strict=True) if loss <= threshold)
 
 
-def gap_of(clone: CloneLoss, text: CloneLoss) -> Gap:
+def compute_gap(clone: CloneLoss, text: CloneLoss) -> Gap:
     """Subtract the loss on the original text from the loss of the same model on a clone.
 
     Args:
@@ -132,13 +131,13 @@ def learned_beyond(losses: Iterable[CloneLoss]) -> int | None:
     beyond = None
     limited = [one for one in by_name.values() if one.max_order is not None]
     for order, clones in groupby(sorted(limited, key=_order), _order):
-        if text is None or not all(gap_of(one, text).is_significant for one in clones):
+        if text is None or not all(compute_gap(one, text).is_significant for one in clones):
             break
         beyond = order
     return beyond
 
 
-def readings(losses: Iterable[CloneLoss]) -> list[Reading]:
+def summarize_losses(losses: Iterable[CloneLoss]) -> list[LossSummary]:
     """Summarize the losses of each model on each clone over its checkpoints.
 
     Args:
@@ -154,16 +153,16 @@ def readings(losses: Iterable[CloneLoss]) -> list[Reading]:
     return [_reading(found, series.get((model, TEXT))) for (model, _), found in series.items()]
 
 
-def _reading(found: list[CloneLoss], text: list[CloneLoss] | None) -> Reading:
+def _reading(found: list[CloneLoss], text: list[CloneLoss] | None) -> LossSummary:
     last = found[-1]
     steps = tuple(one.step for one in found)
     known = [step for step in steps if step is not None]
     values = tuple(one.loss for one in found)
     has_steps = len(known) == len(steps) > 1
-    gaps = [] if text is None or last.clone == TEXT else list(map(gap_of, found, text))
+    gaps = [] if text is None or last.clone == TEXT else list(map(compute_gap, found, text))
     insignificant = [index for index, gap in enumerate(gaps) if not gap.is_significant]
     since = insignificant[-1] + 1 if insignificant else 0
-    return Reading(
+    return LossSummary(
         model=last.model,
         clone=last.clone,
         max_order=last.max_order,

@@ -1,8 +1,9 @@
-"""Brackets: accuracy of a model on closing brackets, by nesting depth and length, and its violation of balance.
+"""Measure of how well a model closes nested brackets, by nesting depth and length of the text.
 
 Prefixes are sampled from `trialogue.data.Dyck`, for which the exact distribution of the next bracket is known. Each
 bracket is one token of the model, and the model's distribution is normalized over the brackets. A matched pair does not
-change the possible continuations of a prefix. Any change in the model's distribution is a violation of balance.
+change the possible continuations of a prefix. The measure therefore also reports how much the model's distribution
+changes if a matched pair is inserted.
 """
 
 from __future__ import annotations

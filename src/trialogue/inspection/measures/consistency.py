@@ -1,8 +1,8 @@
-"""Consistency of masked conditionals: whether both orders of filling in two tokens yield the same joint distribution.
+"""Measure of whether the predictions of a masked model belong to one joint distribution.
 
-A joint distribution satisfies p(x_i | rest) p(x_j | x_i, rest) = p(x_j | rest) p(x_i | x_j, rest) for all tokens. A
-masked model computes both sides separately, and they may differ. The mean log-ratio over pairs sampled in the first
-order is the divergence KL(first order, second order) in nats. It is zero if the orders agree.
+For a joint distribution, p(x_i | rest) p(x_j | x_i, rest) = p(x_j | rest) p(x_i | x_j, rest) for all tokens. A masked
+model computes both sides separately, and they may differ. The mean log-ratio over pairs sampled in the first order is
+the divergence KL(first order, second order) in nats. It is zero if the orders agree.
 """
 
 from __future__ import annotations

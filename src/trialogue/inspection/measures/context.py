@@ -1,4 +1,4 @@
-"""Context length: the loss of a model on real text by the number of preceding tokens."""
+"""Measure of the loss of a model on real text by the number of preceding tokens (context length)."""
 
 from __future__ import annotations
 

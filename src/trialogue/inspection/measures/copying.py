@@ -1,7 +1,7 @@
-"""Copying: accuracy of a model on repeated random tokens, by the distance to their source.
+"""Measure of how well a model repeats random tokens, by the distance to their first occurrence.
 
-The tokens are uniform over the ordinary tokens. A model that does not find the source of a token has a loss of at least
-the logarithm of the number of ordinary tokens, in nats.
+The tokens are uniform over the tokens that are not special. A model that does not find the first occurrence of a token
+has a loss of at least the logarithm of the number of these tokens, in nats.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MASKED_SITES = 4
 """Number of positions per row that a masked model predicts."""
 
 
-def repeated(ordinary: Tensor, distance: int, rows: int, seed: int) -> Tensor:
+def sample_repeated_tokens(ordinary: Tensor, distance: int, rows: int, seed: int) -> Tensor:
     """Sample sequences that consist of two equal halves of random tokens.
 
     Args:
@@ -111,7 +111,9 @@ class Copying(Measure):
         evaluate = _evaluate_causal if subject.kind == "causal" else _evaluate_masked
         for distance in _distances(subject):
             report(f"distance {distance}")
-            rows = repeated(subject.ordinary_tokens, distance, _rows(distance, effort), effort.seed)
+            rows = sample_repeated_tokens(
+                subject.ordinary_tokens, distance, _rows(distance, effort), effort.seed
+            )
             correct, loss = evaluate(subject, rows)
             accuracies.append(share_point(correct.mean(1), distance))
             losses.append(mean_point(loss.mean(1), distance, lowest=0.0))

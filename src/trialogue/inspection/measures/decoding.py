@@ -1,7 +1,8 @@
-"""Decoding rules: distance between the distribution that a rule samples and the model's distribution.
+"""Measure of how far decoding settings (temperature, top-p, ...) move the distribution of a model.
 
 Prefixes are sampled from the model's distribution p. For a single token, the total variation between p(. | prefix) and
-the truncated distribution is computed exactly. For texts of h tokens, with q the distribution that the rule samples,
+the truncated distribution is computed exactly. For texts of h tokens, with q the distribution that is sampled with
+these settings,
 
     TV(p, q) = E_p[max(0, 1 - q(x) / p(x))],
 

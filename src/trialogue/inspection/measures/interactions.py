@@ -1,4 +1,4 @@
-"""Interaction order: losses on clones of a text, and the order beyond which a model has learned."""
+"""Measure of the losses of a model on clones of a text, which show the order of interactions that it uses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from trialogue.data.clones import TEXT, Clones
 from trialogue.errors import InputError
 from trialogue.inspection.interaction_order.clone_scorers import pretrained_scorer
 from trialogue.inspection.interaction_order.measure import require_clones
-from trialogue.inspection.interaction_order.reading import gap_of, learned_beyond
+from trialogue.inspection.interaction_order.reading import compute_gap, learned_beyond
 from trialogue.inspection.measures.measure import Effort, Material, Measure, Report
 from trialogue.inspection.measures.quantities import LEVEL, Point, Quantity, single_quantity
 from trialogue.inspection.subject import Subject
@@ -97,7 +97,7 @@ class InteractionOrder(Measure):
         if text is not None:
             for one in losses:
                 if one is not text:
-                    gap = gap_of(one, text)
+                    gap = compute_gap(one, text)
                     # The degrees of freedom of the smaller sample give an interval no narrower than Welch's.
                     smaller = min(degrees[one.clone], degrees[TEXT])
                     point = _point(gap.difference, gap.error, smaller)

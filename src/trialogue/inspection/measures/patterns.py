@@ -1,4 +1,4 @@
-"""Text patterns: how long the continuations of a repeated short text follow its pattern.
+"""Measure of how long a model continues a text that repeats a short pattern.
 
 Runs and walls are defined in `trialogue.inspection.coherence`, with lengths in bytes. A text that ends within its
 pattern is censored.

@@ -1,4 +1,4 @@
-"""Results of measures. A quantity is a single number or a curve, with a confidence interval at each point."""
+"""Results of measures: single numbers and curves with confidence intervals."""
 
 from __future__ import annotations
 

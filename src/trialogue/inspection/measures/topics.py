@@ -1,4 +1,4 @@
-"""Topics: similarity of embeddings and attention between words of one topic of a text."""
+"""Measure of whether a model treats words of the same topic as similar."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from trialogue.extras import from_extra
 from trialogue.inspection.measures.measure import Effort, Material, Measure, Report
 from trialogue.inspection.measures.quantities import Point, Quantity, single_quantity
 from trialogue.inspection.subject import Subject
-from trialogue.inspection.topic_structure.measure import TopicSettings, measured
+from trialogue.inspection.topic_structure.measure import TopicSettings, measure_topics
 from trialogue.randomness import numpy_generator
 from trialogue.storage import make_folder
 
@@ -107,7 +107,7 @@ class TopicRatios(Measure):
         try:
             with subject.attending_model() as model:
                 texts = [passages[index] for index in selected]
-                [found] = measured(model, texts, settings, folder=folder, control=False, report=report)
+                [found] = measure_topics(model, texts, settings, folder=folder, control=False, report=report)
             compared = found.compare(WORDS, single=True, resamples=_RESAMPLES, seed=effort.seed)
         except InputError as error:
             if error.field not in _MODEL_DEPENDENT:

@@ -1,1 +1,4 @@
-"""Topic structure of a model, in the similarity of embeddings and in the attention between words."""
+"""Measurement of topic structure: whether a model treats words of the same topic as similar.
+
+Similarity is measured by embeddings and by attention between words.
+"""

@@ -1,4 +1,4 @@
-"""Sum the attention between pairs of words over passages, with resumption from a file."""
+"""Sums of the attention between pairs of words over many passages. Interrupted computations are resumed."""
 
 from __future__ import annotations
 

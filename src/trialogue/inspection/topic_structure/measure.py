@@ -1,4 +1,4 @@
-"""Fit the topics of a text, and compare the embeddings and attention of a model between words of the topics."""
+"""Topics of a text, and the embeddings and attention of a model for the words of these topics."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ class TopicMeasurement:
         return [[self.words.names[word] for word in row] for row in order]
 
 
-def measured(
+def measure_topics(
     model: AttentionModel,
     corpus: Sequence[Passage],
     settings: TopicSettings,

@@ -1,4 +1,4 @@
-"""Compare pairs of words of the same topic, of different topics, and pairs that often occur together."""
+"""Comparison of word pairs of the same topic with pairs of different topics, and with frequent pairs."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def compare_attention(
 
 
 def _quadratic(matrix: Tensor, times: Tensor) -> NDArray[np.float64]:
-    """Return t' M t for each row t of `times`."""
+    """Return t' M t for the matrix M and each row t of `times`."""
     found: NDArray[np.float64] = ((times @ matrix).double() * times).sum(1).numpy()
     return found
 
@@ -200,7 +200,10 @@ def _comparison(
 
 
 def _interval(numbers: NDArray[np.float64]) -> Interval:
-    """Return the first number with the quantiles of the others, which are NaN if one of them is NaN."""
+    """Return the first number, with an interval from the quantiles of the other numbers.
+
+    The interval is NaN if one of them is NaN.
+    """
     resamples = numbers[1:]
     if not len(resamples) or np.isnan(resamples).any():
         return Interval(float(numbers[0]), np.nan, np.nan)

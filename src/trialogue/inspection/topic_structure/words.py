@@ -1,4 +1,4 @@
-"""Find the words of passages that are single tokens of a model, and fit topics to them."""
+"""Words of a text that are single tokens of a model, and topics that are fitted to them."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def most_frequent_pairs(counts: csr_matrix, pairs: int) -> NDArray[np.int64]:
 def _find_words(
     text: str, ids: list[int], spans: list[tuple[int, int]], stop_words: frozenset[str]
 ) -> TokenizedPassage:
-    """Match the words of a text with the character spans of its tokens."""
+    """Find the words of a text, and match them with the character spans of its tokens."""
     token_at: dict[tuple[int, int], int] = {}
     for place, (begin, end) in enumerate(spans):
         while begin < end and text[begin].isspace():

@@ -7,7 +7,7 @@ from pathlib import Path
 from trialogue.data.corpus.documents import Passage, documents_of, passages_of
 from trialogue.data.corpus.hub import HUB, hub_texts
 from trialogue.data.corpus.texts import local_text
-from trialogue.inspection.topic_structure.measure import TopicMeasurement, measured
+from trialogue.inspection.topic_structure.measure import TopicMeasurement, measure_topics
 from trialogue.inspection.topic_structure.ratios import DIFFERENT, SAME, TOGETHER
 from trialogue.models.hub.attention_weights import AttentionModel, load_attention_model
 from trialogue.randomness import numpy_generator
@@ -49,7 +49,7 @@ def _measured(config: Config, name: Name, seed: int, artifacts: Path) -> Measure
         passages, files = _passages(text, config.passage)
         record_model({"text": text or "made-up documents", "files": files})
         chosen = numpy_generator(seed, "draw", text).permutation(len(passages))[: config.sample]
-        measurements = measured(
+        measurements = measure_topics(
             model,
             [passages[place] for place in sorted(chosen)],
             config.topic_settings(seed),
