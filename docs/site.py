@@ -32,6 +32,8 @@ RELATIVE = re.compile(r"(?<=\]\()(?![a-z]+:|[/#])")
 NOTEBOOK = re.compile(r"(?<=\]\()([\w./]*quickstart)\.ipynb")
 """A link to the quickstart notebook."""
 NOTEBOOK_PAGE = "tutorials/quickstart.md"
+LINKED = ("findings.md", "index.md", "verdict-history.md")
+"""Pages of which the names of studies become links. The repository has no file to link, so only the site has these."""
 SPEAKING = ("findings.md", "index.md")
 """Pages with interpretations of studies, in order of precedence."""
 
@@ -102,10 +104,12 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
-    """Redirect links to outside files to their copies on the site, and links to the notebook to its page."""
+    """Redirect links to outside files to their copies on the site, and link names of studies to their pages."""
     del config, files
     if page.file.src_uri != NOTEBOOK_PAGE:
         markdown = NOTEBOOK.sub(r"\1.md", markdown)
+    if page.file.src_uri in LINKED:
+        markdown = link_generated_pages(markdown, _names())
     return markdown if page.file.src_uri.startswith("studies/") else OUTSIDE.sub(r"\1", markdown)
 
 
@@ -118,6 +122,18 @@ def notebook_page(notebook: Mapping[str, Any]) -> str:
         for output in cell.get("outputs", ()):
             parts.append(f"```text\n{''.join(output['text']).rstrip()}\n```")
     return "\n\n".join(parts) + "\n"
+
+
+def link_generated_pages(markdown: str, names: Collection[str]) -> str:
+    """Link each name of a study, and `trialogue gallery`, between backticks to the page that the site generates.
+
+    Headings and code blocks are unchanged.
+    """
+    pages = {name: f"studies/{name}.md" for name in names} | {"trialogue gallery": "gallery.html"}
+    named = re.compile(rf"(?<!\[)`({'|'.join(sorted(map(re.escape, pages), key=len, reverse=True))})`(?!\])")
+    parts = re.split(r"(^```.*?^```$|^#[^\n]*$)", markdown, flags=re.MULTILINE | re.DOTALL)
+    parts[::2] = (named.sub(lambda found: f"[{found[0]}]({pages[found[1]]})", part) for part in parts[::2])
+    return "".join(parts)
 
 
 def what_it_means(name: str, spoken: Mapping[str, str], names: Collection[str]) -> str:

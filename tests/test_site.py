@@ -129,6 +129,13 @@ def test_the_interpretation_of_a_study_is_quoted_from_a_page(name, expected, hoo
     assert hook.what_it_means(name, PAGES, STUDIES) == f"\n## What it means\n\n{expected}\n"
 
 
+def test_names_of_studies_become_links(hook):
+    text = "# `coin`\n\n`coin`, [`dice`](x.md) and `trialogue gallery`\n\n```sh\n`coin`\n```\n"
+    linked = text.replace("\n\n`coin`,", "\n\n[`coin`](studies/coin.md),")
+    linked = linked.replace("`trialogue gallery`", "[`trialogue gallery`](gallery.html)")
+    assert hook.link_generated_pages(text, STUDIES) == linked
+
+
 def test_a_study_without_an_interpretation_is_reported(hook):
     with pytest.raises(InputError, match=r"study='die': neither findings.md nor index.md says what it found"):
         hook.what_it_means("die", PAGES, STUDIES)

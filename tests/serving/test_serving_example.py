@@ -57,10 +57,12 @@ def test_a_stopped_server_finishes_its_requests(tmp_path):
     assert "".join(texts)
 
 
-def test_the_documented_command_has_valid_options():
-    [command] = re.findall(r"^trialogue serve ([^#\n]*)", PAGE, re.MULTILINE)
-    groups = {kind.__name__: Group(kind) for kind in (Serving, Address, MachineSettings)}
-    parsed = parse(groups, shlex.split(command), prog="trialogue serve", description="", unknown="")
-    assert parsed["Serving"].model_name == "smollm2"
-    assert parsed["Address"].host == "127.0.0.1"
+def test_the_documented_commands_have_valid_options():
+    commands = re.findall(r"^trialogue serve ([^#\n]*)", PAGE, re.MULTILINE)
+    assert len(commands) == 2
+    for command in commands:
+        groups = {kind.__name__: Group(kind) for kind in (Serving, Address, MachineSettings)}
+        parsed = parse(groups, shlex.split(command), prog="trialogue serve", description="", unknown="")
+        assert parsed["Serving"].model_name == "smollm2"
+        assert parsed["Address"].host == "127.0.0.1"
     assert "serve" in cli.parser().format_help()
