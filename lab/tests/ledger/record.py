@@ -11,14 +11,13 @@ from typing import Any
 
 from trialogue.display.numbers import finite_or_none
 from trialogue_lab import studies
-from trialogue_lab.ledger import Study, ledger
+from trialogue_lab.ledger import Entry, Study, ledger
 from trialogue_lab.ledger.runs.results import COMMITTED, PRESETS, config_hash, config_values, finished_results
 
 
-def record_of(name: str) -> dict[str, Any]:
+def record_of(entry: Entry) -> dict[str, Any]:
     """Return the hashes, registrations, parts, pilot and verdicts of a study, as JSON represents them."""
-    study = studies.find(name)
-    (entry,) = ledger([study])
+    study = entry.study
     presets = [preset for preset in PRESETS if preset in study.presets]
     finished = finished_results(study.name, COMMITTED, lambda line: None)
     return {
@@ -58,6 +57,7 @@ def _digest(content: Any) -> str:
 
 
 if __name__ == "__main__":
+    entries = ledger(map(studies.find, studies.modules()))
     Path(sys.argv[1]).write_text(
-        json.dumps({name: record_of(name) for name in studies.modules()}, indent=0) + "\n"
+        json.dumps({entry.study.name: record_of(entry) for entry in entries}, indent=0) + "\n"
     )

@@ -7,8 +7,14 @@ import pytest
 from filelock import FileLock
 
 from trialogue_lab import studies
-from trialogue_lab.ledger import Result
-from trialogue_lab.ledger.runs.execution import execute
+from trialogue_lab.ledger import Figure, Result, Rows
+from trialogue_lab.ledger.runs import execution
+
+
+def draw_only(figure: Figure, rows: Rows) -> str:
+    """Draw a figure without rendering it, which takes longer than most smoke runs."""
+    figure.draw(rows)
+    return ""
 
 
 @pytest.fixture(scope="session")
@@ -20,7 +26,8 @@ def smoke_run(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Resul
 
     def run(name: str) -> Result:
         study = studies.find(name)
-        with FileLock(folder / f"smoke-{name}.lock"):
-            return execute(study, study.preset("smoke"), folder / "smoke")
+        with FileLock(folder / f"smoke-{name}.lock"), pytest.MonkeyPatch.context() as patch:
+            patch.setattr(execution, "svg", draw_only)
+            return execution.execute(study, study.preset("smoke"), folder / "smoke")
 
     return run
