@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from fuzzing.faults import INDEX_FAULTS, Draw, fuzz, result_or_none
 from samplers.chains.simulation.reference_kernels import heat_bath
 from trialogue.data import Ising
-from trialogue.data.site_tables import SiteTables, packed_alias, thresholds
+from trialogue.data.site_tables import SiteTables, make_alias_entries, probability_thresholds
 from trialogue.oracles import Sequences
 from trialogue.randomness import Streams
 from trialogue.samplers import Gibbs
@@ -74,7 +74,9 @@ def tables_of(draw: Draw) -> dict[str, object]:
         "neighbours": draw.indices((sites, near), sites).numpy(),
         "strides": strides.astype(np.uint32),
         "offsets": (size * vocab**near * np.arange(sites)).astype(np.uint32),
-        "entries": packed_alias(distribution) if vocab > 2 else thresholds(distribution[:, 1]),
+        "entries": make_alias_entries(distribution)
+        if vocab > 2
+        else probability_thresholds(distribution[:, 1]),
         "vocab_size": vocab,
     }
 

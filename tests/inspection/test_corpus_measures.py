@@ -10,7 +10,7 @@ import transformers
 from models.tiny_pretrained import random_model
 from refusals import expect_error
 from trialogue.data import Clone, Clones
-from trialogue.data.corpus.documents import passages_of
+from trialogue.data.corpus.documents import split_passages
 from trialogue.errors import InputError
 from trialogue.inspection.interaction_order.measure import clone_losses
 from trialogue.inspection.measures import topics
@@ -48,7 +48,7 @@ def test_topics_equal_those_of_the_command(subject, tmp_path, monkeypatch):
     settings = TopicSettings(topics=4, passes=10, read=12, length=30)
     results = measure_topics(
         AttentionModel(body, synthetic_tokenizer()),
-        passages_of(synthetic_documents(), 40),
+        split_passages(synthetic_documents(), 40),
         settings,
         control=False,
     )[0].compare(8, single=True, resamples=200)

@@ -13,7 +13,7 @@ import transformers
 
 from refusals import calls_without_expected_error, expect_error
 from trialogue import cli
-from trialogue.data.corpus.documents import passages_of
+from trialogue.data.corpus.documents import split_passages
 from trialogue.errors import InputError
 from trialogue.inspection.topic_structure.attention import SCALE, attention_sums
 from trialogue.inspection.topic_structure.measure import (
@@ -59,7 +59,7 @@ PLANTED = [set(synthetic_words()[first : first + WORDS]) for first in range(0, 4
 
 @pytest.fixture(scope="module")
 def corpus():
-    return passages_of(synthetic_documents(), 40)
+    return split_passages(synthetic_documents(), 40)
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 import numpy as np
 
 from trialogue.data.puzzles.twenty_questions import TwentyQuestions
-from trialogue.data.puzzles.weighted_prefixes import number_of
+from trialogue.data.puzzles.weighted_prefixes import from_digits
 from trialogue_lab.data.puzzles.arithmetic import SemiprimeTuples
 from trialogue_lab.data.puzzles.hidden_streams import HiddenStream
 from trialogue_lab.data.puzzles.random_primes import RandomPrimes
@@ -13,7 +13,7 @@ class UnorderedPairs(SemiprimeTuples):
     """Count every product once, although most products belong to two pairs."""
 
     def _product_weights(self, prefix):
-        products = {number_of(row[:4]) for row in self.states().tolist()}
+        products = {from_digits(row[:4]) for row in self.states().tolist()}
         rows = [f"{number:04d}" for number in products]
         start = "".join(map(str, prefix))
         return [float(sum(row.startswith(f"{start}{digit}") for row in rows)) for digit in range(10)]

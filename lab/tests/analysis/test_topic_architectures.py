@@ -9,7 +9,7 @@ import torch
 import transformers
 from safetensors.torch import load_file
 
-from trialogue.data.corpus.documents import passages_of
+from trialogue.data.corpus.documents import split_passages
 from trialogue.errors import InputError
 from trialogue.inspection.topic_structure.measure import AS_READ, TopicSettings, measure_topics
 from trialogue.inspection.topic_structure.ratios import ATTENTION, COSINE, DIFFERENT, SAME
@@ -75,7 +75,7 @@ def test_topics_are_measured_in_every_published_architecture(saved_model: tuple[
     assert read.shape == (10, WIDTH)
     assert any(torch.equal(rows, table[tokens[0]]) for table in _token_tables(folder))
 
-    corpus = passages_of(synthetic_documents(), 40)
+    corpus = split_passages(synthetic_documents(), 40)
     settings = TopicSettings(topics=4, passes=2, least=2, read=8, length=24)
     for one in measure_topics(model, corpus, settings):
         found = {each.measure: each for each in one.compare(6)}
@@ -93,7 +93,7 @@ def test_texts_longer_than_the_position_embeddings_are_rejected(saved_model: tup
     max_length = POSITIONS - 2 if name == "roberta" else POSITIONS
     assert model.max_length == max_length
     model.attention(torch.full((1, max_length), 5), torch.tensor([max_length]))
-    corpus = passages_of(synthetic_documents(), 40)
+    corpus = split_passages(synthetic_documents(), 40)
     settings = TopicSettings(topics=4, passes=2, least=2, read=8, length=max_length + 1)
     with pytest.raises(
         InputError, match=f"length={max_length + 1}: use at most {max_length}, the maximum length"

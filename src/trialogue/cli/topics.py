@@ -25,8 +25,8 @@ def topics(arguments: argparse.Namespace) -> None:
     """Measure whether a model gives words of one topic similar embeddings and more attention."""
     import torch
 
-    from trialogue.data.corpus.documents import documents_of, passages_of
-    from trialogue.data.corpus.texts import local_text
+    from trialogue.data.corpus.documents import split_documents, split_passages
+    from trialogue.data.corpus.texts import open_local_text
     from trialogue.display.figures import rendered
     from trialogue.extras import from_extra
     from trialogue.inspection.topic_structure.measure import MOST, TopicSettings, measure_topics
@@ -45,8 +45,8 @@ def topics(arguments: argparse.Namespace) -> None:
         length=arguments.length,
         seed=arguments.seed,
     )
-    documents = documents_of(local_text(arguments.text))
-    corpus = passages_of(documents, arguments.passage)
+    documents = split_documents(open_local_text(arguments.text))
+    corpus = split_passages(documents, arguments.passage)
     folder = make_folder(user_folder("topics") if arguments.out is None else arguments.out)
     model = load_attention_model(arguments.model, device=arguments.device, dtype=arguments.dtype)
     found = measure_topics(model, corpus, settings, folder=folder, control=arguments.control, report=_report)

@@ -1,9 +1,9 @@
-"""Alias tables, which sample from a finite distribution with one random number and one look-up (Walker 1977).
+"""Alias tables for fast sampling from a finite distribution (Walker 1977).
 
-A table of a distribution over V values has V columns. Each column c has a threshold and an alias, which is one of
-the V values. To sample, choose a column c at random, and return c if a second random number (the coin) is below
-the threshold of the column. Otherwise return its alias. An entry stores the threshold in the upper bits and the
-alias in the lower bits of one word.
+A table of a distribution over V values has V columns. Each column c has a threshold and an alias, which is one of the V
+values. To sample, choose a column c at random, and return c if a second random number (the coin) is below the threshold
+of the column. Otherwise return its alias. An entry stores the threshold in the upper bits and the alias in the lower
+bits of one word.
 """
 
 import numpy as np

@@ -8,8 +8,8 @@ from trialogue.errors import InputError
 from trialogue.validation import check, integer_range
 
 
-def checked_size(size: int, special: Sequence[str], field: str) -> int:
-    """Check that a vocabulary size is large enough for 256 bytes and the special tokens.
+def require_bpe_size(size: int, special: Sequence[str], field: str) -> int:
+    """Raise `InputError` if a vocabulary is too small for 256 bytes and the special tokens.
 
     Args:
         size: Vocabulary size.
@@ -27,7 +27,7 @@ def checked_size(size: int, special: Sequence[str], field: str) -> int:
     return check(field, size, integer_range(minimum), hint)
 
 
-def trained_byte_level_bpe(
+def train_byte_level_bpe(
     lines: Iterable[str], size: int, special: Sequence[str], *, prefix_space: bool, field: str
 ) -> Tokenizer:
     """Train a byte-level BPE tokenizer (Sennrich et al. 2016; Radford et al. 2019).
@@ -48,7 +48,7 @@ def trained_byte_level_bpe(
     Raises:
         InputError: If `size` is too small for 256 bytes and the special tokens, or too large for the text.
     """
-    checked_size(size, special, field)
+    require_bpe_size(size, special, field)
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=prefix_space, use_regex=True)
     tokenizer.decoder = decoders.ByteLevel()

@@ -1,4 +1,4 @@
-"""Clones of a corpus on disk, i.e. sequences that preserve the interactions of a text up to some order.
+"""Folders of clones: sequences that preserve the interactions between tokens of a text up to some order.
 
 An interaction of order k is a dependence between k tokens. A folder of clones contains `tokenizer.json`, one
 safetensors file per clone, and `clones.json` with the metadata of all clones. `clones.json` is replaced atomically
@@ -39,7 +39,7 @@ _RECREATE = "create the clones again in another folder"
 @validated
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Clone:
-    """Sequences that preserve the interactions of a text up to some order, and how they were sampled.
+    """Sequences that preserve the interactions of a text up to some order, with a description of their origin.
 
     An interaction of order k is a dependence between k tokens. The sequences are samples of a network trained on the
     text, from a Markov chain that updates one token (site) at a time. The held-out text itself is stored in the same

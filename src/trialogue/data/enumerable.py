@@ -1,4 +1,4 @@
-"""Exact distributions of models whose sequences can be listed."""
+"""Base class of energy models that are small enough to list all their sequences."""
 
 import math
 from functools import cached_property
@@ -13,9 +13,9 @@ ENUMERABLE_STATES = 2**20
 
 
 class Enumerable(Energy):
-    """Base class of energies over sequences of N = `sites` tokens, with exact statistics from a list of all sequences.
+    """Base class of energy models with exact statistics, which are computed from a list of all sequences.
 
-    The distribution is p(x) ∝ exp(-E(x)), where E is the method `energy`.
+    The distribution of sequences of N = `sites` tokens is p(x) ∝ exp(-E(x)), where E is the method `energy`.
     """
 
     sites: int

@@ -1,4 +1,4 @@
-"""Conditional distributions of single sites as tables indexed by the tokens of neighboring sites.
+"""Lookup tables of the conditional distributions of single sites given their neighbors.
 
 Compiled Gibbs sweeps run on every model that is `Tabulated`. For an Ising model, the index counts the up spins among
 neighbors with equal couplings, so a site with d equal couplings has d + 1 distributions instead of 2^d. For a Potts
@@ -112,8 +112,8 @@ class SiteTables:
         return self
 
 
-def tabulated(model: object) -> Tabulated:
-    """Check that a model has lookup tables of its conditional distributions, and return it.
+def require_tabulated(model: object) -> Tabulated:
+    """Return a model, or raise `InputError` if it has no lookup tables of its conditional distributions.
 
     Args:
         model: Model to check.
@@ -129,8 +129,8 @@ def tabulated(model: object) -> Tabulated:
     return model
 
 
-def checked_start(field: str, tokens: Tensor, sites: int, vocab: int, chains: int | None = None) -> Tensor:
-    """Check the initial tokens of Markov chains.
+def validate_start(field: str, tokens: Tensor, sites: int, vocab: int, chains: int | None = None) -> Tensor:
+    """Convert the initial tokens of Markov chains to int64, and raise `InputError` if they are not valid.
 
     Args:
         field: Name of the argument for error messages.
@@ -153,8 +153,8 @@ def checked_start(field: str, tokens: Tensor, sites: int, vocab: int, chains: in
     return start
 
 
-def thresholds(up: NDArray[np.float64]) -> NDArray[np.uint32]:
-    """Convert probabilities to integers for comparison with random numbers of 32 bits.
+def probability_thresholds(up: NDArray[np.float64]) -> NDArray[np.uint32]:
+    """Convert probabilities to integers that are compared with random numbers of 32 bits.
 
     Args:
         up: Probabilities float64 of any shape.
@@ -165,8 +165,8 @@ def thresholds(up: NDArray[np.float64]) -> NDArray[np.uint32]:
     return np.minimum(np.rint(np.ldexp(up, 32)), 2**32 - 1).astype(np.uint32)
 
 
-def packed_alias(distribution: NDArray[np.float64]) -> NDArray[np.uint32]:
-    """Build alias tables with entries of 32 bits.
+def make_alias_entries(distribution: NDArray[np.float64]) -> NDArray[np.uint32]:
+    """Build alias tables with entries of 32 bits, for distributions of more than two tokens.
 
     The upper 27 bits of an entry are the threshold, and the lower 5 bits are the alias (see `SiteTables`).
 

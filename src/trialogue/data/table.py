@@ -1,4 +1,4 @@
-"""Oracle defined by a function of the prefix or by an array of joint probabilities."""
+"""Models defined by a function of the prefix, or by an array of joint probabilities."""
 
 import dis
 from collections.abc import Callable, Iterable, Sequence
@@ -18,10 +18,10 @@ _NO_TOKEN = -1
 
 
 class Table(PrefixOracle):
-    """Autoregressive oracle with given next-token probabilities.
+    """Autoregressive model with next-token probabilities given by a function or an array.
 
-    The probabilities come from a function of the prefix or from an array of joint probabilities. They are normalized. A
-    function is called once per prefix, or once per distinct suffix of `memory` tokens, and its results are cached.
+    The probabilities are normalized. A function is called once per prefix, or once per distinct suffix of `memory`
+    tokens, and its results are cached.
 
     Args:
         distribution: Function from a prefix (a tuple of ints) to the probabilities (vocab_size,) of the next token, or
@@ -29,8 +29,8 @@ class Table(PrefixOracle):
         vocab_size: Number of tokens. Required for a function, and not needed for an array.
         eos: Token that ends a sequence (default: none).
         max_length: Maximum length of a sequence (default: no maximum for a function, the number of axes for an array).
-        memory: Number of last tokens on which the function depends. The function then receives only these tokens.
-            The default is all tokens, or 0 if the code of the function does not use its argument.
+        memory: Number of last tokens on which the function depends. The function then receives only these tokens. The
+            default is all tokens, or 0 if the code of the function does not use its argument.
 
     Raises:
         InputError: If an argument is invalid. Methods raise it if the function raises an error, or does not return

@@ -13,8 +13,8 @@ from refusals import calls_without_expected_error, expect_error
 from trialogue.data.corpus import corpus as corpora
 from trialogue.data.corpus import texts, tokens
 from trialogue.data.corpus.corpus import Corpus
-from trialogue.data.corpus.documents import documents_of, passages_of
-from trialogue.data.corpus.texts import END, LocalText, files_of, local_text, split_text
+from trialogue.data.corpus.documents import split_documents, split_passages
+from trialogue.data.corpus.texts import END, LocalText, find_text_files, open_local_text, split_local_text
 
 STORIES = [
     f"One day, {name} found a {colour} {thing} near the old tree. {name} was very happy.\nThe end."
@@ -163,7 +163,7 @@ def test_folder_is_read_as_its_sorted_text_files(tmp_path):
     (place / "b").mkdir(parents=True)
     for name, content in (("b/one.txt", TEXT), ("a.txt", "First. " * 9), ("c.txt", ""), ("notes.md", "no")):
         (place / name).write_text(content, encoding="utf-8")
-    assert [path.name for path in files_of(place)] == ["a.txt", "one.txt", "c.txt"]
+    assert [path.name for path in find_text_files(place)] == ["a.txt", "one.txt", "c.txt"]
     corpus = open_corpus(place, cache=tmp_path / "cache")
     assert decode_all(corpus.train, corpus).startswith("First. " * 9 + END + "One day")
 
@@ -183,9 +183,9 @@ def test_concatenated_pieces_equal_the_text(longest, text, monkeypatch):
     def read(of: LocalText, start: int = 0) -> str:
         return "".join(piece for _, pieces in of.pieces(start) for piece in pieces)
 
-    together = local_text(text)
+    together = open_local_text(text)
     assert read(together) == spoken
-    assert read(split_text(text, 0.4)[0]) + read(split_text(text, 0.4)[1]) == spoken
+    assert read(split_local_text(text, 0.4)[0]) + read(split_local_text(text, 0.4)[1]) == spoken
     before = ""
     for place, pieces in together.pieces():
         before += "".join(pieces)
@@ -271,7 +271,7 @@ def test_invalid_corpora_have_one_line_errors(tmp_path):
 def read(folder: Path, text: str) -> list[str]:
     file = folder / "text.txt"
     file.write_text(text, encoding="utf-8")
-    return documents_of(local_text(file))
+    return split_documents(open_local_text(file))
 
 
 @pytest.mark.parametrize(
@@ -295,18 +295,18 @@ def test_document_boundaries(tmp_path, text, documents):
 def test_each_file_of_a_folder_is_a_document(tmp_path):
     for name in ("a", "b"):
         (tmp_path / f"{name}.txt").write_text(f"{name}\n\n{name}\n", encoding="utf-8")
-    assert documents_of(local_text(tmp_path)) == ["a\n\na\n", "b\n\nb\n"]
+    assert split_documents(open_local_text(tmp_path)) == ["a\n\na\n", "b\n\nb\n"]
 
 
 def test_passages_contain_all_words_in_order():
     lines = ["w " * 7, "x " * 30, "y " * 12, "z " * 3]
-    found = passages_of(["\n".join(lines), "short one"], 20)
+    found = split_passages(["\n".join(lines), "short one"], 20)
     assert {passage.document for passage in found} == {0}
     assert [len(passage.text.split()) for passage in found] == [
         20,
         10,
         15,
     ]  # w alone is too short
-    whole = passages_of(["\n".join(lines[1:3])], 20)
+    whole = split_passages(["\n".join(lines[1:3])], 20)
     assert " ".join(passage.text for passage in whole).split() == "".join(lines[1:3]).split()
-    expect_error("words=9: use at least 10", passages_of, ["a"], 9)
+    expect_error("words=9: use at least 10", split_passages, ["a"], 9)

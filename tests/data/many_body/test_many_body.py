@@ -10,9 +10,9 @@ import torch
 from mutants.modules import altered
 from refusals import expect_error
 from trialogue.data import Ising, ManyBody
-from trialogue.data.many_body import pair_sums, subset_bins, variance
-from trialogue.data.many_body.pair_sums import PairSums
-from trialogue.data.many_body.subset_bins import SubsetBins
+from trialogue.data.many_body import subset_kernel, symmetric_sum_kernel, variance
+from trialogue.data.many_body.subset_kernel import SubsetKernel
+from trialogue.data.many_body.symmetric_sum_kernel import SymmetricSumKernel
 from trialogue.randomness import Streams, seed_of
 from trialogue.samplers.chains.simulation.sweeps import run_sweeps
 from trialogue.testing import check_energy, check_masked
@@ -35,7 +35,7 @@ def distribution(request):
 def kernels_of(distribution):
     arguments = (distribution.positions.numpy(), distribution.vectors.numpy(), distribution.order)
     factor = -distribution.strength * math.factorial(distribution.order)
-    return [kind(*arguments, factor) for kind in (PairSums, SubsetBins)]
+    return [kind(*arguments, factor) for kind in (SymmetricSumKernel, SubsetKernel)]
 
 
 def energies_by_hand(distribution):
@@ -120,18 +120,18 @@ def test_a_chain_does_not_depend_on_other_chains_or_threads():
 
 
 def test_faster_kernel_is_selected():
-    assert isinstance(ManyBody.random(20, 10, rank=20).kernel, PairSums)
-    assert isinstance(ManyBody.random(20, 10, rank=200).kernel, SubsetBins)
+    assert isinstance(ManyBody.random(20, 10, rank=20).kernel, SymmetricSumKernel)
+    assert isinstance(ManyBody.random(20, 10, rank=200).kernel, SubsetKernel)
 
 
 MUTANTS = {
     "a site left out without its contribution to pairs": (
-        pair_sums,
+        symmetric_sum_kernel,
         "above = two[pair] - old[pair] * below",
         "above = two[pair]",
     ),
     "the last set of sites forgotten": (
-        subset_bins,
+        subset_kernel,
         "for other in range(last + 1, len(others)):",
         "for other in range(last + 1, len(others) - 1):",
     ),
@@ -143,7 +143,7 @@ def test_wrong_kernels_are_rejected(name):
     module, old, new = MUTANTS[name]
     distribution = SMALL["four"]
     mutant = altered(module, (old, new))
-    kind = mutant["PairSums" if module is pair_sums else "SubsetBins"]
+    kind = mutant["PairSums" if module is symmetric_sum_kernel else "SubsetBins"]
     kernel = kind(
         distribution.positions.numpy(), distribution.vectors.numpy(), 4, -24 * distribution.strength
     )

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from refusals import calls_without_expected_error
 from trialogue.data.parallel import ParallelText, SubwordVocabulary, split
-from trialogue.data.parallel.splitting import normalised
+from trialogue.data.parallel.splitting import normalise_sentence
 from trialogue.randomness import numpy_generator
 
 
@@ -65,9 +65,9 @@ def test_invalid_files_have_one_line_errors(tmp_path):
 
 def _leaks(parts):
     train, validation, test = parts[:3]
-    known = [{normalised(s) for s in train.sources}, {normalised(s) for s in train.targets}]
+    known = [{normalise_sentence(s) for s in train.sources}, {normalise_sentence(s) for s in train.targets}]
     held = [(part.sources, part.targets) for part in (validation, test)]
-    return sum(normalised(s) in known[side] for part in held for side in (0, 1) for s in part[side])
+    return sum(normalise_sentence(s) in known[side] for part in held for side in (0, 1) for s in part[side])
 
 
 def _translations():

@@ -8,7 +8,7 @@ from data.potts import potts_enumeration as by_hand
 from mutants import potts as mutants
 from trialogue.data import PottsChain
 from trialogue.data.potts import sampling as potts_sampling
-from trialogue.data.potts.sampling import LANES, alias_tables, word_bits
+from trialogue.data.potts.sampling import LANES, alias_tables, split_entry_bits
 from trialogue.randomness import GAMMA, Streams, mix, seed_of
 
 CHAINS = {
@@ -21,7 +21,7 @@ CHAINS = {
 
 def distribution_of_entries(entries: np.ndarray, vocab: int) -> torch.Tensor:
     """Return the distributions (contexts, V) of packed alias tables (contexts * V,)."""
-    coin, bits = word_bits(vocab)
+    coin, bits = split_entry_bits(vocab)
     entries = entries.reshape(-1, vocab)
     threshold, other = entries >> np.uint64(bits), (entries & np.uint64((1 << bits) - 1)).astype(np.int64)
     keep = np.ldexp(threshold.astype(np.float64), -coin)
@@ -76,7 +76,7 @@ def sample_in_python(chain: PottsChain, n: int, length: int, temperature: float,
     """Sample from the same tables in Python. Token t of sequence k uses number t of stream k."""
     messages, vocab = chain.messages(temperature), chain.vocab_size
     keys = Streams(seed_of(seed, "potts"), torch.arange(n)).keys.tolist()
-    coin, bits = word_bits(vocab)
+    coin, bits = split_entry_bits(vocab)
     tables = [
         tables.entries[offset:].tolist()
         for tables in alias_tables(messages, length - chain.window + 1)

@@ -51,7 +51,7 @@ def test_memoryless_player_has_the_distribution_of_a_fixed_object(game):
     assert distance(TwentyQuestions, game) < 1e-14
     answers, rounds, question = game
     player = TwentyQuestions(answers, rounds, question)
-    listed = player.law()
+    listed = player.distribution()
     distribution = dict(
         zip(map(tuple, listed.states().tolist()), listed.probabilities().tolist(), strict=True)
     )
@@ -93,7 +93,7 @@ def test_forgetful_player_is_rejected():
 
 def test_number_of_reads_per_answer():
     """A fixed object needs one read per question. Without one, all objects are scanned, and matching ones again."""
-    player = TwentyQuestions.of_hashes(256, 8)
+    player = TwentyQuestions.from_hashes(256, 8)
     transcript = player.transcript(77)
     looked = []
     for length in range(8):

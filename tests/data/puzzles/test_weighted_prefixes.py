@@ -7,7 +7,7 @@ import torch
 
 from one_line_errors import refusals
 from refusals import expect_error
-from trialogue.data.puzzles.weighted_prefixes import ListedDistribution, Stopped, decimal_edges
+from trialogue.data.puzzles.weighted_prefixes import ListedDistribution, WithStopToken, decimal_edges
 from trialogue.samplers import Ancestral, generate
 from trialogue.samplers.exact import exact_distribution
 
@@ -32,7 +32,7 @@ def test_listed_distribution_is_the_distribution_of_its_oracle():
 
 
 def test_stop_token_follows_complete_sequences_only():
-    oracle = Stopped(
+    oracle = WithStopToken(
         ListedDistribution(
             torch.tensor([divmod(number, 10) for number in range(10, 100)]), torch.ones(90), 10
         )
@@ -42,7 +42,7 @@ def test_stop_token_follows_complete_sequences_only():
         {(*divmod(number, 10), oracle.eos): 1 / 90 for number in range(10, 100)}
     )
     assert sum(oracle.weights((0, 3))) == sum(oracle.weights((1, 3, oracle.eos))) == 0
-    expect_error(r"^oracle='Stopped': use an oracle", Stopped, oracle)
+    expect_error(r"^oracle='Stopped': use an oracle", WithStopToken, oracle)
 
 
 def test_intervals_of_numbers_that_continue_a_prefix():

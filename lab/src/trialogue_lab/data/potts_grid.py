@@ -6,7 +6,13 @@ import numpy as np
 import torch
 from annotated_types import Ge
 
-from trialogue.data.site_tables import ALIAS_BITS, MAX_ENTRIES, SiteTables, packed_alias, thresholds
+from trialogue.data.site_tables import (
+    ALIAS_BITS,
+    MAX_ENTRIES,
+    SiteTables,
+    make_alias_entries,
+    probability_thresholds,
+)
 from trialogue.errors import InputError
 from trialogue.oracles import enumerate_sequences
 from trialogue.validation import Finite, validated
@@ -52,6 +58,6 @@ def potts_grid(
         np.stack(neighbours, 1),
         strides,
         np.zeros(site.size, np.uint32),
-        packed_alias(distribution) if vocab > 2 else thresholds(distribution[:, 1]),
+        make_alias_entries(distribution) if vocab > 2 else probability_thresholds(distribution[:, 1]),
         vocab,
     )

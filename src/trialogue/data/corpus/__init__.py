@@ -1,1 +1,5 @@
-"""Real text as sequences of tokens: local files or the hub, a byte-level BPE, packed rows in a memory-mapped file."""
+"""Text corpora as sequences of tokens.
+
+A corpus is read from local files or the Hugging Face hub, and tokenized with a byte-level BPE. The tokens are stored in
+a memory-mapped file.
+"""

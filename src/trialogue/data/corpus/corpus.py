@@ -13,13 +13,13 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from trialogue.arrays import whole_tensor
-from trialogue.data.byte_level_bpe import checked_size
-from trialogue.data.corpus.hub import HUB, hub_texts
-from trialogue.data.corpus.texts import Text, local_text, split_text
+from trialogue.data.byte_level_bpe import require_bpe_size
+from trialogue.data.corpus.hub import HUB, load_hub_texts
+from trialogue.data.corpus.texts import Text, open_local_text, split_local_text
 from trialogue.data.corpus.tokens import (
     SPECIAL,
-    mapped_rows,
-    trained_tokenizer,
+    map_token_rows,
+    train_tokenizer,
     write_tokens,
 )
 from trialogue.errors import InputError
@@ -32,11 +32,11 @@ _RECORD, _TOKENIZER = "corpus.json", "tokenizer.json"
 
 @dataclass(frozen=True, eq=False)
 class Corpus:
-    """Token sequences of a text and their tokenizer. Create instances with `Corpus.open`.
+    """A tokenized text, cut into training and test sequences of equal length.
 
-    The tokens of all documents, each followed by the end-of-document marker `<|endoftext|>`, are concatenated and
-    cut into rows of equal length. A row can start in the middle of a sentence and contain the end of a document.
-    An incomplete last row is dropped.
+    Create instances with `Corpus.open`. The tokens of all documents, each followed by the end-of-document marker
+    `<|endoftext|>`, are concatenated and cut into rows of equal length. A row can start in the middle of a sentence and
+    contain the end of a document. An incomplete last row is dropped.
 
     Args:
         text: Path or name of the text.
@@ -86,7 +86,7 @@ class Corpus:
             InputError: If a text is missing, empty or not UTF-8, `vocab_size` is too small for 256 bytes and the
                 special tokens or too large for the text, or a text has fewer than `length` tokens.
         """
-        checked_size(vocab_size, SPECIAL, "vocab_size")
+        require_bpe_size(vocab_size, SPECIAL, "vocab_size")
         parts = dict(zip(("train", "test"), _texts(text, test, test_share), strict=True))
         description = {
             "format": _FORMAT,
@@ -105,7 +105,7 @@ class Corpus:
                 record = {"text": str(text), **description, "bytes": sizes}
                 atomic_write(folder / _RECORD, json.dumps(record, indent=1) + "\n")
         tokenizer = _load_checked_tokenizer(folder)
-        rows = {part: mapped_rows(folder / f"{part}.tokens", length) for part in parts}
+        rows = {part: map_token_rows(folder / f"{part}.tokens", length) for part in parts}
         for part, tokens in rows.items():
             if not len(tokens):
                 hint = f"use shorter sequences or a longer text, because the {part} text has fewer tokens"
@@ -141,14 +141,14 @@ def _texts(
 ) -> tuple[Text, Text]:
     """Return the training text and the test text."""
     if str(text) in HUB and not Path(text).exists():
-        train, test_split = hub_texts(str(text))
-        return train, test_split if test is None else local_text(test)
+        train, test_split = load_hub_texts(str(text))
+        return train, test_split if test is None else open_local_text(test)
     if not Path(text).exists():
         hint = f"give an existing file or folder, or the name of a corpus on the hub: {', '.join(HUB)}"
         raise InputError("text", str(text), hint)
     if test is not None:
-        return local_text(text), local_text(test)
-    return split_text(text, test_share)
+        return open_local_text(text), open_local_text(test)
+    return split_local_text(text, test_share)
 
 
 def _load_or_train_tokenizer(
@@ -158,7 +158,7 @@ def _load_or_train_tokenizer(
     path = folder / _TOKENIZER
     if not path.exists():
         report(f"training a tokenizer of {vocab_size} tokens")
-        atomic_write(path, trained_tokenizer(text, vocab_size).to_str())
+        atomic_write(path, train_tokenizer(text, vocab_size).to_str())
     return Tokenizer.from_file(str(path))
 
 

@@ -1,4 +1,4 @@
-"""Documents of a text, and passages of approximately equal length."""
+"""Splitting of a text into documents, and into passages of about equal length."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -26,7 +26,7 @@ class Passage(NamedTuple):
     text: str
 
 
-def documents_of(text: Text) -> list[str]:
+def split_documents(text: Text) -> list[str]:
     """Split a text into documents.
 
     A document ends at the end of a file, at a line with a marker (for example, `<|endoftext|>` or `<|doc 12|>`),
@@ -46,7 +46,7 @@ def documents_of(text: Text) -> list[str]:
 
 
 @validated
-def passages_of(documents: Sequence[str], words: Annotated[int, Ge(_MIN_WORDS)]) -> list[Passage]:
+def split_passages(documents: Sequence[str], words: Annotated[int, Ge(_MIN_WORDS)]) -> list[Passage]:
     """Split documents into passages of limited length.
 
     A passage ends at a line end. Only lines that are longer than a passage are split between words. Passages of fewer

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from trialogue.data.corpus.texts import END, Text, pieces_of
+from trialogue.data.corpus.texts import END, Text, split_at_markers
 from trialogue.errors import InputError
 from trialogue.extras import from_extra
 
@@ -38,7 +38,7 @@ HUB: dict[str, HubCorpus] = {
 
 
 class HubText(Text):
-    """Text in the column "text" of a dataset. Positions in the text are row indices.
+    """Text in the column "text" of a Hugging Face dataset. Positions in the text are row indices.
 
     Args:
         dataset: A `datasets.Dataset`.
@@ -67,13 +67,13 @@ class HubText(Text):
         for first in range(start, self.size, _BATCH_ROWS):
             texts = self.dataset[first : first + _BATCH_ROWS]["text"]
             for row, text in enumerate(texts, first + 1):
-                pieces = [piece for line in _LINE.findall(text) for piece in pieces_of(line)]
+                pieces = [piece for line in _LINE.findall(text) for piece in split_at_markers(line)]
                 if self.documents and pieces[-1:] != [END]:
                     pieces.append(END)
                 yield row, pieces
 
 
-def hub_texts(name: str) -> tuple[HubText, HubText]:
+def load_hub_texts(name: str) -> tuple[HubText, HubText]:
     """Load a named corpus from the Hugging Face hub.
 
     Args:
@@ -86,11 +86,15 @@ def hub_texts(name: str) -> tuple[HubText, HubText]:
         InputError: If the dataset cannot be loaded.
     """
     corpus = HUB[name]
-    train, test = hub_datasets(name, corpus.repository, corpus.configuration, (corpus.train, corpus.test))
+    train, test = load_hub_datasets(
+        name, corpus.repository, corpus.configuration, (corpus.train, corpus.test)
+    )
     return HubText(train, corpus.documents), HubText(test, corpus.documents)
 
 
-def hub_datasets(name: str, repository: str, configuration: str | None, splits: Sequence[str]) -> list[Any]:
+def load_hub_datasets(
+    name: str, repository: str, configuration: str | None, splits: Sequence[str]
+) -> list[Any]:
     """Load splits of a dataset from the hub.
 
     Args:

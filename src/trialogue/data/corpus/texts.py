@@ -1,7 +1,7 @@
-"""Texts that are read in pieces from any position, and local files as texts.
+"""Texts of any size that are read piece by piece, from any position.
 
-A piece is a line with its line break, or a part of at most `LONGEST` bytes of a longer line. Texts of any size can
-therefore be read. The end-of-document marker `END` is a separate piece.
+A piece is a line with its line break, or a part of at most `LONGEST` bytes of a longer line. The end-of-document marker
+`END` is a separate piece.
 """
 
 import re
@@ -72,7 +72,7 @@ class Span(NamedTuple):
 
 
 class LocalText(Text):
-    """Text of consecutive ranges of bytes of local files. Positions in the text are bytes.
+    """Text stored in local files, as consecutive ranges of bytes. Positions in the text are bytes.
 
     The end of a file ends a document.
 
@@ -112,7 +112,7 @@ class LocalText(Text):
             before += length
 
 
-def pieces_of(line: str) -> list[str]:
+def split_at_markers(line: str) -> list[str]:
     """Split a line at the end-of-document markers `END`.
 
     Args:
@@ -127,7 +127,7 @@ def pieces_of(line: str) -> list[str]:
     return pieces
 
 
-def files_of(path: str | PathLike[str]) -> list[Path]:
+def find_text_files(path: str | PathLike[str]) -> list[Path]:
     """Find the text files of a path.
 
     Args:
@@ -153,7 +153,7 @@ def files_of(path: str | PathLike[str]) -> list[Path]:
     return files
 
 
-def local_text(path: str | PathLike[str]) -> LocalText:
+def open_local_text(path: str | PathLike[str]) -> LocalText:
     """Open the text of a file, or of all .txt files of a folder in the order of their paths.
 
     Args:
@@ -162,10 +162,10 @@ def local_text(path: str | PathLike[str]) -> LocalText:
     Raises:
         InputError: If there is no text, or a file cannot be read.
     """
-    return LocalText([_file_span(file) for file in files_of(path)])
+    return LocalText([_file_span(file) for file in find_text_files(path)])
 
 
-def split_text(path: str | PathLike[str], test_share: float) -> tuple[LocalText, LocalText]:
+def split_local_text(path: str | PathLike[str], test_share: float) -> tuple[LocalText, LocalText]:
     """Split the text of a file or folder into a training text and a test text.
 
     Args:
@@ -180,7 +180,7 @@ def split_text(path: str | PathLike[str], test_share: float) -> tuple[LocalText,
         InputError: If the share is out of range, there is no text, or a file cannot be read.
     """
     share = check("test_share", test_share, Probability)
-    text = local_text(path)
+    text = open_local_text(path)
     remaining = round((1 - share) * text.size)
     train: list[Span] = []
     test: list[Span] = []
@@ -206,7 +206,10 @@ def _file_span(file: Path) -> Span:
 
 
 def _next_boundary(span: Span, position: int) -> int:
-    """Return the start of the next line, or of the next word or character if no line starts within `LONGEST` bytes."""
+    """Return the first position after `position` at which a line starts.
+
+    If no line starts within `LONGEST` bytes, it is the start of the next word or character.
+    """
     with span.path.open("rb") as file:
         file.seek(position)
         ahead = file.read(LONGEST)
@@ -217,7 +220,7 @@ def _next_boundary(span: Span, position: int) -> int:
 
 
 def _continuation_bytes(data: bytes) -> int:
-    """Return the number of UTF-8 continuation bytes at the start."""
+    """Return the number of UTF-8 continuation bytes at the start of `data`."""
     return next((index for index, byte in enumerate(data) if byte & 0xC0 != 0x80), 0)
 
 
@@ -234,7 +237,7 @@ def _lines(span: Span, position: int) -> Iterator[tuple[int, list[str]]]:
                 line = line[: _last_boundary(line)]
                 file.seek(position + len(line))
             try:
-                pieces = pieces_of(line.removeprefix(_BOM if position == 0 else b"").decode())
+                pieces = split_at_markers(line.removeprefix(_BOM if position == 0 else b"").decode())
             except UnicodeDecodeError as error:
                 hint = f"convert the file to UTF-8, because byte {position + error.start} is invalid"
                 raise InputError("text", str(span.path), hint) from error
@@ -245,7 +248,7 @@ def _lines(span: Span, position: int) -> Iterator[tuple[int, list[str]]]:
 
 
 def _last_boundary(line: bytes) -> int:
-    """Return the position of the last space, or the start of the last character if there is no space."""
+    """Return the position of the last space in `line`, or the start of the last character if there is no space."""
     word = line.rfind(b" ")
     if word > 0:
         return word

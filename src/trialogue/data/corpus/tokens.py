@@ -12,7 +12,7 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from trialogue.data.byte_level_bpe import trained_byte_level_bpe
+from trialogue.data.byte_level_bpe import train_byte_level_bpe
 from trialogue.data.corpus.texts import END, Text
 from trialogue.storage import atomic_write, writing
 
@@ -24,8 +24,8 @@ Report = Callable[[int, int], object]
 """Progress callback. The arguments are the current position in the text and the last position, its size."""
 
 
-def trained_tokenizer(text: Text, vocab_size: int) -> Tokenizer:
-    """Train a byte-level BPE tokenizer on a text. See `trained_byte_level_bpe`.
+def train_tokenizer(text: Text, vocab_size: int) -> Tokenizer:
+    """Train a byte-level BPE tokenizer on a text. See `train_byte_level_bpe`.
 
     The end-of-document marker `END` is its only special token.
 
@@ -34,7 +34,7 @@ def trained_tokenizer(text: Text, vocab_size: int) -> Tokenizer:
         vocab_size: Number of tokens.
     """
     lines = ("".join(piece for piece in pieces if piece != END) for _, pieces in text.pieces())
-    return trained_byte_level_bpe(lines, vocab_size, SPECIAL, prefix_space=False, field="vocab_size")
+    return train_byte_level_bpe(lines, vocab_size, SPECIAL, prefix_space=False, field="vocab_size")
 
 
 def write_tokens(text: Text, tokenizer: Tokenizer, path: Path, report: Report = lambda *_: None) -> None:
@@ -71,7 +71,7 @@ def write_tokens(text: Text, tokenizer: Tokenizer, path: Path, report: Report = 
         reached.unlink(missing_ok=True)
 
 
-def mapped_rows(path: Path, length: int) -> Tensor:
+def map_token_rows(path: Path, length: int) -> Tensor:
     """Memory-map the tokens of a file as rows of equal length.
 
     Args:

@@ -1,1 +1,1 @@
-"""Dyck strings: the exact distributions of the thesis, their sampler, error parser and exact verifier."""
+"""Dyck strings (well-nested brackets): their distributions in the thesis, exact samplers and a perfect verifier."""

@@ -15,7 +15,7 @@ from trialogue.randomness import GAMMA, mix, stream_key
 
 
 class State(enum.IntEnum):
-    """State of the parser, which determines the distribution of the next token."""
+    """State of the bracket parser. It determines the distribution of the next token."""
 
     OUTSIDE = 0
     """No bracket is open, so the next token must open one."""
@@ -54,10 +54,11 @@ class DyckError(enum.IntEnum):
 _1 = np.uint64(1)
 
 
-def thresholds(distribution: np.ndarray) -> np.ndarray:
-    """Return cumulative probabilities as integers in units of 2^-63.
+def cumulative_thresholds(distribution: np.ndarray) -> np.ndarray:
+    """Convert next-token probabilities to cumulative integer thresholds, for sampling with integer random numbers.
 
-    To sample a column, draw a random 63-bit number and count the thresholds of the row that are at most this number.
+    The thresholds are in units of 2^-63. To sample a column, draw a random 63-bit number and count the thresholds of
+    the row that are at most this number.
 
     Args:
         distribution: Probabilities (states, types + 1) float64. Each row sums to 1.
@@ -88,7 +89,7 @@ def draw(
     tokens: np.ndarray,
     lengths: np.ndarray,
 ) -> None:
-    """Sample strings with lengths from `shortest` to `longest`, right-padded with zeros.
+    """Sample random bracket strings with lengths from `shortest` to `longest`, right-padded with zeros.
 
     Row i uses the random stream `stream_key(seed, i)`. Number 0 of the stream determines the length, and number j + 1
     determines the token at position j.
@@ -100,7 +101,7 @@ def draw(
         shortest: Minimum length.
         longest: Maximum length.
         ceiling: Depth (longest,) at which the token at each position must be a closing bracket.
-        thresholds: Next-token distributions (states, types), from `thresholds`.
+        thresholds: Next-token distributions (states, types), from `cumulative_thresholds`.
         tokens: Output tokens (n, longest) int64.
         lengths: Output lengths (n,) int64.
     """
@@ -148,7 +149,7 @@ def scan(
     top: np.ndarray,
     log_prob: np.ndarray,
 ) -> None:
-    """Parse each string up to its length or its first error.
+    """Parse bracket strings: find the first error of each, its state at the end, and its log-probability.
 
     Args:
         first: First row.
@@ -239,7 +240,7 @@ def match(first: int, last: int, tokens: np.ndarray, partner: np.ndarray) -> Non
 
 
 @compiled
-def innermost(first: int, last: int, tokens: np.ndarray, top: np.ndarray) -> None:
+def find_innermost_types(first: int, last: int, tokens: np.ndarray, top: np.ndarray) -> None:
     """Find the type of the innermost open bracket after each token.
 
     A closing bracket of any type removes the innermost open bracket from the stack.
@@ -264,10 +265,10 @@ def innermost(first: int, last: int, tokens: np.ndarray, top: np.ndarray) -> Non
 
 
 @compiled
-def first_ends(
+def draw_word_lengths(
     first: int, last: int, seed: np.uint64, threshold: np.uint64, tokens: np.ndarray, lengths: np.ndarray
 ) -> None:
-    """Sample the length of the word at the start of each row.
+    """Sample how long the first word of each row is.
 
     After each token that closes the last open bracket, the word ends with probability `threshold` / 2^63.
 

@@ -1,10 +1,10 @@
-"""Dyck languages, i.e. strings of well-nested brackets of several types, and their distributions in the thesis.
+"""Dyck languages: strings of well-nested brackets of several types, with the distributions of the thesis.
 
-With `complete=True`, all brackets of a string of `length` tokens are closed. The probabilities are equations 3.3
-and 3.4 of the thesis with one correction. The last exponent must count the closing brackets at positions i with
-d(w_1..i) < D - i, where d is the number of open brackets and D is the length. With the printed <=, forced closing
-brackets are counted too, and the probabilities of all strings of length 4 sum to 0.375. With `complete=False`,
-strings are prefixes of balanced strings (equation 2.39).
+With `complete=True`, all brackets of a string of `length` tokens are closed. The probabilities are equations 3.3 and
+3.4 of the thesis with one correction. The last exponent must count the closing brackets at positions i with d(w_1..i) <
+D - i, where d is the number of open brackets and D is the length. With the printed <=, forced closing brackets are
+counted too, and the probabilities of all strings of length 4 sum to 0.375. With `complete=False`, strings are prefixes
+of balanced strings (equation 2.39).
 """
 
 import math
@@ -17,7 +17,7 @@ from torch import Tensor
 
 from trialogue.arrays import real_tensor, whole_tensor
 from trialogue.compilation import over_rows
-from trialogue.data.dyck.kernels import DyckError, State, draw, match, scan, thresholds
+from trialogue.data.dyck.kernels import DyckError, State, cumulative_thresholds, draw, match, scan
 from trialogue.errors import InputError
 from trialogue.oracles import Decoding, PrefixOracle, Verifier
 from trialogue.randomness import seed_of
@@ -25,7 +25,7 @@ from trialogue.validation import Count, Natural, Probability, check, integer_ran
 
 
 class DyckErrors(NamedTuple):
-    """First error of each string.
+    """Position and kind of the first error of each of n strings.
 
     Attributes:
         position: Position (n,) int64 of the error, or -1 if there is none.
@@ -45,13 +45,12 @@ class _Scan(NamedTuple):
 
 
 class Dyck(PrefixOracle, Verifier):
-    """Distribution of bracket strings with a sampler, exact next-token distributions and a perfect verifier.
+    """Distribution of well-nested bracket strings, which is also a model with exact probabilities and a verifier.
 
-    Token 2t opens a bracket of type t, and token 2t + 1 closes it. The depth is the number of open brackets. At
-    depth 0, the next token opens a bracket. At depth `max_depth`, the next token closes the innermost bracket. In
-    a complete string, the next token also does so if all remaining tokens are needed to close the open brackets.
-    Otherwise, a bracket opens with probability `open_prob`. An opening bracket has type t with probability
-    `type_probs[t]`.
+    Token 2t opens a bracket of type t, and token 2t + 1 closes it. The depth is the number of open brackets. At depth
+    0, the next token opens a bracket. At depth `max_depth`, the next token closes the innermost bracket. In a complete
+    string, the next token also does so if all remaining tokens are needed to close the open brackets. Otherwise, a
+    bracket opens with probability `open_prob`. An opening bracket has type t with probability `type_probs[t]`.
 
     Methods accept integer tokens (n, width) and the `lengths` (n,) of the rows (default: `width`). They run compiled
     code on the CPU and return results on the device of the tokens.
@@ -104,7 +103,7 @@ class Dyck(PrefixOracle, Verifier):
         distribution[State.FREE, :-1] = open_prob * distribution[State.OUTSIDE, :-1]
         distribution[State.FREE, -1] = 1 - open_prob
         distribution[State.FORCED, -1] = 1
-        self._thresholds = thresholds(distribution)
+        self._thresholds = cumulative_thresholds(distribution)
         with np.errstate(divide="ignore"):
             self._log_distribution = np.log(distribution)
 
@@ -300,25 +299,26 @@ class Dyck(PrefixOracle, Verifier):
         return partner.to(x.device)
 
     def sufficient(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """Return the types of the open brackets of each prefix.
+        """Return the types of the open brackets of each prefix, which determine its possible continuations.
 
-        They determine the distribution of the remaining tokens of a prefix of a given length.
+        Prefixes of equal length with the same open brackets have the same distribution of remaining tokens.
 
         Args:
             tokens: Prefixes (n, width), right-padded.
             lengths: Lengths (n,) of the prefixes.
 
         Returns:
-            Types (n, width) int64 from the outermost to the innermost bracket, padded with -1. All entries of a
-            row are -2 after an error.
+            Types (n, width) int64 from the outermost to the innermost bracket, padded with -1. All entries of a row are
+            -2 after an error.
         """
         dead = self._scan(tokens, lengths).errors.position >= 0
         return self._open_types(tokens, lengths).masked_fill(dead[:, None], -2)
 
     def residuals(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Return keys that are equal for rows of equal length with the same set of valid continuations.
+        """Return integer keys that identify rows with the same valid continuations.
 
-        The key of a row contains the types of its open brackets, as in `sufficient`.
+        Rows of equal length have equal keys only if their valid continuations are equal. The key of a row contains the
+        types of its open brackets, as in `sufficient`.
 
         Args:
             decoding: Batch of sequences.

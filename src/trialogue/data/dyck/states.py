@@ -1,11 +1,11 @@
-"""Depth of each bracket, and the type of the innermost bracket that is open after it."""
+"""Nesting depth of each bracket, and type of the innermost open bracket after it."""
 
 import torch
 from torch import Tensor
 
 from trialogue.arrays import whole_tensor
 from trialogue.compilation import over_rows
-from trialogue.data.dyck.kernels import innermost
+from trialogue.data.dyck.kernels import find_innermost_types
 from trialogue.indices import require_int64
 
 
@@ -42,5 +42,5 @@ def innermost_types(tokens: Tensor) -> Tensor:
     require_int64("tokens", tokens, (None, None), "give whole numbers (n, width)")
     rows = tokens.cpu().contiguous()
     top = torch.empty_like(rows)
-    over_rows(innermost, *rows.shape, rows.numpy(), top.numpy())
+    over_rows(find_innermost_types, *rows.shape, rows.numpy(), top.numpy())
     return top.to(tokens.device)

@@ -10,7 +10,7 @@ from annotated_types import Interval, MultipleOf
 from torch import Tensor
 
 from trialogue.compilation import over_rows
-from trialogue.data.dyck.kernels import first_ends
+from trialogue.data.dyck.kernels import draw_word_lengths
 from trialogue.data.dyck.language import Dyck
 from trialogue.data.dyck.states import innermost_types
 from trialogue.oracles import PrefixOracle
@@ -19,12 +19,12 @@ from trialogue.validation import Count, Natural, Probability, validated
 
 
 class DyckWords(PrefixOracle):
-    """Distribution of complete Dyck words with a sampler and exact next-token distributions.
+    """Distribution of complete Dyck words (well-nested brackets) of random length.
 
-    A Dyck word is a string of well-nested brackets. It is generated from left to right (equation 2.39 of the
-    thesis). It starts with a bracket, and it ends with probability `end_prob` whenever all brackets are closed.
-    The distribution is conditioned on at most `longest` brackets. Token 2t opens a bracket of type t, token 2t +
-    1 closes it, and the last token of the vocabulary, `eos`, ends the word.
+    A word is generated from left to right (equation 2.39 of the thesis). It starts with a bracket, and it ends with
+    probability `end_prob` whenever all brackets are closed. The distribution is conditioned on at most `longest`
+    brackets. Token 2t opens a bracket of type t, token 2t + 1 closes it, and the last token of the vocabulary, `eos`,
+    ends the word.
 
     Args:
         longest: Maximum number of brackets, an even number.
@@ -96,7 +96,7 @@ class DyckWords(PrefixOracle):
             sampled = self.brackets.sample(rows, seed_of(seed, "dyck words", attempt))
             ends = np.empty(rows, np.int64)
             end_seed = np.uint64(seed_of(seed, "ends of dyck words", attempt))
-            over_rows(first_ends, rows, self.longest, end_seed, threshold, sampled.numpy(), ends)
+            over_rows(draw_word_lengths, rows, self.longest, end_seed, threshold, sampled.numpy(), ends)
             tokens[pending], lengths[pending] = sampled[pending], torch.from_numpy(ends)[pending]
             attempt += 1
         is_padding = torch.arange(self.longest) >= lengths[:, None]

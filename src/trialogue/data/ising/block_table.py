@@ -1,4 +1,4 @@
-"""Joint distribution of a block of spins as a table of all its states."""
+"""Joint distribution of a block of spins, as a table of all its states."""
 
 import math
 

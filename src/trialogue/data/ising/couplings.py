@@ -18,7 +18,7 @@ from trialogue.validation import validated
 
 
 class Dense:
-    """Symmetric matrix of couplings.
+    """Couplings of an Ising model given by a symmetric matrix.
 
     Args:
         matrix: Couplings (N, N) float64 with a zero diagonal.
@@ -36,7 +36,7 @@ class Dense:
         return self._matrix
 
     def interaction(self, spins: Tensor) -> Tensor:
-        """Return the sum of J_ij x_i x_j over unordered pairs of sites.
+        """Return the interaction energy of spins: the sum of J_ij x_i x_j over unordered pairs of sites.
 
         Args:
             spins: Spins x (rows, N) of ±1.
@@ -82,7 +82,7 @@ class Dense:
 
 
 class Clique:
-    """Equal couplings between all pairs of a subset of the sites, and no other couplings.
+    """Couplings of an Ising model in which all pairs of a subset of the sites have the same coupling.
 
     Args:
         members: Mask (N,) bool of the coupled sites.
@@ -109,7 +109,7 @@ class Clique:
         return spins[:, self._sites].sum(1)
 
     def interaction(self, spins: Tensor) -> Tensor:
-        """Return the sum of J_ij x_i x_j over unordered pairs of sites.
+        """Return the interaction energy of spins: the sum of J_ij x_i x_j over unordered pairs of sites.
 
         Args:
             spins: Spins x (rows, N) of ±1.
@@ -282,8 +282,8 @@ class Clique:
         return sums
 
 
-def couplings_of(matrix: Tensor, field: Tensor) -> Dense | Clique:
-    """Return the couplings as a `Clique` if their nonzero values form one clique, and as `Dense` otherwise.
+def make_couplings(matrix: Tensor, field: Tensor) -> Dense | Clique:
+    """Return couplings as a `Clique` if possible, which allows exact sampling of large models, otherwise as `Dense`.
 
     Args:
         matrix: Symmetric couplings (N, N) with a zero diagonal.
@@ -295,8 +295,8 @@ def couplings_of(matrix: Tensor, field: Tensor) -> Dense | Clique:
 
 
 @validated
-def checked_matrix(coupling: Annotated[Tensor, Reals("sites sites")]) -> Tensor:
-    """Check that a matrix is a valid coupling matrix.
+def validate_coupling(coupling: Annotated[Tensor, Reals("sites sites")]) -> Tensor:
+    """Convert a coupling matrix to float64, and raise `InputError` if it is not valid.
 
     Args:
         coupling: Couplings (N, N), symmetric and finite with a zero diagonal.
@@ -317,10 +317,10 @@ def checked_matrix(coupling: Annotated[Tensor, Reals("sites sites")]) -> Tensor:
     return matrix
 
 
-def checked_field(
+def validate_field(
     field: Tensor | float, sites: int, device: torch.device | None = None, one_for_all: bool = False
 ) -> Tensor:
-    """Check the field of an Ising model.
+    """Convert the field of an Ising model to float64, and raise `InputError` if it is not valid.
 
     Args:
         field: Field (N,), or one number for all sites if `one_for_all` is True.

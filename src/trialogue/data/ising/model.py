@@ -17,7 +17,7 @@ from torch.nn.functional import logsigmoid
 from trialogue.arrays import Reals, checked_device, real_tensor, require_bools
 from trialogue.data.enumerable import Enumerable
 from trialogue.data.ising.block_table import block_table, table_marginals
-from trialogue.data.ising.couplings import Clique, checked_field, checked_matrix, couplings_of
+from trialogue.data.ising.couplings import Clique, make_couplings, validate_coupling, validate_field
 from trialogue.data.ising.neighbourhoods import ising_tables
 from trialogue.data.site_tables import SiteTables
 from trialogue.errors import InputError
@@ -36,12 +36,13 @@ COUNTED_SITES = 10
 
 
 class Ising(Masked, Enumerable, Joint):
-    """Distribution p(x) ∝ exp(sum_{i<j} J_ij x_i x_j + sum_i h_i x_i) of spins x in {-1, +1}^N.
+    """Ising model: a distribution of spins (+1 or -1) with pair couplings and external fields.
 
-    In all methods, token 0 is spin -1 and token 1 is spin +1. Couplings and fields are already divided by the
-    temperature. If the nonzero couplings form one clique (all pairs of a subset of the sites) with equal values, models
-    of any size can be sampled exactly. Other models are limited to joint samples of at most `TABLE_SITES` sites, and
-    to exact statistics of small models.
+    The distribution is p(x) ∝ exp(sum_{i<j} J_ij x_i x_j + sum_i h_i x_i) of spins x in {-1, +1}^N. In all methods,
+    token 0 is spin -1 and token 1 is spin +1. Couplings and fields are already divided by the temperature. If the
+    nonzero couplings form one clique (all pairs of a subset of the sites) with equal values, models of any size can be
+    sampled exactly. Other models are limited to joint samples of at most `TABLE_SITES` sites, and to exact statistics
+    of small models.
 
     With `pairs="ordered"`, p(x) ∝ exp(sum_{i != j} J_ij x_i x_j + sum_i h_i x_i). The argument `coupling`, the
     `parameters` and the `features` then use this convention. The property `coupling` always refers to unordered pairs,
@@ -66,14 +67,14 @@ class Ising(Masked, Enumerable, Joint):
     @validated
     def __init__(self, coupling: Tensor, field: Tensor, *, pairs: Pairs = "unordered") -> None:
         self.pairs = pairs
-        matrix = self._pair_factor * checked_matrix(coupling)
+        matrix = self._pair_factor * validate_coupling(coupling)
         self.sites = len(matrix)
-        self.field = checked_field(field, self.sites, matrix.device)
+        self.field = validate_field(field, self.sites, matrix.device)
         self.device = self.field.device
         if not bool(torch.isfinite(matrix.abs().sum() + self.field.abs().sum())):
             hint = "give couplings and fields whose absolute values have a finite sum"
             raise InputError("coupling", float(matrix.abs().max()), hint)
-        self._couplings = couplings_of(matrix, self.field)
+        self._couplings = make_couplings(matrix, self.field)
 
     @classmethod
     @validated
@@ -101,7 +102,7 @@ class Ising(Masked, Enumerable, Joint):
         strength = model._pair_factor * coupling
         if not math.isfinite(strength * clique**2):
             raise InputError("coupling", coupling, "use a coupling whose sum over all pairs is finite")
-        model.field = checked_field(field, n, one_for_all=True)
+        model.field = validate_field(field, n, one_for_all=True)
         model.device = model.field.device
         members = torch.arange(n, device=model.device) < (clique if strength and clique > 1 else 0)
         model._couplings = Clique(members, strength, model.field)

@@ -1,4 +1,4 @@
-"""Conditional distributions of an Ising model as tables indexed by counts of up spins.
+"""Lookup tables of the conditional distributions of an Ising model.
 
 The distribution of a spin depends on its neighbors, the sites with a nonzero coupling to it. Neighbors with equal
 couplings form a group. Only the number of up spins (+1) in each group matters.
@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from torch import Tensor
 
-from trialogue.data.site_tables import MAX_ENTRIES, SiteTables, thresholds
+from trialogue.data.site_tables import MAX_ENTRIES, SiteTables, probability_thresholds
 from trialogue.errors import InputError
 
 _GIBBS = "use `run_chain(Gibbs(order='sweep'), model, ...)`"
 
 
 class SiteClass(NamedTuple):
-    """Conditional distribution shared by sites with the same couplings and field.
+    """Conditional distribution that all sites with the same couplings and field share.
 
     Neighbors with equal couplings form a group.
 
@@ -51,7 +51,7 @@ class SiteClass(NamedTuple):
 
 
 class Neighbourhoods(NamedTuple):
-    """Neighbors and classes of all sites of an Ising model.
+    """Neighbors of all sites of an Ising model, and classes of sites with the same conditional distribution.
 
     A class contains the sites with the same couplings and field. D is the maximum number of neighbors of a site.
 
@@ -68,7 +68,7 @@ class Neighbourhoods(NamedTuple):
     classes: list[SiteClass]
 
 
-def neighbourhoods(couplings: Tensor, field: Tensor) -> Neighbourhoods:
+def find_neighbourhoods(couplings: Tensor, field: Tensor) -> Neighbourhoods:
     """Find the neighbors of each site of an Ising model, and group the sites by their conditional distributions.
 
     Args:
@@ -110,7 +110,7 @@ def ising_tables(coupling: Tensor, field: Tensor) -> SiteTables:
     Raises:
         InputError: If the tables have more than `MAX_ENTRIES` entries.
     """
-    near = neighbourhoods(coupling, field)
+    near = find_neighbourhoods(coupling, field)
     sizes = [kind.configurations for kind in near.classes]
     if sum(sizes) > MAX_ENTRIES:
         groups = max(len(kind.values) for kind in near.classes)
@@ -128,4 +128,4 @@ def ising_tables(coupling: Tensor, field: Tensor) -> SiteTables:
         strides[members] = np.where(group >= 0, steps[group] if kind.counts else 0, 0)
     up = np.concatenate([expit(kind.log_odds()).ravel() for kind in near.classes])
     offsets = first[near.of_site].astype(np.uint32)
-    return SiteTables(near.neighbours, strides, offsets, thresholds(up), 2, coupling.device)
+    return SiteTables(near.neighbours, strides, offsets, probability_thresholds(up), 2, coupling.device)

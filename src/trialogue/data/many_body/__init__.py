@@ -1,1 +1,1 @@
-"""Many-body distributions whose energies couple two, three or four sites through low-rank symmetric tensors."""
+"""Many-body distributions: random sequences whose energy couples two, three or four sites at a time."""

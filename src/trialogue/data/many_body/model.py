@@ -19,9 +19,9 @@ from torch import Tensor
 
 from trialogue.arrays import Reals, require_bools
 from trialogue.data.enumerable import Enumerable
-from trialogue.data.many_body.compiled_fields import CompiledFields
-from trialogue.data.many_body.pair_sums import PairSums
-from trialogue.data.many_body.subset_bins import SubsetBins
+from trialogue.data.many_body.many_body_kernel import ManyBodyKernel
+from trialogue.data.many_body.subset_kernel import SubsetKernel
+from trialogue.data.many_body.symmetric_sum_kernel import SymmetricSumKernel
 from trialogue.data.many_body.variance import energy_variances
 from trialogue.errors import InputError
 from trialogue.indices import index_tensor, site_indices
@@ -38,12 +38,12 @@ _FACTORS_AND_OFFSETS = {"centred": (1.0, -_ONE_PROBABILITY), "signs": (2.0, -1.0
 
 
 class ManyBody(Masked, Enumerable):
-    """Distribution p(s) ∝ exp(-E(s)) of sequences with an energy that couples k = `order` sites.
+    """Distribution of sequences with an energy that couples k = `order` sites, with low-rank couplings.
 
-    The energy is E(s) = strength * sum over i_1, ..., i_k of J_(i_1 ... i_k) U_(s_(i_1) ... s_(i_k)), where s_i
-    is the token of site i. The sum runs over all ordered tuples of k distinct sites. J is the sum of the k-fold
-    outer powers of the vectors j^p, and U is the sum of the k-fold outer powers of the vectors u^q. Conditionals
-    are exact. `run_sweeps` runs compiled heat-bath sweeps of many chains on the model.
+    The distribution is p(s) ∝ exp(-E(s)). The energy is E(s) = strength * sum over i_1, ..., i_k of J_(i_1 ... i_k)
+    U_(s_(i_1) ... s_(i_k)), where s_i is the token of site i. The sum runs over all ordered tuples of k distinct sites.
+    J is the sum of the k-fold outer powers of the vectors j^p, and U is the sum of the k-fold outer powers of the
+    vectors u^q. Conditionals are exact. `run_sweeps` runs compiled heat-bath sweeps of many chains on the model.
 
     Args:
         positions: Vectors j^p (P, N), one entry per site. Converted to float64.
@@ -52,8 +52,8 @@ class ManyBody(Masked, Enumerable):
         strength: Factor of the energy (default: 1).
 
     Raises:
-        InputError: If the order is out of range, there are fewer than `order` sites or fewer than 2 tokens, a
-            number is not finite, or the energy could overflow.
+        InputError: If the order is out of range, there are fewer than `order` sites or fewer than 2 tokens, a number is
+            not finite, or the energy could overflow.
     """
 
     sites: int
@@ -236,14 +236,14 @@ class ManyBody(Masked, Enumerable):
         return log_probs
 
     @cached_property
-    def kernel(self) -> CompiledFields:
+    def kernel(self) -> ManyBodyKernel:
         """Compiled functions for conditional distributions and sweeps.
 
-        Of the two implementations, `PairSums` and `SubsetBins`, this is the one that is faster for this rank and
-        size.
+        Of the two implementations, `SymmetricSumKernel` and `SubsetKernel`, this is the one that is faster for this
+        rank and size.
         """
         arguments = (self._positions, self._vectors, self.order)
-        costs = {kind: kind.nanoseconds(*arguments) for kind in (PairSums, SubsetBins)}
+        costs = {kind: kind.nanoseconds(*arguments) for kind in (SymmetricSumKernel, SubsetKernel)}
         kind = min(costs, key=lambda kind: costs[kind])
         if math.isinf(costs[kind]):
             hint = (
@@ -262,7 +262,7 @@ class ManyBody(Masked, Enumerable):
         return np.asarray(self.vectors.numpy())
 
     def _fields(self, tokens: Tensor, sites: Tensor | None = None) -> Tensor:
-        """Return the fields (rows, m, V) of the `sites` (rows, m), by default of all sites."""
+        """Return the fields (rows, m, V) of the given `sites` (rows, m) (default: all sites)."""
         if sites is None:
             sites = torch.arange(self.sites).expand_as(tokens)
         return torch.from_numpy(self.kernel.fields(tokens.contiguous().numpy(), sites.contiguous().numpy()))

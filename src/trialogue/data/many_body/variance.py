@@ -41,7 +41,10 @@ def energy_variances(positions: Numbers, vectors: Numbers, order: int) -> Number
 
 
 def _position_factors(positions: Numbers, order: int) -> list[float]:
-    """Return sum over sets R of (sum over p of prod_R j^p times e_(order - r) of j^p outside R)^2 for each size r."""
+    """Return the factors for the positions (see `energy_variances`), one for each size r of the set R.
+
+    A factor is the sum over sets R of (sum over p of prod_R j^p times e_(order - r) of j^p outside R)^2.
+    """
     # The square is a sum over pairs p, p'. For each pair, the sum over sets is the coefficient of
     # x^r y^(order - r) z^(order - r) in the product over sites of 1 + x j j' + y j + z j' + y z j j'.
     totals = [0.0] * (order + 1)

@@ -1,4 +1,4 @@
-"""Parallel texts, their splits, and a joint subword vocabulary of both languages."""
+"""Parallel texts for translation: sentence pairs, training and test splits, and a joint subword vocabulary."""
 
 from trialogue.lazy_exports import lazy_exports
 

@@ -1,4 +1,4 @@
-"""Splits of a parallel text into training, validation and test pairs that share no sentence.
+"""Splitting of a parallel text into training, validation and test pairs that share no sentence.
 
 Collections like Tatoeba contain several translations of a sentence, and copies with different punctuation. In a random
 split of its German and English sentences, 13 % of the test sources and 36 % of the test targets also occur in training.
@@ -37,15 +37,15 @@ class Split(NamedTuple):
     test: ParallelText
 
 
-def normalised(sentence: str) -> str:
-    """Normalize a sentence for the comparison with other sentences.
+def normalise_sentence(sentence: str) -> str:
+    """Normalize a sentence, so that copies with other case, punctuation or white space are recognized.
 
     Args:
         sentence: Sentence.
 
     Returns:
-        The sentence in lower case, without punctuation and with single spaces between words. A sentence without
-        words is returned unchanged.
+        The sentence in lower case, without punctuation and with single spaces between words. A sentence without words
+        is returned unchanged.
     """
     words = _NO_WORD.sub(" ", unicodedata.normalize("NFKC", sentence).casefold()).split()
     return " ".join(words) or sentence
@@ -97,8 +97,8 @@ def split(text: ParallelText, test: Count = 2000, validation: Count = 1000, *, s
 
 def _components(text: ParallelText) -> NDArray[np.int64]:
     """Return the index (len(text),) of the connected component of each pair."""
-    source = np.unique([normalised(sentence) for sentence in text.sources], return_inverse=True)[1]
-    target = np.unique([normalised(sentence) for sentence in text.targets], return_inverse=True)[1]
+    source = np.unique([normalise_sentence(sentence) for sentence in text.sources], return_inverse=True)[1]
+    target = np.unique([normalise_sentence(sentence) for sentence in text.targets], return_inverse=True)[1]
     sources = int(source.max()) + 1
     nodes = sources + int(target.max()) + 1
     graph = coo_array((np.ones(len(source), np.int8), (source, sources + target)), shape=(nodes, nodes))

@@ -1,4 +1,4 @@
-"""Sentences and their translations, loaded from a table or from two aligned files."""
+"""Sentences with their translations, read from a table or from two aligned files."""
 
 import os
 from collections.abc import Iterable

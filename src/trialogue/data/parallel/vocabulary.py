@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tokenizers import Tokenizer
 
-from trialogue.data.byte_level_bpe import trained_byte_level_bpe
+from trialogue.data.byte_level_bpe import train_byte_level_bpe
 from trialogue.errors import InputError, require_text
 from trialogue.storage import atomic_write
 
@@ -52,7 +52,7 @@ class SubwordVocabulary:
         Raises:
             InputError: If `size` is too small for 256 bytes and the special tokens, or too large for the texts.
         """
-        return cls(trained_byte_level_bpe(texts, size, SPECIAL, prefix_space=True, field=field))
+        return cls(train_byte_level_bpe(texts, size, SPECIAL, prefix_space=True, field=field))
 
     def encode(self, texts: list[str]) -> list[list[int]]:
         """Convert texts to token ids, without special tokens.

@@ -18,8 +18,8 @@ from trialogue.data.potts.distribution import PottsDistribution
 from trialogue.data.potts.messages import (
     MAX_MESSAGES,
     Messages,
-    checked_tokens,
-    require_fitting,
+    require_small_matrix,
+    validate_tokens,
     window_numbers,
 )
 from trialogue.data.potts.patterns import StoredPatterns
@@ -68,7 +68,7 @@ class PottsChain:
         if not table.ndim or len(set(table.shape)) > 1 or table.shape[0] < 2:
             raise InputError("energies", tuple(table.shape), hint)
         self.vocab_size, self.window = table.shape[0], table.ndim
-        require_fitting(self.vocab_size, self.window)
+        require_small_matrix(self.vocab_size, self.window)
         wrong = table[~(torch.isfinite(table) & (table >= 0))]
         if len(wrong):
             raise InputError("energies", float(wrong[0]), "give finite energies of at least 0")
@@ -130,7 +130,7 @@ class PottsChain:
         Returns:
             Sum of the energies of all windows (rows,) float64. It is not divided by a temperature.
         """
-        tokens = checked_tokens(tokens, self.vocab_size, self.window)
+        tokens = validate_tokens(tokens, self.vocab_size, self.window)
         self._windows(tokens.shape[1])
         return self.energies.view(-1)[window_numbers(tokens, self.vocab_size, self.window)].sum(1)
 
@@ -317,7 +317,7 @@ class PottsChain:
         Returns:
             Labels (rows, L - W + 1) int64.
         """
-        return self._patterns().nearest(checked_tokens(tokens, self.vocab_size, self.window))[0]
+        return self._patterns().nearest(validate_tokens(tokens, self.vocab_size, self.window))[0]
 
     def domain_walls(self, tokens: Tensor) -> Tensor:
         """Locate the domain walls, where the label changes from one window to the next (see `window_labels`).

@@ -1,4 +1,4 @@
-"""Distribution of a Potts chain of fixed length, with exact conditionals and samples from transfer matrices."""
+"""Distribution of a Potts chain of fixed length, with exact conditionals and samples."""
 
 import math
 from collections.abc import Iterator
@@ -10,8 +10,8 @@ from torch.nn.functional import max_pool1d, one_hot
 
 from trialogue.arrays import require_bools
 from trialogue.data.enumerable import Enumerable
-from trialogue.data.potts.messages import Messages, checked_tokens, window_numbers
-from trialogue.data.potts.sampling import Tables, alias_tables, all_fit, draw_sequences
+from trialogue.data.potts.messages import Messages, validate_tokens, window_numbers
+from trialogue.data.potts.sampling import Tables, alias_tables, draw_sequences, tables_fit_in_memory
 from trialogue.data.potts.window_tables import window_tables
 from trialogue.data.site_tables import SiteTables
 from trialogue.indices import site_indices
@@ -23,12 +23,13 @@ _MAX_BATCH_ENTRIES = 2**22
 
 
 class PottsDistribution(Masked, Enumerable, Joint):
-    """Distribution p(x) ∝ exp(sum over i of log_weights[x_i, ..., x_(i+W-1)]) of sequences with open ends.
+    """Distribution of the sequences of a Potts chain of fixed length, with exact conditionals and samples.
 
-    A window is the tokens of W consecutive sites, each one of V values. The energy E(x) is minus the sum of the
-    log-weights of all windows, so it is already divided by the temperature. Energies, conditionals for any mask, and
-    joint samples of any set of sites are exact. Their cost is linear in the number of masked or sampled sites. Create
-    instances with `PottsChain.at`.
+    The distribution is p(x) ∝ exp(sum over i of log_weights[x_i, ..., x_(i+W-1)]), with open ends. A window is the
+    tokens of W consecutive sites, each one of V values. The energy E(x) is minus the sum of the log-weights of all
+    windows, so it is already divided by the temperature. Energies, conditionals for any mask, and joint samples of any
+    set of sites are exact. Their cost is linear in the number of masked or sampled sites. Create instances with
+    `PottsChain.at`.
 
     Args:
         messages: Transfer-matrix messages of the log-weights.
@@ -182,14 +183,14 @@ class PottsDistribution(Masked, Enumerable, Joint):
     @cached_property
     def _tables(self) -> list[Tables]:
         """Alias tables of all sites, or an empty list if they do not fit into memory at once."""
-        fits = all_fit(self.messages, self.sites - self.window + 1)
+        fits = tables_fit_in_memory(self.messages, self.sites - self.window + 1)
         return list(self._generate_tables()) if fits else []
 
     def _generate_tables(self) -> Iterator[Tables]:
         return alias_tables(self.messages, self.sites - self.window + 1)
 
     def _checked(self, tokens: Tensor) -> Tensor:
-        return checked_tokens(tokens, self.vocab_size, self.sites, self.sites)
+        return validate_tokens(tokens, self.vocab_size, self.sites, self.sites)
 
     def _chunks(self, block: Tensor) -> list[Tensor]:
         """Split the indices of the rows with a nonempty block into batches that limit the size of the messages."""
@@ -202,9 +203,9 @@ class PottsDistribution(Masked, Enumerable, Joint):
 
 
 class _Neighbourhood:
-    """Rows restricted to the sites that share a window with a site of their block, padded on the left.
+    """Rows restricted to the sites on which the distribution of a block depends, padded on the left.
 
-    All other windows contribute a constant factor to the distribution.
+    These are the sites that share a window with a site of the block. All other windows contribute a constant factor.
 
     Attributes:
         sites: Site indices (rows, M) in ascending order. W - 1 columns and the padding come first.
@@ -261,7 +262,7 @@ class _Neighbourhood:
         return log_probs
 
     def draw(self, rows: Tensor, choose: Choose) -> Tensor:
-        """Return the tokens (rows, M) after a joint sample of the block. Row i uses the random stream `rows[i]`."""
+        """Sample the block jointly, and return the tokens (rows, M). Row i uses the random stream `rows[i]`."""
         states, vocab = self._messages.states, self._messages.vocab
         tokens, values = self._tokens.clone(), torch.arange(vocab)
         for column, backward in enumerate(self._backward()):

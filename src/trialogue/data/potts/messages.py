@@ -1,9 +1,9 @@
-"""Transfer-matrix messages of a chain with p(x) ∝ exp(sum_i log_weights[window i]).
+"""Transfer-matrix messages of a Potts chain, from which exact probabilities are computed.
 
-A window is the tokens of W consecutive sites, each one of V values. A state is the tokens of W - 1 consecutive
-sites. Windows and states are encoded as base-V numbers with the first site as the most significant digit. The
-transfer matrix maps the states before the last token of a window to the states after it. It has V^W nonzeros
-among V^(2W-2) entries. A message is a vector with one entry per state.
+The distribution is p(x) ∝ exp(sum_i log_weights[window i]). A window is the tokens of W consecutive sites, each one of
+V values. A state is the tokens of W - 1 consecutive sites. Windows and states are encoded as base-V numbers with the
+first site as the most significant digit. The transfer matrix maps the states before the last token of a window to the
+states after it. It has V^W nonzeros among V^(2W-2) entries. A message is a vector with one entry per state.
 """
 
 import math
@@ -23,8 +23,8 @@ MAX_MESSAGES = 2**27
 _MAX_BATCH_ENTRIES = 2**21
 
 
-def require_fitting(vocab: int, window: int) -> None:
-    """Check that the transfer matrix has at most `MAX_WINDOWS` nonzeros V^W.
+def require_small_matrix(vocab: int, window: int) -> None:
+    """Raise `InputError` if the transfer matrix has more than `MAX_WINDOWS` nonzeros V^W.
 
     Args:
         vocab: Number V of tokens.
@@ -65,8 +65,8 @@ def window_numbers(tokens: Tensor, vocab: int, window: int) -> Tensor:
     return number
 
 
-def checked_tokens(tokens: Tensor, vocab: int, min_length: int, max_length: int | None = None) -> Tensor:
-    """Check that token ids have the right shape and range, and return them as int64.
+def validate_tokens(tokens: Tensor, vocab: int, min_length: int, max_length: int | None = None) -> Tensor:
+    """Convert token ids to int64, and raise `InputError` if their shape or range is wrong.
 
     Args:
         tokens: Token ids (rows, L).
@@ -96,10 +96,10 @@ def checked_tokens(tokens: Tensor, vocab: int, min_length: int, max_length: int 
 
 
 class _Iterates:
-    """Iterates m_0 = 0 and m_(k+1) = step(m_k), each shifted so that its largest entry is 0.
+    """Results of applying a function repeatedly, from which the largest entry is subtracted each time.
 
-    `log_scale` returns the sum of the shifts. In float64 the iterates become periodic after finitely many steps. Only
-    the distinct iterates are computed and stored.
+    The iterates are m_0 = 0 and m_(k+1) = step(m_k). `log_scale` returns the sum of the subtracted entries. In float64
+    the iterates become periodic after finitely many steps. Only the distinct iterates are computed and stored.
     """
 
     def __init__(self, states: int, step: Callable[[Tensor], Tensor]) -> None:
@@ -165,12 +165,12 @@ class _Iterates:
 
 
 class Messages:
-    """Forward and backward messages of Potts chains of any length.
+    """Forward and backward transfer-matrix messages of a Potts chain, for chains of any length.
 
-    The backward message after k windows has one entry per state, the tokens of W - 1 consecutive sites. Up to a
-    common log-scale, the entry is the log of the total weight of all continuations of the state by k windows. The
-    forward message sums over all tokens before the state in the same way. Messages do not depend on the length of
-    the chain, so chains of all lengths share them.
+    The backward message after k windows has one entry per state, the tokens of W - 1 consecutive sites. Up to a common
+    log-scale, the entry is the log of the total weight of all continuations of the state by k windows. The forward
+    message sums over all tokens before the state in the same way. Messages do not depend on the length of the chain, so
+    chains of all lengths share them.
 
     Args:
         log_weights: Log-weight of each window of W tokens, as a float64 tensor (V, ..., V) with W axes.

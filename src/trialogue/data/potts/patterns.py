@@ -12,14 +12,14 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from trialogue.arrays import whole_tensor
-from trialogue.data.potts.messages import require_fitting
+from trialogue.data.potts.messages import require_small_matrix
 from trialogue.errors import InputError
 from trialogue.oracles import enumerate_sequences
 from trialogue.validation import Count, check, integer_range, validated
 
 
 class StoredPatterns:
-    """Patterns that each define an infinite periodic sequence, and labels for the windows of other sequences.
+    """Periodic patterns of tokens, and the search for the pattern that each window of a sequence follows.
 
     A label is a pair of a pattern and a phase, encoded as p * period + f for pattern p in phase f. It predicts token
     P_p[(i + f) mod period] at site i. Phases are counted from site 0.
@@ -134,7 +134,7 @@ class StoredPatterns:
         return self._nearest_of_all_windows(0)[1]
 
     def _nearest_of_all_windows(self, position: int) -> tuple[Tensor, Tensor]:
-        require_fitting(self.vocab_size, self.window)
+        require_small_matrix(self.vocab_size, self.window)
         label, distance = self.nearest(enumerate_sequences(self.vocab_size, self.window), position)
         return label[:, 0], distance[:, 0]
 

@@ -1,8 +1,8 @@
-"""Exact sampling of many sequences of a Potts chain with backward messages and alias tables.
+"""Exact and fast sampling of many sequences of a Potts chain.
 
-A window is W consecutive tokens, each one of V values. The distribution of a token given the previous W - 1
-tokens depends only on the number of windows that follow. Sites whose backward messages are bitwise equal
-therefore share an alias table. Tokens are sampled from left to right, in blocks of `LANES` sequences. Token t of
+A window is W consecutive tokens, each one of V values. The distribution of a token given the previous W - 1 tokens
+depends only on the number of windows that follow, through a backward message. Sites whose backward messages are bitwise
+equal therefore share an alias table. Tokens are sampled from left to right, in blocks of `LANES` sequences. Token t of
 sequence k uses number t of the random stream of sequence k.
 """
 
@@ -27,10 +27,10 @@ _MAX_BATCH_ENTRIES = 2**20
 _32, _LOWER, _64, _1 = np.uint64(32), np.uint64(2**32 - 1), np.uint64(64), np.uint64(1)
 
 
-def word_bits(vocab: int) -> tuple[int, int]:
-    """Return how the 62 bits of an alias table entry are divided between the threshold and the alias.
+def split_entry_bits(vocab: int) -> tuple[int, int]:
+    """Return how many bits of an alias table entry store the threshold, and how many store the alias.
 
-    See `alias_table` for the two parts of an entry.
+    An entry has 62 bits. See `alias_table` for its two parts.
 
     Args:
         vocab: Number V of tokens. An alias is a token, so it needs enough bits for V - 1.
@@ -90,12 +90,12 @@ def initial_distributions(messages: Messages, windows: int) -> list[Tensor]:
 
 
 def _message_indices(messages: Messages, windows: int) -> tuple[Tensor, int]:
-    """Return the index (windows,) of the message after each site, and how many tables fit into memory."""
+    """Return the index (windows,) of the backward message after each site, and how many tables fit into memory."""
     indices = messages.backward_indices(torch.arange(windows - 1, -1, -1))
     return indices, max(1, _MAX_ENTRIES // (messages.states * messages.vocab))
 
 
-def all_fit(messages: Messages, windows: int) -> bool:
+def tables_fit_in_memory(messages: Messages, windows: int) -> bool:
     """Return whether the alias tables of all sites fit into memory at once.
 
     Args:
@@ -117,7 +117,7 @@ def alias_tables(messages: Messages, windows: int) -> Iterator[Tables]:
         Tables of consecutive sites, from left to right. The first W - 1 sites come first, if W > 1.
     """
     vocab, size = messages.vocab, messages.states * messages.vocab
-    bits, reach = word_bits(vocab), messages.window - 1
+    bits, reach = split_entry_bits(vocab), messages.window - 1
     initial = [
         alias_table(distribution.numpy(), *bits).ravel()
         for distribution in initial_distributions(messages, windows)
@@ -126,7 +126,7 @@ def alias_tables(messages: Messages, windows: int) -> Iterator[Tables]:
         offsets = np.cumsum([0, *map(len, initial[:-1])], dtype=np.uint64)
         yield Tables(0, offsets, np.concatenate(initial))
     indices, capacity = _message_indices(messages, windows)
-    sites_per_part = windows if all_fit(messages, windows) else capacity
+    sites_per_part = windows if tables_fit_in_memory(messages, windows) else capacity
     batch_size = max(1, _MAX_BATCH_ENTRIES // size)
     first = reach
     for part in indices.split(sites_per_part):
@@ -239,7 +239,7 @@ def draw_sequences(
     contexts = np.zeros(n, np.uint64)
     keys = Streams(seed_of(seed, "potts"), torch.arange(n)).keys.numpy().view(np.uint64)
     numbers = (np.uint64(messages.vocab), np.uint64(messages.states), messages.window)
-    bits = map(np.uint64, word_bits(messages.vocab))
+    bits = map(np.uint64, split_entry_bits(messages.vocab))
     setting = (*numbers, *bits)
     for table in tables:
         arguments = (tokens, contexts, keys, *table, *setting)

@@ -71,20 +71,19 @@ def correlation_length(log_weights: Tensor, vocab: int, window: int, temperature
     # The relative gap of the eigenvalues is at least the weight of a domain wall, which changes at most W - 1 windows.
     unresolved = f"the correlation length is above {1 / RESOLVED:.0e} sites"
     mpmath = from_extra("mpmath", "precise")
-    with mpmath.workdps(digits_resolved(weights, window - 1, temperature, unresolved)):
+    with mpmath.workdps(required_digits(weights, window - 1, temperature, unresolved)):
         first, second = precise_moduli(precise_transfer_matrix(weights))[:2]
         return math.inf if first == second else float(1 / mpmath.log(first / second))
 
 
-def steps(weights: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def matrix_positions(weights: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the row and the column of every window in the transfer matrix.
 
     Args:
         weights: Array (V, ...) with V^W entries. Only its shape is used.
 
     Returns:
-        Rows (V^W,), the first W - 1 tokens of each window as base-V numbers, and columns (V^W,), the last W - 1
-        tokens.
+        Rows (V^W,), the first W - 1 tokens of each window as base-V numbers, and columns (V^W,), the last W - 1 tokens.
     """
     windows = np.arange(weights.size)
     return windows // weights.shape[0], windows % (weights.size // weights.shape[0])
@@ -100,7 +99,7 @@ def transfer_matrix(weights: NDArray[np.float64]) -> csr_array:
         Square matrix whose nonzero entries are the positive weights.
     """
     states = weights.size // weights.shape[0]
-    matrix = csr_array((weights.ravel(), steps(weights)), (states, states))
+    matrix = csr_array((weights.ravel(), matrix_positions(weights)), (states, states))
     matrix.eliminate_zeros()
     return matrix
 
@@ -133,10 +132,10 @@ def leading_moduli(matrix: csr_array, count: int, temperature: float) -> NDArray
     return np.asarray(np.sort(np.abs(values))[::-1][:count])
 
 
-def digits_resolved(
+def required_digits(
     log_weights: NDArray[np.float64], windows: int, temperature: float, unresolved: str
 ) -> int:
-    """Return how many decimal digits resolve two eigenvalues with a tiny relative gap.
+    """Return how many decimal digits are needed to distinguish two eigenvalues with a tiny relative gap.
 
     The gap is at least the ratio of the smallest to the largest window weight, to the power `windows`.
 
@@ -175,7 +174,7 @@ def precise_transfer_matrix(
     """
     mpmath = from_extra("mpmath", "precise")
     states = log_weights.size // log_weights.shape[0]
-    source, target = (contexts.tolist() for contexts in steps(log_weights))
+    source, target = (contexts.tolist() for contexts in matrix_positions(log_weights))
     exponents = log_weights.ravel().tolist()
     matrix = mpmath.zeros(states)
     for window in range(log_weights.size) if allowed is None else np.flatnonzero(allowed).tolist():
@@ -199,7 +198,7 @@ def precise_moduli(matrix: "mpmath.matrix") -> "list[mpmath.mpf]":
 
 
 def _balanced(log_weights: Tensor, vocab: int, states: int) -> NDArray[np.float64]:
-    """Return the weights (V, V^(W-1)) of a similar matrix whose row sums are about 1, to avoid underflow."""
+    """Return the weights (V, V^(W-1)) of a similar transfer matrix whose row sums are about 1, to avoid underflow."""
     leading = log_weights.view(vocab, states)
     right = torch.zeros(states, dtype=torch.float64)
     max_steps = min(_MAX_BALANCING_STEPS, _MAX_BALANCING_UPDATES // leading.numel())

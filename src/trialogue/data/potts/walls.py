@@ -12,7 +12,7 @@ from hashlib import blake2b
 import torch
 from torch import Tensor
 
-from trialogue.data.potts.messages import Messages, require_fitting
+from trialogue.data.potts.messages import Messages, require_small_matrix
 from trialogue.data.potts.patterns import StoredPatterns
 from trialogue.errors import InputError
 
@@ -34,7 +34,7 @@ class Walls:
     """
 
     def __init__(self, patterns: StoredPatterns, messages: Messages) -> None:
-        require_fitting(patterns.vocab_size, patterns.window + 1)
+        require_small_matrix(patterns.vocab_size, patterns.window + 1)
         if patterns.period * messages.vocab ** (messages.window + 1) > 2**27:
             raise InputError(
                 "patterns",

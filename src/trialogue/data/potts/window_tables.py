@@ -1,4 +1,4 @@
-"""Conditional distributions of a Potts chain as tables indexed by the neighboring tokens of a site."""
+"""Lookup tables of the conditional distributions of a Potts chain, for compiled Gibbs sweeps."""
 
 from collections.abc import Hashable
 
@@ -8,7 +8,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trialogue.arrays import real_tensor
-from trialogue.data.site_tables import ALIAS_BITS, MAX_ENTRIES, SiteTables, packed_alias, thresholds
+from trialogue.data.site_tables import (
+    ALIAS_BITS,
+    MAX_ENTRIES,
+    SiteTables,
+    make_alias_entries,
+    probability_thresholds,
+)
 from trialogue.errors import InputError
 from trialogue.validation import check, integer_range, validated
 
@@ -84,5 +90,5 @@ def _window_table(energy: Tensor, left: int, right: int) -> NDArray[np.uint32]:
             total += energy.view([1] * first + [vocab] * width + [1] * after)
     distribution = (-total.movedim(left, -1).reshape(-1, vocab)).softmax(1).numpy()
     if vocab == 2:
-        return thresholds(distribution[:, 1])
-    return packed_alias(distribution)
+        return probability_thresholds(distribution[:, 1])
+    return make_alias_entries(distribution)

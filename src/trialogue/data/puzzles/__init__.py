@@ -1,1 +1,1 @@
-"""Puzzles and bit strings whose distributions of solutions are known exactly."""
+"""Puzzles and bit strings with exactly known distributions of solutions."""

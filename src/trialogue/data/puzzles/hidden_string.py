@@ -1,7 +1,7 @@
-"""Tasks to generate a bit string of a set A, each with an oracle and a perfect process verifier.
+"""Tasks to generate a bit string of a set A, each with a model and a perfect process verifier.
 
-The oracle is an autoregressive distribution of strings. A perfect process verifier accepts a prefix if some string of A
-starts with it (Definition 3.1.3 of the thesis). It does not depend on the oracle. Section 3.1 of the thesis defines the
+The model is an autoregressive distribution of strings. A perfect process verifier accepts a prefix if some string of A
+starts with it (Definition 3.1.3 of the thesis). It does not depend on the model. Section 3.1 of the thesis defines the
 tasks: a hidden string (Theorem 3.1.1), subset sums (Theorem 3.1.2), a set A with one string (Proposition 3.1.1) and a
 set A with all strings but one (Proposition 3.1.2).
 """
@@ -103,7 +103,7 @@ class SubsetSum(Verifier):
 
     @validated
     def __init__(self, weights: Sequence[int], totals: Several[Natural]) -> None:
-        self.weights = checked_weights(weights)
+        self.weights = validate_weights(weights)
         if sum(self.weights) >= 1 << 62:
             raise InputError("weights", max(self.weights), "use weights whose sum is below 2^62")
         self.length = len(self.weights)
@@ -145,7 +145,7 @@ class SubsetSum(Verifier):
         return possible.double()
 
     def residuals(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Return keys that are equal for rows of equal length with the same set of accepted continuations.
+        """Return integer keys that identify rows with the same accepted continuations.
 
         Args:
             decoding: Batch of sequences.
@@ -168,8 +168,8 @@ class SubsetSum(Verifier):
 
 
 @validated
-def checked_weights(weights: Annotated[Several[Natural], MinLen(1)]) -> tuple[int, ...]:
-    """Check that weights are one or more integers of at least 0, and return them as a tuple."""
+def validate_weights(weights: Annotated[Several[Natural], MinLen(1)]) -> tuple[int, ...]:
+    """Convert weights to a tuple, and raise `InputError` unless they are one or more integers of at least 0."""
     return tuple(weights)
 
 

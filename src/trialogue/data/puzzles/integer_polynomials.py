@@ -1,9 +1,9 @@
-"""Random polynomials with integer roots, with the roots after or before the coefficients.
+"""Random polynomials with integer roots, written as sequences of coefficients and roots.
 
 Each number is one token, and token k stands for the integer k - offset. The roots are independent and uniform on the
 integers from -largest to largest, in the order sampled. The polynomial is the product of the factors (x - root). Its
 coefficients are written from the highest power down, without the leading 1. If the roots come first, they determine
-every coefficient. If the coefficients come first, the oracle lists the coefficients of all choices of roots, although
+every coefficient. If the coefficients come first, the model lists the coefficients of all choices of roots, although
 factoring the polynomial is easy.
 
 Source: "Theoretical Limitations of Autoregressive Models", section "Where this comes up".
@@ -30,11 +30,11 @@ Order = Literal["coefficients-first", "roots-first"]
 
 
 class RootedPolynomials(WeightedPrefixes):
-    """Exact distribution, oracle and sampler of polynomials with random integer roots.
+    """Distribution of polynomials with random integer roots, with exact probabilities and a sampler.
 
-    A sequence contains the `degree` coefficients of the polynomial, without the leading 1, and its `degree` roots.
-    The roots are independent and uniform on the integers from -`largest` to `largest`. Token k stands for the integer
-    k - `offset`. `sample` works for any number of choices of roots, while other methods list all choices.
+    A sequence contains the `degree` coefficients of the polynomial, without the leading 1, and its `degree` roots. The
+    roots are independent and uniform on the integers from -`largest` to `largest`. Token k stands for the integer k -
+    `offset`. `sample` works for any number of choices of roots, while other methods list all choices.
 
     Args:
         degree: Degree of the polynomial.
@@ -46,8 +46,8 @@ class RootedPolynomials(WeightedPrefixes):
         offset: Largest absolute value of a coefficient.
 
     Raises:
-        InputError: If coefficients exceed 62 bits. The oracle, `states` and `probabilities` raise it if there
-            are too many choices of roots to list.
+        InputError: If coefficients exceed 62 bits. The oracle, `states` and `probabilities` raise it if there are too
+            many choices of roots to list.
     """
 
     @validated

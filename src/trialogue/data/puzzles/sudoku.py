@@ -1,10 +1,10 @@
-"""Sudoku of 4 x 4 cells, written puzzle first (hard) or solution first (easy).
+"""Sudoku puzzles of 4 x 4 cells with their solutions, as sequences of tokens.
 
 The solution is uniform among the 288 solved grids. A clue is a cell of the puzzle that contains the digit of the
 solution. The puzzle has `clues` of them in uniformly random cells, and the other cells are blank. Cells are written row
 by row. Token 0 is a blank, and tokens 1 to 4 are digits. If the solution comes first, each puzzle cell is a copy or a
-blank. If the puzzle comes first, every clue must be consistent with a solution. The oracle counts the matching grids,
-because it does not remember a solution.
+blank, which is easy to generate. If the puzzle comes first, every clue must be consistent with a solution, which is
+hard. The model then counts the matching grids, because it does not remember a solution.
 
 Source: "Theoretical Limitations of Autoregressive Models", section "Where this comes up".
 """
@@ -82,11 +82,11 @@ def dead_end_probability() -> float:
 
 
 class SudokuPuzzles(WeightedPrefixes):
-    """Distribution of sequences of 32 tokens, a 4 x 4 Sudoku puzzle and its solution in either order.
+    """Distribution of 4 x 4 Sudoku puzzles with their solutions, in either order.
 
-    Token 0 is a blank, and tokens 1 to 4 are digits. A clue is a cell of the puzzle that is not blank. The solution is
-    uniform among all grids, and the cells of the clues are uniformly random. The oracle counts the grids that match
-    a prefix.
+    A sequence has 32 tokens. Token 0 is a blank, and tokens 1 to 4 are digits. A clue is a cell of the puzzle that is
+    not blank. The solution is uniform among all grids, and the cells of the clues are uniformly random. The oracle
+    counts the grids that match a prefix.
 
     Args:
         clues: Number of clues, from 0 to 16.
@@ -96,8 +96,8 @@ class SudokuPuzzles(WeightedPrefixes):
         looked_up: Number of cells that the oracle has read so far.
 
     Raises:
-        InputError: If the order is unknown. `states` and `probabilities` raise it for more than
-            `ENUMERABLE_STATES` pairs of a puzzle and a solution.
+        InputError: If the order is unknown. `states` and `probabilities` raise it for more than `ENUMERABLE_STATES`
+            pairs of a puzzle and a solution.
     """
 
     vocab_size = 5
@@ -180,7 +180,7 @@ class SudokuPuzzles(WeightedPrefixes):
         return counts
 
     def _clue_weights(self, puzzle: Prefix, solution: Prefix) -> list[float]:
-        """Return weights of a blank and of each digit in the next puzzle cell."""
+        """Return the weights of a blank and of each digit in the next cell of the puzzle."""
         remaining = self.clues - sum(digit > 0 for digit in puzzle)
         cells = CELLS - len(puzzle) - 1
         if remaining < 0 or cells < 0:

@@ -1,9 +1,9 @@
-"""Twenty questions about a hidden object that is fixed at the start or implied by the answers.
+"""The game of twenty questions about a hidden object, as a distribution of answers.
 
 A sequence is the transcript of the answers, with token 1 for yes and token 0 for no. The next question may depend on
 the transcript. A player who fixed an object at the start looks up one answer per question. A memoryless player has only
-the transcript. This player must count the objects that match the transcript to choose the next answer, and produces
-the same distribution of transcripts. The matching objects are found by a scan, or in an index of all transcripts.
+the transcript. This player must count the objects that match the transcript to choose the next answer, and produces the
+same distribution of transcripts. The matching objects are found by a scan, or in an index of all transcripts.
 
 Source: "Theoretical Limitations of Autoregressive Models", section "Where this comes up".
 """
@@ -24,10 +24,10 @@ from trialogue.validation import Count, Natural, check, validated
 
 
 class TwentyQuestions(WeightedPrefixes):
-    """Distribution of the transcript of yes-no questions about a uniformly random object.
+    """Distribution of the answers to yes-no questions about a uniformly random object.
 
-    A transcript is the sequence of answers so far, 1 for yes and 0 for no. The oracle knows only the transcript
-    and scans all objects. For each object, it reads answers until one differs from the transcript.
+    A transcript is the sequence of answers so far, 1 for yes and 0 for no. The oracle knows only the transcript and
+    scans all objects. For each object, it reads answers until one differs from the transcript.
 
     Args:
         answers: Answers (objects, questions), 0 or 1. Row i contains the answers about object i.
@@ -39,8 +39,7 @@ class TwentyQuestions(WeightedPrefixes):
         looked_up: Number of answers that the oracle has read so far.
 
     Raises:
-        InputError: If there is no object or question, an answer is not 0 or 1, or `question` returns an
-            invalid index.
+        InputError: If there is no object or question, an answer is not 0 or 1, or `question` returns an invalid index.
     """
 
     vocab_size = 2
@@ -66,10 +65,11 @@ class TwentyQuestions(WeightedPrefixes):
 
     @classmethod
     @validated
-    def of_hashes(cls, objects: Count, rounds: Annotated[int, Interval(ge=1, le=256)]) -> Self:
-        """Create questions whose answers are hash bits, the extreme case of the source.
+    def from_hashes(cls, objects: Count, rounds: Annotated[int, Interval(ge=1, le=256)]) -> Self:
+        """Create questions whose answers are random-looking bits of a hash function.
 
-        The answer to question i about an object is bit i of the SHA-256 hash of its decimal number.
+        This is the extreme case of the source. The answer to question i about an object is bit i of the SHA-256 hash of
+        its decimal number.
 
         Args:
             objects: Number of objects.
@@ -112,7 +112,7 @@ class TwentyQuestions(WeightedPrefixes):
         transcripts = [self.transcript(number) for number in objects.tolist()]
         return torch.tensor(transcripts, dtype=torch.int64).view(n, self.max_length)
 
-    def law(self) -> ListedDistribution:
+    def distribution(self) -> ListedDistribution:
         """Return the distribution of transcripts as a list with one transcript per object.
 
         This is the distribution of a player who fixed a random object at the start.
@@ -151,7 +151,7 @@ class TwentyQuestions(WeightedPrefixes):
 
 
 class IndexedTwentyQuestions(TwentyQuestions):
-    """Twenty questions whose oracle finds matching objects in an index instead of a scan.
+    """Twenty questions in which matching objects are found in an index instead of by a scan.
 
     The index contains the matching objects of each transcript. It is built once from all answers, and `looked_up` does
     not count this. Each question then costs one read per matching object. After i answers there are objects / 2^i of

@@ -1,4 +1,4 @@
-"""Oracles that compute next-token weights for one prefix at a time, and distributions given as lists."""
+"""Models that compute next-token weights for one prefix at a time, and distributions given as lists."""
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
@@ -17,11 +17,10 @@ Prefix = tuple[int, ...]
 
 
 class WeightedPrefixes(PrefixOracle):
-    """Stateless oracle that computes the weights of the next token from a single prefix.
+    """Base class of models that compute the next-token weights for one prefix at a time.
 
-    An oracle is a distribution of sequences that returns next-token probabilities. Subclasses define `weights`, which
-    returns non-negative numbers. A prefix that starts no sequence has only zero weights, and `next_log_probs` raises
-    `InputError` for it.
+    Subclasses define `weights`, which returns non-negative numbers. A prefix that starts no sequence has only zero
+    weights, and `next_log_probs` raises `InputError` for it.
     """
 
     @abstractmethod
@@ -141,8 +140,8 @@ class ListedDistribution(WeightedPrefixes):
         return torch.from_numpy(self._row_weights[self._given] / self._row_weights.sum())
 
 
-class Stopped(WeightedPrefixes):
-    """Oracle that appends a stop token `eos` to the sequences of another oracle.
+class WithStopToken(WeightedPrefixes):
+    """Model that appends a stop token `eos` to the sequences of another model.
 
     The stop token is the last token of the vocabulary, which has one token more than the vocabulary of the other
     oracle.
@@ -189,7 +188,7 @@ def fixed_length(oracle: WeightedPrefixes, field: str = "oracle") -> int:
 
 
 def token_rows(tokens: Tensor, length: int) -> Tensor:
-    """Check the shape of a batch of token sequences.
+    """Convert a batch of token sequences to int64, and raise `InputError` if its shape is wrong.
 
     Args:
         tokens: Tokens (n, length).
@@ -207,8 +206,8 @@ def token_rows(tokens: Tensor, length: int) -> Tensor:
     return tokens
 
 
-def digits_of(number: int, width: int) -> Prefix:
-    """Return the decimal digits of a number, most significant first.
+def to_digits(number: int, width: int) -> Prefix:
+    """Convert a number to its decimal digits, most significant first.
 
     Args:
         number: Non-negative integer.
@@ -217,8 +216,8 @@ def digits_of(number: int, width: int) -> Prefix:
     return tuple(map(int, f"{number:0{width}d}"))
 
 
-def number_of(digits: Sequence[int]) -> int:
-    """Return the number written by decimal digits, most significant first, or 0 if there are no digits."""
+def from_digits(digits: Sequence[int]) -> int:
+    """Convert decimal digits (most significant first) to a number. No digits give 0."""
     return int("".join(map(str, digits)) or "0")
 
 
@@ -238,7 +237,7 @@ def decimal_edges(prefix: Sequence[int], width: int) -> Iterator[int]:
     if len(prefix) >= width:
         raise InputError("prefix", tuple(prefix), f"give fewer than {width} digits")
     block = 10 ** (width - len(prefix) - 1)
-    start = number_of(prefix) * 10
+    start = from_digits(prefix) * 10
     return ((start + digit) * block for digit in range(11))
 
 

@@ -1,1 +1,1 @@
-"""Topic models with disjoint topics, and the effect of BERT's masking on their documents."""
+"""Topic models whose topics share no words, and the effect of BERT's masking on their documents."""

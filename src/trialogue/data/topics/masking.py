@@ -1,4 +1,4 @@
-"""Distributions of the input tokens of a model under BERT's masking."""
+"""Distribution of the tokens that BERT reads after its random masking."""
 
 from dataclasses import dataclass
 
@@ -12,11 +12,11 @@ from trialogue.validation import Share, validated
 @validated
 @dataclass(frozen=True, kw_only=True)
 class BertMasking:
-    """Probabilities of BERT's masking (section 2.1.1 of the thesis).
+    """Random masking of BERT: probabilities of masking, and of the replacement of masked tokens.
 
-    Each position of a document is masked with probability `p_mask`. The input token at a masked position is the
-    original word, a uniformly random word or [MASK]. At other positions it is the original word. In distributions
-    of input tokens, index 0 is [MASK] and index i is word i - 1, as in the thesis.
+    See section 2.1.1 of the thesis. Each position of a document is masked with probability `p_mask`. The input token at
+    a masked position is the original word, a uniformly random word or [MASK]. At other positions it is the original
+    word. In distributions of input tokens, index 0 is [MASK] and index i is word i - 1, as in the thesis.
 
     Args:
         p_mask: Probability that a position is masked.

@@ -30,7 +30,7 @@ PADDING = -1
 
 
 class Documents(NamedTuple):
-    """Documents and their topic shares.
+    """Sampled documents, with the topic shares from which their words were drawn.
 
     The vocabulary has T * v words, v for each of T topics.
 
@@ -147,7 +147,7 @@ class TopicModel(Masked, Energy):
         return (self.concentration + 1) / scale, self.concentration / scale if topics > 1 else 0.0
 
     def rates(self, masking: BertMasking) -> tuple[float, float, float]:
-        """Return the probabilities of input tokens under BERT's masking, given the topics of a document.
+        """Return the probabilities of the tokens that BERT reads after masking, given the topics of a document.
 
         They hold for any position, masked or not, and are p_0, p_1 and p_2 of Proposition 2.1.1 of the thesis.
 
@@ -288,7 +288,7 @@ class TopicModel(Masked, Energy):
         return words
 
     def checked_lengths(self, lengths: int | tuple[int, int]) -> tuple[int, int]:
-        """Check the lengths of documents, and return the minimum and the maximum.
+        """Return the minimum and maximum length of documents, or raise `InputError` if they are not valid.
 
         Args:
             lengths: Length of all documents, or the minimum and the maximum length.

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from tyro.conf import arg
 
-from trialogue.data.byte_level_bpe import checked_size
+from trialogue.data.byte_level_bpe import require_bpe_size
 from trialogue.data.parallel.vocabulary import SPECIAL
 from trialogue.errors import InputError
 from trialogue.samplers.chains.refinement import Refinement
@@ -136,7 +136,7 @@ class PairSettings:
             raise InputError("out", None, "use a folder for the model")
         if self.targets is not None and self.columns != (1, 2):
             raise InputError("columns", self.columns, "leave it out: it does not apply with --targets")
-        checked_size(self.vocab, SPECIAL, "vocab")
+        require_bpe_size(self.vocab, SPECIAL, "vocab")
         if self.distil and self.networks == "refiner":
             raise InputError("networks", self.networks, "use both: distillation also requires the twin")
         if self.distil and self.networks == "twin":

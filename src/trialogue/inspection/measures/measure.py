@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from trialogue.data.clones import Clones
-from trialogue.data.corpus.documents import documents_of
-from trialogue.data.corpus.texts import LocalText, local_text
+from trialogue.data.corpus.documents import split_documents
+from trialogue.data.corpus.texts import LocalText, open_local_text
 from trialogue.inspection.measures.quantities import Quantity
 from trialogue.inspection.subject import Kind, Subject
 from trialogue.registry import Registry
@@ -81,13 +81,13 @@ class Material:
 
     def __init__(self, text: Path | None = None, clones: Path | None = None) -> None:
         self.paths = (text, clones)
-        self.text: LocalText | None = None if text is None else local_text(text)
+        self.text: LocalText | None = None if text is None else open_local_text(text)
         self.clones = None if clones is None else Clones(clones)
 
     @cached_property
     def documents(self) -> list[str]:
         """Documents of the text. An empty list if there is no text."""
-        return [] if self.text is None else documents_of(self.text)
+        return [] if self.text is None else split_documents(self.text)
 
     def has(self, need: Need | None) -> bool:
         """Return whether a kind of material is available.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from trialogue.data.corpus.documents import passages_of
+from trialogue.data.corpus.documents import split_passages
 from trialogue.errors import InputError
 from trialogue.extras import from_extra
 from trialogue.inspection.measures.measure import Effort, Material, Measure, Report
@@ -61,7 +61,7 @@ class TopicRatios(Measure):
         Raises:
             InputError: If the text has too few passages.
         """
-        count = len(passages_of(material.documents, PASSAGE))
+        count = len(split_passages(material.documents, PASSAGE))
         if count < 2 * TOPICS:
             hint = f"give a longer text, with at least {2 * TOPICS} passages of {PASSAGE} words, or other --measures"
             raise InputError("text", f"{count} passages", hint)
@@ -92,7 +92,7 @@ class TopicRatios(Measure):
             pairs of different topics, and the difference of both means. A ratio is left out if the second mean
             may be zero or negative.
         """
-        passages = passages_of(material.documents, PASSAGE)
+        passages = split_passages(material.documents, PASSAGE)
         # The passages do not depend on the effort, so that the control shares the topics of its model.
         random = numpy_generator(effort.seed, "passages")
         selected = sorted(random.permutation(len(passages))[:_PASSAGES].tolist())

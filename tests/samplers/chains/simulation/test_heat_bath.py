@@ -15,7 +15,7 @@ from samplers.chains.simulation.reference_kernels import (
 )
 from samplers.chains.small_models import ring
 from trialogue.data import Ising, window_tables
-from trialogue.data.site_tables import SiteTables, packed_alias, thresholds
+from trialogue.data.site_tables import SiteTables, make_alias_entries, probability_thresholds
 from trialogue.errors import InputError
 from trialogue.oracles import enumerate_sequences
 from trialogue.randomness import generator
@@ -95,7 +95,7 @@ def test_impossible_tokens_have_no_column():
         np.zeros((4, 0), np.int64),
         np.zeros((4, 0), np.uint32),
         np.arange(0, 12, 3, dtype=np.uint32),
-        packed_alias(distribution),
+        make_alias_entries(distribution),
         3,
     )
     found = probabilities_of(tables, torch.zeros(1, 4, dtype=torch.int64))[0].numpy()
@@ -205,7 +205,9 @@ def test_a_user_defined_model_needs_only_tables():
         def site_tables(self):
             none = np.zeros((self.sites, 0))
             first = np.arange(self.sites, dtype=np.uint32)
-            return SiteTables(none.astype(np.int64), none.astype(np.uint32), first, thresholds(self.up), 2)
+            return SiteTables(
+                none.astype(np.int64), none.astype(np.uint32), first, probability_thresholds(self.up), 2
+            )
 
     up = np.array([0.1, 0.5, 0.95])
     for method in ("heat-bath", "chromatic"):

@@ -20,9 +20,9 @@ from torch import Tensor
 from trialogue.data.puzzles.weighted_prefixes import (
     Prefix,
     decimal_edges,
-    digits_of,
-    number_of,
+    from_digits,
     one_hot,
+    to_digits,
     token_rows,
 )
 from trialogue.errors import InputError
@@ -123,7 +123,7 @@ class SemiprimeTuples(DecimalDistribution):
     def written(self, numbers: Sequence[int]) -> Prefix:
         """Return the digits of one tuple, given its three numbers in the order of this distribution."""
         fields = zip(numbers, self._widths, strict=True)
-        return tuple(digit for number, width in fields for digit in digits_of(number, width))
+        return tuple(digit for number, width in fields for digit in to_digits(number, width))
 
     def decode(self, tokens: Tensor) -> list[tuple[int, int, int]]:
         """Read the three numbers of each sequence of digits, in the order of this distribution.
@@ -139,7 +139,7 @@ class SemiprimeTuples(DecimalDistribution):
         if len(outside):
             raise InputError("tokens", int(outside[0]), "use digits from 0 to 9")
         fields = [tokens_of.tolist() for tokens_of in tokens.split(self._widths, 1)]
-        numbers = [[number_of(digits) for digits in field] for field in fields]
+        numbers = [[from_digits(digits) for digits in field] for field in fields]
         return list(zip(*numbers, strict=True))
 
     def valid(self, tokens: Tensor) -> Tensor:
@@ -175,15 +175,15 @@ class SemiprimeTuples(DecimalDistribution):
         if self.order == "product-first":
             if len(prefix) < 2 * n:
                 return self._product_weights(prefix)
-            return self._factor_weights(number_of(first), second, third)
+            return self._factor_weights(from_digits(first), second, third)
         if len(prefix) < n:
             return self._prime_weights(first)
-        p = number_of(first)
+        p = from_digits(first)
         if not self._is_factor(p):
             return [0.0] * 10
         if len(prefix) < 2 * n:
             return self._prime_weights(second)
-        q = number_of(second)
+        q = from_digits(second)
         return _digit_of(self.arithmetic.product(p, q), 2 * n, third) if self._is_factor(q) else [0.0] * 10
 
     @property
@@ -212,10 +212,10 @@ class SemiprimeTuples(DecimalDistribution):
         n = self.digits
         if len(first) < n:
             factors = self.arithmetic.factor(product)
-            written = {digits_of(factor, n) for factor in factors if all(map(self._has_width, factors))}
+            written = {to_digits(factor, n) for factor in factors if all(map(self._has_width, factors))}
             fitting = [digits for digits in written if digits[: len(first)] == first]
             return [float(sum(digits[len(first)] == digit for digits in fitting)) for digit in range(10)]
-        p = number_of(first)
+        p = from_digits(first)
         if not self._is_factor(p):
             return [0.0] * 10
         q = self.arithmetic.quotient(product, p)
@@ -244,6 +244,6 @@ def _digit_of(number: int, width: int, written: Prefix) -> list[float]:
     """Return weights of the next digit of `number` after `written`, zero if the digits differ."""
     if number >= 10**width:
         return [0.0] * 10
-    digits = digits_of(number, width)
+    digits = to_digits(number, width)
     fits = len(written) < width and digits[: len(written)] == written
     return one_hot(digits[len(written)], 10) if fits else [0.0] * 10

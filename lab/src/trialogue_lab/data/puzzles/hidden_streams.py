@@ -13,7 +13,7 @@ from trialogue.data.puzzles.weighted_prefixes import (
     Prefix,
     WeightedPrefixes,
     fixed_length,
-    number_of,
+    from_digits,
     one_hot,
 )
 from trialogue.errors import InputError
@@ -125,7 +125,7 @@ def hidden_factors(tuples: SemiprimeTuples) -> HiddenStream:
     primes_of(tuples.digits)
 
     def public(hidden: Prefix) -> Prefix:
-        p, q = number_of(hidden[: tuples.digits]), number_of(hidden[tuples.digits :])
+        p, q = from_digits(hidden[: tuples.digits]), from_digits(hidden[tuples.digits :])
         tuples.arithmetic.product(p, q)
         return tuples.written(tuples.ordered(p, q))
 

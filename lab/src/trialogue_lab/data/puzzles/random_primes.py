@@ -19,8 +19,8 @@ from trialogue.data.puzzles.weighted_prefixes import (
     Prefix,
     WeightedPrefixes,
     decimal_edges,
-    digits_of,
-    number_of,
+    from_digits,
+    to_digits,
 )
 from trialogue.errors import InputError
 from trialogue.randomness import Streams, numpy_generator, seed_of
@@ -169,7 +169,7 @@ class RandomPrimes(DecimalDistribution):
         (primes,) = draw_primes(n, 1, self.digits, seed).T
         if primes.dtype == np.int64:
             return digit_rows(primes, self.digits)
-        rows = [digits_of(prime, self.digits) for prime in primes]
+        rows = [to_digits(prime, self.digits) for prime in primes]
         return torch.tensor(rows, dtype=torch.int64).view(n, self.digits)
 
     def weights(self, prefix: Prefix) -> Sequence[float]:
@@ -241,7 +241,7 @@ def random_numbers(digits: int, coins: np.random.Generator, prefix: Prefix = ())
         rest = coins.integers(0, 10, digits - len(prefix)).tolist()
         if not prefix and rest:
             rest[0] = int(coins.integers(1, 10))
-        yield number_of((*prefix, *rest))
+        yield from_digits((*prefix, *rest))
 
 
 def digit_rows(numbers: NDArray[np.int64], width: int) -> Tensor:

@@ -12,7 +12,7 @@ import torch
 from trialogue.data.puzzles.sudoku import Order as SudokuOrder
 from trialogue.data.puzzles.sudoku import SudokuPuzzles, dead_end_probability
 from trialogue.data.puzzles.twenty_questions import IndexedTwentyQuestions, TwentyQuestions
-from trialogue.data.puzzles.weighted_prefixes import Prefix, Stopped
+from trialogue.data.puzzles.weighted_prefixes import Prefix, WithStopToken
 from trialogue.randomness import generator
 from trialogue.samplers import Ancestral
 from trialogue.samplers.exact import exact_distribution, total_variation
@@ -60,7 +60,7 @@ def stop_rows(config: Config) -> MeasuredRows:
     """
     for digits in config.stopped_digits:
         numbers = RandomNumbers(digits)
-        oracle = Stopped(numbers)
+        oracle = WithStopToken(numbers)
         written = exact_distribution(Ancestral(), oracle).probabilities
         uniform = {(*row, oracle.eos): 1 / numbers.size for row in numbers.states().tolist()}
         yield {"kind": "stop", "digits": digits, "variation": total_variation(written, uniform)}
@@ -137,9 +137,9 @@ def question_rows(config: Config) -> MeasuredRows:
         distance between games of a player with the index and games about a fixed object.
     """
     for objects in config.objects:
-        indexed = IndexedTwentyQuestions.of_hashes(objects, config.rounds)
-        rescanning = TwentyQuestions.of_hashes(objects, config.rounds)
-        games = listed_distribution(indexed.law())
+        indexed = IndexedTwentyQuestions.from_hashes(objects, config.rounds)
+        rescanning = TwentyQuestions.from_hashes(objects, config.rounds)
+        games = listed_distribution(indexed.distribution())
         variation = total_variation(exact_distribution(Ancestral(), indexed).probabilities, games)
         for asked in range(config.rounds):
             reached: dict[Prefix, float] = {}

@@ -4,9 +4,9 @@ import json
 from functools import cache, lru_cache, partial
 from pathlib import Path
 
-from trialogue.data.corpus.documents import Passage, documents_of, passages_of
-from trialogue.data.corpus.hub import HUB, hub_texts
-from trialogue.data.corpus.texts import local_text
+from trialogue.data.corpus.documents import Passage, split_documents, split_passages
+from trialogue.data.corpus.hub import HUB, load_hub_texts
+from trialogue.data.corpus.texts import open_local_text
 from trialogue.inspection.topic_structure.measure import TopicMeasurement, measure_topics
 from trialogue.inspection.topic_structure.ratios import DIFFERENT, SAME, TOGETHER
 from trialogue.models.hub.attention_weights import AttentionModel, load_attention_model
@@ -105,6 +105,6 @@ def _model(name: Name, tiny: bool) -> AttentionModel:
 def _passages(text: str, words: int) -> tuple[list[Passage], str]:
     """Return the passages of a text, and the identity of its files as JSON."""
     if not text:
-        return passages_of(synthetic_documents(), words), ""
-    texts = hub_texts(text)[0] if text in HUB and not Path(text).exists() else local_text(text)
-    return passages_of(documents_of(texts), words), json.dumps(texts.identity)
+        return split_passages(synthetic_documents(), words), ""
+    texts = load_hub_texts(text)[0] if text in HUB and not Path(text).exists() else open_local_text(text)
+    return split_passages(split_documents(texts), words), json.dumps(texts.identity)

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from trialogue.data.corpus.hub import hub_datasets
+from trialogue.data.corpus.hub import load_hub_datasets
 from trialogue.data.parallel.splitting import Split
 from trialogue.data.parallel.text import ParallelText
 from trialogue.errors import one_of
@@ -44,7 +44,7 @@ def hub_parallel(name: str) -> Split:
     """
     repository, configuration, source, target = HUB_PAIRS[one_of("text", name, HUB_PAIRS)]
     parts = []
-    for dataset in hub_datasets(name, repository, configuration, ("train", "validation", "test")):
+    for dataset in load_hub_datasets(name, repository, configuration, ("train", "validation", "test")):
         pairs = dataset["translation"]
         parts.append(ParallelText([pair[source] for pair in pairs], [pair[target] for pair in pairs]))
     return Split(*parts)

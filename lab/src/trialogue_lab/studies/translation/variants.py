@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from trialogue.data.parallel.splitting import normalised
+from trialogue.data.parallel.splitting import normalise_sentence
 
 _HOLE = "\0"
 
@@ -22,7 +22,7 @@ def one_word_variants(sentences: list[str], known: list[str]) -> NDArray[np.bool
     Returns:
         Array of bools (len(sentences),).
     """
-    complete = {normalised(sentence) for sentence in known}
+    complete = {normalise_sentence(sentence) for sentence in known}
     patterns = {pattern for sentence in complete for pattern in _with_hole(sentence)}
     shortened = {_without_hole(pattern) for pattern in patterns}
     return np.array(
@@ -32,7 +32,7 @@ def one_word_variants(sentences: list[str], known: list[str]) -> NDArray[np.bool
             or any(
                 pattern in patterns or _without_hole(pattern) in complete for pattern in _with_hole(sentence)
             )
-            for sentence in map(normalised, sentences)
+            for sentence in map(normalise_sentence, sentences)
         ],
         bool,
     )

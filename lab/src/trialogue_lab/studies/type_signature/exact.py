@@ -223,8 +223,8 @@ def game_rows() -> MeasuredRows:
         objects that are looked up per token.
     """
     for objects in (16, 64, 256, 1024):
-        player = TwentyQuestions.of_hashes(objects, 8)
-        variation = total_variation(_visible_distribution(player), listed_distribution(player.law()))
+        player = TwentyQuestions.from_hashes(objects, 8)
+        variation = total_variation(_visible_distribution(player), listed_distribution(player.distribution()))
         before = player.looked_up
         transcript = player.transcript(0)
         for length in range(len(transcript)):

@@ -15,7 +15,7 @@ from itertools import islice
 import numpy as np
 import torch
 
-from trialogue.data.puzzles.weighted_prefixes import Prefix, digits_of, number_of
+from trialogue.data.puzzles.weighted_prefixes import Prefix, from_digits, to_digits
 from trialogue.errors import InputError
 from trialogue.oracles import Autoregressive
 from trialogue.randomness import numpy_generator
@@ -65,7 +65,7 @@ def factor_by_generating(
     if length is not None and (length < 4 * digits or (oracle.eos is None and length > 4 * digits)):
         hint = f"the generator writes {oracle.max_length} tokens, not {4 * digits}"
         raise InputError("products", products[0], hint)
-    prompts = torch.tensor([digits_of(product, 2 * digits) for product in products])
+    prompts = torch.tensor([to_digits(product, 2 * digits) for product in products])
     run = generate(oracle, prompts, max_new_tokens=2 * digits, seed=seed)
     return [
         _factors(product, written[2 * digits :], digits)
@@ -76,7 +76,7 @@ def factor_by_generating(
 def _factors(product: int, written: Prefix, digits: int) -> Factors | None:
     if len(written) < 2 * digits or max(written) > 9:
         return None
-    first, second = number_of(written[:digits]), number_of(written[digits:])
+    first, second = from_digits(written[:digits]), from_digits(written[digits:])
     least = 10 ** (digits - 1)
     return (first, second) if min(first, second) >= least and first * second == product else None
 
@@ -114,7 +114,7 @@ class PrimeByTrials:
             raise InputError("tokens", prefix, hint)
         for number in islice(random_numbers(self.digits, coins, prefix), self.most):
             if self.arithmetic.is_prime(number):
-                return digits_of(number, self.digits)[len(prefix)]
+                return to_digits(number, self.digits)[len(prefix)]
         raise InputError("tokens", prefix, f"{hint}, after {self.most} trials")
 
 
@@ -156,17 +156,17 @@ class TupleByTrials:
         if self.order == "factors-first":
             if len(prefix) < 2 * n:
                 return prime.next_token(prefix[:n] if len(prefix) < n else prefix[n:], coins)
-            p, q = number_of(prefix[:n]), number_of(prefix[n : 2 * n])
-            return self._digit(digits_of(self.arithmetic.product(p, q), 2 * n), 2 * n, prefix)
+            p, q = from_digits(prefix[:n]), from_digits(prefix[n : 2 * n])
+            return self._digit(to_digits(self.arithmetic.product(p, q), 2 * n), 2 * n, prefix)
         if len(prefix) < 2 * n:
             return self._product_digit(prefix, coins)
-        product, written = number_of(prefix[: 2 * n]), prefix[2 * n :]
+        product, written = from_digits(prefix[: 2 * n]), prefix[2 * n :]
         if len(written) >= n:
-            p = number_of(written[:n])
+            p = from_digits(written[:n])
             q = self.arithmetic.quotient(product, p) if p else 0
             exact = p * q == product and q < 10**n
-            return self._digit(digits_of(q, n) if exact else (), 3 * n, prefix)
-        factors = sorted({digits_of(factor, n) for factor in self.arithmetic.factor(product)})
+            return self._digit(to_digits(q, n) if exact else (), 3 * n, prefix)
+        factors = sorted({to_digits(factor, n) for factor in self.arithmetic.factor(product)})
         fitting = [digits for digits in factors if digits[: len(written)] == written]
         chosen = fitting[int(coins.integers(len(fitting)))] if fitting else ()
         return self._digit(chosen, 2 * n, prefix)
@@ -182,7 +182,7 @@ class TupleByTrials:
         primes = filter(self.arithmetic.is_prime, random_numbers(self.digits, coins))
         for _ in range(self.most):
             product = self.arithmetic.product(next(primes), next(primes))
-            digits = digits_of(product, 2 * self.digits)
+            digits = to_digits(product, 2 * self.digits)
             if digits[: len(prefix)] == prefix:
                 return digits[len(prefix)]
         hint = f"none of {self.most} random products starts with this prefix: use a larger value of most"

@@ -15,11 +15,11 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from trialogue.data.potts.spectrum import (
-    digits_resolved,
     leading_moduli,
+    matrix_positions,
     precise_moduli,
     precise_transfer_matrix,
-    steps,
+    required_digits,
     transfer_matrix,
 )
 
@@ -66,7 +66,7 @@ def kept_decay_rate(
     if not possible:
         return math.inf
     unresolved = f"the rate is below {_RESOLVED:.0e} per site, or its weights are"
-    digits = digits_resolved(log_weights, log_weights.ndim, temperature, unresolved)
+    digits = required_digits(log_weights, log_weights.ndim, temperature, unresolved)
     close = [masks for masks, log in zip(kept, logs, strict=True) if log > most - _CLOSE]
     return _precisely(log_weights, close if most > -math.inf else possible, digits)
 
@@ -87,7 +87,7 @@ def _recurrent_windows(log_weights: NDArray[np.float64]) -> Mask:
     """Return, as a mask (V,) * W, which windows can occur infinitely often in a sequence."""
     allowed = log_weights > -math.inf
     _, component = connected_components(transfer_matrix(allowed.astype(float)), connection="strong")
-    source, target = steps(log_weights)
+    source, target = matrix_positions(log_weights)
     found: Mask = allowed & (component[source] == component[target]).reshape(allowed.shape)
     return found
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from sympy import ZZ
 from sympy.polys.matrices import DomainMatrix
 
-from trialogue.data.puzzles.hidden_string import checked_weights, subset_sum_task
+from trialogue.data.puzzles.hidden_string import subset_sum_task, validate_weights
 from trialogue.data.puzzles.weighted_prefixes import Prefix
 from trialogue.errors import InputError
 from trialogue.validation import Natural, validated
@@ -41,7 +41,7 @@ def knapsack_by_table(weights: Sequence[int], total: Natural) -> Prefix | None:
     Raises:
         InputError: If the table would have more than 2^33 cells.
     """
-    weights = checked_weights(weights)
+    weights = validate_weights(weights)
     cells = len(weights) * (total + 1)
     if cells > _MOST_CELLS:
         raise InputError("total", total, f"the table would have {cells} cells. Use a smaller total")
@@ -82,7 +82,7 @@ def superincreasing_knapsack(weights: Sequence[int], total: Natural) -> Prefix |
     Raises:
         InputError: If the weights are not superincreasing.
     """
-    weights, left = checked_weights(weights), total
+    weights, left = validate_weights(weights), total
     if not is_superincreasing(weights):
         raise InputError("weights", weights, "give every weight at least the sum of those before it")
     bits = []
@@ -97,7 +97,7 @@ def density(weights: Sequence[int]) -> float:
 
     It is infinite if no weight exceeds 1.
     """
-    heaviest = max(checked_weights(weights))
+    heaviest = max(validate_weights(weights))
     return len(weights) / math.log2(heaviest) if heaviest > 1 else math.inf
 
 
@@ -116,7 +116,7 @@ def knapsack_by_lattice(weights: Sequence[int], total: Natural) -> Prefix | None
     Returns:
         One bit per weight, 1 if it is in the subset, or None. None does not prove that there is no solution.
     """
-    weights = checked_weights(weights)
+    weights = validate_weights(weights)
     size = len(weights)
     scale = math.isqrt(size + 1) + 1
     basis = [

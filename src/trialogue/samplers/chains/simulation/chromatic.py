@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from trialogue.arrays import checked_device
-from trialogue.data.site_tables import ALIAS_BITS, SiteTables, Tabulated, checked_start, tabulated
+from trialogue.data.site_tables import ALIAS_BITS, SiteTables, Tabulated, require_tabulated, validate_start
 from trialogue.randomness import Streams, numbers_of_64_bits, seed_of
 from trialogue.validation import Count, Natural, validated
 
@@ -89,7 +89,7 @@ class Chromatic:
         tokens: Tensor | None = None,
         device: torch.device | str = "cpu",
     ) -> None:
-        tables, device = tabulated(model).site_tables(), checked_device(device)
+        tables, device = require_tabulated(model).site_tables(), checked_device(device)
         self._vocab, self._sites = tables.vocab_size, tables.sites
         self._entries = torch.from_numpy(tables.entries.astype(np.int64)).to(device)
         self._colours = [_colour(tables, sites, device) for sites in colour_sites(tables)]
@@ -99,7 +99,7 @@ class Chromatic:
             numbers = self._numbers(torch.arange(self._sites, device=device))
             self._tokens = ((numbers * self._vocab) >> 32).to(torch.uint8)
         else:
-            tokens = checked_start("tokens", tokens, self._sites, self._vocab, chains)
+            tokens = validate_start("tokens", tokens, self._sites, self._vocab, chains)
             self._tokens = tokens.to(device, torch.uint8).T.contiguous()
         self._used = self._sites
 

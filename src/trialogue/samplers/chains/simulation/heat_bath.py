@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trialogue.compilation import compiled, over_rows
-from trialogue.data.site_tables import ALIAS_BITS, SiteTables, Tabulated, checked_start, tabulated
+from trialogue.data.site_tables import ALIAS_BITS, SiteTables, Tabulated, require_tabulated, validate_start
 from trialogue.randomness import GAMMA, Streams, mix, seed_of
 from trialogue.validation import Count, Natural, validated
 
@@ -206,7 +206,7 @@ class HeatBath:
 
     @validated
     def __init__(self, model: Tabulated, chains: Count, seed: Natural, tokens: Tensor | None = None) -> None:
-        self._tables = tabulated(model).site_tables()
+        self._tables = require_tabulated(model).site_tables()
         self._chains, self._sites = chains, self._tables.sites
         blocks = -(-chains // LANES)
         self._states = generator_states(seed, blocks * LANES)
@@ -214,7 +214,7 @@ class HeatBath:
         if tokens is None:
             self._sweep(_uniform(self._tables), 1)
         else:
-            tokens = checked_start("tokens", tokens, self._sites, self._tables.vocab_size, chains)
+            tokens = validate_start("tokens", tokens, self._sites, self._tables.vocab_size, chains)
             lanes = np.zeros((blocks * LANES, self._sites), np.uint8)
             lanes[:chains] = tokens.numpy()
             self._tokens[:] = lanes.reshape(blocks, LANES, -1).transpose(0, 2, 1)

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from trialogue.data import ManyBody
-from trialogue.data.site_tables import checked_start
+from trialogue.data.site_tables import validate_start
 from trialogue.errors import InputError
 from trialogue.randomness import Streams, seed_of
 from trialogue.validation import Count, Natural, validated
@@ -37,7 +37,7 @@ class ManyBodyHeatBath:
             uniform = [self._streams.uniform(every) for _ in range(model.sites)]
             self._tokens = (torch.stack(uniform, 1) * model.vocab_size).long()
         else:
-            self._tokens = checked_start("tokens", tokens, model.sites, model.vocab_size, chains).clone()
+            self._tokens = validate_start("tokens", tokens, model.sites, model.vocab_size, chains).clone()
 
     @validated
     def advance(self, sweeps: Natural) -> None:

@@ -20,8 +20,8 @@ from torch import Tensor
 
 from trialogue.compilation import over_rows
 from trialogue.data import Ising
-from trialogue.data.ising.neighbourhoods import SiteClass, neighbourhoods
-from trialogue.data.site_tables import checked_start
+from trialogue.data.ising.neighbourhoods import SiteClass, find_neighbourhoods
+from trialogue.data.site_tables import validate_start
 from trialogue.errors import InputError
 from trialogue.randomness import Streams, seed_of
 from trialogue.samplers.chains.simulation.heat_bath import fill_splitmix64
@@ -82,7 +82,7 @@ class Multispin:
     def __init__(self, model: Ising, chains: Count, seed: Natural, tokens: Tensor | None = None) -> None:
         if not isinstance(model, Ising):
             raise InputError("method", "multispin", 'use "heat-bath" for models other than Ising')
-        near = neighbourhoods(model.coupling, model.field)
+        near = find_neighbourhoods(model.coupling, model.field)
         if any(len(kind.values) > 1 for kind in near.classes):
             hint = 'use "heat-bath" if the couplings of a site are not equal'
             raise InputError("method", "multispin", hint)
@@ -97,7 +97,7 @@ class Multispin:
             nowhere = (self._table[0][:, :0], np.zeros_like(degrees), np.zeros_like(degrees))
             self._sweep((*nowhere, *_packed([free])), 1)
         else:
-            start = checked_start("tokens", tokens, self._sites, model.vocab_size, chains)
+            start = validate_start("tokens", tokens, self._sites, model.vocab_size, chains)
             self._spins[:] = _words(start, blocks)
 
     @validated

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from trialogue.arrays import checked_device
 from trialogue.data import ManyBody
-from trialogue.data.site_tables import Tabulated, checked_start, tabulated
+from trialogue.data.site_tables import Tabulated, require_tabulated, validate_start
 from trialogue.errors import InputError
 from trialogue.samplers.chains.simulation.chromatic import Chromatic
 from trialogue.samplers.chains.simulation.heat_bath import HeatBath
@@ -83,12 +83,12 @@ def run_sweeps(
     many_body = isinstance(model, ManyBody)
     if many_body and method is None:
         method = "many-body"
-    sites, vocab = (model if many_body else tabulated(model)).sites, model.vocab_size
+    sites, vocab = (model if many_body else require_tabulated(model)).sites, model.vocab_size
     if (start is None) == (chains is None):
         hint = "give either a number of chains, or a start with one row per chain"
         raise InputError("chains", chains, hint)
     if start is not None:
-        start = checked_start("start", start, sites, vocab)
+        start = validate_start("start", start, sites, vocab)
     if device is None:
         device = (model.device or "cpu") if start is None else start.device
     device = checked_device(device)

@@ -1,4 +1,4 @@
-"""Base class of the compiled kernels of many-body distributions."""
+"""Base class of the compiled Gibbs sampling of many-body distributions."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -16,16 +16,16 @@ ENTRIES = 2**24
 """Maximum number of entries of the tables (128 MiB)."""
 
 
-class CompiledFields(ABC):
-    """Compiled evaluation of the fields of single sites, and heat-bath sweeps.
+class ManyBodyKernel(ABC):
+    """Base class of compiled code that computes conditional distributions and runs Gibbs sweeps.
 
-    The field of a site is a vector with one entry per value of the site. Entry a is the contribution of the site to
-    -E if it has value a and all other sites are fixed. A heat-bath sweep samples every site in order from its
-    conditional distribution, the softmax of its field.
+    The conditional distribution of a site is the softmax of its field. The field is a vector with one entry per value
+    of the site. Entry a is the contribution of the site to -E if it has value a and all other sites are fixed. A sweep
+    samples every site in order from its conditional distribution.
 
     Args:
-        fill: Compiled function that computes fields, with arguments (first, last, tokens, sites, *arrays, fields).
-            It processes rows `first` to `last` - 1.
+        fill: Compiled function that computes fields, with arguments (first, last, tokens, sites, *arrays, fields). It
+            processes rows `first` to `last` - 1.
         sweep: Compiled function that runs sweeps, with arguments (first, last, tokens, keys, counters, *arrays,
             sweeps). It processes rows `first` to `last` - 1.
         arrays: Tables passed to both functions.
@@ -59,7 +59,7 @@ class CompiledFields(ABC):
         """
 
     def fields(self, tokens: Tokens, sites: Tokens) -> Numbers:
-        """Return the fields of the given sites.
+        """Compute the fields of the given sites, whose softmax are the conditional distributions.
 
         Entry a of the field of a site is the contribution of the site to -E if it has value a.
 

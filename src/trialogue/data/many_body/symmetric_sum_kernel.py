@@ -1,17 +1,16 @@
-"""Fields of a many-body distribution from elementary symmetric sums, with cost P Q per update.
+"""Gibbs sampling of a many-body distribution with elementary symmetric sums. Updating a site costs P Q operations.
 
-The energy is built from P vectors j^p with one entry per site and Q vectors u^q with one entry per token. For
-each pair (p, q), the contribution of site i with token s_i is B_i = j^p_i u^q_(s_i). The elementary symmetric sum
-e_m is the sum, over all sets of m sites, of the product of their B_i. The field of site i requires the sums over
-the other sites, which follow from the sums over all sites: e_m without site i = e_m - B_i (e_(m-1) without site
-i).
+The energy is built from P vectors j^p with one entry per site and Q vectors u^q with one entry per token. For each pair
+(p, q), the contribution of site i with token s_i is B_i = j^p_i u^q_(s_i). The elementary symmetric sum e_m is the sum,
+over all sets of m sites, of the product of their B_i. The field of site i requires the sums over the other sites, which
+follow from the sums over all sites: e_m without site i = e_m - B_i (e_(m-1) without site i).
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trialogue.compilation import compiled, compiled_sums
-from trialogue.data.many_body.compiled_fields import ENTRIES, CompiledFields, Numbers, Tokens
+from trialogue.data.many_body.many_body_kernel import ENTRIES, ManyBodyKernel, Numbers, Tokens
 from trialogue.randomness import invert, next_uniform
 
 _VECTOR = 8
@@ -179,12 +178,12 @@ def sweep_rows(
                     tokens[row, site] = token
 
 
-class PairSums(CompiledFields):
-    """Fields from elementary symmetric sums, the faster implementation for low ranks.
+class SymmetricSumKernel(ManyBodyKernel):
+    """Compiled Gibbs sampling with elementary symmetric sums, the faster implementation for low ranks.
 
-    Entry a of the field of site i is `factor` times the sum over p and q of j^p_i u^q_a e. Here e is the
-    elementary symmetric sum over the other sites: the sum, over all sets of order - 1 of them, of the product of
-    j^p times u^q of their tokens.
+    Entry a of the field of site i is `factor` times the sum over p and q of j^p_i u^q_a e. Here e is the elementary
+    symmetric sum over the other sites: the sum, over all sets of order - 1 of them, of the product of j^p times u^q of
+    their tokens.
 
     Args:
         positions: Vectors j^p (P, L), one entry per site.

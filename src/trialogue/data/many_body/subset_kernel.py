@@ -1,9 +1,9 @@
-"""Fields of a many-body distribution from its tensors, with cost C(L - 1, order - 1) per update for any rank.
+"""Gibbs sampling of a many-body distribution by sums over sets of sites.
 
-The energy is a sum over sets of `order` sites of an entry of J, indexed by the sites, times an entry of U,
-indexed by their tokens. The field of a site is the part of this sum with the site, for each of its values. U is
-symmetric, so the order of the tokens does not matter. The entries of J are therefore summed by the multiset of
-tokens of the other sites first, and each sum is multiplied by U once.
+Updating a site costs C(L - 1, order - 1) operations for any rank. The energy is a sum over sets of `order` sites of an
+entry of J, indexed by the sites, times an entry of U, indexed by their tokens. The field of a site is the part of this
+sum with the site, for each of its values. U is symmetric, so the order of the tokens does not matter. The entries of J
+are therefore summed by the multiset of tokens of the other sites first, and each sum is multiplied by U once.
 """
 
 import math
@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trialogue.compilation import compiled, compiled_sums
-from trialogue.data.many_body.compiled_fields import ENTRIES, CompiledFields, Numbers, Tokens
+from trialogue.data.many_body.many_body_kernel import ENTRIES, ManyBodyKernel, Numbers, Tokens
 from trialogue.randomness import invert, next_uniform
 
 
 @compiled
-def fill_bins(
+def sum_weights_by_tokens(
     tokens: Tokens,
     site: int,
     weights: Numbers,
@@ -28,7 +28,7 @@ def fill_bins(
     others: Tokens,
     bins: Numbers,
 ) -> None:
-    """Sum the weights of all sets of order - 1 other sites by the multiset of their tokens.
+    """Sum the weights of all sets of order - 1 other sites, grouped by the multiset of their tokens.
 
     Sites are numbered without the excluded site.
 
@@ -60,7 +60,7 @@ def fill_bins(
 
 
 @compiled_sums
-def multiply(by_value: Numbers, bins: Numbers, field: Numbers) -> None:
+def fill_field(by_value: Numbers, bins: Numbers, field: Numbers) -> None:
     """Compute the field of a site as a product of a matrix and a vector.
 
     Args:
@@ -89,8 +89,8 @@ def fill_fields(
 ) -> None:
     """Compute the fields of the given sites for rows `first` to `last` - 1.
 
-    The field of a site is its contribution to -E for each of its values. See `fill_bins` and `multiply` for the
-    tables.
+    The field of a site is its contribution to -E for each of its values. See `sum_weights_by_tokens` and `fill_field`
+    for the tables.
 
     Args:
         first: First row.
@@ -107,8 +107,10 @@ def fill_fields(
     for row in range(first, last):
         for column in range(sites.shape[1]):
             site = sites[row, column]
-            fill_bins(tokens[row], site, weights[site], heads, bin_of, len(by_value), others, bins)
-            multiply(by_value, bins, fields[row, column])
+            sum_weights_by_tokens(
+                tokens[row], site, weights[site], heads, bin_of, len(by_value), others, bins
+            )
+            fill_field(by_value, bins, fields[row, column])
 
 
 @compiled
@@ -126,7 +128,7 @@ def sweep_rows(
 ) -> None:
     """Sample every site of rows `first` to `last` - 1 from its conditional distribution, in place.
 
-    See `fill_bins` and `multiply` for the tables.
+    See `sum_weights_by_tokens` and `fill_field` for the tables.
 
     Args:
         first: First row.
@@ -145,17 +147,19 @@ def sweep_rows(
     for row in range(first, last):
         for _ in range(sweeps):
             for site in range(tokens.shape[1]):
-                fill_bins(tokens[row], site, weights[site], heads, bin_of, len(by_value), others, bins)
-                multiply(by_value, bins, field)
+                sum_weights_by_tokens(
+                    tokens[row], site, weights[site], heads, bin_of, len(by_value), others, bins
+                )
+                fill_field(by_value, bins, field)
                 tokens[row, site] = invert(next_uniform(keys, counters, row), np.exp(field - field.max()))
 
 
-class SubsetBins(CompiledFields):
-    """Fields from sums over sets of sites, the faster implementation for short sequences.
+class SubsetKernel(ManyBodyKernel):
+    """Compiled Gibbs sampling with sums over sets of sites, the faster implementation for short sequences.
 
-    The field of a site is `factor` times a sum over all sets of order - 1 other sites. Each term is the entry of
-    J for the site and the set, times the entry of U for a value of the site and the tokens of the set. J is the
-    sum of the outer powers of the vectors j^p, and U is the sum of the outer powers of the vectors u^q.
+    The field of a site is `factor` times a sum over all sets of order - 1 other sites. Each term is the entry of J for
+    the site and the set, times the entry of U for a value of the site and the tokens of the set. J is the sum of the
+    outer powers of the vectors j^p, and U is the sum of the outer powers of the vectors u^q.
 
     Args:
         positions: Vectors j^p (P, L), one entry per site.
