@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from trialogue.start_up import uncollected
+from trialogue.start_up import pause_collector
 
 # Child processes of tests inherit these variables.
 os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "MPLBACKEND": "agg", "COLUMNS": "100"}
@@ -53,7 +53,7 @@ def ledger_entries() -> list[Any]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    with uncollected():
+    with pause_collector():
         import torch
         from hypothesis import settings
 
@@ -67,7 +67,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """Exclude the million objects of imported modules and collected tests from garbage collection."""
-    with uncollected():
+    with pause_collector():
         result = yield
         gc.collect()
         gc.freeze()

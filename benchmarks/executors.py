@@ -15,7 +15,7 @@ import ray
 import torch
 
 from record import Record
-from trialogue.executors import Executor, executor_of
+from trialogue.executors import Executor, make_executor
 from trialogue_lab import studies
 from trialogue_lab.ledger.runs.execution import execute
 
@@ -38,10 +38,10 @@ def nothing() -> Callable[[int], int]:
 
 def item(executor: Executor) -> float:
     """Return the time of an empty task in milliseconds, with a worker that is already running."""
-    with executor.crew(nothing, 2) as crew:
-        list(crew.done([[0], [0]]))
+    with executor.start_workers(nothing, 2) as workers:
+        list(workers.done([[0], [0]]))
         began = time.perf_counter()
-        list(crew.done([list(range(ITEMS))]))
+        list(workers.done([list(range(ITEMS))]))
         return 1e3 * (time.perf_counter() - began) / ITEMS
 
 
@@ -49,18 +49,18 @@ def main() -> None:
     torch.set_num_threads(1)
     record, study = Record("executors"), studies.find(STUDY)
     record.add("study", len(study.parts(study.preset(PRESET))), what="parts")
-    ran(executor_of("local"))  # imports and compilation
+    ran(make_executor("local"))  # imports and compilation
     for name, executor in (
-        ("one process", executor_of("local")),
-        ("local, first", executor_of("local", 2)),
-        ("local", executor_of("local", 2)),
-        ("ray, first", executor_of("ray", 2)),
+        ("one process", make_executor("local")),
+        ("local, first", make_executor("local", 2)),
+        ("local", make_executor("local", 2)),
+        ("ray, first", make_executor("ray", 2)),
     ):
         record.add(name, round(ran(executor), 2), what="seconds")
     ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
-    record.add("ray, running cluster", round(ran(executor_of("ray", 2)), 2), what="seconds")
+    record.add("ray, running cluster", round(ran(make_executor("ray", 2)), 2), what="seconds")
     for name in ("local", "ray"):
-        record.add(name, round(item(executor_of(name, 2)), 3), what="ms an item")
+        record.add(name, round(item(make_executor(name, 2)), 3), what="ms an item")
     ray.shutdown()
     record.write()
 

@@ -11,9 +11,9 @@ from refusals import expect_error
 from trialogue.blocks import (
     block_masks,
     block_probabilities,
+    list_block_sites,
     require_covered,
     require_one_distribution,
-    sites_of_blocks,
 )
 from trialogue.data import Ising
 from trialogue.errors import InputError
@@ -59,17 +59,17 @@ def test_block_probabilities_are_exact():
 
 def test_a_flat_list_of_sites_is_rejected():
     for flat in ([0, 1, 2], np.array([0, 1])):
-        expect_error(r"^blocks=.*give a list of blocks, each a list of sites", sites_of_blocks, flat)
+        expect_error(r"^blocks=.*give a list of blocks, each a list of sites", list_block_sites, flat)
 
 
 def test_blocks_are_read_from_sites_and_masks():
     rows = np.array([[True, False, True], [False, True, True]])
-    assert sites_of_blocks(rows) == sites_of_blocks(torch.from_numpy(rows)) == ((0, 2), (1, 2))
+    assert list_block_sites(rows) == list_block_sites(torch.from_numpy(rows)) == ((0, 2), (1, 2))
     assert torch.equal(block_masks(rows, 3), torch.from_numpy(rows))
     masks = torch.tensor([[True, True, False], [False, False, True], [False, True, True]])
     assert torch.equal(block_masks(BLOCKS, 3), masks)
     assert torch.equal(block_masks(masks, 3), masks)
-    assert sites_of_blocks(masks) == ((0, 1), (2,), (1, 2))
+    assert list_block_sites(masks) == ((0, 1), (2,), (1, 2))
     require_covered("masks", masks[:2])
     expect_error(r"^masks=\[0\]: ", require_covered, "masks", masks[1:])
     with pytest.raises(InputError, match=r"^block_size=None: give one of block_size, blocks, masks$"):

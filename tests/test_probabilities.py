@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from refusals import expect_error
-from trialogue.probabilities import checked_distribution, checked_probabilities
+from trialogue.probabilities import validate_distribution, validate_probabilities
 from trialogue.samplers import AdaptiveBlockDynamics
 
 CALLS = (lambda p: AdaptiveBlockDynamics(((0,), (0,)), lambda t: p[None])._log_probs(torch.zeros(1, 1)),)
@@ -24,10 +24,10 @@ def test_a_distribution_may_deviate_from_one_by_the_tolerance(call):
 
 def test_probabilities_are_returned_unchanged_and_distributions_are_normalized():
     given = torch.tensor([[0.25, 0.7500005], [1.0, 0.0]], dtype=torch.float64)
-    assert torch.equal(checked_probabilities("p", given, (2, 2)), given)
-    assert torch.equal(checked_distribution("p", given, (2, 2)), given / given.sum(1, keepdim=True))
-    assert checked_probabilities("p", np.ones((3, 1), np.float32), (3, 1)).dtype == torch.float64
-    assert checked_distribution("p", torch.zeros(0, 2), (0, 2)).shape == (0, 2)
+    assert torch.equal(validate_probabilities("p", given, (2, 2)), given)
+    assert torch.equal(validate_distribution("p", given, (2, 2)), given / given.sum(1, keepdim=True))
+    assert validate_probabilities("p", np.ones((3, 1), np.float32), (3, 1)).dtype == torch.float64
+    assert validate_distribution("p", torch.zeros(0, 2), (0, 2)).shape == (0, 2)
 
 
 @pytest.mark.parametrize(
@@ -43,4 +43,4 @@ def test_probabilities_are_returned_unchanged_and_distributions_are_normalized()
     ],
 )
 def test_invalid_probabilities_are_reported(values, shape, message):
-    expect_error(message, checked_probabilities, "p", values, shape)
+    expect_error(message, validate_probabilities, "p", values, shape)

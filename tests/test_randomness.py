@@ -12,7 +12,7 @@ from mutants import streams as mutants
 from refusals import expect_error
 from trialogue.enumeration import Enumeration
 from trialogue.errors import InputError
-from trialogue.randomness import Streams, generator, index_of, numpy_generator, seed_of
+from trialogue.randomness import Streams, derive_seed, generator, numpy_generator, select_index
 
 ALPHA = 1e-9
 INF = math.inf
@@ -24,17 +24,19 @@ def weights(*rows):
 
 def test_seeds_depend_on_every_name():
     seeds = {
-        seed_of(seed, *names) for seed in (0, 1) for names in ((), ("a",), ("b",), ("a", "b"), ("ab",), (1,))
+        derive_seed(seed, *names)
+        for seed in (0, 1)
+        for names in ((), ("a",), ("b",), ("a", "b"), ("ab",), (1,))
     }
     assert len(seeds) == 12
     assert all(0 <= seed < 2**63 for seed in seeds)
-    assert seed_of(3, "a", 1) == seed_of(3, "a", 1)
+    assert derive_seed(3, "a", 1) == derive_seed(3, "a", 1)
 
 
 def test_a_seed_is_a_non_negative_integer():
-    assert seed_of(np.int64(1), "a") == seed_of(torch.tensor(1), "a") == seed_of(1, "a")
+    assert derive_seed(np.int64(1), "a") == derive_seed(torch.tensor(1), "a") == derive_seed(1, "a")
     for wrong in (1.0, None, -1, "1", True):
-        expect_error(r"^seed=.*use ", seed_of, wrong, "a")
+        expect_error(r"^seed=.*use ", derive_seed, wrong, "a")
 
 
 def test_generators_depend_on_their_names():
@@ -53,13 +55,13 @@ def test_index_of_inverts_the_cumulative_distribution(dtype):
         shares = np.cumsum(row) / np.sum(row)
         expected = np.searchsorted(shares, uniform.numpy(), side="right")
         for shift in (0.0, 300.0, -300.0):
-            assert index_of(uniform, log_weights + shift).tolist() == expected.tolist()
+            assert select_index(uniform, log_weights + shift).tolist() == expected.tolist()
 
 
 @pytest.mark.parametrize("uniform", [0.0, 2.0**-53, 0.5, 1 - 2.0**-53, 1.0])  # Rounding can give 1.0.
 def test_index_of_never_returns_an_index_of_weight_zero(uniform):
     rows = [row for row in product((0.0, 1e-300, 0.1, 1 / 3, 1.0), repeat=4) if any(row)]
-    index = index_of(torch.full((len(rows),), uniform, dtype=torch.float64), weights(*rows))
+    index = select_index(torch.full((len(rows),), uniform, dtype=torch.float64), weights(*rows))
     assert all(row[place] > 0 for row, place in zip(rows, index.tolist(), strict=True))
 
 
@@ -67,14 +69,14 @@ def test_index_of_never_exceeds_the_last_positive_weight():
     # Rounding errors of the sum could lead past the last index.
     log_weights = torch.randn(64, 1000, generator=generator(5, "weights"), dtype=torch.float64)
     log_weights[:, 900:] = -INF
-    index = index_of(torch.full((64,), 1 - 2.0**-53, dtype=torch.float64), log_weights)
+    index = select_index(torch.full((64,), 1 - 2.0**-53, dtype=torch.float64), log_weights)
     assert bool((index < 900).all())
 
 
 @pytest.mark.parametrize("row", [[-INF, -INF], [math.nan, 0.0], [INF, 0.0]])
 def test_index_of_rejects_weights_without_a_distribution(row):
     log_weights = torch.tensor([[0.0, 0.0], row], dtype=torch.float64)
-    expect_error("log_weights", index_of, torch.full((2,), 0.5, dtype=torch.float64), log_weights)
+    expect_error("log_weights", select_index, torch.full((2,), 0.5, dtype=torch.float64), log_weights)
 
 
 def numbers(streams_type, samples=2_000, length=20, seed=1):
@@ -150,7 +152,7 @@ def test_coarse_numbers_are_detected():
 def test_choose_uses_the_stream_of_each_row():
     uniforms, streams = Streams(1, torch.arange(4)), Streams(1, torch.arange(4))
     rows, log_weights = torch.tensor([2, 0]), weights([1.0, 3.0, 0.0], [2.0, 0.0, 1.0])
-    assert torch.equal(streams.choose(log_weights, rows), index_of(uniforms.uniform(rows), log_weights))
+    assert torch.equal(streams.choose(log_weights, rows), select_index(uniforms.uniform(rows), log_weights))
 
 
 def test_branches_of_nested_choices_sum_to_one():

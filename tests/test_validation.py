@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from refusals import expect_error
-from trialogue.arrays import Integers, Reals, checked_device, real_tensor, require_bools, whole_tensor
-from trialogue.errors import InputError, one_of
+from trialogue.arrays import Integers, Reals, integer_tensor, parse_device, real_tensor, require_bools
+from trialogue.errors import InputError, require_choice
 from trialogue.validation import (
     Count,
     Different,
@@ -221,16 +221,16 @@ def test_integers_of_all_types_are_converted_to_int(value):
         (lambda: check("p", 0, PositiveShare), "p=0: use a number above 0"),
         (lambda: check("p", 1, Probability), "p=1: use a number below 1"),
         (lambda: check("b", "no", bool), "b='no': use True or False"),
-        (lambda: one_of("c", "x", ("a", "b")), "c='x': use one of a, b"),
-        (lambda: one_of("c", ["a"], ("a", "b")), r"c=\['a'\]: use one of a, b"),
+        (lambda: require_choice("c", "x", ("a", "b")), "c='x': use one of a, b"),
+        (lambda: require_choice("c", ["a"], ("a", "b")), r"c=\['a'\]: use one of a, b"),
         (lambda: real_tensor("x", [[1, 2], [3]], "give a matrix"), r"x=\[\[1, 2\], \[3\]\]: give a matrix"),
         (lambda: real_tensor("x", [1j], "give numbers"), r"x=\[1j\]: give real numbers, not complex ones"),
-        (lambda: whole_tensor("x", [0.5], "give ids"), r"x=\[0.5\]: give ids"),
-        (lambda: whole_tensor("x", torch.ones(2) > 0, "give ids"), "x=torch.bool: give ids"),
+        (lambda: integer_tensor("x", [0.5], "give ids"), r"x=\[0.5\]: give ids"),
+        (lambda: integer_tensor("x", torch.ones(2) > 0, "give ids"), "x=torch.bool: give ids"),
         (lambda: require_bools("x", torch.ones(2), (2,), "give bools"), "x=torch.float32: give bools"),
         (lambda: require_bools("x", torch.ones(2) > 0, (3,), "give bools"), r"x=\(2,\): give bools"),
-        (lambda: checked_device("nope"), "device='nope': it cannot be used here: "),
-        (lambda: checked_device(True), "device=True: it cannot be used here: "),
+        (lambda: parse_device("nope"), "device='nope': it cannot be used here: "),
+        (lambda: parse_device(True), "device=True: it cannot be used here: "),
         (
             lambda: check("x", torch.zeros(2, 2), Positive),
             r"x=tensor\(\[\[0., 0.\], \[0., 0.\]\]\): use a number",
@@ -244,9 +244,9 @@ def test_the_error_contains_field_value_and_hint(call, message):
 
 def test_valid_values_are_returned():
     assert check("b", np.True_, bool) is True
-    assert one_of("c", "a", ("a", "b")) == "a"
-    assert checked_device("cpu") == torch.device("cpu")
+    assert require_choice("c", "a", ("a", "b")) == "a"
+    assert parse_device("cpu") == torch.device("cpu")
     assert real_tensor("x", np.arange(3)[::-1], "give numbers").tolist() == [2.0, 1.0, 0.0]
     frozen = np.arange(3)
     frozen.flags.writeable = False
-    assert whole_tensor("x", frozen, "give ids").tolist() == [0, 1, 2]
+    assert integer_tensor("x", frozen, "give ids").tolist() == [0, 1, 2]

@@ -3,12 +3,12 @@
 import sys
 
 from trialogue.cli import main
-from trialogue.start_up import for_good
+from trialogue.start_up import freeze_collector
 
 
 def command() -> int:
     """Run the command in `sys.argv` and return the exit code."""
-    with for_good():
+    with freeze_collector():
         return main()
 
 

@@ -1,4 +1,4 @@
-"""Validate array arguments and convert them to tensors.
+"""Validation of array arguments, and conversion to tensors.
 
 `Reals` and `Integers` are types of arguments, for functions that `trialogue.validation.validated` checks:
 
@@ -20,7 +20,7 @@ from trialogue.errors import InputError
 
 
 def real_tensor(field: str, values: Any, hint: str, device: torch.device | None = None) -> Tensor:
-    """Return an array of real numbers as float64.
+    """Convert an array of real numbers to a float64 tensor.
 
     Args:
         field: Name of the argument in errors.
@@ -44,8 +44,8 @@ def real_tensor(field: str, values: Any, hint: str, device: torch.device | None 
         raise InputError(field, values, hint) from None
 
 
-def whole_tensor(field: str, values: Any, hint: str) -> Tensor:
-    """Return an array of integers as int64. Raises `InputError` with `hint` if `values` are not integers."""
+def integer_tensor(field: str, values: Any, hint: str) -> Tensor:
+    """Convert an array of integers to an int64 tensor. Raises `InputError` with `hint` if they are not integers."""
     try:
         tensor = torch.as_tensor(_readable(values))
     except (TypeError, ValueError, RuntimeError, OverflowError):
@@ -56,7 +56,7 @@ def whole_tensor(field: str, values: Any, hint: str) -> Tensor:
 
 
 class _Array(ABC):
-    """Base class of array types, whose method `checked` is called by pydantic."""
+    """Base class of types of array arguments. Pydantic calls the method `checked`."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         # Most uses of this module do not need pydantic, which takes time to import.
@@ -134,7 +134,7 @@ class Integers(_Array):
     def checked(self, values: Any) -> Tensor:
         """Return `values` as an int64 tensor. Raises `InputError` if they are invalid."""
         hint = _described("integers", self.axes, self.least, self.most)
-        tensor = whole_tensor("", values, f"give {hint}")
+        tensor = integer_tensor("", values, f"give {hint}")
         _require_axes(tensor, self.axes, hint, self.empty)
         wrong = tensor[(tensor < self.least) | (tensor > self.most)]
         if len(wrong):
@@ -182,8 +182,8 @@ def require_bools(field: str, values: object, shape: tuple[int, ...], hint: str)
         raise InputError(field, tuple(values.shape), hint)
 
 
-def checked_device(device: object) -> torch.device:
-    """Return `device` as a `torch.device`. Raises `InputError` if it does not exist or cannot be used."""
+def parse_device(device: object) -> torch.device:
+    """Convert `device` to a `torch.device`. Raises `InputError` if it does not exist or cannot be used."""
     try:
         if isinstance(device, bool) or not isinstance(device, str | int | torch.device):
             raise TypeError(f"{device} is not the name of a device")
@@ -198,7 +198,7 @@ def checked_device(device: object) -> torch.device:
 
 
 def _readable(values: Any) -> Any:
-    """Return a copy of NumPy arrays that torch cannot share memory with (read-only, or with negative strides)."""
+    """Copy NumPy arrays whose memory torch cannot share: read-only ones, or with negative strides."""
     if isinstance(values, np.ndarray) and (
         not values.flags.writeable or any(step < 0 for step in values.strides)
     ):
@@ -207,5 +207,5 @@ def _readable(values: Any) -> Any:
 
 
 def _shown(values: Any) -> Any:
-    """Return the dtype of an array, and other values unchanged, for an error message."""
+    """Return the dtype of an array, or any other value unchanged, for an error message."""
     return getattr(values, "dtype", values)

@@ -1,8 +1,8 @@
-"""Blocks of sites, and the distributions from which a block is drawn.
+"""Blocks of sites, and probabilities of choosing each block.
 
-A block is a set of sites that are resampled or masked together. It is drawn from a list, or from all sets of a given
-size. The distribution over a list is uniform, given by weights, or a function of the state (Definitions 4.1.2, 4.1.3
-and 4.1.7 of the thesis).
+A block is a set of sites (positions of a sequence) that are resampled or masked together. It is drawn from a list, or
+from all sets of a given size. The distribution over a list is uniform, given by weights, or a function of the state
+(Definitions 4.1.2, 4.1.3 and 4.1.7 of the thesis).
 """
 
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ from torch import Tensor
 
 from trialogue.arrays import real_tensor
 from trialogue.errors import InputError
-from trialogue.probabilities import checked_distribution
+from trialogue.probabilities import validate_distribution
 from trialogue.validation import Count, Natural, check
 
 Blocks = Tensor | NDArray[np.bool_] | Sequence[Sequence[int]]
@@ -27,8 +27,8 @@ StateDistribution = Callable[[Tensor], Tensor]
 """Function from tokens (rows, N) int64 to the probabilities (rows, blocks) of the blocks."""
 
 
-def sites_of_blocks(blocks: Blocks) -> tuple[tuple[int, ...], ...]:
-    """Return the sites of each block.
+def list_block_sites(blocks: Blocks) -> tuple[tuple[int, ...], ...]:
+    """Convert blocks to tuples of sites.
 
     Raises:
         InputError: If there is no block, or a block is empty or contains a site twice.
@@ -60,15 +60,15 @@ def _masks(blocks: Blocks) -> Tensor | None:
 
 
 def block_masks(blocks: Blocks, sites: int) -> Tensor:
-    """Return blocks of `sites` sites as (blocks, N) bool.
+    """Convert blocks of `sites` sites to masks (blocks, N) bool.
 
     Raises:
-        InputError: If `sites_of_blocks` would raise it, the shape differs, or a site does not exist.
+        InputError: If `list_block_sites` would raise it, the shape differs, or a site does not exist.
     """
     masks = _masks(blocks)
     if masks is not None and masks.shape[1:] != (sites,):
         raise InputError("blocks", tuple(masks.shape), f"use the shape (blocks, {sites})")
-    listed = sites_of_blocks(blocks)
+    listed = list_block_sites(blocks)
     masks = torch.zeros(len(listed), sites, dtype=torch.bool)
     for mask, block in zip(masks, listed, strict=True):
         if max(block) >= sites:
@@ -77,7 +77,7 @@ def block_masks(blocks: Blocks, sites: int) -> Tensor:
     return masks
 
 
-def checked_block_size(block_size: object, sites: int) -> int:
+def validate_block_size(block_size: object, sites: int) -> int:
     """Return `block_size`. Raises `InputError` unless it is an integer from 1 to `sites`."""
     size = check("block_size", block_size, Count)
     if size > sites:
@@ -131,11 +131,11 @@ def state_distribution(distribution: StateDistribution, tokens: Tensor, blocks: 
     if not callable(distribution):
         hint = "give a function from tokens (rows, N) to probabilities (rows, blocks)"
         raise InputError("distribution", type(distribution).__name__, hint)
-    return checked_distribution("distribution", distribution(tokens), (len(tokens), blocks))
+    return validate_distribution("distribution", distribution(tokens), (len(tokens), blocks))
 
 
 def require_covered(field: str, masks: Tensor) -> None:
-    """Raise `InputError` if a site is in none of `masks` (n, N) bool, the blocks of positive probability."""
+    """Raise `InputError` if a site belongs to no block. `masks` (n, N) bool are the blocks of positive probability."""
     never = (~masks.any(0)).nonzero()[:, 0].tolist()
     if never:
         raise InputError(

@@ -1,4 +1,4 @@
-"""Compilation of loops over rows, and their distribution over threads."""
+"""Compilation of loops over rows with numba, and their execution on several threads."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -25,8 +25,8 @@ def compiled_sums(function: Function) -> Function:
     return kernel
 
 
-def over_rows(kernel: Callable[..., None], rows: int, width: int, *arguments: object) -> None:
-    """Run a compiled function on blocks of rows in parallel, on `torch.get_num_threads()` threads.
+def run_over_rows(kernel: Callable[..., None], rows: int, width: int, *arguments: object) -> None:
+    """Run a compiled function on all rows in parallel, on `torch.get_num_threads()` threads.
 
     Args:
         kernel: Function that is called as `kernel(first, last, *arguments)` for rows `first` to `last` - 1. Its result

@@ -1,4 +1,4 @@
-"""Enumeration of all branches of a random computation, with their probabilities."""
+"""Enumeration of all random outcomes of a computation, with their probabilities."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -37,9 +37,10 @@ class Enumeration:
         self._log_weight = torch.zeros(groups, dtype=torch.float64)
 
     def choose(self, log_weights: Tensor, rows: Tensor) -> Tensor:
-        """Return the next option of the current branch for each row, and multiply its probability into the weight.
+        """Return the option of each row in the current branch, instead of a random one.
 
-        Has the same arguments as a random `choose`: log-weights (n, k) of k options, and row indices (n,).
+        The probability of the option is multiplied into the weight of the branch. The arguments are those of a random
+        `choose`: log-weights (n, k) of k options, and row indices (n,).
         """
         device, rows = rows.device, rows.cpu()
         group, member = rows // self._members, rows % self._members

@@ -1,4 +1,4 @@
-"""Exceptions for invalid input, and functions for messages of errors.
+"""Exceptions for invalid input, and helpers for error messages.
 
 `trialogue.validation` checks the values of arguments.
 """
@@ -17,7 +17,7 @@ MOST_COUNTED = 1 << 60
 
 
 class InputError(ValueError):
-    """Invalid value of an argument, a setting or a file.
+    """Error for an invalid value of an argument, a setting or a file.
 
     The message is one line: `field=value: hint`. The command line prints the line and exits with code 2.
 
@@ -39,11 +39,11 @@ class InputError(ValueError):
 
 
 class NotValidError(ValueError):
-    """Reason, in one line, for which a complete text is not valid."""
+    """Error that explains in one line why a complete text is not valid."""
 
 
 def _in_one_line(value: object) -> str:
-    """Return the representation of `value` in one line, without its middle if it is long."""
+    """Represent `value` in one line, and leave out the middle if it is long."""
     try:
         text = repr(value)
     except ValueError:  # Python does not print integers of more than 4300 digits.
@@ -53,7 +53,7 @@ def _in_one_line(value: object) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 60]} ... {text[-50:]}"
 
 
-def one_of(field: str, value: Choice, choices: Iterable[str], hint: str = "") -> Choice:
+def require_choice(field: str, value: Choice, choices: Iterable[str], hint: str = "") -> Choice:
     """Return `value`, or raise `InputError` if it is not one of `choices`."""
     known = tuple(choices)
     if not (isinstance(value, str) and value in known):
@@ -61,8 +61,8 @@ def one_of(field: str, value: Choice, choices: Iterable[str], hint: str = "") ->
     return value
 
 
-def reason(error: BaseException) -> str:
-    """Return the type and the message of an error of a user's function, in one line."""
+def describe_error(error: BaseException) -> str:
+    """Return the type and the message of an error in one line, for errors of a user's function."""
     return " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")
 
 
@@ -83,7 +83,7 @@ def require_text(field: str, text: object, where: object = None) -> None:
         raise InputError(field, text if where is None else where, hint) from None
 
 
-def out_of_memory(error: BaseException) -> bool:
+def is_out_of_memory(error: BaseException) -> bool:
     """Return whether an error means that the memory of the machine or of its accelerator is exhausted."""
     # The class of torch is compared by name, so that torch need not be imported.
     named = type(error).__name__ == "OutOfMemoryError"

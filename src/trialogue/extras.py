@@ -1,4 +1,4 @@
-"""Import packages that only an extra of trialogue installs."""
+"""Import of packages that are installed with an extra of trialogue."""
 
 from importlib import import_module
 from typing import Any
@@ -7,7 +7,7 @@ from trialogue.errors import InputError
 
 
 def from_extra(module: str, extra: str) -> Any:
-    """Import and return `module`, which `pip install 'trialogue[extra]'` installs.
+    """Import the module `module`, which is installed with `pip install 'trialogue[extra]'`.
 
     Raises:
         InputError: If the module is not installed.

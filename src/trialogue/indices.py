@@ -1,11 +1,11 @@
-"""Bounds checks for arguments of compiled loops."""
+"""Validation of indices and arrays before they are passed to compiled loops."""
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trialogue.arrays import whole_tensor
+from trialogue.arrays import integer_tensor
 from trialogue.compilation import compiled
 from trialogue.errors import InputError
 
@@ -14,7 +14,7 @@ _FLOATS = (torch.float32, torch.float64)
 
 @compiled
 def _first_outside(values: NDArray[np.int64], size: int) -> int:
-    """Return the first place of `values` (n,) whose value is not in 0..size - 1, or -1."""
+    """Return the position of the first of `values` (n,) that is not in 0..size - 1, or -1."""
     outside = False
     # Without a branch, so that the loop becomes vector code.
     for place in range(len(values)):
@@ -45,7 +45,7 @@ def index_tensor(
     shape_hint: str,
     range_hint: str,
 ) -> Tensor:
-    """Validate indices and return them as an int64 tensor.
+    """Convert indices to an int64 tensor, and raise `InputError` if they are not valid.
 
     Args:
         field: Name of the argument in errors.
@@ -59,7 +59,7 @@ def index_tensor(
         InputError: If the values are not whole numbers, have another shape, or one of them is out of range.
     """
     is_ready = isinstance(values, Tensor) and values.dtype == torch.int64
-    tensor: Tensor = values if is_ready else whole_tensor(field, values, shape_hint)  # type: ignore[assignment]
+    tensor: Tensor = values if is_ready else integer_tensor(field, values, shape_hint)  # type: ignore[assignment]
     _require_shape(field, tensor.shape, shape, shape_hint)
     wrong = first_outside(tensor, size)
     if wrong is not None:

@@ -1,6 +1,6 @@
-"""Names that a package exports and imports only when they are used.
+"""Exports of a package that are imported only when they are used.
 
-A package states its exports in `__init__.pyi`, where type checkers and editors read them, and its `__init__.py` holds
+A package lists its exports in `__init__.pyi`, where type checkers and editors read them. Its `__init__.py` contains
 
     __getattr__, __dir__, __all__ = lazy_exports(__name__, __file__)
 """

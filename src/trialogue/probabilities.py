@@ -11,7 +11,7 @@ SINGLE = 1e-6
 """Tolerance of the sum of probabilities in single precision."""
 
 
-def checked_probabilities(
+def validate_probabilities(
     field: str,
     values: Any,
     shape: tuple[int, ...],
@@ -19,7 +19,7 @@ def checked_probabilities(
     tolerance: float = SINGLE,
     hint: str = "give non-negative probabilities that sum to one",
 ) -> Tensor:
-    """Validate distributions over the last dimension and return them unchanged as float64.
+    """Convert probability distributions to float64, and raise `InputError` if they are not valid.
 
     Args:
         field: Name of the argument in errors.
@@ -44,9 +44,9 @@ def checked_probabilities(
     return numbers
 
 
-def checked_distribution(
+def validate_distribution(
     field: str, values: Any, shape: tuple[int, ...], *, tolerance: float = SINGLE
 ) -> Tensor:
-    """Validate distributions over the last dimension, and return them normalised. See `checked_probabilities`."""
-    numbers = checked_probabilities(field, values, shape, tolerance=tolerance)
+    """Convert probability distributions to float64 and normalise them. See `validate_probabilities`."""
+    numbers = validate_probabilities(field, values, shape, tolerance=tolerance)
     return numbers / numbers.sum(-1, keepdim=True)

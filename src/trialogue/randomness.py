@@ -1,4 +1,4 @@
-"""Named streams of random numbers, the only source of random generators in the package.
+"""Random streams with names, the only source of random numbers in the package.
 
 Every random decision of a sampler is a call `choose(log_weights, rows) -> index`. `Streams.choose` draws from
 counter-based streams (SplitMix64, Steele, Lea and Flood 2014), one per sample, so the result does not depend on the
@@ -30,8 +30,8 @@ _ROWS = "give row indices (n,) in int64"
 _ONE_ROW_EACH = "give log-weights (n, k) in float32 or float64, one row for each draw"
 
 
-def seed_of(seed: int, *names: object) -> int:
-    """Return a 63-bit seed for the stream `names` under `seed`. Different names give independent streams.
+def derive_seed(seed: int, *names: object) -> int:
+    """Derive a 63-bit seed from a seed and names.
 
     Raises:
         InputError: If the seed is not an integer of at least 0.
@@ -41,18 +41,18 @@ def seed_of(seed: int, *names: object) -> int:
 
 
 def generator(seed: int, *names: object, device: torch.device | str = "cpu") -> torch.Generator:
-    """Return the torch generator of the stream `names`."""
-    return torch.Generator(device).manual_seed(seed_of(seed, *names))
+    """Return a torch random generator for a seed and names (see `derive_seed`)."""
+    return torch.Generator(device).manual_seed(derive_seed(seed, *names))
 
 
 def numpy_generator(seed: int, *names: object) -> np.random.Generator:
-    """Return the NumPy generator of the stream `names`."""
-    return np.random.default_rng(seed_of(seed, *names))
+    """Return a NumPy random generator for a seed and names (see `derive_seed`)."""
+    return np.random.default_rng(derive_seed(seed, *names))
 
 
 @compiled
 def mix(x: np.uint64) -> np.uint64:
-    """Return the output function of SplitMix64, which scrambles 64 bits."""
+    """Scramble 64 bits: the output function of the random generator SplitMix64."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
@@ -62,8 +62,8 @@ _WRAPPED = 2**64
 """Subtracting this from a 64-bit constant gives the int64 with the same bits."""
 
 
-def numbers_of_64_bits(keys: Tensor, counters: Tensor) -> Tensor:
-    """Return random numbers of counter-based streams, computed by integer arithmetic on any device.
+def random_bits(keys: Tensor, counters: Tensor) -> Tensor:
+    """Return 64 random bits for each pair of a key and a counter, by integer arithmetic on any device.
 
     Args:
         keys: Keys of `Streams`, int64.
@@ -80,7 +80,10 @@ def numbers_of_64_bits(keys: Tensor, counters: Tensor) -> Tensor:
 
 @compiled
 def stream_key(seed: np.uint64, number: np.uint64) -> np.uint64:
-    """Return the key of stream `number` under `seed`. Number t of the stream is `mix(key + t * GAMMA)`."""
+    """Return the key of random stream `number` under `seed`.
+
+    Number t of the stream is `mix(key + t * GAMMA)`.
+    """
     return mix(mix(number + np.uint64(1)) * GAMMA + seed)
 
 
@@ -138,10 +141,10 @@ def _invert_rows(
     return smallest
 
 
-def inverted(uniform: Tensor, weights: Tensor) -> Tensor:
+def invert_rows(uniform: Tensor, weights: Tensor) -> Tensor:
     """Select indices by inverting the cumulative distribution function, by tensor operations on any device.
 
-    The result is the same as for `index_of`, except that sums are computed in another order. An index may therefore
+    The result is the same as for `select_index`, except that sums are computed in another order. An index may therefore
     differ if the uniform number is within rounding error of a sum.
 
     Args:
@@ -170,7 +173,7 @@ def _weights(log_weights: Tensor) -> Tensor:
     return log_weights.softmax(-1)
 
 
-def index_of(uniform: Tensor, log_weights: Tensor) -> Tensor:
+def select_index(uniform: Tensor, log_weights: Tensor) -> Tensor:
     """Select indices by inverting the cumulative distribution function.
 
     Args:
@@ -186,7 +189,7 @@ def index_of(uniform: Tensor, log_weights: Tensor) -> Tensor:
     require_floats("uniform", uniform, (None,), "give one number from 0 to 1 for each row")
     require_floats("log_weights", log_weights, (len(uniform), None), _ONE_ROW_EACH)
     if uniform.device.type != "cpu":
-        return inverted(uniform, _weights(log_weights))
+        return invert_rows(uniform, _weights(log_weights))
     index = torch.empty(len(uniform), dtype=torch.int64)
     wrong = _invert_rows(uniform.numpy(), _weights(log_weights).numpy(), index.numpy())
     if wrong == -2:
@@ -198,7 +201,7 @@ def index_of(uniform: Tensor, log_weights: Tensor) -> Tensor:
 
 
 def no_choice() -> InputError:
-    """Return the error for a row in which every option has weight zero."""
+    """Return the error for a row in which every option has weight zero, so that none can be chosen."""
     return InputError(
         "log_weights",
         -math.inf,
@@ -257,10 +260,10 @@ def _draw(
 
 
 class Streams:
-    """Random streams, one per row of a batch, whose keys depend on the samples and not on the batch.
+    """Independent random streams, one for each row of a batch.
 
-    Streams draw the same uniform numbers on every device. On devices other than the CPU, the rows of one call must
-    differ.
+    The key of a stream depends on the sample and not on the batch. Streams draw the same uniform numbers on every
+    device. On devices other than the CPU, the rows of one call must differ.
 
     Args:
         seed: Seed of the streams.
@@ -274,12 +277,12 @@ class Streams:
     def __init__(self, seed: int, keys: Tensor) -> None:
         require_int64("keys", keys, (None,), "give one number in int64 for each row")
         own = torch.empty_like(keys, device="cpu")
-        _spread(np.uint64(seed_of(seed, "streams")), keys.cpu().numpy(), own.numpy())
+        _spread(np.uint64(derive_seed(seed, "streams")), keys.cpu().numpy(), own.numpy())
         self.keys = own.to(keys.device)
         self.counters = torch.zeros_like(keys)
 
     def of(self, rows: Tensor) -> "Streams":
-        """Return copies of the streams of `rows` (n,), in this order."""
+        """Return copies of the streams of the rows `rows` (n,), in this order."""
         chosen = copy(self)
         chosen.keys, chosen.counters = self.keys[rows], self.counters[rows]
         return chosen
@@ -299,7 +302,7 @@ class Streams:
         require_int64("rows", rows, (None,), _ROWS)
         if self.keys.device.type != "cpu":
             self.counters[rows] += 1
-            bits = numbers_of_64_bits(self.keys[rows], self.counters[rows])
+            bits = random_bits(self.keys[rows], self.counters[rows])
             return ((bits >> 11) & (2**53 - 1)).double() * 2.0**-53
         uniform = torch.empty(len(rows), dtype=torch.float64)
         if _uniforms(self.keys.numpy(), self.counters.numpy(), rows.numpy(), uniform.numpy()):
@@ -307,7 +310,7 @@ class Streams:
         return uniform
 
     def choose(self, log_weights: Tensor, rows: Tensor) -> Tensor:
-        """Draw one index per row (see `Choose`), by `index_of` with the next uniform number of each stream.
+        """Draw one index per row (see `Choose`), by `select_index` with the next uniform number of each stream.
 
         Args:
             log_weights: Log-weights (n, k).
@@ -322,7 +325,7 @@ class Streams:
         require_int64("rows", rows, (None,), _ROWS)
         require_floats("log_weights", log_weights, (len(rows), None), _ONE_ROW_EACH)
         if self.keys.device.type != "cpu":
-            return inverted(self.uniform(rows), _weights(log_weights))
+            return invert_rows(self.uniform(rows), _weights(log_weights))
         index, weights = torch.empty_like(rows), _weights(log_weights)
         wrong = _draw(self.keys.numpy(), self.counters.numpy(), rows.numpy(), weights.numpy(), index.numpy())
         if wrong:
@@ -338,7 +341,7 @@ class Streams:
         )
 
     def select(self, rows: Tensor) -> None:
-        """Keep the streams of `rows` (n,), in this order."""
+        """Keep only the streams of `rows` (n,), in this order."""
         self.keys, self.counters = self.keys[rows], self.counters[rows]
 
     def extend(self, other: "Streams") -> None:

@@ -1,4 +1,4 @@
-"""Registries of objects by name, which installed packages extend by entry points.
+"""Registries of objects by name, which installed packages can extend by entry points.
 
 A package registers an object by an entry point in its `pyproject.toml`, in the group of the registry:
 
@@ -22,9 +22,10 @@ T = TypeVar("T")
 
 
 class Registry(MutableMapping[str, T], Generic[T]):
-    """Objects of one kind by name: built-in objects, followed by the entry points of a group.
+    """Objects of one kind by name, both built-in ones and those of installed packages.
 
-    A built-in name takes precedence over an entry point of the same name. Assigning to a name replaces its object.
+    The objects of installed packages are the entry points of a group. A built-in name takes precedence over an entry
+    point of the same name. Assigning to a name replaces its object.
 
     Args:
         group: Group of the entry points.
@@ -101,10 +102,10 @@ class Registry(MutableMapping[str, T], Generic[T]):
                 continue
 
     def place(self, name: str) -> str | None:
-        """Return the location "module:attribute" of an object without importing it, or None if there is none."""
+        """Return the import path "module:attribute" of an object without importing it, or None if there is none."""
         if name in self._known:
             known = self._known[name]
-            return known if isinstance(known, str) else place_of(known)
+            return known if isinstance(known, str) else import_path(known)
         entry = _entry_points(self.group, tuple(sys.path)).get(name)
         return None if entry is None else entry.value
 
@@ -148,8 +149,8 @@ class Registry(MutableMapping[str, T], Generic[T]):
             raise InputError(self.noun, spec, f"{error.field}={error.value!r}: {error.hint}") from None
 
 
-def place_of(thing: Any) -> str:
-    """Return the location "module:attribute" of a class or function."""
+def import_path(thing: Any) -> str:
+    """Return the import path "module:attribute" of a class or function."""
     return f"{thing.__module__}:{thing.__qualname__}"
 
 

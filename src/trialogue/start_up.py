@@ -5,26 +5,26 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-_for_good: ContextVar[bool] = ContextVar("for_good", default=False)
+_is_frozen: ContextVar[bool] = ContextVar("is_frozen", default=False)
 
 
 @contextmanager
-def for_good() -> Iterator[None]:
-    """Context manager of a process that runs one command. Loaded objects are excluded from garbage collection."""
-    before = _for_good.set(True)
+def freeze_collector() -> Iterator[None]:
+    """Context manager for a process that runs one command, in which loaded objects are never garbage-collected."""
+    before = _is_frozen.set(True)
     try:
         yield
     finally:
-        _for_good.reset(before)
+        _is_frozen.reset(before)
         gc.freeze()
 
 
 @contextmanager
-def uncollected() -> Iterator[None]:
-    """Context manager that disables the garbage collector during imports and loading.
+def pause_collector() -> Iterator[None]:
+    """Context manager that disables the garbage collector, for faster imports and loading.
 
     Collections take a quarter of the loading time of torch, transformers and a model, and the same time again at exit.
-    In processes without `for_good`, a model is collected once it is no longer referenced.
+    In processes without `freeze_collector`, a model is collected once it is no longer referenced.
     """
     collecting = gc.isenabled()
     gc.disable()
@@ -32,6 +32,6 @@ def uncollected() -> Iterator[None]:
         yield
     finally:
         if collecting:
-            if _for_good.get():
+            if _is_frozen.get():
                 gc.freeze()
             gc.enable()

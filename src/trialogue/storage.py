@@ -1,4 +1,4 @@
-"""Atomic writing of files, error messages for failed writes, checksums and folders.
+"""Atomic writing of files, checksums, locks and folders.
 
 A file is written under a temporary name and then renamed by `os.replace`, so a reader never sees an incomplete file.
 """
@@ -43,8 +43,8 @@ def require_folder(path: str | os.PathLike[str]) -> None:
 
 
 @contextmanager
-def writing(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Context manager that converts an `OSError` to an `InputError` with `path` and a hint."""
+def convert_write_errors(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Context manager that converts an `OSError` to an `InputError` about `path`, with a hint."""
     try:
         yield
     except OSError as error:
@@ -67,14 +67,14 @@ def user_folder(part: str) -> Path:
 def make_folder(path: str | os.PathLike[str]) -> Path:
     """Create the folder `path` and its parents if they do not exist. Raises `InputError` if this fails."""
     folder = Path(path)
-    with writing(folder):
+    with convert_write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
 @contextmanager
-def locked(path: str | os.PathLike[str], field: str, value: object, hint: str) -> Iterator[None]:
-    """Context manager that holds a lock file, so that other processes cannot enter.
+def hold_lock(path: str | os.PathLike[str], field: str, value: object, hint: str) -> Iterator[None]:
+    """Context manager that holds a lock file, so that no other process can hold it at the same time.
 
     Args:
         path: The lock file, in an existing folder.
@@ -86,7 +86,7 @@ def locked(path: str | os.PathLike[str], field: str, value: object, hint: str) -
         InputError: If another process holds the lock.
     """
     lock = FileLock(path, timeout=0)
-    with writing(Path(path).parent):
+    with convert_write_errors(Path(path).parent):
         try:
             lock.acquire()
         except Timeout as error:
@@ -97,14 +97,14 @@ def locked(path: str | os.PathLike[str], field: str, value: object, hint: str) -
         lock.release()
 
 
-def sha256_of(path: str | os.PathLike[str]) -> str:
+def compute_sha256(path: str | os.PathLike[str]) -> str:
     """Return the SHA-256 checksum of a file in hexadecimal. Raises `OSError` if it cannot be read."""
     with Path(path).open("rb") as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
-def stored_object(path: Path, field: str, hint: str) -> dict[str, Any] | None:
-    """Read a JSON object from the file `path`, or return None if there is no file.
+def read_json_object(path: Path, field: str, hint: str) -> dict[str, Any] | None:
+    """Read a JSON object from a file, or return None if the file does not exist.
 
     Raises:
         InputError: If the file has other content. The error contains `field` and `hint`.
@@ -136,7 +136,7 @@ def atomic_write(path: str | os.PathLike[str], content: bytes | str) -> Path:
     target = Path(path)
     make_folder(target.parent)
     temporary = target.parent / f".{uuid.uuid4().hex}.partial"
-    with writing(target):
+    with convert_write_errors(target):
         try:
             with temporary.open("xb") as file:
                 file.write(data)

@@ -1,14 +1,10 @@
-"""Types that say which values an argument or a config field may have, and the decorator that checks them.
+"""Types for the valid values of arguments and config fields, and a decorator that checks them.
 
-    @validated
-    def repeat(text: str, times: Count, share: Probability = 0.5) -> list[str]: ...
+    @validated def repeat(text: str, times: Count, share: Probability = 0.5) -> list[str]: ...
 
     repeat("a", 0)     # InputError: times=0: use at least 1
 
-    @validated
-    @dataclass(frozen=True)
-    class Walk:
-        steps: Count = 1
+    @validated @dataclass(frozen=True) class Walk: steps: Count = 1
 
 Types of arrays are in `trialogue.arrays`. Pydantic checks the values strictly: no text is accepted as a number, and no
 2.0 as an integer.
@@ -52,8 +48,8 @@ Class = TypeVar("Class")
 Result = TypeVar("Result")
 
 
-def different(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return `values`. Raises `ValueError` if a value occurs twice."""
+def require_distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return `values`. Raises `ValueError` if a value occurs more than once."""
     if len(set(values)) < len(values):
         raise ValueError("values must be unique")
     return values
@@ -96,7 +92,7 @@ if TYPE_CHECKING:
 else:
     Several = Annotated[tuple[Item, ...], BeforeValidator(as_tuple)]
 """Any number of them, from any sequence, set or array, as a tuple: `Several[Natural]`."""
-Different = Annotated[tuple[Item, ...], MinLen(1), AfterValidator(different)]
+Different = Annotated[tuple[Item, ...], MinLen(1), AfterValidator(require_distinct)]
 """One or more different ones: `Different[Finite]`."""
 Increasing = Annotated[tuple[Item, ...], MinLen(1), AfterValidator(_increasing)]
 """One or more, each larger than the one before."""
@@ -165,7 +161,7 @@ def integer_range(low: int, high: int | None = None) -> Any:
 
 
 def check(field: str, value: Any, kind: Any, hint: str = "") -> Any:
-    """Return `value` converted to the type `kind`, for values that are not arguments of a `validated` function.
+    """Convert a value to a type, and raise `InputError` if it is not valid.
 
     Args:
         field: Name of the value in the error.
@@ -188,7 +184,7 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 
 def checked_value(field: str, value: Any, adapter: TypeAdapter[Any]) -> Any:
-    """Validate `value` with `adapter` and return the converted value.
+    """Validate a value with a pydantic adapter, and return the converted value.
 
     Raises:
         InputError: If the value is invalid. The error names `field`.
@@ -274,7 +270,7 @@ def _is_checked(hint: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """Return a NumPy scalar, or an array or tensor of one number without axes, as a Python number."""
+    """Convert a NumPy scalar, or an array or tensor of one number without axes, to a Python number."""
     if getattr(value, "shape", None) == () and hasattr(value, "item"):
         return value.item()
     return value
@@ -297,8 +293,8 @@ __all__ = [
     "as_tuple",
     "check",
     "checked_value",
-    "different",
     "input_error",
     "integer_range",
+    "require_distinct",
     "validated",
 ]

@@ -10,7 +10,7 @@ from refusals import commands_without_expected_error
 from trialogue import cli
 from trialogue.data.parallel import ParallelText, split
 from trialogue.generation.translation.scores import translation_quality
-from trialogue.storage import sha256_of
+from trialogue.storage import compute_sha256
 
 PAIRS = [
     (f"{first} {second} {third}", f"{third} {first} {second}")
@@ -73,7 +73,7 @@ def test_a_model_is_trained_and_translates(run, folder):
     assert out.splitlines()[1] == ""
     (folder / "empty").mkdir()
     (folder / "link").symlink_to("model/translation.json")
-    held = {name: sha256_of(folder / "model" / name) for name in names}
+    held = {name: compute_sha256(folder / "model" / name) for name in names}
     (folder / "empty" / "translation.json").write_text('{"networks": [], "vocabulary": "x"}')
     for words, field in (
         (("--input", "mixed.txt", "--out", "mixed.txt"), "out='mixed.txt'"),
@@ -91,7 +91,7 @@ def test_a_model_is_trained_and_translates(run, folder):
         assert (code, err.count("\n")) == (2, 1), words
         assert field in err
     assert (folder / "mixed.txt").read_bytes().count(b"\n") == 3
-    assert held == {name: sha256_of(folder / "model" / name) for name in names}
+    assert held == {name: compute_sha256(folder / "model" / name) for name in names}
     code, _, err = run("train-translation", "--text", "pairs.tsv", "--out", "model", *TINY.split())
     assert (code, err.count("\n")) == (2, 1)
     assert "out='model': use another folder or delete this one" in err
@@ -110,7 +110,7 @@ def test_every_option_is_documented(command, capsys):
 def check_card(run, model, printed):
     """Check the sources in the card, and recompute the scores of the held-out pairs."""
     card = json.loads((model / "translation.json").read_text())
-    assert card["files"] == [{"name": "pairs.tsv", "sha256": sha256_of("pairs.tsv")}]
+    assert card["files"] == [{"name": "pairs.tsv", "sha256": compute_sha256("pairs.tsv")}]
     held_out = card["held_out"]
     assert {name: held_out[name] for name in ("test", "of", "seed")} == {"test": 4, "of": 64, "seed": 0}
     assert (card["pairs"], held_out["validation"], card["columns"]) == (59, 1, [1, 2])

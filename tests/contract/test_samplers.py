@@ -34,7 +34,7 @@ from trialogue.testing.distributions import (
     check_probabilities_sum_to_one,
     check_weights,
     check_weights_under_truncation,
-    ruled,
+    verified_values,
 )
 from trialogue.testing.runs import LONG
 from trialogue.testing.samplers import SAMPLER_CHECKS
@@ -188,7 +188,8 @@ def correct_sampler(mutant: Sampler[Any]) -> Sampler[Any]:
 def test_frequencies_reject_faulty_samplers(mutant):
     tree, sampler = VIABLE[0], correct_sampler(mutant)
     distributions = [
-        exact_distribution(one, tree.table(), ruled(tree)).probabilities for one in (mutant, sampler)
+        exact_distribution(one, tree.table(), verified_values(tree)).probabilities
+        for one in (mutant, sampler)
     ]
     assert total_variation(*distributions) > runs.RADIUS  # the rejection does not depend on chance
     expect_failure("frequencies of 20000 samples", runs.check_frequencies, mutant, sampler)

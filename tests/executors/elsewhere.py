@@ -6,21 +6,21 @@ from contextlib import contextmanager
 from itertools import cycle
 from typing import Any
 
-from trialogue.executors import Crew, Executor, Start
+from trialogue.executors import Executor, Start, Workers
 
 
 class Elsewhere(Executor):
     """Executor of `workers` independent workers in this process."""
 
     @contextmanager
-    def crew(self, start: Start, lanes: int, *, accelerated: bool = False) -> Iterator[Crew]:
+    def start_workers(self, start: Start, lanes: int, *, accelerated: bool = False) -> Iterator[Workers]:
         del accelerated
         yield InProcessCrew(
             [pickle.loads(pickle.dumps(start))() for _ in range(min(self.workers or 1, lanes))]
         )
 
 
-class InProcessCrew(Crew):
+class InProcessCrew(Workers):
     """Workers that process the lanes in reverse order, in turn."""
 
     def __init__(self, workers: Sequence[Callable[[Any], Any]]) -> None:

@@ -15,7 +15,7 @@ import torch
 from refusals import expect_error
 from trialogue.cli import main
 from trialogue.errors import InputError
-from trialogue.executors import executor_of
+from trialogue.executors import make_executor
 from trialogue.executors.folders import SharedFolder
 from trialogue.executors.local import Local
 
@@ -35,17 +35,17 @@ def make_square(folder: Path) -> Callable[[int], tuple[int, int]]:
 
 
 def test_every_item_is_processed_once_by_at_most_two_processes(tmp_path):
-    executor = executor_of("local", 2)
+    executor = make_executor("local", 2)
     assert isinstance(executor, Local)
     assert not executor.alone(3)
     assert executor.alone(1)
-    assert executor_of("local").alone(3)
-    with executor.crew(partial(make_square, tmp_path), 3) as crew:
+    assert make_executor("local").alone(3)
+    with executor.start_workers(partial(make_square, tmp_path), 3) as workers:
         for _ in range(2):
-            done = list(crew.done([[1, 2], [3], [4, 5]]))
+            done = list(workers.done([[1, 2], [3], [4, 5]]))
             assert sorted(done) == [(item, (item**2, 2)) for item in range(1, 6)]
         assert len(list(tmp_path.iterdir())) <= 2
-        expect_error("item=-1: use another", list, crew.done([[1], [-1]]))
+        expect_error("item=-1: use another", list, workers.done([[1], [-1]]))
 
 
 def make_locate() -> Callable[[int], tuple[int, str]]:
@@ -59,8 +59,8 @@ def test_reused_processes_change_to_the_current_working_directory(tmp_path, monk
         folder = tmp_path / name
         folder.mkdir()
         monkeypatch.chdir(folder)
-        with executor_of("local", 2).crew(make_locate, 2) as crew:
-            results = [result for _, result in crew.done([[1], [2]])]
+        with make_executor("local", 2).start_workers(make_locate, 2) as workers:
+            results = [result for _, result in workers.done([[1], [2]])]
         assert {directory for _, directory in results} == {str(folder)}
         processes.append({process for process, _ in results})
     assert processes[0] & processes[1]
@@ -83,8 +83,8 @@ def make_grow(folder: Path) -> Callable[[int], None]:
 # If loky ends a worker despite this, it warns in a thread, and an error there would stop the pool.
 @pytest.mark.filterwarnings("ignore:A worker stopped:UserWarning")
 def test_a_process_is_not_restarted_when_it_uses_more_memory(tmp_path):
-    with executor_of("local", 2).crew(partial(make_grow, tmp_path), 6) as crew:
-        assert len(list(crew.done([[item] for item in range(6)]))) == 6
+    with make_executor("local", 2).start_workers(partial(make_grow, tmp_path), 6) as workers:
+        assert len(list(workers.done([[item] for item in range(6)]))) == 6
     assert len(list(tmp_path.iterdir())) <= 2
 
 
@@ -98,13 +98,13 @@ def test_a_process_is_not_restarted_when_it_uses_more_memory(tmp_path):
     ],
 )
 def test_an_invalid_name_is_reported(name, line):
-    assert str(expect_error("", executor_of, name)) == line
+    assert str(expect_error("", make_executor, name)) == line
 
 
 @pytest.mark.parametrize("name", ["ray", "ray:auto", "ray://head:10001"])
 def test_a_missing_extra_is_reported(name, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    error = expect_error("", executor_of, name)
+    error = expect_error("", make_executor, name)
     hint = "it is not installed: pip install 'trialogue[ray]'"
     assert (error.value, error.hint) == (name, hint)
 
@@ -126,7 +126,7 @@ def test_an_address_without_a_port_is_reported():
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'trialogue[ray]'")
     with (
         pytest.raises(InputError, match="executor='ray://head': use ray://HOST:PORT"),
-        executor_of("ray://head").crew(lambda: lambda item: item, 1),
+        make_executor("ray://head").start_workers(lambda: lambda item: item, 1),
     ):
         pass
 
@@ -149,5 +149,5 @@ def add_threads(item: int) -> int:
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_workers_have_the_requested_number_of_threads(threads):
-    with executor_of("local", 2, threads).crew(lambda: add_threads, 2) as crew:
-        assert sorted(crew.done([[0], [1]])) == [(0, threads), (1, threads + 1)]
+    with make_executor("local", 2, threads).start_workers(lambda: add_threads, 2) as workers:
+        assert sorted(workers.done([[0], [1]])) == [(0, threads), (1, threads + 1)]

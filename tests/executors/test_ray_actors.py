@@ -11,7 +11,7 @@ import torch
 import trialogue
 from refusals import expect_error
 from trialogue.errors import InputError
-from trialogue.executors import executor_of
+from trialogue.executors import make_executor
 from trialogue.executors.ray_cluster import RayCluster, _actor, _Actors
 from trialogue.source_code import source_code
 
@@ -36,7 +36,7 @@ class Actor:
 
 
 class Cluster:
-    """Simulation of the parts of Ray that a crew uses.
+    """Simulation of the parts of Ray that workers use.
 
     Args:
         respond: Function of the number of the actor, the method and the item. It returns the result of the call, or
@@ -56,7 +56,7 @@ class Cluster:
         self.shares: list[float] = []
         self.processors: list[int] = []
 
-    def crew(self, workers: int) -> _Actors:
+    def start_workers(self, workers: int) -> _Actors:
         return _Actors(self, "ray", lambda: abs, workers, 0.0, 1)
 
     def remote(self, **_: int) -> Callable[[type], "Cluster"]:
@@ -109,20 +109,20 @@ def healthy(number: int, method: str, item: Any) -> Any:
 
 @pytest.mark.parametrize("method", ["code", "begin"])
 def test_a_crew_that_dies_during_its_start_is_replaced(method):
-    """Ray starts workers on a dead node until it detects the failure, so a whole crew can fail without an error."""
+    """Ray starts workers on a dead node until it detects the failure, so a whole workers can fail without an error."""
 
     def respond(number: int, called: str, item: Any) -> Any:
         return DEAD if called == method and number < 15 else healthy(number, called, item)
 
     lanes = [[(lane, item) for item in range(2)] for lane in range(4)]
-    done = list(Cluster(respond).crew(4).done(lanes))
+    done = list(Cluster(respond).start_workers(4).done(lanes))
     assert sorted(item for item, _ in done) == [item for lane in lanes for item in lane]
 
 
 def test_repeated_failures_to_start_are_reported():
     cluster = Cluster(lambda number, method, _: DEAD if method == "begin" else healthy(number, method, None))
     with pytest.raises(InputError, match="16 workers died before they started"):
-        list(cluster.crew(4).done([[lane] for lane in range(4)]))
+        list(cluster.start_workers(4).done([[lane] for lane in range(4)]))
     assert len(cluster.actors) <= 16 + 4
 
 
@@ -142,13 +142,15 @@ def test_the_item_of_a_dead_worker_is_processed_by_another_worker(error):
     def respond(number: int, method: str, item: Any) -> Any:
         return error if method == "do" and number == 0 else healthy(number, method, item)
 
-    assert list(Cluster(respond).crew(1).done([[1, 2]])) == [(1, 1), (2, 2)]
+    assert list(Cluster(respond).start_workers(1).done([[1, 2]])) == [(1, 1), (2, 2)]
 
 
 def test_an_item_that_kills_its_workers_is_reported_in_abbreviated_form():
     item = tuple((place, 0) for place in range(1000))
     cluster = Cluster(lambda number, method, _: DEAD if method == "do" else healthy(number, method, None))
-    error = expect_error(r"4 workers died while processing \(\(0, 0\)", list, cluster.crew(4).done([[item]]))
+    error = expect_error(
+        r"4 workers died while processing \(\(0, 0\)", list, cluster.start_workers(4).done([[item]])
+    )
     assert len(str(error)) < 500
 
 
@@ -167,12 +169,12 @@ def test_a_worker_with_other_source_code_is_rejected(code):
     with pytest.raises(
         InputError, match=r"install (the same trialogue .* in this process|trialogue .* on every node)"
     ):
-        list(cluster.crew(1).done([[1]]))
+        list(cluster.start_workers(1).done([[1]]))
 
 
 def test_waiting_for_a_full_cluster_warns_once():
     with pytest.warns(RuntimeWarning, match="no worker has started for 30 s") as caught:
-        assert list(Cluster(healthy, silences=3).crew(1).done([[1]])) == [(1, 1)]
+        assert list(Cluster(healthy, silences=3).start_workers(1).done([[1]])) == [(1, 1)]
     assert len(caught) == 1
 
 
@@ -183,9 +185,9 @@ def test_an_actor_that_raised_an_error_is_ended():
         return raised if method == "do" else healthy(number, method, item)
 
     cluster = Cluster(respond)
-    crew = cluster.crew(1)
-    expect_error("coin=1: use another", list, crew.done([[1]]))
-    crew.end()
+    workers = cluster.start_workers(1)
+    expect_error("coin=1: use another", list, workers.done([[1]]))
+    workers.end()
     assert cluster.calls[-1] == (0, "end")
 
 
@@ -195,8 +197,8 @@ def test_an_actor_that_raised_an_error_is_ended():
 def test_workers_share_gpus_evenly(gpus, workers, share, monkeypatch):
     cluster = Cluster(healthy, CPU=8, GPU=gpus)
     monkeypatch.setitem(sys.modules, "ray", cluster)
-    with RayCluster(workers=workers).crew(lambda: abs, 9, accelerated=True) as crew:
-        assert list(crew.done([[1]])) == [(1, 1)]
+    with RayCluster(workers=workers).start_workers(lambda: abs, 9, accelerated=True) as workers:
+        assert list(workers.done([[1]])) == [(1, 1)]
     assert cluster.shares == [share]
 
 
@@ -204,8 +206,8 @@ def test_workers_share_gpus_evenly(gpus, workers, share, monkeypatch):
 def test_each_worker_reserves_one_processor_per_thread(threads, expected, monkeypatch):
     cluster = Cluster(healthy, CPU=8)
     monkeypatch.setitem(sys.modules, "ray", cluster)
-    with executor_of("ray", None, threads).crew(lambda: abs, 9) as crew:
-        assert len(list(crew.done([[item] for item in range(9)]))) == 9
+    with make_executor("ray", None, threads).start_workers(lambda: abs, 9) as workers:
+        assert len(list(workers.done([[item] for item in range(9)]))) == 9
     assert cluster.processors == [threads]
     assert len(cluster.actors) == expected
 
@@ -235,10 +237,10 @@ def test_threads_of_an_accelerated_worker_are_limited_to_the_processors_of_gpu_n
     monkeypatch.setitem(sys.modules, "ray", cluster)
     with (
         pytest.raises(InputError, match="no node has 8 CPUs and a GPU"),
-        executor_of("ray", None, 8).crew(lambda: abs, 9, accelerated=True),
+        make_executor("ray", None, 8).start_workers(lambda: abs, 9, accelerated=True),
     ):
         pass
-    with executor_of("ray", None, 4).crew(lambda: abs, 9, accelerated=True):
+    with make_executor("ray", None, 4).start_workers(lambda: abs, 9, accelerated=True):
         pass
 
 
@@ -246,6 +248,6 @@ def test_threads_of_a_worker_are_limited_to_the_processors_of_a_node(monkeypatch
     monkeypatch.setitem(sys.modules, "ray", Cluster(healthy, CPU=8))
     with (
         pytest.raises(InputError, match="no node has 9 CPUs"),
-        executor_of("ray", None, 9).crew(lambda: abs, 9),
+        make_executor("ray", None, 9).start_workers(lambda: abs, 9),
     ):
         pass

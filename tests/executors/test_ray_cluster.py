@@ -15,7 +15,7 @@ import pytest
 from biased_coin import STUDY, Config
 
 from executors.counted import gated
-from trialogue.executors import executor_of
+from trialogue.executors import make_executor
 from trialogue_lab.ledger.runs.drafts import Draft
 from trialogue_lab.ledger.runs.execution import execute
 
@@ -59,7 +59,7 @@ def nodes():
 @pytest.fixture
 def executor(nodes):
     nodes.at_least(2)
-    return executor_of("ray")
+    return make_executor("ray")
 
 
 def started_items(folder: Path, among: set[str]) -> dict[str, list[str]]:
@@ -100,8 +100,8 @@ def test_only_unfinished_items_of_a_dead_worker_or_node_are_repeated(killed, nod
 
     killer = threading.Thread(target=kill)
     killer.start()
-    with executor.crew(partial(gated, tmp_path, "gate", "kept"), len(lanes)) as crew:
-        done = list(crew.done(lanes))
+    with executor.start_workers(partial(gated, tmp_path, "gate", "kept"), len(lanes)) as workers:
+        done = list(workers.done(lanes))
     killer.join()
     assert sorted(item for item, _ in done) == sorted(item for lane in lanes for item in lane)
     for lane in lanes:

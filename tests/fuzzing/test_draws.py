@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fuzzing.faults import HARMLESS, INDEX_FAULTS, Draw, fuzz, result_or_none
 from trialogue.data.alias import alias_table
-from trialogue.randomness import Streams, index_of
+from trialogue.randomness import Streams, select_index
 from trialogue.samplers.nucleus import leading, nucleus
 from trialogue.samplers.prefix.contract.sampler import mask_tokens
 
@@ -94,7 +94,7 @@ def test_choices_of_streams_invert_the_cdf(draw, weights_are_wrong):
 def test_indices_invert_the_cdf(draw, uniform):
     rows, columns = draw.integer(1, 6), draw.integer(0, 9)
     weights = log_weights(draw, rows, columns)
-    index = result_or_none(lambda: index_of(torch.full((rows,), uniform, dtype=torch.float64), weights))
+    index = result_or_none(lambda: select_index(torch.full((rows,), uniform, dtype=torch.float64), weights))
     if not 0 <= uniform <= 1:
         assert index is None
     elif draw.fault in ("nothing", "strided", "float32") and columns:

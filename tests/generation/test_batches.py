@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from generation.command import CAT, COSTS, RULES, read_samples
-from trialogue.executors import EXECUTORS, Crew, Executor, Start
+from trialogue.executors import EXECUTORS, Executor, Start, Workers
 
 UNTIL = f"{CAT} --prompt 'a list' --until 2 --verifier python:rules.py:lower"
 SHORT = "--max-new-tokens 4 --max-tries 12"
@@ -64,11 +64,11 @@ class OtherFiles(Executor):
     """An executor in the same process that sees other verifier files, like another machine may."""
 
     @contextmanager
-    def crew(self, start: Start, lanes: int, *, accelerated: bool = False) -> Iterator[Crew]:
+    def start_workers(self, start: Start, lanes: int, *, accelerated: bool = False) -> Iterator[Workers]:
         yield OtherFilesCrew(start)
 
 
-class OtherFilesCrew(Crew):
+class OtherFilesCrew(Workers):
     def __init__(self, start: Start) -> None:
         self._start = start
 

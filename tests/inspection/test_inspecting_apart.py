@@ -12,7 +12,7 @@ import pytest
 from executors.elsewhere import Elsewhere, InProcessCrew
 from models.tiny_pretrained import save_tiny
 from trialogue import cli
-from trialogue.executors import EXECUTORS, Crew, Start
+from trialogue.executors import EXECUTORS, Start, Workers
 from trialogue.executors.folders import SharedFolder
 from trialogue.inspection.subject import Subject
 
@@ -80,10 +80,10 @@ class InterruptedExecutor(Elsewhere):
     """Executor that stops the run at the third task."""
 
     @contextmanager
-    def crew(self, start: Start, lanes: int, *, accelerated: bool = False) -> Iterator[Crew]:
-        with super().crew(start, lanes) as crew:
-            assert isinstance(crew, InProcessCrew)
-            yield InterruptedCrew(crew.workers)
+    def start_workers(self, start: Start, lanes: int, *, accelerated: bool = False) -> Iterator[Workers]:
+        with super().start_workers(start, lanes) as workers:
+            assert isinstance(workers, InProcessCrew)
+            yield InterruptedCrew(workers.workers)
 
 
 class InterruptedCrew(InProcessCrew):
@@ -106,7 +106,7 @@ def test_stored_results_are_not_measured_again(workspace, tmp_path, capfd, monke
     assert read_inspection(tmp_path) == read_inspection(workspace / "alone")
     assert {path: saved_files(tmp_path)[path] for path in there} == there
     # No worker starts, because only `context` is missing and it requires a text.
-    monkeypatch.delattr(Elsewhere, "crew")
+    monkeypatch.delattr(Elsewhere, "workers")
     assert inspect(workspace, tmp_path, "--executor", "elsewhere") == 0
 
 
@@ -114,13 +114,13 @@ class OutdatedFilesExecutor(Elsewhere):
     """Executor whose workers find an outdated file."""
 
     @contextmanager
-    def crew(self, start: Start, lanes: int, *, accelerated: bool = False) -> Iterator[Crew]:
+    def start_workers(self, start: Start, lanes: int, *, accelerated: bool = False) -> Iterator[Workers]:
         path = Path(str(self.address))
         here = path.read_bytes()
         path.write_bytes(here.replace(b"cat", b"rat") if path.suffix == ".txt" else here[:-1] + b"\1")
         try:
-            with super().crew(start, lanes) as crew:
-                yield crew
+            with super().start_workers(start, lanes) as workers:
+                yield workers
         finally:
             path.write_bytes(here)
 

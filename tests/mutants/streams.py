@@ -2,14 +2,14 @@
 
 import torch
 
-from trialogue.randomness import Streams, index_of
+from trialogue.randomness import Streams, select_index
 
 
 class NumberedStreams(Streams):
     """A correct base class that draws with `uniform`, for faulty subclasses."""
 
     def choose(self, log_weights, rows):
-        return index_of(self.uniform(rows), log_weights)
+        return select_index(self.uniform(rows), log_weights)
 
 
 class PlaceKeyedStreams(Streams):

@@ -24,7 +24,7 @@ from trialogue.samplers import (
     generate,
 )
 from trialogue.samplers.exact import exact_distribution, transition_matrix
-from trialogue.testing.distributions import ruled
+from trialogue.testing.distributions import verified_values
 from trialogue.testing.trees import TREES, VIABLE, RandomTree
 
 WIDE = [RandomTree(21, vocab=4), RandomTree(22, vocab=4, horizon=4, eos=3), VIABLE[5], VIABLE[2]]
@@ -74,14 +74,14 @@ def candidates_error(sampler, tree, value, cut) -> float:
 @pytest.mark.parametrize("cut", CUTS, ids=str)
 @pytest.mark.parametrize("tree", WIDE, ids=str)
 def test_leaves_of_candidates_have_the_distribution_of_the_oracle_on_candidates(tree, cut):
-    for value in (tree.value, ruled(tree)):
+    for value in (tree.value, verified_values(tree)):
         if any(tree.complete(x) for x in subtree(tree, value, cut)):
             assert candidates_error(ValueGuided, tree, value, cut) < 1e-12
 
 
 @pytest.mark.parametrize("mutant", [mutants.RenormalisedCandidates, mutants.LateCandidates])
 def test_faulty_candidate_sets_are_detected(mutant):
-    assert max(candidates_error(mutant, tree, ruled(tree), CUTS[1]) for tree in WIDE[:2]) > 1e-3
+    assert max(candidates_error(mutant, tree, verified_values(tree), CUTS[1]) for tree in WIDE[:2]) > 1e-3
 
 
 def test_the_default_number_of_steps_is_four_times_the_squared_horizon():

@@ -22,7 +22,7 @@ from trialogue.samplers import (
 from trialogue.samplers.exact import exact_distribution
 from trialogue.samplers.prefix import masked_decoding, sequential_monte_carlo
 from trialogue.samplers.prefix.contract.cached_verifier import CachedVerifier
-from trialogue.testing.distributions import ruled
+from trialogue.testing.distributions import verified_values
 from trialogue.testing.trees import VIABLE, RandomTree
 from trialogue.verifiers import FunctionVerifier, Product
 
@@ -80,7 +80,7 @@ def test_the_mask_is_applied_before_the_truncation(tree, cut, verifier):
 def test_particles_are_drawn_from_the_truncated_product_of_distribution_and_value(tree, cut):
     for particles in (1, 2):
         sampler = SequentialMonteCarlo(particles, 1.0, "mask")
-        assert mask_error(sampler, tree, ruled(tree), cut) < 1e-12
+        assert mask_error(sampler, tree, verified_values(tree), cut) < 1e-12
 
 
 def largest_mask_error(sampler, **options) -> float:

@@ -13,7 +13,7 @@ from trialogue import tilted
 from trialogue.data import Table
 from trialogue.samplers import PowerMetropolis, generate
 from trialogue.samplers.exact import exact_distribution, target_distribution, total_variation
-from trialogue.testing.distributions import ruled
+from trialogue.testing.distributions import verified_values
 from trialogue.testing.trees import RandomTree
 
 from .power_references import PowerReference
@@ -51,7 +51,10 @@ def error_of(sampler, tree, value=None, reference=None):
 def test_the_distribution_is_that_of_the_reference(number):
     errors = [error_of(SAMPLERS[place % 7], tree) for place, tree in enumerate(TREES[:number])]
     assert max(errors) < 1e-12
-    valued = [error_of(SAMPLERS[place % 5], tree, ruled(tree)) for place, tree in enumerate(TREES[:number])]
+    valued = [
+        error_of(SAMPLERS[place % 5], tree, verified_values(tree))
+        for place, tree in enumerate(TREES[:number])
+    ]
     assert max(valued) < 1e-12
 
 

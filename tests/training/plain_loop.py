@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from trialogue.randomness import seed_of
+from trialogue.randomness import derive_seed
 from trialogue.training import TrainingConfig, next_token_loss
 
 
@@ -45,7 +45,7 @@ class Plain:
         with torch.random.fork_rng([]):
             for step in range(config.steps):
                 batch = batches(step)
-                torch.default_generator.manual_seed(seed_of(config.seed, "training", step, 0))
+                torch.default_generator.manual_seed(derive_seed(config.seed, "training", step, 0))
                 value = loss(model, batch)
                 value.backward()
                 if config.gradient_clip is not None:

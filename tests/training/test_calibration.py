@@ -13,9 +13,9 @@ from trialogue.training.probes.calibration import (
     Calibration,
     Floats,
     Labels,
+    compute_verifier_metrics,
     fit_calibration,
     rejection_threshold,
-    verifier_numbers,
     youden_threshold,
 )
 from trialogue.training.probes.probe_config import CalibrationMethod
@@ -117,7 +117,7 @@ def test_metrics_match_scikit_learn():
         probabilities = np.round(
             draw.random(62) * 0.6 + 0.4 * labels, int(draw.integers(1, 4))
         )  # ties, 0 and 1
-        numbers = verifier_numbers(probabilities, labels, 0.5, probabilities)
+        numbers = compute_verifier_metrics(probabilities, labels, 0.5, probabilities)
         assert numbers.auroc == pytest.approx(metrics.roc_auc_score(labels, probabilities), abs=1e-14)
         assert numbers.log_loss == pytest.approx(metrics.log_loss(labels, probabilities), rel=1e-13)
         assert numbers.brier == pytest.approx(metrics.brier_score_loss(labels, probabilities), rel=1e-13)
@@ -129,7 +129,7 @@ def test_metrics_match_scikit_learn():
 def test_metrics_match_a_hand_calculation():
     probabilities = np.array([0.1, 0.25, 0.6, 0.9, 0.9])
     labels = np.array([0, 1, 0, 1, 1])
-    numbers = verifier_numbers(probabilities, labels, 0.25, 1 - probabilities)
+    numbers = compute_verifier_metrics(probabilities, labels, 0.25, 1 - probabilities)
     assert (numbers.correct, numbers.erroneous) == (3, 2)
     assert numbers.accuracy == 3 / 5
     assert numbers.auroc == pytest.approx(5 / 6)

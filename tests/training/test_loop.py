@@ -21,7 +21,7 @@ from trialogue.models import Transformer, TransformerConfig
 from trialogue.randomness import generator
 from trialogue.training import TrainingConfig, TrainingResult, loop, next_token_loss, train
 from trialogue.training.running import allocation
-from trialogue.training.running.allocation import kept_memory
+from trialogue.training.running.allocation import retain_freed_memory
 
 RECIPE = TrainingConfig(
     steps=20, batch_size=8, warmup_steps=5, ema="power", learning_rate=1e-2, checkpoint_every=3, log_every=2
@@ -161,7 +161,7 @@ def test_cpu_training_retains_memory(monkeypatch):
         assert events == ["kept"]
         return batches(step)
 
-    monkeypatch.setattr(loop, "kept_memory", kept)
+    monkeypatch.setattr(loop, "retain_freed_memory", kept)
     run(batches=observed)
     assert events == ["kept", "given back"]
 
@@ -240,5 +240,5 @@ def test_freed_memory_is_retained_inside_the_context():
 
 def test_other_c_libraries_are_not_changed(monkeypatch):
     monkeypatch.setattr(allocation.ctypes, "CDLL", lambda _: object())
-    with kept_memory() as is_supported:
+    with retain_freed_memory() as is_supported:
         assert not is_supported

@@ -19,8 +19,8 @@ from trialogue.randomness import generator
 from trialogue.samplers import Ancestral, Backtracking, generate, truncated
 from trialogue.training.probes.grid import ProbeConfig, search_probes, train_probe
 from trialogue.training.probes.probe_examples import LabelledTexts, prefix_examples
-from trialogue.training.probes.probe_files import ProbeFile, card, load_probe, save_probe
-from trialogue.training.probes.probe_training import ProbeTrainingConfig, chosen_layers, train_verifier
+from trialogue.training.probes.probe_files import ProbeFile, load_probe, make_card, save_probe
+from trialogue.training.probes.probe_training import ProbeTrainingConfig, resolve_layers, train_verifier
 from trialogue.verifiers.functions.function import Threshold
 from trialogue.verifiers.probe import ProbeVerifier
 
@@ -112,12 +112,12 @@ def test_probe_has_the_weights_of_its_best_epoch():
 
 
 def test_layers_are_resolved():
-    assert chosen_layers("all", 4) == (1, 2, 3, -1)
-    assert chosen_layers("every:4", 10) == (2, 6, -1)
-    assert chosen_layers("every:9", 4) == (-1,)
-    assert chosen_layers((4, 0, -1, 2), 4) == (-1, 0, 2)
+    assert resolve_layers("all", 4) == (1, 2, 3, -1)
+    assert resolve_layers("every:4", 10) == (2, 6, -1)
+    assert resolve_layers("every:9", 4) == (-1,)
+    assert resolve_layers((4, 0, -1, 2), 4) == (-1, 0, 2)
     for wrong in ("every:0", "every:x", "some", (5,), (-2,), ()):
-        expect_error("layers=", chosen_layers, wrong, 4)
+        expect_error("layers=", resolve_layers, wrong, 4)
 
 
 def test_invalid_settings_are_rejected():
@@ -252,7 +252,7 @@ def test_card_contains_the_metrics(file, tmp_path):
         ({"threshold": None, "false_rejections": 0.05}, "expected to reject at most 5.00%"),
         ({"threshold": 0.3}, "set by the user"),
     ):
-        assert words in card(replace(file, settings=settings), "probe.safetensors")
+        assert words in make_card(replace(file, settings=settings), "probe.safetensors")
 
 
 def test_file_that_is_not_a_probe_is_rejected(file, tmp_path):

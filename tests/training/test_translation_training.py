@@ -20,11 +20,11 @@ from trialogue.training.loop import _identity
 from trialogue.training.translation.batches import TranslationBatches
 from trialogue.training.translation.distillation import cached_translations, greedy_translations
 from trialogue.training.translation.objectives import Noise, refinement_loss, translation_loss
-from trialogue.training.translation.recipes import TranslationTraining, encoded_pairs, rows_of
+from trialogue.training.translation.recipes import TranslationTraining, encode_pairs, list_rows
 
 # All texts of one to three tokens out of three. The translation is reversed and uses three other tokens.
 TEXTS = [list(text) for count in (1, 2, 3) for text in product((4, 5, 6), repeat=count)]
-PAIRS = encoded_pairs(TEXTS, [[token + 1 for token in reversed(text)] for text in TEXTS], 6)
+PAIRS = encode_pairs(TEXTS, [[token + 1 for token in reversed(text)] for text in TEXTS], 6)
 SMALL = TranslationTraining(
     layers=1,
     heads=2,
@@ -45,8 +45,10 @@ def test_epoch_has_each_pair_once_with_pairs_of_similar_length():
         sources, targets = batches(step)
         assert sources.shape == targets.shape == (13, sources.shape[1])
         assert int((targets != PAD).sum(1).max()) > targets.shape[1] - 2
-        assert [row[::-1] for row in rows_of(sources)] == [[t - 1 for t in row] for row in rows_of(targets)]
-        seen += [tuple(row) for row in rows_of(sources)]
+        assert [row[::-1] for row in list_rows(sources)] == [
+            [t - 1 for t in row] for row in list_rows(targets)
+        ]
+        seen += [tuple(row) for row in list_rows(sources)]
     assert len(set(seen)) == len(seen) == 39
     assert not all(torch.equal(batches(step)[0], batches(step + 3)[0]) for step in range(3))
     again = TranslationBatches(*PAIRS, batch_size=13, seed=1)
@@ -71,7 +73,7 @@ def test_noise_has_the_right_rates():
 @torch.no_grad()
 def test_translation_loss_is_the_cross_entropy_of_each_token():
     network, total = small_network(causal=True), []
-    for source, target in zip(TEXTS[:8], rows_of(PAIRS[1])[:8], strict=True):
+    for source, target in zip(TEXTS[:8], list_rows(PAIRS[1])[:8], strict=True):
         logits = network(append_eos([source]), torch.tensor([[3, *target]]))[0]
         total += F.cross_entropy(logits, torch.tensor([*target, EOS]), reduction="none").tolist()
     loss = translation_loss(network, PAIRS[0][:8], PAIRS[1][:8])
@@ -102,7 +104,7 @@ def test_lengths_are_predicted_by_cross_entropy():
     noise = Noise(1.0)
     without = refinement_loss(network, sources, targets, noise, length_weight=0.0)
     logits = network.length_logits(sources, network.encode(sources))
-    lengths = torch.tensor([len(row) for row in rows_of(targets)])
+    lengths = torch.tensor([len(row) for row in list_rows(targets)])
     expected = float(without) + 2 * float(F.cross_entropy(logits, lengths))
     loss = refinement_loss(network, sources, targets, noise, length_weight=2.0)
     assert float(loss) == pytest.approx(expected, abs=1e-4)
@@ -122,7 +124,7 @@ def test_empty_targets_train_only_the_length():
 def test_both_networks_learn_to_reverse(tmp_path):
     twin = CausalTranslator(trained(SMALL.twin(VOCAB, *PAIRS), tmp_path).network)
     found = [each.best for each in BeamSearch().translate(twin, TEXTS)]
-    assert sum(each == wanted for each, wanted in zip(found, rows_of(PAIRS[1]), strict=True)) > 30
+    assert sum(each == wanted for each, wanted in zip(found, list_rows(PAIRS[1]), strict=True)) > 30
     assert greedy_translations(twin, TEXTS) == found
     kept = tmp_path / "kept.safetensors"
     assert torch.equal(cached_translations(twin, PAIRS[0], kept), append_eos(found))
@@ -135,7 +137,9 @@ def test_both_networks_learn_to_reverse(tmp_path):
     assert all(torch.equal(pupil[name], weights) for name, weights in known.items())
     assert {name.split(".")[-2].split("_")[0] for name in set(pupil) - set(known)} == {"position", "length"}
     translations = LengthBeam(4, 1, drop_repeats=False).translate(refiner, TEXTS)
-    assert sum(each.best == wanted for each, wanted in zip(translations, rows_of(PAIRS[1]), strict=True)) > 20
+    assert (
+        sum(each.best == wanted for each, wanted in zip(translations, list_rows(PAIRS[1]), strict=True)) > 20
+    )
 
 
 def test_dropout_applies_to_both_networks():
@@ -162,8 +166,8 @@ BAD = [
     ("stages=", lambda: TranslationTraining(stages=0)),
     ("width=", lambda: TranslationTraining(width=30)),
     ("steps=", lambda: TranslationTraining(steps=0)),
-    ("max_length=", lambda: encoded_pairs([[4] * 5], [[4]], 4)),
-    ("targets=", lambda: encoded_pairs([[4]], [], 4)),
+    ("max_length=", lambda: encode_pairs([[4] * 5], [[4]], 4)),
+    ("targets=", lambda: encode_pairs([[4]], [], 4)),
 ]
 
 

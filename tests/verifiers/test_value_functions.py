@@ -12,7 +12,7 @@ from trialogue.errors import InputError
 from trialogue.samplers import SequentialMonteCarlo, TokenwiseRejection, ValueGuided, generate, values
 from trialogue.samplers.exact import exact_distribution, transition_matrix
 from trialogue.testing import check_verifier
-from trialogue.testing.distributions import ruled
+from trialogue.testing.distributions import verified_values
 from trialogue.testing.trees import VIABLE, RandomTree
 from trialogue.verifiers import NoisyValues, OutcomeReward, RolloutValues, TableValues
 
@@ -140,7 +140,7 @@ def test_positive_values_of_prefixes_without_a_positive_outcome_are_reported():
         exact_distribution(
             ValueGuided(), TREE.table(), OutcomeReward(TREE.value, TREE.allows, viability=True)
         )
-    viable = OutcomeReward(ruled(TREE), TREE.allows, viability=True)
+    viable = OutcomeReward(verified_values(TREE), TREE.allows, viability=True)
     assert largest_difference(leaf_distribution(TREE, viable), restricted(TREE, TREE.allows)) < 1e-12
 
 

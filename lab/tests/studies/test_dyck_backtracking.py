@@ -12,7 +12,7 @@ import torch
 
 from trialogue.data import Dyck, Table
 from trialogue.errors import InputError
-from trialogue.randomness import seed_of
+from trialogue.randomness import derive_seed
 from trialogue.samplers import Backtracking, generate
 from trialogue_lab.ledger import Result
 from trialogue_lab.ledger.runs.execution import execute
@@ -59,7 +59,7 @@ def test_a_training_ends_at_the_first_validation_with_sufficient_accuracy(tmp_pa
     config = dataclasses.replace(PRESETS["night"], seeds=(0,), **looks)
     assert isinstance(config, UntilConverged)
     strings = Strings(config.length, config.p, config.q)
-    validation = strings.sample(50, seed_of(0, "validation"))
+    validation = strings.sample(50, derive_seed(0, "validation"))
 
     def training(accuracy: float, steps: int = 30) -> tuple[int, float]:
         wanted = dataclasses.replace(config, converged_accuracy=accuracy, steps=steps)

@@ -127,7 +127,7 @@ def _print(made: "list[MadeClone]", clones: "Clones") -> None:
 
 
 def _cells(one: "MadeClone", chains: str) -> list[str]:
-    """The row of a clone."""
+    """Return the texts of the row of a clone."""
     from trialogue.data.clones import TEXT
 
     made, found = one.clone, one.convergence

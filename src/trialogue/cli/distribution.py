@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from trialogue.cli.parsing.commands import Commands
-from trialogue.cli.parsing.samplers import parsed_with_sampler, print_samplers_and_verifiers
+from trialogue.cli.parsing.samplers import parse_with_sampler, print_samplers_and_verifiers
 
 if TYPE_CHECKING:
     from trialogue.generation.exact.report import SamplerDistribution
@@ -25,7 +25,7 @@ def distribution(arguments: argparse.Namespace) -> None:
     outputs.
     """
     try:
-        settings = settings_of(arguments.overrides)
+        settings = parse_settings(arguments.overrides)
     except SystemExit:
         print_samplers_and_verifiers()
         raise
@@ -45,7 +45,7 @@ def distribution(arguments: argparse.Namespace) -> None:
         _draw(found, settings)
 
 
-def settings_of(tokens: Sequence[str]) -> "DistributionSettings":
+def parse_settings(tokens: Sequence[str]) -> "DistributionSettings":
     """Parse the command line of `trialogue distribution`.
 
     Args:
@@ -57,7 +57,7 @@ def settings_of(tokens: Sequence[str]) -> "DistributionSettings":
     """
     from trialogue.generation.exact.settings import OPTIONS, DistributionSettings
 
-    parsed = parsed_with_sampler("distribution", inspect.getdoc(distribution) or "", OPTIONS, tokens)
+    parsed = parse_with_sampler("distribution", inspect.getdoc(distribution) or "", OPTIONS, tokens)
     return DistributionSettings(
         source=parsed["oracle"],
         sampler=parsed["sampler"],
@@ -113,14 +113,14 @@ def _print(found: "SamplerDistribution", most: int) -> None:
 
 
 def _draw(found: "SamplerDistribution", settings: "DistributionSettings") -> None:
-    from trialogue.display.figures import rendered
+    from trialogue.display.figures import render_figure
     from trialogue.generation.exact.picture import draw_tree
     from trialogue.storage import atomic_write
 
     file = settings.shown.figure
     assert file is not None
     form = file.suffix.lstrip(".")
-    content = rendered(
+    content = render_figure(
         lambda: draw_tree(found, settings.shown.top), "svg" if form == "svg" else "png", "distribution"
     )
     atomic_write(file, content)

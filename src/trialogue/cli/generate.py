@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from trialogue.cli.parsing.commands import Commands
 from trialogue.cli.parsing.samplers import (
-    parsed_with_sampler,
+    parse_with_sampler,
     print_samplers_and_verifiers,
     sampler_class,
-    unescaped,
+    unescape,
 )
-from trialogue.start_up import uncollected
+from trialogue.start_up import pause_collector
 
 if TYPE_CHECKING:
     from trialogue.generation.settings import GenerationSettings
@@ -29,9 +29,9 @@ def generate(arguments: argparse.Namespace) -> int:
     Samples are written as JSON Lines. On a terminal, their texts are printed with log-weights and the reasons of
     rejections.
     """
-    with uncollected():
+    with pause_collector():
         try:
-            settings = settings_of(arguments.overrides)
+            settings = parse_settings(arguments.overrides)
         except SystemExit:
             print_samplers_and_verifiers()
             raise
@@ -63,7 +63,7 @@ def generate(arguments: argparse.Namespace) -> int:
     return TOO_FEW_ACCEPTED if settings.destination.require_accepted and not outcome.complete else 0
 
 
-def settings_of(tokens: Sequence[str]) -> "GenerationSettings":
+def parse_settings(tokens: Sequence[str]) -> "GenerationSettings":
     """Parse the command line of `trialogue generate`.
 
     Args:
@@ -76,7 +76,7 @@ def settings_of(tokens: Sequence[str]) -> "GenerationSettings":
     from trialogue.generation.settings import OPTIONS, GenerationSettings
     from trialogue.generation.verifiers.specs import has_mask
 
-    parsed = parsed_with_sampler("generate", inspect.getdoc(generate) or "", OPTIONS, tokens)
+    parsed = parse_with_sampler("generate", inspect.getdoc(generate) or "", OPTIONS, tokens)
     inputs, sampling, sampler = parsed["model and prompts"], parsed["sampling"], parsed["sampler"]
     prompts = inputs.read()
     prompt_masks = [any(map(has_mask, prompt.rule)) for prompt in prompts if prompt.rule]
@@ -88,7 +88,7 @@ def settings_of(tokens: Sequence[str]) -> "GenerationSettings":
         prompts=prompts,
         sampler=sampler,
         rule=parsed["verifiers"],
-        sampling=dataclasses.replace(sampling, stop=tuple(map(unescaped, sampling.stop))),
+        sampling=dataclasses.replace(sampling, stop=tuple(map(unescape, sampling.stop))),
         destination=parsed["output"],
         machine=parsed["machine"],
         execution=parsed["workers"],

@@ -26,7 +26,7 @@ def interaction_order(arguments: argparse.Namespace) -> None:
     import torch
 
     from trialogue.data.clones import Clones
-    from trialogue.display.figures import rendered
+    from trialogue.display.figures import render_figure
     from trialogue.errors import InputError
     from trialogue.extras import from_extra
     from trialogue.inspection.interaction_order.measure import clone_losses
@@ -61,7 +61,7 @@ def interaction_order(arguments: argparse.Namespace) -> None:
     else:
         _print(losses, found)
         _warn(clones)
-    atomic_write(figure, rendered(lambda: draw_losses(losses), cast(Form, form), "interaction-order"))
+    atomic_write(figure, render_figure(lambda: draw_losses(losses), cast(Form, form), "interaction-order"))
     if not arguments.json:
         print(f"figure: {figure}")
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 from tyro.conf import arg
 
 from trialogue.cli.parsing.commands import Commands
-from trialogue.cli.parsing.fields import Group, attach, parse
-from trialogue.cli.parsing.words import value_of
+from trialogue.cli.parsing.fields import Group, join_option_values, parse
+from trialogue.cli.parsing.words import find_option_value
 from trialogue.errors import InputError
 from trialogue.validation import Count, validated
 
@@ -64,12 +64,12 @@ def train(arguments: argparse.Namespace) -> None:
     from trialogue.storage import require_folder
     from trialogue.training.probes.probe_examples import read_labelled_texts
     from trialogue.training.probes.probe_files import save_probe
-    from trialogue.training.probes.probe_training import check_texts, train_verifier
+    from trialogue.training.probes.probe_training import require_enough_texts, train_verifier
 
     model, data_path = str(files.model), Path(str(files.data))  # `Files` ensures that neither is None.
     require_folder(files.out)
     data = read_labelled_texts(data_path)
-    check_texts(data.texts, config)
+    require_enough_texts(data.texts, config)
     torch.set_num_threads(files.threads)
     oracle = load_pretrained(
         model, device=files.device, dtype=files.dtype, remote_code=files.trust_remote_code
@@ -87,9 +87,9 @@ def _parsed(tokens: Sequence[str]) -> "tuple[Files, ProbeTrainingConfig]":
         "files and machine": Group(Files, Files.__doc__ or ""),
         "training": Group(ProbeTrainingConfig, "Training of the verifier.", terse=False),
     }
-    words = attach(groups, tokens)
-    threshold = value_of("--threshold", words)
-    if threshold is not None and value_of("--false-rejections", words) is not None:
+    words = join_option_values(groups, tokens)
+    threshold = find_option_value("--threshold", words)
+    if threshold is not None and find_option_value("--false-rejections", words) is not None:
         raise InputError("threshold", threshold, "not allowed with --false-rejections: leave out one of them")
     description = f"{train.__doc__}\n\n{_DATA}"
     parsed = parse(groups, words, prog="trialogue probe", description=description, unknown="unknown option")

@@ -7,7 +7,7 @@ import sys
 from trialogue.cli.parsing.commands import Commands
 from trialogue.cli.parsing.fields import Group, parse
 from trialogue.errors import InputError
-from trialogue.start_up import uncollected
+from trialogue.start_up import pause_collector
 
 
 def serve(arguments: argparse.Namespace) -> None:
@@ -21,7 +21,7 @@ def serve(arguments: argparse.Namespace) -> None:
     request has at most 16 stop strings of 256 bytes. Validating a JSON text takes at most 1 second, and matching one
     pattern at most 0.1 seconds.
     """
-    with uncollected():
+    with pause_collector():
         from trialogue.generation.settings import MachineSettings
         from trialogue.serving.settings import Address, Serving
 

@@ -27,7 +27,7 @@ def topics(arguments: argparse.Namespace) -> None:
 
     from trialogue.data.corpus.documents import split_documents, split_passages
     from trialogue.data.corpus.texts import open_local_text
-    from trialogue.display.figures import rendered
+    from trialogue.display.figures import render_figure
     from trialogue.extras import from_extra
     from trialogue.inspection.topic_structure.measure import MOST, TopicSettings, measure_topics
     from trialogue.inspection.topic_structure.picture import draw_topics
@@ -59,7 +59,9 @@ def topics(arguments: argparse.Namespace) -> None:
     if arguments.control:
         compared[_RANDOM] = found[1].compare(arguments.words, single=True, **drawn)
     figure = folder / _FIGURE
-    atomic_write(figure, rendered(lambda: draw_topics(found[0], compared, arguments.words), "svg", "topics"))
+    atomic_write(
+        figure, render_figure(lambda: draw_topics(found[0], compared, arguments.words), "svg", "topics")
+    )
     if arguments.json:
         sizes = {"documents": len(documents), "passages": len(corpus)}
         print(json.dumps(sizes | _record(found[0], compared, arguments.words), allow_nan=False))

@@ -71,11 +71,11 @@ def train(arguments: argparse.Namespace) -> None:
     import torch
 
     from trialogue.generation.translation.training import train_translation
-    from trialogue.training.running.processes import processes
+    from trialogue.training.running.processes import get_processes
 
     torch.set_num_threads(pairs.threads)
     trained_model = train_translation(pairs, training, report=lambda line: print(line, file=sys.stderr))
-    if not processes().is_main_process:
+    if not get_processes().is_main_process:
         return
     for network, scores in trained_model.scores.items():
         print(
@@ -122,10 +122,10 @@ def _writing(out: Path | None) -> Iterator[TextIO]:
     if out is None:
         yield sys.stdout
         return
-    from trialogue.storage import require_folder, writing
+    from trialogue.storage import convert_write_errors, require_folder
 
     require_folder(out)
-    with writing(out), out.open("w", encoding="utf-8") as file:
+    with convert_write_errors(out), out.open("w", encoding="utf-8") as file:
         yield file
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from trialogue.arrays import real_tensor
 from trialogue.compilation import compiled
 from trialogue.errors import InputError
-from trialogue.probabilities import checked_probabilities
+from trialogue.probabilities import validate_probabilities
 from trialogue.validation import check, integer_range
 
 
@@ -36,7 +36,7 @@ def alias_table(distribution: NDArray[np.float64], coin_bits: int, alias_bits: i
     distributions = real_tensor("distribution", distribution, "give probabilities (contexts, V)")
     if distributions.ndim != 2 or not distributions.shape[1]:
         raise InputError("distribution", tuple(distributions.shape), "give probabilities (contexts, V)")
-    distribution = checked_probabilities("distribution", distributions, tuple(distributions.shape)).numpy()
+    distribution = validate_probabilities("distribution", distributions, tuple(distributions.shape)).numpy()
     vocab = distribution.shape[1]
     check("alias_bits", alias_bits, integer_range((vocab - 1).bit_length(), 62))
     check("coin_bits", coin_bits, integer_range(1, min(64 - alias_bits, 62 - (vocab - 1).bit_length())))

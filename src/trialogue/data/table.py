@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from trialogue.arrays import real_tensor
-from trialogue.errors import InputError, reason
+from trialogue.errors import InputError, describe_error
 from trialogue.oracles import PrefixOracle
 from trialogue.validation import Count, Natural, check, integer_range, validated
 
@@ -102,7 +102,7 @@ class Table(PrefixOracle):
         except InputError:
             raise
         except Exception as error:
-            hint = f"correct the function, which raised {reason(error)} after this prefix"
+            hint = f"correct the function, which raised {describe_error(error)} after this prefix"
             raise InputError("distribution", prefix, hint) from error
         hint = f"after {prefix} give {self.vocab_size} probabilities"
         distribution = real_tensor("distribution", probs, hint)

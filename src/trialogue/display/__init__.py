@@ -1,1 +1,1 @@
-"""Tables, figures, HTML pages and terminal output shared by the commands."""
+"""Tables, figures, HTML pages and terminal output of the commands."""

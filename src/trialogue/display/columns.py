@@ -1,4 +1,4 @@
-"""Layout of text tables that never splits a word, for terminals of any width."""
+"""Layout of text tables that fit the width of the terminal without splitting words."""
 
 import os
 import re
@@ -61,7 +61,7 @@ def column_widths(lines: Sequence[Sequence[str]], available: int) -> list[int] |
 def fitting_columns(
     lines: Sequence[Sequence[str]], width: int, border: int, outer: int
 ) -> list[tuple[list[int], list[int]]]:
-    """Distribute the columns of a table over as few tables as fit the width.
+    """Split a wide table into as few tables as possible that fit the width.
 
     Every table repeats the first column.
 

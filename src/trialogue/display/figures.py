@@ -1,4 +1,4 @@
-"""Common style of all figures, and their rendering as reproducible SVG or PNG files."""
+"""Common style of all figures, and rendering to reproducible SVG or PNG files."""
 
 import io
 from collections.abc import Callable
@@ -61,7 +61,7 @@ def panels(
     return drawing, list(drawing.subplots(rows, columns, squeeze=False, **subplots).flat)
 
 
-def rendered(
+def render_figure(
     draw: "Callable[[], matplotlib.figure.Figure]", form: Literal["svg", "png"], name: str = ""
 ) -> bytes:
     """Render a figure in the common style. The same figure always gives the same bytes.

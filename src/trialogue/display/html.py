@@ -1,4 +1,4 @@
-"""Templates, style and embedded figures of HTML pages."""
+"""Jinja templates and embedded figures of HTML pages."""
 
 import re
 
@@ -6,7 +6,7 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 
-def environment(package: str = "trialogue.display") -> Environment:
+def make_environment(package: str = "trialogue.display") -> Environment:
     """Return a Jinja environment that loads templates from a Python package.
 
     The templates may also include the files of `trialogue.display`, for example `style.css`.
@@ -20,7 +20,7 @@ def environment(package: str = "trialogue.display") -> Environment:
     )
 
 
-def prose(text: str) -> Markup:
+def text_to_html(text: str) -> Markup:
     """Convert text to HTML. Special characters are escaped, and text between backticks is formatted as code.
 
     Args:
@@ -29,7 +29,7 @@ def prose(text: str) -> Markup:
     return Markup(re.sub(r"`([^`\n]+)`", r"<code>\1</code>", str(escape(text))))
 
 
-def embedded(svg: str, own: str) -> Markup:
+def embed_svg(svg: str, own: str) -> Markup:
     """Convert the content of an SVG file to markup for an HTML page.
 
     Args:

@@ -22,7 +22,7 @@ def console(width: int | None = None) -> Console:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table for the terminal. Words are not split, and columns that do not fit continue in a table below.
+    """A table for the terminal that is split into several tables if it is too wide.
 
     Args:
         title: Title above the table.

@@ -1,6 +1,6 @@
-"""Executors, which distribute independent work over processes of this machine or over a Ray cluster."""
+"""Executors run independent tasks in parallel, in processes of this machine or on a Ray cluster."""
 
-from trialogue.executors.executor import Crew, Executor, Start
-from trialogue.executors.registered import EXECUTORS, executor_of
+from trialogue.executors.executor import Executor, Start, Workers
+from trialogue.executors.registered import EXECUTORS, make_executor
 
-__all__ = ["EXECUTORS", "Crew", "Executor", "Start", "executor_of"]
+__all__ = ["EXECUTORS", "Executor", "Start", "Workers", "make_executor"]

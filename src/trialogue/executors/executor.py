@@ -1,4 +1,4 @@
-"""Interface of executors."""
+"""Base class of executors, which run tasks in parallel."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -12,15 +12,15 @@ Start: TypeAlias = Callable[[], Callable[[Item], Any]]
 processes an item."""
 
 
-class Crew(ABC):
-    """Running workers of an executor."""
+class Workers(ABC):
+    """Running workers of an executor, which process items."""
 
     @abstractmethod
     def done(self, lanes: Sequence[Sequence[Item]]) -> Iterator[tuple[Item, Any]]:
-        """Process items with the workers and yield the results in order of completion.
+        """Process items with the workers, and yield each result when it is available.
 
-        A lane is a sequence of items that are processed one after the other, by the same worker unless it
-        dies. Different lanes are processed in parallel. An exception raised by an item ends the iteration.
+        A lane is a sequence of items that are processed one after the other, by the same worker unless it dies.
+        Different lanes are processed in parallel. An exception raised by an item ends the iteration.
 
         Args:
             lanes: Lanes of items. Items are hashable and picklable.
@@ -50,7 +50,7 @@ class Executor(ABC):
         self.address, self.workers = address, workers
 
     def alone(self, lanes: int) -> bool:
-        """Return whether the calling process should process all items itself, without workers.
+        """Return whether the calling process should do all the work itself, without workers.
 
         The default implementation returns False.
 
@@ -61,7 +61,9 @@ class Executor(ABC):
         return False
 
     @abstractmethod
-    def crew(self, start: Start, lanes: int, *, accelerated: bool = False) -> AbstractContextManager[Crew]:
+    def start_workers(
+        self, start: Start, lanes: int, *, accelerated: bool = False
+    ) -> AbstractContextManager[Workers]:
         """Start workers, as a context manager that stops them on exit.
 
         Args:

@@ -1,4 +1,4 @@
-"""Folder that workers share with the calling process if they have access to it."""
+"""Folder for files that workers share with the calling process, if they have access to it."""
 
 import shutil
 from collections.abc import Iterator
@@ -8,14 +8,14 @@ from tempfile import mkdtemp
 from uuid import uuid4
 from weakref import finalize
 
-from trialogue.storage import writing
+from trialogue.storage import convert_write_errors
 
 
 class SharedFolder:
-    """A folder that workers use directly if they can access it. Other workers use a temporary folder.
+    """A folder that workers use if they have access to it. Other workers use a temporary folder.
 
-    A marker file distinguishes the folder from one with the same name on another machine. It exists only
-    inside the context of `open`.
+    A marker file distinguishes the folder from one with the same name on another machine. It exists only inside the
+    context of `open`.
 
     Args:
         path: The folder.
@@ -33,7 +33,7 @@ class SharedFolder:
         Yields:
             This object.
         """
-        with writing(self.path):
+        with convert_write_errors(self.path):
             self._marker.touch()
         try:
             yield self
@@ -46,7 +46,7 @@ class SharedFolder:
         return self._marker.exists()
 
     def of_worker(self) -> Path:
-        """Return the folder itself if this process can access it, and otherwise a temporary folder.
+        """Return the folder that this process must use: the shared one if accessible, otherwise a temporary one.
 
         The temporary folder is created once and deleted together with this object.
         """

@@ -1,4 +1,4 @@
-"""Executor for processes of this machine."""
+"""Executor that uses processes of this machine."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -8,7 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 from trialogue.errors import InputError
-from trialogue.executors.executor import Crew, Executor, Item, Start
+from trialogue.executors.executor import Executor, Item, Start, Workers
 from trialogue.executors.loky_memory import allow_growth
 from trialogue.extras import from_extra
 
@@ -47,7 +47,7 @@ class Local(Executor):
         return min(self.workers or 1, lanes) < 2
 
     @contextmanager
-    def crew(self, start: Start, lanes: int, *, accelerated: bool = False) -> Iterator[Crew]:
+    def start_workers(self, start: Start, lanes: int, *, accelerated: bool = False) -> Iterator[Workers]:
         """Start processes, as a context manager that stops them on exit.
 
         The processes share the GPU if there is one.
@@ -67,7 +67,7 @@ class Local(Executor):
             yield _Processes(parallel, start, self.threads)
 
 
-class _Processes(Crew):
+class _Processes(Workers):
     def __init__(self, parallel: Any, start: Start, threads: int) -> None:
         self._parallel, self._start, self._threads, self._token = parallel, start, threads, uuid4().hex
         self._folder = Path.cwd()
@@ -80,7 +80,7 @@ class _Processes(Crew):
 
 
 _process_item: dict[str, Callable[[Item], Any]] = {}
-"""Function that processes items, by the token of the crew to which this process belongs."""
+"""Function that processes items, by the token of the group of workers to which this process belongs."""
 
 
 def _process_lane(

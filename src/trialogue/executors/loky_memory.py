@@ -1,4 +1,4 @@
-"""Keep loky from ending worker processes that hold large models.
+"""Prevents loky from ending worker processes that hold large models.
 
 loky ends a worker whose memory has grown by more than 300 MB since its first task, because it takes the growth for a
 leak. A worker of `Local` may load a large model after its first task and keeps it for later ones. Ending the worker

@@ -1,9 +1,8 @@
-"""Executor for a Ray cluster with one actor per worker.
+"""Executor that uses a Ray cluster, with one actor per worker.
 
-If a worker dies, another worker processes its items.
-
-The Ray backend of joblib returns results per lane and fails as a whole if a node dies. Here every item is
-returned separately to the calling process, so that a finished item is never lost.
+If a worker dies, another worker processes its items. The Ray backend of joblib returns results per lane (a sequence of
+items) and fails as a whole if a node dies. Here every item is returned separately to the calling process, so that a
+finished item is never lost.
 """
 
 import importlib
@@ -22,7 +21,7 @@ from urllib.parse import urlsplit
 
 import trialogue
 from trialogue.errors import InputError
-from trialogue.executors.executor import Crew, Executor, Item, Start
+from trialogue.executors.executor import Executor, Item, Start, Workers
 from trialogue.source_code import source_code
 
 _SECONDS = 30
@@ -60,7 +59,7 @@ class RayCluster(Executor):
             ) from None
 
     @contextmanager
-    def crew(self, start: Start, lanes: int, *, accelerated: bool = False) -> Iterator[Crew]:
+    def start_workers(self, start: Start, lanes: int, *, accelerated: bool = False) -> Iterator[Workers]:
         """Start actors on the cluster, as a context manager that stops them on exit.
 
         Workers must have the same source code of trialogue as this process, including uncommitted changes.
@@ -91,11 +90,11 @@ class RayCluster(Executor):
             wanted = min(self.workers or capacity, lanes)
             # Ray cannot assign parts of two GPUs to one actor.
             share = 1 / max(1, math.ceil(wanted / gpus)) if gpus else 0.0
-            crew = _Actors(self._ray, self._name, start, wanted, share, self.threads)
+            workers = _Actors(self._ray, self._name, start, wanted, share, self.threads)
             try:
-                yield crew
+                yield workers
             finally:
-                crew.end()
+                workers.end()
 
     @property
     def _name(self) -> str:
@@ -158,8 +157,8 @@ class RayCluster(Executor):
         return InputError("executor", self._name, hint)
 
 
-class _Actors(Crew):
-    """Actors of a crew, by state: joining, starting, idle or working."""
+class _Actors(Workers):
+    """The actors of a cluster, by state: joining, starting, idle or working."""
 
     def __init__(self, ray: Any, name: str, start: Start, wanted: int, gpus: float, threads: int) -> None:
         self._ray, self._name, self._wanted, self._threads = ray, name, wanted, threads

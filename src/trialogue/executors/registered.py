@@ -1,4 +1,4 @@
-"""Registry of executors."""
+"""Registry of executors by name."""
 
 from trialogue.errors import InputError
 from trialogue.executors.executor import Executor
@@ -18,7 +18,7 @@ EXECUTORS: Registry[type[Executor]] = Registry(
 
 
 @validated
-def executor_of(text: str, workers: Count | None = None, threads: Count = 1) -> Executor:
+def make_executor(text: str, workers: Count | None = None, threads: Count = 1) -> Executor:
     """Create an executor from its description on the command line.
 
     Args:

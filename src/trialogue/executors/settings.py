@@ -6,14 +6,14 @@ from typing import Annotated
 from tyro.conf import arg
 
 from trialogue.executors.executor import Executor
-from trialogue.executors.registered import executor_of
+from trialogue.executors.registered import make_executor
 from trialogue.validation import Count, validated
 
 
 @validated
 @dataclass(frozen=True)
 class Execution:
-    """Worker processes."""
+    """Options on worker processes."""
 
     executor: Annotated[str, arg(metavar="WHERE")] = "local"
     """Start workers on this machine (local), on a new Ray cluster (ray), or on a running one (ray://HOST:PORT or
@@ -27,7 +27,7 @@ class Execution:
         return self.executor == "local" and (self.workers or 1) == 1
 
     def opened(self, threads: int = 1) -> Executor:
-        """Create the executor that the options name.
+        """Create the executor that the options specify.
 
         Args:
             threads: Number of PyTorch threads per worker.
@@ -35,4 +35,4 @@ class Execution:
         Raises:
             InputError: If the executor is unknown or unavailable.
         """
-        return executor_of(self.executor, self.workers, threads)
+        return make_executor(self.executor, self.workers, threads)

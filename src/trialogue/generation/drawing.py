@@ -7,7 +7,7 @@ from dataclasses import fields
 
 from torch import Tensor
 
-from trialogue.errors import InputError, out_of_memory
+from trialogue.errors import InputError, is_out_of_memory
 from trialogue.generation.admissibility import UnreadOracle, encode_prompts, require_viable
 from trialogue.generation.output.live_text import Feedback
 from trialogue.generation.output.records import make_records
@@ -25,7 +25,7 @@ from trialogue.models.tokenization import Tokenization
 from trialogue.samplers import Samples, generate, truncated
 from trialogue.samplers.prefix.batch import DEFAULT_MEMORY
 from trialogue.samplers.prefix.engine import choose_batch_size
-from trialogue.start_up import uncollected
+from trialogue.start_up import pause_collector
 
 
 class SampleGenerator:
@@ -43,7 +43,7 @@ class SampleGenerator:
     def __init__(
         self, settings: GenerationSettings, feedback: Feedback, rounds: RoundFiles | None = None
     ) -> None:
-        with uncollected():
+        with pause_collector():
             self.oracle, self.prompts, self.built = _load(settings, feedback.warn)
         # The digests are computed now, because files may change during the run.
         self.digests = settings.prompt_digests()
@@ -240,7 +240,7 @@ def _reporting_memory_errors(settings: GenerationSettings, rows: int, context: i
     try:
         yield
     except (RuntimeError, MemoryError) as error:
-        if not out_of_memory(error):
+        if not is_out_of_memory(error):
             raise
         hint = f"out of memory with {rows} rows of up to {context} tokens: try "
         sampler = settings.sampler

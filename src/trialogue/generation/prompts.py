@@ -67,10 +67,10 @@ class Prompt:
         """
         if isinstance(self.id, int) and 0 <= self.id < _PLACES:
             return self.id * _SAMPLES_OF_A_PROMPT + sample
-        from trialogue.randomness import seed_of
+        from trialogue.randomness import derive_seed
 
         # The JSON form distinguishes "1" from 1.
-        return (seed_of(0, "prompt", json.dumps(self.id)) + sample) % (_PLACES * _SAMPLES_OF_A_PROMPT)
+        return (derive_seed(0, "prompt", json.dumps(self.id)) + sample) % (_PLACES * _SAMPLES_OF_A_PROMPT)
 
 
 def copied_fields(record: dict[str, Any]) -> dict[str, Any]:

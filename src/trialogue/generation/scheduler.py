@@ -275,10 +275,10 @@ def _draw_with_workers(
     accelerated = device is None or device.startswith("cuda")
     digests, pending, tokens, warned = settings.prompt_digests(), schedule.pending(), 0, set[str]()
     lanes = len(_batches(pending, settings))
-    with executor.crew(partial(_worker, settings), lanes, accelerated=accelerated) as crew:
+    with executor.start_workers(partial(_worker, settings), lanes, accelerated=accelerated) as workers:
         while pending:
             left = len(pending)
-            for _, batch in crew.done([[keys] for keys in _batches(pending, settings)]):
+            for _, batch in workers.done([[keys] for keys in _batches(pending, settings)]):
                 for key, record in batch.records:
                     if record["run"] != digests[key[0]]:
                         verifier = settings.verifiers_for(settings.prompts[key[0]]).specs

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import CensoredData, ecdf
 from torch import Tensor
 
-from trialogue.arrays import Integers, real_tensor, whole_tensor
+from trialogue.arrays import Integers, integer_tensor, real_tensor
 from trialogue.data.potts.patterns import StoredPatterns, pattern_tokens
 from trialogue.errors import InputError
 from trialogue.oracles import Autoregressive, Tokenizing, as_oracle, pad_sequences
@@ -255,7 +255,7 @@ def coherence(
 def _expanded(field: str, value: Tensor | int, tokens: Tensor) -> Tensor:
     """Return one integer per text as an int64 tensor (n,), given a single integer or one per text."""
     hint = f"give one integer, or one for each of the {len(tokens)} texts"
-    numbers = whole_tensor(field, value, hint)
+    numbers = integer_tensor(field, value, hint)
     if tuple(numbers.shape) not in ((), (len(tokens),)):
         raise InputError(field, tuple(numbers.shape), hint)
     return numbers.expand(len(tokens))

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from trialogue.errors import InputError, out_of_memory
+from trialogue.errors import InputError, is_out_of_memory
 from trialogue.executors.folders import SharedFolder
 from trialogue.inspection.measures.measure import CONTROL_SHARE, MEASURES, Effort, Material, Measure, Report
 from trialogue.inspection.subject import Kind, Subject
@@ -161,7 +161,7 @@ class MeasureRunner:
                 raise
             return {"refused": error.hint}
         except (RuntimeError, MemoryError) as error:
-            if not out_of_memory(error):
+            if not is_out_of_memory(error):
                 raise
             hint = f"memory is insufficient for --effort {self._settings.effort.factor:g}. Use a smaller effort and "
             hint += "another folder (--out), or run the same command on a machine with more memory"
@@ -180,7 +180,7 @@ class MeasureRunner:
                     place, device=settings.device, dtype=settings.dtype, remote_code=settings.remote_code
                 )
             except (RuntimeError, MemoryError) as error:
-                if not out_of_memory(error):
+                if not is_out_of_memory(error):
                     raise
                 hint = "memory is insufficient to load the model. Use a smaller --dtype or another --device"
                 raise InputError("model", place, hint) from error

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from trialogue.display.figures import rendered
-from trialogue.display.html import embedded, environment
+from trialogue.display.figures import render_figure
+from trialogue.display.html import embed_svg, make_environment
 from trialogue.display.numbers import ABSENT, format_number
 from trialogue.display.terminal import console, grid
 from trialogue.inspection.measures.quantities import Point, Quantity
@@ -279,11 +279,11 @@ def _curves(name: str, lines: Sequence[Series], logarithmic: bool) -> list[Marku
 
 
 def _svg(name: str, draw: Callable[[], matplotlib.figure.Figure]) -> Markup:
-    return embedded(rendered(draw, "svg", name).decode(), name)
+    return embed_svg(render_figure(draw, "svg", name).decode(), name)
 
 
 def _render(
     title: str, facts: Mapping[str, Any], sections: Sequence[Mapping[str, Any]], refused: Mapping[str, str]
 ) -> str:
-    template = environment("trialogue.inspection").get_template("inspection.html.jinja")
+    template = make_environment("trialogue.inspection").get_template("inspection.html.jinja")
     return template.render(title=title, facts=facts, sections=sections, refused=refused)

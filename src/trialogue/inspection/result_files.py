@@ -14,7 +14,7 @@ from typing import Any
 from trialogue.errors import InputError
 from trialogue.inspection.interaction_order.measure import CheckpointLocation
 from trialogue.inspection.measures.measure import MEASURES
-from trialogue.storage import atomic_write, stored_object
+from trialogue.storage import atomic_write, read_json_object
 
 CONTROL_FOLDER = "control"
 """Folder with the results of the model with random weights."""
@@ -86,7 +86,7 @@ def read_result(path: Path) -> dict[str, Any] | None:
     Raises:
         InputError: If the file is damaged.
     """
-    record = stored_object(path, "out", _DAMAGED)
+    record = read_json_object(path, "out", _DAMAGED)
     if record is not None and not (
         set(record) >= _DESCRIPTION_KEYS and ("refused" in record or set(record) >= _RESULT_KEYS)
     ):
@@ -107,7 +107,7 @@ def require_same_settings(path: Path, settings: dict[str, Any], has_results: boo
     Raises:
         InputError: If the folder contains results with other settings.
     """
-    stored = stored_object(path, "out", _DAMAGED) if has_results else None
+    stored = read_json_object(path, "out", _DAMAGED) if has_results else None
     given = json.loads(json.dumps(settings))
     if stored is None:
         atomic_write(path, json.dumps(given, indent=1) + "\n")

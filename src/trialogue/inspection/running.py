@@ -40,7 +40,7 @@ from trialogue.inspection.result_files import (
 )
 from trialogue.inspection.subject import CheckpointIdentity, Kind, read_identity
 from trialogue.models.hub.checkpoint_loading import parse_dtype
-from trialogue.storage import atomic_write, locked, make_folder
+from trialogue.storage import atomic_write, hold_lock, make_folder
 
 FORMAT = "trialogue inspection 1"
 RECORD = "inspection.json"
@@ -102,7 +102,7 @@ def run_inspection(
     checkpoints = find_checkpoints(model)
     identities = [read_identity(checkpoint.place, remote_code) for checkpoint in checkpoints]
     work = make_folder(folder / _WORK)
-    with locked(
+    with hold_lock(
         work / "lock", "out", str(folder), "another process uses this folder. Wait for it or stop it"
     ):
         settings: dict[str, Any] = {
@@ -201,16 +201,18 @@ class _Inspection:
         accelerated = device is None or device.startswith("cuda")
         with SharedFolder(self._work).open() as folder:
             start = partial(start_worker, self._settings, *material.paths, material.identity, threads, folder)
-            with executor.crew(start, len(_task_chains(pending)), accelerated=accelerated) as crew:
+            with executor.start_workers(
+                start, len(_task_chains(pending)), accelerated=accelerated
+            ) as workers:
                 plans: dict[str, MeasurePlan] = {}
-                for tasks, plan in crew.done([[tasks] for tasks in pending]):
+                for tasks, plan in workers.done([[tasks] for tasks in pending]):
                     plans[tasks[0].place] = plan
                     self._store_refusals(tasks, plan)
                 # Each worker keeps its latest checkpoint loaded, so tasks are ordered by checkpoint and not by the
                 # order in which the plans finished.
                 planned = {tasks[0].place: tuple(plans[tasks[0].place].tokens) for tasks in pending}
                 self._report_costs([plans[place] for place in planned], "of one worker")
-                for task, result in crew.done(_task_chains([*planned.values()])):
+                for task, result in workers.done(_task_chains([*planned.values()])):
                     plan = plans[task.place]
                     self._store(task, plan.kind, result, plan.tokens[task])
                     if "seconds" in result:

@@ -1,4 +1,4 @@
-"""Confidence intervals of means over independent replications (see `trialogue.intervals.bounds`)."""
+"""Confidence intervals of means over independent replications. See `trialogue.intervals.bounds`."""
 
 from typing import NamedTuple
 

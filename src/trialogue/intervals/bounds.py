@@ -109,7 +109,10 @@ def share_bounds(samples: Samples, alpha: float) -> tuple[Samples, Samples]:
 
 
 def _largest_mean(samples: Samples, alpha: float) -> Samples:
-    """Gaffke's upper bound (m,): the 1 - `alpha` quantile of a mean of the sample and 1 with Dirichlet weights."""
+    """Return Gaffke's upper confidence bound (m,) of the mean of each sample.
+
+    It is the 1 - `alpha` quantile of a mean of the sample and 1 with Dirichlet weights.
+    """
     m, n = samples.shape
     most = max(1, _MOST_NUMBERS // (n + 1))
     if m > most:
@@ -133,9 +136,10 @@ def _largest_mean(samples: Samples, alpha: float) -> Samples:
 
 
 def _mean_exceeds(points: Samples, value: Samples) -> Samples:
-    """Probability (m,) that the mean of sorted `points` (m, k) with uniform Dirichlet weights exceeds `value` (m,).
+    """Return the probability (m,) that a randomly weighted mean of sorted `points` (m, k) exceeds `value` (m,).
 
-    It is computed by the recursion of B-splines. Each step is a convex combination, so rounding errors do not grow.
+    The weights have a uniform Dirichlet distribution. The probability is computed by the recursion of B-splines. Each
+    step is a convex combination, so rounding errors do not grow.
     """
     value = value[:, None]
     exceeds = (points > value).astype(np.float64)

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trialogue.errors import InputError, one_of, require_text
+from trialogue.errors import InputError, require_choice, require_text
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
 
@@ -39,7 +39,7 @@ def validate_conversation(messages: object, system: str | None = None) -> list[d
 def _checked_message(message: object, field: str) -> dict[str, Any]:
     if not isinstance(message, Mapping):
         raise InputError(field, message, 'give an object with a "role" and a "content"')
-    role = one_of(f"{field}.role", message.get("role"), ROLES)
+    role = require_choice(f"{field}.role", message.get("role"), ROLES)
     calls = message.get("tool_calls")
     if role == "assistant" and calls:
         text = "" if message.get("content") is None else _checked_text(message["content"], f"{field}.content")

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trialogue.errors import InputError, reason, require_text
+from trialogue.errors import InputError, describe_error, require_text
 from trialogue.models.messages import validate_conversation
 
 
@@ -95,7 +95,7 @@ class Tokenization:
                 return_dict=True,
             )
         except (TemplateError, ValueError, TypeError) as error:
-            hint = f"the chat template of the model does not accept these messages: {reason(error)}"
+            hint = f"the chat template of the model does not accept these messages: {describe_error(error)}"
             raise InputError("messages", [message["role"] for message in checked_messages], hint) from error
         tokens: list[int] = output["input_ids"]
         return tokens

@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trialogue.compilation import compiled, over_rows
+from trialogue.compilation import compiled, run_over_rows
 from trialogue.errors import InputError
 from trialogue.indices import require_floats
 from trialogue.validation import Count, PositiveShare, check
@@ -45,7 +45,7 @@ def nucleus(log_probs: Tensor, top_p: float) -> Tensor:
     relative = log_probs - largest
     probs, result = relative.exp().contiguous().numpy(), torch.empty_like(relative)
     # For non-negative floats, the order of the bit patterns is the order of the values.
-    over_rows(_cut, *probs.shape, probs, probs.view(np.int32), relative.numpy(), result.numpy(), top_p)
+    run_over_rows(_cut, *probs.shape, probs, probs.view(np.int32), relative.numpy(), result.numpy(), top_p)
     return result
 
 

@@ -20,7 +20,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from trialogue.errors import InputError, reason
+from trialogue.errors import InputError, describe_error
 from trialogue.generation.prompts import json_value
 from trialogue.serving.body import Kind
 from trialogue.serving.errors import RequestError
@@ -113,7 +113,7 @@ class Application:
             except ClientDisconnect:
                 return Response(status_code=499)
             except Exception as error:
-                return _error_response(RequestError(500, reason(error), code="internal_error"))
+                return _error_response(RequestError(500, describe_error(error), code="internal_error"))
 
         return protected
 

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from trialogue.errors import InputError, one_of
+from trialogue.errors import InputError, require_choice
 from trialogue.generation.prompts import require_tools
 from trialogue.serving.verifiers import RequestedVerifier
 
@@ -40,7 +40,7 @@ def read_tools(tools: object, choice: object) -> tuple[list[Any] | None, Request
             raise InputError("tool_choice", choice, "use the name of one of the tools")
         return tools, RequestedVerifier("tools", "tools", json.dumps(chosen)), True
     choice = "auto" if choice is None else choice
-    if one_of("tool_choice", choice, ("none", "auto", "required"), hint) == "none":
+    if require_choice("tool_choice", choice, ("none", "auto", "required"), hint) == "none":
         return None, None, False
     return tools, RequestedVerifier("tools", "tools", json.dumps(tools)), choice == "required"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from trialogue.errors import InputError, reason
+from trialogue.errors import InputError, describe_error
 from trialogue.generation.output.outcomes import sample_outcomes
 from trialogue.models.hub.opening import TextModel
 from trialogue.samplers import OpenRun
@@ -136,7 +136,7 @@ class Worker:
                         break
                     self._advance_runs()
                 except Exception as error:  # An error outside a single run affects all requests.
-                    self._fail(RequestError(500, reason(error), code="internal_error"))
+                    self._fail(RequestError(500, describe_error(error), code="internal_error"))
         finally:
             self._fail(_stopping_error())
 
@@ -216,7 +216,7 @@ class Worker:
             except InputError as error:
                 self._end(job, FailedRequest(RequestError.from_input_error(error)))
             except Exception as error:
-                self._end(job, FailedRequest(RequestError(500, reason(error), code="internal_error")))
+                self._end(job, FailedRequest(RequestError(500, describe_error(error), code="internal_error")))
 
     def _key(self, job: Job) -> tuple[Sampler[Any], Job | None]:
         return job.request.sampler, job if job.alone else None
@@ -302,7 +302,7 @@ class Worker:
             else:
                 status = 400 if isinstance(error, InputError) else 500
                 param = error.field if isinstance(error, InputError) else None
-                self._end(job, FailedRequest(RequestError(status, reason(error), param, "failed")))
+                self._end(job, FailedRequest(RequestError(status, describe_error(error), param, "failed")))
 
     def _end(self, job: Job, event: FailedRequest | None = None) -> None:
         if event is not None:

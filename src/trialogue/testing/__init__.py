@@ -1,11 +1,11 @@
-"""Checks that your own samplers, chains, oracles, verifiers and models satisfy the requirements of the package.
+"""Checks for your own samplers, chains, models and verifiers, to be called in tests.
 
-Each check is a function that can be called in a test, for example with pytest:
+A check tests whether an object satisfies all requirements of the package. It can be called in a test, for example with
+pytest:
 
     from trialogue.testing import check_sampler
 
-    def test_my_sampler():
-        check_sampler(MySampler())
+    def test_my_sampler(): check_sampler(MySampler())
 
 A violation raises `AssertionError` with a message that states the violated requirement. pytest is not required.
 """

@@ -148,7 +148,7 @@ def check_transitions(chain: Chain[Any], model: SequenceModel, *, sites: int | N
 def stationarity_error(
     chain: Chain[Any], model: SequenceModel, *, sites: int | None = None, target: Tensor | None = None
 ) -> float:
-    """Return how much one step of a Markov chain changes its target distribution, in total variation distance.
+    """Return how much one step of a Markov chain changes its target distribution.
 
     Args:
         chain: Markov chain.
@@ -360,7 +360,7 @@ def frequency_excess(
     copies: int = 20_000,
     seed: int = 0,
 ) -> float:
-    """Return by how much simulated frequencies differ from exact probabilities, minus the largest allowed difference.
+    """Return how much simulated frequencies exceed the largest allowed difference from exact probabilities.
 
     Copies of `chain` start in the same state and run for three steps. The frequencies of their states are compared with
     the exact three-step transition probabilities of `reference`, by the L1 distance. An upper bound of the distance is

@@ -1,4 +1,4 @@
-"""Requirements for samplers that are checked with exact distributions, without sampling error."""
+"""Checks of samplers by exact distributions, which have no sampling error."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -28,8 +28,8 @@ _EXACT = 1e-12
 _SMALL = 16
 
 
-def ruled(tree: RandomTree) -> Rule:
-    """Return a value function of a tree that is 0 for sequences that the exact verifier of the tree rejects.
+def verified_values(tree: RandomTree) -> Rule:
+    """Return random positive values for the prefixes of a tree, and 0 for prefixes that its verifier rejects.
 
     Args:
         tree: Random distribution of short sequences, with a random value for each sequence.
@@ -41,7 +41,7 @@ def ruled(tree: RandomTree) -> Rule:
 
 
 def named_verifiers(tree: RandomTree) -> Iterator[tuple[str, Rule]]:
-    """Yield verifiers of four kinds: exact, imperfect, positive values, and values of which some are 0.
+    """Yield four kinds of verifiers with their names: exact, imperfect, with positive values, and with some zeros.
 
     Args:
         tree: Random distribution of short sequences, which defines the verdicts and values.
@@ -52,7 +52,7 @@ def named_verifiers(tree: RandomTree) -> Iterator[tuple[str, Rule]]:
     yield "an exact verifier", tree.allows
     yield "an imperfect verifier", tree.judges
     yield "a positive value function", tree.value
-    yield "a value function with zeros", ruled(tree)
+    yield "a value function with zeros", verified_values(tree)
 
 
 def _never(prefix: Prefix) -> bool:
@@ -157,7 +157,7 @@ def check_verifier_use(sampler: Sampler[Any]) -> None:
     tree = VIABLE[0]
     pairs: dict[str, list[tuple[Rule, Rule | None]]] = {
         "nothing": [(tree.value, None)],
-        "verdicts": [(ruled(tree), tree.allows)],
+        "verdicts": [(verified_values(tree), tree.allows)],
         "ranks": [(tree.value, lambda prefix: tree.value(prefix) ** 3)],
     }
     for one, other in pairs.get(sampler.uses, []):
@@ -280,7 +280,7 @@ def check_weights_under_truncation(sampler: Sampler[Any]) -> None:
 def _scaled(
     sampler: Sampler[Any], weights: dict[Prefix, float], due: dict[Prefix, float]
 ) -> dict[Prefix, float]:
-    """Return `weights`, rescaled to the sum of `due` if the sampler's weights are correct up to a factor only."""
+    """Return `weights`, rescaled to the sum of `due` if the sampler's weights are only correct up to a factor."""
     total = math.fsum(weights.values())
     if sampler.weights_estimate_mass or not total:
         return weights

@@ -1,4 +1,4 @@
-"""Distance between the frequencies of independent samples and their distribution."""
+"""Comparison of the frequencies of independent samples with their expected distribution."""
 
 import math
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Checks of models of complete sequences: shapes, and consistency of the methods with each other."""
+"""Checks of models of complete sequences: output shapes, and agreement of the methods with each other."""
 
 from typing import Any
 

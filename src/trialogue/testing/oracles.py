@@ -1,4 +1,4 @@
-"""Check of all requirements for autoregressive oracles."""
+"""Check of all requirements for autoregressive models."""
 
 from collections.abc import Sequence
 

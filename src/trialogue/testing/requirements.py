@@ -1,4 +1,4 @@
-"""Functions that raise `AssertionError` with a uniform message."""
+"""Helpers that raise `AssertionError` with a uniform message."""
 
 import math
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Requirements for samplers that are checked by running them in the engine."""
+"""Checks of samplers by running them in the engine."""
 
 import math
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from trialogue.samplers.exact import exact_distribution
 from trialogue.samplers.prefix.contract.sampler import Sampler
 from trialogue.samplers.prefix.engine import generate
 from trialogue.samplers.prefix.output.samples import Samples
-from trialogue.testing.distributions import ruled
+from trialogue.testing.distributions import verified_values
 from trialogue.testing.frequencies import l1_distance, weissman_radius
 from trialogue.testing.requirements import require
 from trialogue.testing.traces import replay
@@ -54,7 +54,12 @@ def check_batch_independence(sampler: Sampler[Any]) -> None:
     Raises:
         AssertionError: If a batch size changes a result.
     """
-    settings: dict[str, Any] = {"verifier": ruled(LONG), "num_samples": 10, "seed": 3, "max_steps": 300}
+    settings: dict[str, Any] = {
+        "verifier": verified_values(LONG),
+        "num_samples": 10,
+        "seed": 3,
+        "max_steps": 300,
+    }
     whole = generate(LONG.table(), RAGGED, sampler=sampler, **settings)
     for batch_size in (1, 3, 64):
         part = generate(LONG.table(), RAGGED, sampler=sampler, batch_size=batch_size, **settings)
@@ -78,7 +83,12 @@ def check_sample_ids(sampler: Sampler[Any]) -> None:
     """
     prompts = [prompt for prompt in RAGGED for _ in range(5)]
     order = torch.randperm(len(prompts), generator=generator(4, "order of the samples"))
-    settings: dict[str, Any] = {"verifier": ruled(LONG), "batch_size": 8, "seed": 4, "max_steps": 300}
+    settings: dict[str, Any] = {
+        "verifier": verified_values(LONG),
+        "batch_size": 8,
+        "seed": 4,
+        "max_steps": 300,
+    }
     straight = generate(LONG.table(), prompts, sampler=sampler, **settings)
     shuffled = [prompts[place] for place in order.tolist()]
     permuted = generate(LONG.table(), shuffled, sampler=sampler, sample_ids=order.tolist(), **settings)
@@ -97,7 +107,7 @@ def check_sample_independence(sampler: Sampler[Any]) -> None:
     Raises:
         AssertionError: If a sample changes.
     """
-    settings: dict[str, Any] = {"verifier": ruled(LONG), "seed": 5, "max_steps": 300}
+    settings: dict[str, Any] = {"verifier": verified_values(LONG), "seed": 5, "max_steps": 300}
     whole = generate(LONG.table(), RAGGED, sampler=sampler, **settings)
     for place, prompt in enumerate(RAGGED):
         alone = generate(LONG.table(), [prompt], sampler=sampler, sample_ids=[place], **settings)
@@ -161,9 +171,11 @@ def check_frequencies(sampler: Sampler[Any], reference: Sampler[Any] | None = No
     """
     tree = VIABLE[0]
     distribution = exact_distribution(
-        sampler if reference is None else reference, tree.table(), ruled(tree)
+        sampler if reference is None else reference, tree.table(), verified_values(tree)
     ).probabilities
-    run = generate(tree.table(), sampler=sampler, verifier=ruled(tree), num_samples=SAMPLES, batch_size=4096)
+    run = generate(
+        tree.table(), sampler=sampler, verifier=verified_values(tree), num_samples=SAMPLES, batch_size=4096
+    )
     distance = l1_distance((x if tree.complete(x) else () for x in run.sequences()), distribution)
     message = (
         f"frequencies of {SAMPLES} samples have an L1 distance of {distance:.4f} from the exact distribution; "
@@ -184,7 +196,7 @@ def check_sample_traces(sampler: Sampler[Any]) -> None:
         AssertionError: If a requirement is violated.
     """
     settings: dict[str, Any] = {"num_samples": 4, "batch_size": 6, "max_steps": 300, "trace": True}
-    run = generate(LONG.table(), RAGGED, sampler=sampler, verifier=ruled(LONG), **settings)
+    run = generate(LONG.table(), RAGGED, sampler=sampler, verifier=verified_values(LONG), **settings)
     prompts = [prompt for prompt in RAGGED for _ in range(4)]
     assert run.trace is not None
     same = replay(run.trace, prompts, sampler.rows_per_sample) == run.sequences()

@@ -1,4 +1,4 @@
-"""Reconstruction of sequences from a trace of moves, in plain Python."""
+"""Reconstruction of sequences from the recorded moves of a run, in plain Python."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Random distributions on small prefix trees, in plain Python and as oracles."""
+"""Small random distributions of token sequences for tests."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

@@ -20,7 +20,7 @@ _TOLERANCE = 1e-5  # Probes use hidden states, whose rounding errors depend on t
 
 
 class _Sequences(NamedTuple):
-    """Tokens (n, capacity), lengths (n,), prompt lengths (n,), and length limits (n,) of sequences."""
+    """Sequences for a test: tokens (n, capacity), lengths (n,), prompt lengths (n,) and length limits (n,)."""
 
     tokens: Tensor
     lengths: Tensor

@@ -1,4 +1,4 @@
-"""Hyperparameters of a training, and its learning-rate and averaging schedules."""
+"""Hyperparameters of a training run, with the schedules of learning rate and weight averaging."""
 
 import math
 from dataclasses import asdict, dataclass
@@ -17,7 +17,7 @@ Decay = Annotated[float, Interval(ge=0, lt=1)]
 @validated
 @dataclass(frozen=True, kw_only=True)
 class TrainingConfig:
-    """Hyperparameters of a training.
+    """Hyperparameters of a training run.
 
     Args:
         steps: Number of updates.
@@ -35,8 +35,8 @@ class TrainingConfig:
         schedule: Decay after the warm-up: "cosine" or "linear" to zero at `steps`, or "constant".
         gradient_clip: Maximum norm of the gradient. None disables clipping.
         ema: Exponential moving average of the weights: "none", "constant" with decay `ema_decay`, or "power" with decay
-            `ema_decay` during the warm-up and 1 - max((step + 1) ** -ema_power, ema_floor) afterwards
-            (Block et al. 2024).
+            `ema_decay` during the warm-up and 1 - max((step + 1) ** -ema_power, ema_floor) afterwards (Block et al.
+            2024).
         ema_decay: Decay of the average for "constant", and during the warm-up for "power".
         ema_power: Exponent of the "power" schedule.
         ema_floor: Lower bound of 1 - decay in the "power" schedule.
@@ -74,7 +74,7 @@ class TrainingConfig:
             raise InputError("momentum", self.momentum, f"{self.optimizer} has no momentum; leave it out")
 
     def trajectory(self) -> dict[str, Any]:
-        """Return the fields that affect the weights, which excludes the checkpoint and log intervals."""
+        """Return the fields that affect the trained weights, without checkpoint and log intervals."""
         return {
             name: value
             for name, value in asdict(self).items()

@@ -1,8 +1,8 @@
-"""Cross-entropy and accuracy of a model on corpora, per token, per corpus, and during training.
+"""Cross-entropy and accuracy of a model on text corpora, after or during training.
 
-A masked model predicts each token from all other tokens of its row. A causal model predicts each token from the
-tokens before it, except the first token of a row. A model with a fixed context of S tokens skips the first S tokens.
-Rows and model may be on different devices. Logarithms are natural.
+A masked model predicts each token from all other tokens of its row. A causal model predicts each token from the tokens
+before it, except the first token of a row. A model with a fixed context of S tokens skips the first S tokens. Rows and
+model may be on different devices. Logarithms are natural.
 """
 
 import json
@@ -33,7 +33,7 @@ _ENTRIES_AT_ONCE = 2**24
 
 
 class TokenScores(NamedTuple):
-    """Loss and correctness of each token under a model.
+    """Loss of a model on each token of a corpus, and whether the token was predicted correctly.
 
     Attributes:
         losses: Negative log-probability of each token in nats, (rows, N) float64. Undefined where `scored` is False.
@@ -161,7 +161,7 @@ def next_token_scores(
     scored: Tensor | None = None,
     first: int = 1,
 ) -> TokenScores:
-    """Return the token scores of a causal model.
+    """Return the loss and correctness of each token under a causal model, given its logits.
 
     Args:
         logits: Function that maps tokens (n, N) to the logits (n, N - first, vocab_size) of all but the first tokens.
@@ -270,7 +270,7 @@ def _masked_scores(model: Masked, tokens: Tensor, scored: Tensor | None) -> Toke
 
 
 def _predictable_sites(model: Masked, tokens: Tensor) -> Tensor:
-    """Return a bool mask (rows, N) that excludes the special tokens around the text."""
+    """Return which tokens (rows, N) bool can be predicted. Special tokens around the text are excluded."""
     whole = torch.ones_like(tokens, dtype=torch.bool)
     return (model.free(tokens) if isinstance(model, MaskedNetwork) else whole).cpu()
 

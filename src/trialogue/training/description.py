@@ -1,4 +1,7 @@
-"""Describe values and functions as JSON, so that equal values have equal descriptions."""
+"""Descriptions of values and functions as JSON, from which the hash of a training recipe is computed.
+
+Equal values have equal descriptions.
+"""
 
 import dataclasses
 import hashlib

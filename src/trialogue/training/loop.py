@@ -15,15 +15,15 @@ from accelerate import Accelerator
 from torch import Tensor, nn
 
 from trialogue.errors import InputError
-from trialogue.randomness import seed_of
+from trialogue.randomness import derive_seed
 from trialogue.training.config import TrainingConfig
 from trialogue.training.description import described_fields
 from trialogue.training.objectives import next_token_loss
 from trialogue.training.observers import Observer, StoppingRule, Update
 from trialogue.training.optimizers import OptimizerFactory, describe_optimizer, make_optimizer
-from trialogue.training.running.allocation import kept_memory
-from trialogue.training.running.interrupts import deferred_interrupt
-from trialogue.training.running.processes import processes
+from trialogue.training.running.allocation import retain_freed_memory
+from trialogue.training.running.interrupts import defer_interrupt
+from trialogue.training.running.processes import get_processes
 from trialogue.training.running.progress import Progress
 from trialogue.training.running.training_state import TrainingState, restore_training, save_training
 from trialogue.validation import InstanceOf, validated
@@ -88,7 +88,7 @@ def train(
         InputError: If a checkpoint is damaged or belongs to another run, if a batch has the wrong shape, if the
             optimizer cannot be used, or if the loss is not finite.
     """
-    processes()
+    get_processes()
     accelerator = Accelerator()
     if config.batch_size % accelerator.num_processes:
         hint = f"use a multiple of {accelerator.num_processes}, the number of processes"
@@ -134,8 +134,8 @@ def train(
     # The random state of the caller is restored after the training.
     generators = [device] if device.type == "cuda" else []
     shown = Progress(first, config.steps, progress and main, tensorboard_dir if main else None)
-    memory: AbstractContextManager[object] = kept_memory() if device.type == "cpu" else nullcontext()
-    with shown, memory, torch.random.fork_rng(generators), deferred_interrupt() as interrupted:
+    memory: AbstractContextManager[object] = retain_freed_memory() if device.type == "cpu" else nullcontext()
+    with shown, memory, torch.random.fork_rng(generators), defer_interrupt() as interrupted:
         between_steps = True  # A state can be saved only between two steps.
         try:
             # A resumed run does not repeat the initial observation. It may have stopped right after its last step.
@@ -193,7 +193,7 @@ def train(
 def _as_returned(
     model: nn.Module, parameters: Sequence[Tensor], averages: Sequence[Tensor]
 ) -> Iterator[None]:
-    """Context manager that puts `model` in eval mode with the averaged weights, if any."""
+    """Context manager that switches `model` to eval mode, with the averaged weights if averaging is enabled."""
     trained = [parameter.detach().clone() for parameter in parameters] if averages else []
     model.eval()
     with torch.no_grad():
@@ -207,7 +207,7 @@ def _as_returned(
 
 
 class _Objective(nn.Module):
-    """Loss as a module, which distributed training wraps to synchronise gradients."""
+    """Wrapper of a loss as a module, which distributed training needs to synchronise gradients."""
 
     def __init__(self, model: nn.Module, loss: Callable[..., Tensor]) -> None:
         super().__init__()
@@ -230,7 +230,7 @@ def _identity(model: nn.Module, config: TrainingConfig) -> dict[str, Any]:
 
 
 def _share(batch: Batch, batch_size: int, accelerator: Accelerator) -> tuple[Tensor, ...]:
-    """Return the rows of this process, on its device."""
+    """Return the rows of a batch that this process evaluates, on its device."""
     tensors = batch if isinstance(batch, tuple) else (batch,)
     for tensor in tensors:
         if not isinstance(tensor, Tensor) or not tensor.ndim:
@@ -254,7 +254,7 @@ def _finite(loss: float, step: int, config: TrainingConfig) -> float:
 
 
 def _seed(seed: int, step: int, accelerator: Accelerator) -> None:
-    of_step = seed_of(seed, "training", step, accelerator.process_index)
+    of_step = derive_seed(seed, "training", step, accelerator.process_index)
     torch.default_generator.manual_seed(of_step)
     if accelerator.device.type == "cuda":
         torch.cuda.manual_seed(of_step)

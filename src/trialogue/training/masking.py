@@ -1,7 +1,7 @@
-"""Masked-language-model training: mask distributions, replacements, batches and the loss.
+"""Training of masked language models: choice of masked tokens, batches, and the loss.
 
 A mask distribution chooses the tokens of a sequence to predict in a training step. A replacement chooses the tokens
-that the model reads at these sites.
+that the model reads at these positions (sites).
 """
 
 from abc import ABC, abstractmethod
@@ -48,12 +48,12 @@ def uniform_masks(rows: Natural, sites: Count, count: Natural, seed: int, *names
 
 
 class MaskDistribution(ABC):
-    """Base class of distributions over the tokens to mask."""
+    """Base class of distributions that choose which tokens are masked in a training step."""
 
     def copies(self, sites: int) -> int:
-        """Return the number of copies of a sequence of `sites` tokens in a batch, each with a separate mask.
+        """Return how many copies of a sequence are in a batch, each with a separate mask (default: 1).
 
-        The default is 1.
+        The sequence has `sites` tokens.
         """
         del sites
         return 1
@@ -131,10 +131,10 @@ class CyclicMasks(MaskDistribution):
 @validated
 @dataclass(frozen=True)
 class Replacement:
-    """Probabilities of the tokens that a model reads at the sites to predict.
+    """Probabilities of the tokens that a model reads at masked positions, as in BERT.
 
-    The token is unchanged with the remaining probability 1 - mask - random. BERT uses `Replacement(0.8, 0.1)`
-    (Devlin et al. 2019). A model learns the conditionals of the data only with `mask=1`.
+    The token is unchanged with the remaining probability 1 - mask - random. BERT uses `Replacement(0.8, 0.1)` (Devlin
+    et al. 2019). A model learns the conditionals of the data only with `mask=1`.
 
     Args:
         mask: Probability of the mask token.
@@ -187,7 +187,7 @@ BERT = Replacement(0.8, 0.1)
 
 @dataclass(frozen=True, eq=False)
 class MaskedBatches:
-    """Batches of masked sequences as a function of the step. Use `masked_batches` to create it."""
+    """Batches of masked sequences, as a function of the training step. Created by `masked_batches`."""
 
     sequences: Tensor
     distribution: MaskDistribution

@@ -1,4 +1,4 @@
-"""Observers of a training, schedules of steps, and stopping rules."""
+"""Objects that observe a training run, such as checkpoints and measurements, and rules that end it early."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterable
@@ -11,7 +11,7 @@ from trialogue.validation import Count, validated
 
 
 class Update(NamedTuple):
-    """State of a training after an update.
+    """State of a training run after an update of the weights.
 
     Attributes:
         step: Number of completed updates.
@@ -27,7 +27,7 @@ class Update(NamedTuple):
 
 
 class Observer(ABC):
-    """Base class of objects that are called during a training.
+    """Base class of objects that are called after updates of the weights during training.
 
     Attributes:
         schedule: Numbers of updates after which to call `updated`. None calls it after every update.
@@ -52,7 +52,7 @@ class Observer(ABC):
 
 
 class StoppingRule(ABC):
-    """Base class of rules that can end a training early.
+    """Base class of rules that can end a training run early.
 
     A rule that is a frozen dataclass can be part of a `Recipe`.
     """
@@ -95,10 +95,10 @@ Layers = Callable[[Any], Iterable[Iterable[Tensor]]]
 
 
 class Displacement(Observer):
-    """Observer that measures the mean square displacement of each layer from its initial weights.
+    """Observer that measures how far the weights of each layer have moved from their initial values.
 
-    The displacement of a layer is the mean square change of the entries of a matrix, summed over the matrices of the
-    layer. It is equation 6 of the document on the distributional simplicity bias.
+    The displacement of a layer (mean square displacement) is the mean square change of the entries of a matrix, summed
+    over the matrices of the layer. It is equation 6 of the document on the distributional simplicity bias.
 
     Args:
         model: Network with the initial weights. A copy of its weights is stored.

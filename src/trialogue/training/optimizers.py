@@ -1,4 +1,4 @@
-"""Built-in and user-defined optimizers."""
+"""Construction of built-in and user-defined optimizers."""
 
 from __future__ import annotations
 

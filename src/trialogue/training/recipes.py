@@ -1,4 +1,4 @@
-"""Recipes that determine a trained network, with a cache on disk.
+"""Recipes that describe a trained network completely, with a cache of trained networks on disk.
 
     recipe = Recipe(Transformer, TransformerConfig(vocab_size=4), partial(strings, distribution), TrainingConfig(...))
     network = trained(recipe, artifacts).network
@@ -30,14 +30,14 @@ from trialogue.training.objectives import next_token_loss
 from trialogue.training.observers import StoppingRule
 from trialogue.training.optimizers import OptimizerFactory
 from trialogue.training.running.checkpoints import Checkpoints
-from trialogue.training.running.processes import processes
+from trialogue.training.running.processes import get_processes
 
 _KIND = "trialogue losses 1"
 
 
 @dataclass(frozen=True)
 class Recipe(Generic[NetworkT]):
-    """Everything that determines the weights of a trained network.
+    """Complete description of a trained network: architecture, data, loss and hyperparameters.
 
     Equal recipes give equal weights. Functions are compared by name, and by the arguments of `functools.partial` or the
     fields of the dataclass that they belong to. Changes to the body of a function are not detected.
@@ -104,7 +104,7 @@ class Recipe(Generic[NetworkT]):
         return hashlib.sha256(json.dumps(self.description(), sort_keys=True).encode()).hexdigest()[:16]
 
     def begun(self) -> NetworkT:
-        """Return the network before its first update.
+        """Return the network with its initial weights.
 
         Raises:
             InputError: If `initial` has a parameter of another name or shape.
@@ -126,7 +126,7 @@ class Recipe(Generic[NetworkT]):
 
 
 class Trained(NamedTuple, Generic[NetworkT]):
-    """Result of `trained`.
+    """A trained network, its losses and checkpoints. Result of `trained`.
 
     Attributes:
         network: The trained network in eval mode.
@@ -160,7 +160,7 @@ def trained(
     Raises:
         InputError: If a file is damaged, or if the training fails as described in `train`.
     """
-    together = processes()
+    together = get_processes()
     folder = recipe.folder(artifacts)
     path, losses = folder / "network.safetensors", folder / "losses.safetensors"
     checkpoints = Checkpoints(folder / "checkpoints", recipe.checkpoints)

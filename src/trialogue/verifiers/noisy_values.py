@@ -8,7 +8,7 @@ from torch import Tensor
 
 from trialogue.errors import InputError
 from trialogue.oracles import Decoding, Verifier
-from trialogue.randomness import seed_of
+from trialogue.randomness import derive_seed
 from trialogue.validation import NonNegative, Positive, validated
 from trialogue.verifiers.combination import require_no_target
 from trialogue.verifiers.functions.function import VerifierLike, as_verifier
@@ -52,7 +52,7 @@ class NoisyValues(Verifier):
     ) -> None:
         self._of, self._kind = as_verifier(values), kind
         require_no_target("values", self._of, "give a verifier; a target can be a factor of Product")
-        self._seed = seed_of(seed, "noisy values")
+        self._seed = derive_seed(seed, "noisy values")
         self._share, factor = 1.0, 1.0 + error
         if kind == "average":
             factor = spread

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from trialogue.oracles import Decoding, Verifier
-from trialogue.randomness import Streams, seed_of
+from trialogue.randomness import Streams, derive_seed
 
 
 class RandomVerifier(Verifier):
@@ -19,7 +19,7 @@ class RandomVerifier(Verifier):
     most = 1.0
 
     def __init__(self, seed: int = 0) -> None:
-        self._seed = seed_of(seed, "random verifier")
+        self._seed = derive_seed(seed, "random verifier")
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
         """Return a random number for each sequence.
@@ -62,4 +62,4 @@ def prefix_keys(seed: int, decoding: Decoding, rows: Tensor) -> Tensor:
     """
     tokens, lengths = decoding.tokens[rows].tolist(), decoding.lengths[rows].tolist()
     prefixes = [tuple(row[:length]) for row, length in zip(tokens, lengths, strict=True)]
-    return torch.tensor([seed_of(seed, prefix) for prefix in prefixes], dtype=torch.int64)
+    return torch.tensor([derive_seed(seed, prefix) for prefix in prefixes], dtype=torch.int64)

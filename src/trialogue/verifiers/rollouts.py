@@ -10,7 +10,7 @@ from torch import Tensor
 
 from trialogue.errors import InputError
 from trialogue.oracles import Decoding, Target, Verifier
-from trialogue.randomness import Streams, seed_of
+from trialogue.randomness import Streams, derive_seed
 from trialogue.validation import Count, NonNegative, validated
 from trialogue.verifiers.combination import require_no_target
 from trialogue.verifiers.functions.function import VerifierLike, as_verifier
@@ -45,7 +45,7 @@ class RolloutValues(Verifier):
         self._outcome, self._rollouts = as_verifier(outcome), rollouts
         require_no_target("outcome", self._outcome, "use RolloutTarget for a target")
         self._floor = 0.5 / self._rollouts if floor is None else floor
-        self._seed = seed_of(seed, "rollouts")
+        self._seed = derive_seed(seed, "rollouts")
         self.most = max(self._outcome.most, self._floor)
         self.layers, self.notes, self.parser = self._outcome.layers, self._outcome.notes, self._outcome.parser
 
@@ -93,7 +93,7 @@ class RolloutTarget(Target):
     def __init__(self, target: Target, rollouts: Count = 8, *, seed: int = 0) -> None:
         if not isinstance(target, Target):
             raise InputError("target", type(target).__name__, "give one target, such as power(2.0)")
-        self._target, self._rollouts, self._seed = target, rollouts, seed_of(seed, "rollouts")
+        self._target, self._rollouts, self._seed = target, rollouts, derive_seed(seed, "rollouts")
         self.scope, self.layers, self.notes = target.scope, target.layers, target.notes
 
     def up_to(self, stop: str | Sequence[str]) -> Self:

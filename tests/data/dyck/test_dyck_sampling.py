@@ -23,7 +23,7 @@ from trialogue.data import DyckWords
 from trialogue.data.dyck.language import Dyck
 from trialogue.data.dyck.states import innermost_types, pair_depths
 from trialogue.oracles import pad_sequences
-from trialogue.randomness import seed_of
+from trialogue.randomness import derive_seed
 from trialogue.testing import check_oracle
 
 
@@ -62,10 +62,10 @@ def plain_strings(dyck: Dyck, n: int, seed: int, shortest: int, longest: int) ->
 def test_sampler_is_splitmix64_inverted(dyck):
     n = dyck.length
     for seed in (0, 12345):
-        plain = plain_strings(dyck, 200, seed_of(seed, "dyck", "sample"), n, n)
+        plain = plain_strings(dyck, 200, derive_seed(seed, "dyck", "sample"), n, n)
         assert dyck.sample(200, seed).tolist() == plain
     tokens, lengths = dyck.sample_prompts(200, (2, n - 1), seed=7)
-    plain = pad_sequences(plain_strings(dyck, 200, seed_of(7, "dyck", "prompts"), 2, n - 1), n - 1)
+    plain = pad_sequences(plain_strings(dyck, 200, derive_seed(7, "dyck", "prompts"), 2, n - 1), n - 1)
     assert torch.equal(tokens, plain[0])
     assert torch.equal(lengths, plain[1])
 

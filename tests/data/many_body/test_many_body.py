@@ -13,7 +13,7 @@ from trialogue.data import Ising, ManyBody
 from trialogue.data.many_body import subset_kernel, symmetric_sum_kernel, variance
 from trialogue.data.many_body.subset_kernel import SubsetKernel
 from trialogue.data.many_body.symmetric_sum_kernel import SymmetricSumKernel
-from trialogue.randomness import Streams, seed_of
+from trialogue.randomness import Streams, derive_seed
 from trialogue.samplers.chains.simulation.sweeps import run_sweeps
 from trialogue.testing import check_energy, check_masked
 
@@ -98,14 +98,14 @@ def test_sweeps_equal_gibbs_samples(name, kind, monkeypatch):
     start = distribution.states()[:64]
     fast = run_sweeps(distribution, sweeps=5, start=start, seed=4)
     kernel, tokens = kernels_of(distribution)[1 - kind], start.clone()
-    streams = Streams(seed_of(4, "many-body"), torch.arange(64))
+    streams = Streams(derive_seed(4, "many-body"), torch.arange(64))
     for _ in range(5):
         for site in range(distribution.sites):
             weights = distribution.site_log_weights(tokens, torch.full((64,), site))
             tokens[:, site] = streams.choose(weights, torch.arange(64))
     assert torch.equal(fast, tokens)
     again = start.clone()
-    streams = Streams(seed_of(4, "many-body"), torch.arange(64))
+    streams = Streams(derive_seed(4, "many-body"), torch.arange(64))
     kernel.sweep(again.numpy(), streams.keys.numpy(), streams.counters.numpy(), 5)
     assert torch.equal(again, tokens)
 

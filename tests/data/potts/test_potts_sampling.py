@@ -9,7 +9,7 @@ from mutants import potts as mutants
 from trialogue.data import PottsChain
 from trialogue.data.potts import sampling as potts_sampling
 from trialogue.data.potts.sampling import LANES, alias_tables, split_entry_bits
-from trialogue.randomness import GAMMA, Streams, mix, seed_of
+from trialogue.randomness import GAMMA, Streams, derive_seed, mix
 
 CHAINS = {
     "neighbours": PottsChain(by_hand.random_table(1, 3, 2)),
@@ -75,7 +75,7 @@ def test_tables_reject_messages(monkeypatch, mutant):
 def sample_in_python(chain: PottsChain, n: int, length: int, temperature: float, seed: int) -> torch.Tensor:
     """Sample from the same tables in Python. Token t of sequence k uses number t of stream k."""
     messages, vocab = chain.messages(temperature), chain.vocab_size
-    keys = Streams(seed_of(seed, "potts"), torch.arange(n)).keys.tolist()
+    keys = Streams(derive_seed(seed, "potts"), torch.arange(n)).keys.tolist()
     coin, bits = split_entry_bits(vocab)
     tables = [
         tables.entries[offset:].tolist()

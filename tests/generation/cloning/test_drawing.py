@@ -11,7 +11,7 @@ from trialogue.models.networks.factored import FactoredAttention, FactoredAttent
 from trialogue.oracles import enumerate_sequences
 from trialogue.samplers import Convergence
 from trialogue.samplers.exact import chain_transitions
-from trialogue.storage import sha256_of
+from trialogue.storage import compute_sha256
 
 NETWORK = FactoredAttention(FactoredAttentionConfig(vocab_size=3, sites=4, layers=2), seed=1)
 START = enumerate_sequences(3, 4)[::7]
@@ -87,9 +87,9 @@ def test_further_sweeps_continue_from_the_saved_ones(tmp_path):
     complete = draw(chain, NETWORK, START, (3, 6), seed=1)
     assert torch.equal(more.energies, complete.energies)
     assert torch.equal(more.samples[3], complete.samples[3])
-    before = sha256_of(path)
+    before = compute_sha256(path)
     assert torch.equal(draw(chain, NETWORK, START, 6, seed=1, path=path).samples[6], complete.samples[6])
-    assert sha256_of(path) == before
+    assert compute_sha256(path) == before
     expect_error(" has 6 sweeps", draw, chain, NETWORK, START, 4, seed=1, path=path)
 
 

@@ -9,7 +9,7 @@ from samplers.chains.simulation.other_device import DEVICE, DeviceMode
 from samplers.chains.small_models import random_ising
 from trialogue.data import Ising
 from trialogue.errors import InputError
-from trialogue.randomness import Streams, generator, index_of, inverted
+from trialogue.randomness import Streams, generator, invert_rows, select_index
 from trialogue.samplers import CHAINS, ChainRule, Gibbs, Metropolis, hitting_times, run_chain, run_sweeps
 from trialogue.samplers.exact import transition_matrix
 
@@ -106,13 +106,13 @@ def test_inversion_with_tensors_equals_the_cpu_implementation():
     weights[:, 3] += weights.sum(1) == 0
     uniform = torch.rand(4000, generator=generator(2, "uniform"), dtype=torch.float64)
     for numbers in (uniform, torch.zeros(4000).double(), torch.full((4000,), 1 - 2.0**-53).double()):
-        found = inverted(numbers, weights)
-        assert torch.equal(found, index_of(numbers, weights.log()))
+        found = invert_rows(numbers, weights)
+        assert torch.equal(found, select_index(numbers, weights.log()))
         assert bool((weights.gather(1, found[:, None]) > 0).all())
     # Rounding may lift the target to the total. The last index with weight is then returned.
-    assert inverted(torch.ones(1).double(), torch.tensor([[0.0, 1.0, 2.0, 0.0]])).tolist() == [2]
+    assert invert_rows(torch.ones(1).double(), torch.tensor([[0.0, 1.0, 2.0, 0.0]])).tolist() == [2]
     for wrong in ([[0.0, 0.0]], [[float("nan"), 1.0]]):
-        expect_error("log_weights", inverted, uniform[:1], torch.tensor(wrong))
+        expect_error("log_weights", invert_rows, uniform[:1], torch.tensor(wrong))
 
 
 @pytest.mark.usefixtures("other_device")

@@ -9,7 +9,7 @@ from mutants.modules import altered
 from samplers.chains.simulation.reference_kernels import SMALL_MODELS, disordered
 from trialogue.data import Ising
 from trialogue.oracles import Sequences
-from trialogue.randomness import Streams, generator, index_of
+from trialogue.randomness import Streams, generator, select_index
 from trialogue.samplers import Gibbs, run_chain
 from trialogue.samplers.chains import kernels
 from trialogue.samplers.chains.chain import KERNELS, make_advance_function
@@ -64,7 +64,7 @@ def test_tokens_are_drawn_by_inversion(log_odds):
     steps = torch.arange(0, 1, 1 / 64, dtype=torch.float64)
     uniforms = torch.cat((steps, steps + 2.0**-53, steps[1:] - 2.0**-53, torch.tensor([1 - 2.0**-53])))
     distribution = torch.tensor([[min(0.0, -log_odds), min(0.0, log_odds)]], dtype=torch.float64)
-    expected = index_of(uniforms, distribution.expand(len(uniforms), 2)).tolist()
+    expected = select_index(uniforms, distribution.expand(len(uniforms), 2)).tolist()
     assert [kernels.draw_token(uniform, log_odds) for uniform in uniforms.tolist()] == expected
 
 

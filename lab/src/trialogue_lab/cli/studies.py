@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trialogue.cli.parsing.commands import Commands
-from trialogue.cli.parsing.fields import override
+from trialogue.cli.parsing.fields import override_fields
 from trialogue.errors import InputError
 from trialogue_lab import studies
 
@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.help:
         arguments.parser.print_help()
         arguments.overrides = ["--help"]
-    config = override(
+    config = override_fields(
         study.preset(arguments.preset),
         arguments.overrides,
         name=study.name,
@@ -89,7 +89,7 @@ def _execute(study: "Study[Any]", config: object, arguments: argparse.Namespace)
     """Run a study with the threads, workers and executor of the command line."""
     import torch
 
-    from trialogue.executors import executor_of
+    from trialogue.executors import make_executor
     from trialogue.validation import Count, check
     from trialogue_lab.ledger.runs.execution import execute
 
@@ -102,7 +102,7 @@ def _execute(study: "Study[Any]", config: object, arguments: argparse.Namespace)
         config,
         arguments.results,
         force=arguments.force,
-        executor=executor_of(arguments.executor, arguments.workers, arguments.threads),
+        executor=make_executor(arguments.executor, arguments.workers, arguments.threads),
         progress=lambda line: print(line, file=sys.stderr, flush=True),
     )
 

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trialogue.arrays import whole_tensor
+from trialogue.arrays import integer_tensor
 from trialogue.errors import InputError
 from trialogue.validation import Count, Natural, NonNegative, validated
 
@@ -72,7 +72,7 @@ def ngram_distributions(
         InputError: If the text is too short, contains other tokens, or the table would be too large.
     """
     length, size = context, vocab_size
-    text = np.atleast_2d(whole_tensor("tokens", tokens, "give token ids (n,), or (rows, n)").numpy())
+    text = np.atleast_2d(integer_tensor("tokens", tokens, "give token ids (n,), or (rows, n)").numpy())
     places = text.shape[-1] - length
     if text.ndim != 2 or not len(text) or places < 1:
         raise InputError("context", context, f"the text has {text.shape[-1]} tokens: use a shorter context")

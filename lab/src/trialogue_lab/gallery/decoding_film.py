@@ -14,7 +14,7 @@ from typing import Any
 from jinja2 import Environment
 from pandas import DataFrame
 
-from trialogue.display.html import environment
+from trialogue.display.html import make_environment
 from trialogue.storage import atomic_write
 from trialogue_lab.ledger.runs.results import COMMITTED, load_rows
 
@@ -38,7 +38,7 @@ def sample() -> dict[str, Any]:
         The question, and the answers and model calls of each method.
     """
     from trialogue import samplers
-    from trialogue.randomness import seed_of
+    from trialogue.randomness import derive_seed
     from trialogue_lab.studies.constrained_law.cases import case_of
     from trialogue_lab.studies.constrained_law.config import PRESETS
     from trialogue_lab.studies.constrained_law.tasks import TASKS
@@ -57,7 +57,7 @@ def sample() -> dict[str, Any]:
             verifier=case.verifier,
             max_new_tokens=case.max_new_tokens,
             num_samples=SAMPLES,
-            seed=seed_of(SEED, "film", name),
+            seed=derive_seed(SEED, "film", name),
         )
         answers = [case.text(completion) for completion in samples.completions()]
         runs[name] = {"sampler": repr(sampler), "answers": answers, "calls": samples.queries.tolist()}
@@ -226,7 +226,7 @@ def _question(text: str) -> list[str]:
 
 
 def _pages() -> Environment:
-    pages = environment("trialogue_lab.gallery")
+    pages = make_environment("trialogue_lab.gallery")
     pages.filters["percent"] = lambda share: (
         f"{100 * share:.0f} %" if share == 0 or share >= 0.005 else "< 1 %"
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from trialogue import __version__
-from trialogue.display.html import environment
+from trialogue.display.html import make_environment
 from trialogue_lab.gallery import domain_walls, rule_at_the_end, two_cliques, waking_layers
 from trialogue_lab.gallery.embedding import rounded
 
@@ -34,7 +34,7 @@ def render_gallery(results: str | Path | None = None, seed: int = 0) -> str:
             "layers": layers,
         }
     )
-    pages = environment("trialogue_lab.gallery")
+    pages = make_environment("trialogue_lab.gallery")
     pages.filters["percent"] = _percent
     recorded = json.dumps(scenes, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return pages.get_template("page/page.html.jinja").render(

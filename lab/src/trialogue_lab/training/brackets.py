@@ -8,7 +8,7 @@ from torch import Tensor
 
 from trialogue.data.dyck.language import Dyck
 from trialogue.data.dyck.words import DyckWords
-from trialogue.randomness import generator, seed_of
+from trialogue.randomness import derive_seed, generator
 from trialogue.training.config import TrainingConfig
 from trialogue.validation import Count, Natural, validated
 from trialogue_lab.models.dyck_transformer.network import DyckTransformer
@@ -52,7 +52,7 @@ def bracket_batches(
         (batch_size, width).
     """
     distribution = (1 / types,) * types
-    step_seed = seed_of(seed, "brackets", step)
+    step_seed = derive_seed(seed, "brackets", step)
     if strings == "words":
         batch = DyckWords(longest, distribution, 0.5, depth).sample(batch_size, step_seed)
     else:

@@ -13,7 +13,7 @@ from trialogue.arrays import real_tensor
 from trialogue.errors import InputError
 from trialogue.models.networks.masked import MaskReader
 from trialogue.oracles import enumerate_sequences
-from trialogue.probabilities import checked_distribution
+from trialogue.probabilities import validate_distribution
 
 
 class MaskedPopulation:
@@ -40,7 +40,7 @@ class MaskedPopulation:
         count, vocab = joint.ndim, joint.shape[0] if joint.ndim else 0
         if not count or joint.shape != (vocab,) * count:
             raise InputError("probabilities", tuple(joint.shape), hint)
-        joint = checked_distribution("probabilities", joint.flatten(), (joint.numel(),)).view(joint.shape)
+        joint = validate_distribution("probabilities", joint.flatten(), (joint.numel(),)).view(joint.shape)
         others = enumerate_sequences(vocab, count - 1) if count > 1 else torch.empty(1, 0, dtype=torch.int64)
         masked = torch.full((len(others), 1), vocab)
         parts = [torch.cat((others[:, :site], masked, others[:, site:]), 1) for site in range(count)]

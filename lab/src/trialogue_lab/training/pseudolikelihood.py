@@ -15,7 +15,7 @@ from scipy.optimize import minimize
 from torch import Tensor
 
 from trialogue.arrays import Integers, require_bools
-from trialogue.blocks import checked_block_size, require_covered
+from trialogue.blocks import require_covered, validate_block_size
 from trialogue.data.ising.model import Ising
 from trialogue.errors import InputError
 from trialogue.training.masking import uniform_masks
@@ -80,7 +80,7 @@ def fit_pseudolikelihood(
     if (block_size is None) == (masks is None):
         raise InputError("block_size", block_size, "give either block_size or masks")
     if masks is None:
-        size = checked_block_size(block_size, samples.shape[1])
+        size = validate_block_size(block_size, samples.shape[1])
         masks = uniform_masks(*samples.shape, size, seed, "pseudolikelihood", "masks")
     else:
         require_bools("masks", masks, tuple(samples.shape), f"use bools of the shape {tuple(samples.shape)}")

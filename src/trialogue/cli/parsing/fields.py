@@ -11,7 +11,7 @@ import typing
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
-from trialogue.cli.parsing.words import attached, option_of, value_of
+from trialogue.cli.parsing.words import find_option_value, join_values, option_name
 from trialogue.errors import InputError
 
 Instance = TypeVar("Instance")
@@ -19,8 +19,10 @@ Instance = TypeVar("Instance")
 _NUMBERS = {int: "a whole number", float: "a number"}
 
 
-def override(default: Instance, tokens: Sequence[str], *, name: str, prog: str, description: str) -> Instance:
-    """Set fields of a dataclass instance from the words of a command line. Each field is an option.
+def override_fields(
+    default: Instance, tokens: Sequence[str], *, name: str, prog: str, description: str
+) -> Instance:
+    """Return a copy of a dataclass instance with fields changed by command-line options.
 
     Args:
         default: Instance with the default values.
@@ -57,7 +59,7 @@ class Group(NamedTuple):
         options: The dataclass, or an instance whose values are the defaults.
         description: Description in the help.
         terse: If True, boolean options have no negative form, None cannot be given, and an option is repeated
-            for several values. If False, options are parsed as in `override`.
+            for several values. If False, options are parsed as in `override_fields`.
     """
 
     options: Any
@@ -104,7 +106,7 @@ def parse(
         kind = Annotated[(shown, arg(name=title), OmitArgPrefixes, *markers)]  # type: ignore[valid-type]
         members[title] = (f"group_{len(members)}", kind, shown())
         types_of = _types(group) | types_of
-    words = attach(groups, tokens)
+    words = join_option_values(groups, tokens)
     command = dataclasses.make_dataclass("Command", members.values(), frozen=True)
     parsed, unknown_words, complaint = _parse_with_tyro(command, words, prog, description)
     if complaint:
@@ -114,7 +116,7 @@ def parse(
         raise _tyro_error(complaint, words, types_of, placeholders)
     if unknown_words:
         raise _unknown_word_error(
-            unknown_words[0], [option_of(name) for name in types_of], elsewhere(), unknown, prog
+            unknown_words[0], [option_name(name) for name in types_of], elsewhere(), unknown, prog
         )
     instances = {}
     for title, group in groups.items():
@@ -127,7 +129,7 @@ def parse(
     return instances
 
 
-def attach(groups: Mapping[str, Group], tokens: Sequence[str]) -> list[str]:
+def join_option_values(groups: Mapping[str, Group], tokens: Sequence[str]) -> list[str]:
     """Join options and their values into single words, for example `--stop a` into `--stop=a`.
 
     Args:
@@ -141,11 +143,11 @@ def attach(groups: Mapping[str, Group], tokens: Sequence[str]) -> list[str]:
     spelling: dict[str, str] = {}
     for group in groups.values():
         for name, kind in _types(group).items():
-            spelling[f"--{name}"] = option_of(name)
+            spelling[f"--{name}"] = option_name(name)
             if kind is bool or (_is_sequence(kind) and not group.terse):
                 continue
-            options.add(option_of(name))
-    return attached([spelling.get(word, word) for word in tokens], options)
+            options.add(option_name(name))
+    return join_values([spelling.get(word, word) for word in tokens], options)
 
 
 def _values(options: Any) -> dict[str, Any]:
@@ -196,7 +198,7 @@ def _is_sequence(kind: Any) -> bool:
 
 
 def _unchecked(kind: Any, **namespace: Any) -> Any:
-    """Return a subclass without `__post_init__`, so that checks run later on the complete instance."""
+    """Return a subclass without `__post_init__`, so that the complete instance can be checked later."""
     return type(kind.__name__, (kind,), {"__post_init__": lambda _: None, **namespace})
 
 
@@ -218,7 +220,7 @@ def _tyro_class(group: Group, hidden: Collection[str]) -> Any:
 
 
 def _default(value: str) -> str:
-    """Return the text on a default value in the help. Empty if the default means that the option is absent."""
+    """Return the text about a default value in the help. It is empty if the option is absent by default."""
     return "" if value in ("None", "False", "()", "") else f"({value})"
 
 
@@ -269,7 +271,7 @@ def _tyro_error(
 def _given_value(option: str, words: Sequence[str]) -> str | None:
     """Return the value after `option`, or None."""
     if option not in words:
-        return value_of(option, words)
+        return find_option_value(option, words)
     behind = itertools.takewhile(lambda word: not word.startswith("--"), words[words.index(option) + 1 :])
     return " ".join(behind) or None
 

@@ -7,21 +7,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
-from trialogue.cli.parsing.fields import Group, attach, parse
-from trialogue.cli.parsing.words import option_of, value_of
+from trialogue.cli.parsing.fields import Group, join_option_values, parse
+from trialogue.cli.parsing.words import find_option_value, option_name
 from trialogue.errors import InputError
 
 _ESCAPES = {r"\n": "\n", r"\t": "\t", r"\r": "\r", r"\\": "\\"}
 
 
-def parsed_with_sampler(
+def parse_with_sampler(
     command: str, about: str, options: Mapping[str, type], tokens: Sequence[str]
 ) -> dict[str, Any]:
-    """Parse the command line of a command that has options for a sampler.
+    """Parse the command line of a command whose options depend on the sampler.
 
-    The options of the sampler named by `--sampler` are added to the options of the command. Without `--sampler`,
-    the sampler is masked decoding if a verifier can compute the set of accepted next tokens, and ancestral
-    sampling otherwise. `--help` prints the help of the command and of the named sampler.
+    The options of the sampler named by `--sampler` are added to the options of the command. Without `--sampler`, the
+    sampler is masked decoding if a verifier can compute the set of accepted next tokens, and ancestral sampling
+    otherwise. `--help` prints the help of the command and of the named sampler.
 
     Args:
         command: Name of the command.
@@ -30,16 +30,16 @@ def parsed_with_sampler(
         tokens: Words of the command line.
 
     Returns:
-        The instance of each group by title. The key "sampler" has the sampler, and the key "sampler named" is
-        True if `--sampler` was given.
+        The instance of each group by title. The key "sampler" has the sampler, and the key "sampler named" is True if
+        `--sampler` was given.
 
     Raises:
         InputError: If an option is unknown, or its value has the wrong type or is rejected by the class.
         SystemExit: After the help is printed.
     """
     groups = {title: Group(kind, inspect.getdoc(kind) or "") for title, kind in options.items()}
-    words = attach(groups, repeat_option("--choice", tokens))
-    named = value_of("--sampler", words)
+    words = join_option_values(groups, repeat_option("--choice", tokens))
+    named = find_option_value("--sampler", words)
     name = named or ("masked-decoding" if _has_mask(words) else "ancestral")
     prog = f"trialogue {command}"
     if named is not None:
@@ -48,12 +48,10 @@ def parsed_with_sampler(
         words = [f"--sampler={name}", *words]
     if named is not None or not {"-h", "--help"} & set(words):
         kind = sampler_class(name)
-        groups["sampler"] = Group(kind(), description_of(kind), terse=False)
+        groups["sampler"] = Group(kind(), describe_sampler(kind), terse=False)
     unknown = f"neither the command nor the sampler {name} has it"
-    parsed = parse(
-        groups, words, prog=prog, description=about, unknown=unknown, elsewhere=options_of_samplers
-    )
-    return {**parsed, "sampler": with_escapes(parsed["sampler"]), "sampler named": named is not None}
+    parsed = parse(groups, words, prog=prog, description=about, unknown=unknown, elsewhere=sampler_options)
+    return {**parsed, "sampler": replace_escapes(parsed["sampler"]), "sampler named": named is not None}
 
 
 def repeat_option(option: str, tokens: Sequence[str]) -> list[str]:
@@ -82,7 +80,7 @@ def _has_mask(words: Sequence[str]) -> bool:
     """Return whether options in `words` name a verifier with a token mask."""
     from trialogue.generation.verifiers.specs import SHORTHANDS, has_mask
 
-    of_masks = {option_of(field) for field in (*SHORTHANDS, "choice")}
+    of_masks = {option_name(field) for field in (*SHORTHANDS, "choice")}
     given = [word.partition("=") for word in words]
     return any(
         option in of_masks or (option == "--verifier" and has_mask(value)) for option, _, value in given
@@ -105,12 +103,11 @@ def sampler_class(name: str) -> Any:
     return SAMPLERS[name]
 
 
-def options_of_samplers() -> dict[str, str]:
-    """Return the options of all samplers.
+def sampler_options() -> dict[str, str]:
+    """Return the options of all samplers, each with the names of the samplers that have it.
 
     Returns:
-        For each option, a text with the names of the samplers that have it, for example "the sampler
-        best-of-n".
+        For each option, a text with the names of the samplers that have it, for example "the sampler best-of-n".
     """
     from trialogue.samplers import SAMPLERS
 
@@ -118,16 +115,16 @@ def options_of_samplers() -> dict[str, str]:
     samplers: Iterable[tuple[str, Any]] = SAMPLERS.loadable()
     for name, sampler in samplers:
         for field in dataclasses.fields(sampler):
-            owners.setdefault(option_of(field.name), []).append(name)
+            owners.setdefault(option_name(field.name), []).append(name)
             if isinstance(field.default, bool):
-                owners.setdefault(option_of(f"no_{field.name}"), []).append(name)
+                owners.setdefault(option_name(f"no_{field.name}"), []).append(name)
     return {
         option: f"the sampler{'s' * (len(names) > 1)} {' and '.join(names)}"
         for option, names in owners.items()
     }
 
 
-def description_of(sampler: Any) -> str:
+def describe_sampler(sampler: Any) -> str:
     """Return the description of a sampler for the help, from its docstring.
 
     Python names are replaced or left out.
@@ -155,7 +152,7 @@ def _by_name(text: str) -> str:
     return text
 
 
-def with_escapes(sampler: Any) -> Any:
+def replace_escapes(sampler: Any) -> Any:
     r"""Replace escape sequences in all text fields of a sampler, for example \n by a line break.
 
     Args:
@@ -165,11 +162,11 @@ def with_escapes(sampler: Any) -> Any:
         The changed copy.
     """
     values = {field.name: getattr(sampler, field.name) for field in dataclasses.fields(sampler)}
-    texts = {name: unescaped(value) for name, value in values.items() if isinstance(value, str)}
+    texts = {name: unescape(value) for name, value in values.items() if isinstance(value, str)}
     return dataclasses.replace(sampler, **texts)
 
 
-def unescaped(text: str) -> str:
+def unescape(text: str) -> str:
     r"""Replace the escape sequences \n, \t, \r and \\ by the characters that they represent.
 
     Args:

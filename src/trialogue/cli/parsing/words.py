@@ -1,9 +1,9 @@
-"""Preprocessing of the words of a command line."""
+"""Preparation of the words of a command line for parsing."""
 
 from collections.abc import Collection, Iterable, Sequence
 
 
-def attached(words: Iterable[str], options: Collection[str]) -> list[str]:
+def join_values(words: Iterable[str], options: Collection[str]) -> list[str]:
     """Join options and their values into single words, for example `--stop a` into `--stop=a`.
 
     The word after an option is its value, unless it begins with a dash. Numbers and texts of several words
@@ -26,7 +26,7 @@ def attached(words: Iterable[str], options: Collection[str]) -> list[str]:
     return result
 
 
-def value_of(option: str, words: Sequence[str]) -> str | None:
+def find_option_value(option: str, words: Sequence[str]) -> str | None:
     """Return the value of an option that is given as `--option=value`.
 
     Args:
@@ -40,7 +40,7 @@ def value_of(option: str, words: Sequence[str]) -> str | None:
     return values[-1] if values else None
 
 
-def option_of(name: str) -> str:
+def option_name(name: str) -> str:
     """Return the option of a field, for example "--top-p" for "top_p".
 
     Args:

@@ -12,7 +12,7 @@ from filelock import FileLock
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from trialogue.arrays import whole_tensor
+from trialogue.arrays import integer_tensor
 from trialogue.data.byte_level_bpe import require_bpe_size
 from trialogue.data.corpus.hub import HUB, load_hub_texts
 from trialogue.data.corpus.texts import Text, open_local_text, split_local_text
@@ -131,7 +131,7 @@ class Corpus:
         Returns:
             One text per row. Invalid UTF-8 becomes the replacement character.
         """
-        rows = whole_tensor("tokens", tokens, "give token ids (rows, N)").tolist()
+        rows = integer_tensor("tokens", tokens, "give token ids (rows, N)").tolist()
         texts: list[str] = self.tokenizer.decode_batch(rows, skip_special_tokens=False)
         return texts
 

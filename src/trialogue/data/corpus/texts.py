@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from trialogue.errors import InputError
-from trialogue.storage import sha256_of
+from trialogue.storage import compute_sha256
 from trialogue.validation import Probability, check
 
 END = "<|endoftext|>"
@@ -199,7 +199,7 @@ def split_local_text(path: str | PathLike[str], test_share: float) -> tuple[Loca
 def _file_span(file: Path) -> Span:
     try:
         size = file.stat().st_size
-        return Span(file, sha256_of(file), 0, size, size)
+        return Span(file, compute_sha256(file), 0, size, size)
     except OSError as error:
         hint = f"check that the file can be read ({error.strerror or error})"
         raise InputError("text", str(file), hint) from error

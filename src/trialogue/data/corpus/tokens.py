@@ -14,7 +14,7 @@ from torch import Tensor
 
 from trialogue.data.byte_level_bpe import train_byte_level_bpe
 from trialogue.data.corpus.texts import END, Text
-from trialogue.storage import atomic_write, writing
+from trialogue.storage import atomic_write, convert_write_errors
 
 SPECIAL = (END,)
 """Special tokens. Their ids are 0, 1, ..."""
@@ -56,7 +56,7 @@ def write_tokens(text: Text, tokenizer: Tokenizer, path: Path, report: Report = 
         return
     growing, reached = path.with_suffix(".growing"), path.with_suffix(".reached")
     position, written = _load_progress(reached, growing)
-    with writing(growing), growing.open("r+b" if written else "wb") as file:
+    with convert_write_errors(growing), growing.open("r+b" if written else "wb") as file:
         file.truncate(written)
         file.seek(written)
         for end, pieces in _batches(text, position):
@@ -66,7 +66,7 @@ def write_tokens(text: Text, tokenizer: Tokenizer, path: Path, report: Report = 
             os.fsync(file.fileno())
             atomic_write(reached, json.dumps({"position": end, "bytes": file.tell()}))
             report(end, text.size)
-    with writing(path):
+    with convert_write_errors(path):
         growing.replace(path)
         reached.unlink(missing_ok=True)
 

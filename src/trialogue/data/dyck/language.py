@@ -15,12 +15,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trialogue.arrays import real_tensor, whole_tensor
-from trialogue.compilation import over_rows
+from trialogue.arrays import integer_tensor, real_tensor
+from trialogue.compilation import run_over_rows
 from trialogue.data.dyck.kernels import DyckError, State, cumulative_thresholds, draw, match, scan
 from trialogue.errors import InputError
 from trialogue.oracles import Decoding, PrefixOracle, Verifier
-from trialogue.randomness import seed_of
+from trialogue.randomness import derive_seed
 from trialogue.validation import Count, Natural, Probability, check, integer_range, validated
 
 
@@ -123,7 +123,7 @@ class Dyck(PrefixOracle, Verifier):
         Returns:
             Tokens (n, length) int64.
         """
-        return self._draw(n, (self.length, self.length), seed_of(seed, "dyck", "sample"))[0]
+        return self._draw(n, (self.length, self.length), derive_seed(seed, "dyck", "sample"))[0]
 
     def sample_prompts(
         self, n: int, lengths: tuple[int, int] = (25, 31), seed: int = 0
@@ -141,17 +141,17 @@ class Dyck(PrefixOracle, Verifier):
             Tokens (n, lengths[1]) int64, right-padded with zeros, and lengths (n,) int64.
         """
         hint = f"must be a range within 0..{self.length}"
-        bounds = whole_tensor("lengths", lengths, hint).tolist()
+        bounds = integer_tensor("lengths", lengths, hint).tolist()
         if np.shape(bounds) != (2,) or not 0 <= bounds[0] <= bounds[1] <= self.length:
             raise InputError("lengths", lengths, hint)
-        return self._draw(n, (bounds[0], bounds[1]), seed_of(seed, "dyck", "prompts"))
+        return self._draw(n, (bounds[0], bounds[1]), derive_seed(seed, "dyck", "prompts"))
 
     def _draw(self, n: int, lengths: tuple[int, int], seed: int) -> tuple[Tensor, Tensor]:
         n = check("n", n, Natural)
         # NumPy allocates large arrays in huge pages. With torch, page faults would take half of the time.
         tokens, row_lengths = np.empty((n, lengths[1]), np.int64), np.empty(n, np.int64)
         inputs = (np.uint64(seed), *lengths, self._ceiling, self._thresholds)
-        over_rows(draw, n, lengths[1], *inputs, tokens, row_lengths)
+        run_over_rows(draw, n, lengths[1], *inputs, tokens, row_lengths)
         return torch.from_numpy(tokens), torch.from_numpy(row_lengths)
 
     def log_prob(self, x: Tensor) -> Tensor:
@@ -163,7 +163,7 @@ class Dyck(PrefixOracle, Verifier):
         Returns:
             Log-probabilities (n,) float64, -inf for strings with an error.
         """
-        x = whole_tensor("x", x, "must be integer tokens (n, length)")
+        x = integer_tensor("x", x, "must be integer tokens (n, length)")
         if x.ndim != 2 or x.shape[1] != self.length:
             raise InputError("x", tuple(x.shape), f"must have the shape (n, {self.length})")
         return self._scan(x).log_prob
@@ -295,7 +295,7 @@ class Dyck(PrefixOracle, Verifier):
         x = self._brackets(x)
         tokens = x.cpu().contiguous()
         partner = torch.empty_like(tokens)
-        over_rows(match, *tokens.shape, tokens.numpy(), partner.numpy())
+        run_over_rows(match, *tokens.shape, tokens.numpy(), partner.numpy())
         return partner.to(x.device)
 
     def sufficient(self, tokens: Tensor, lengths: Tensor) -> Tensor:
@@ -387,7 +387,7 @@ class Dyck(PrefixOracle, Verifier):
 
     def _brackets(self, x: Tensor) -> Tensor:
         """Return `x` (n, width) as int64, after a check that all tokens are brackets."""
-        x = whole_tensor("x", x, "must be integer tokens (n, width)")
+        x = integer_tensor("x", x, "must be integer tokens (n, width)")
         if x.ndim != 2:
             raise InputError("x", tuple(x.shape), "must be integer tokens (n, width)")
         if x.numel() and not 0 <= int(x.min()) <= int(x.max()) < self.vocab_size:
@@ -395,7 +395,7 @@ class Dyck(PrefixOracle, Verifier):
         return x
 
     def _scan(self, tokens: Tensor, lengths: Tensor | None = None, eos: int | None = None) -> _Scan:
-        tokens = whole_tensor("tokens", tokens, "must be integers of the shape (n, width)")
+        tokens = integer_tensor("tokens", tokens, "must be integers of the shape (n, width)")
         if tokens.ndim != 2:
             raise InputError("tokens", tuple(tokens.shape), "must be integers of the shape (n, width)")
         n, width = tokens.shape
@@ -408,7 +408,7 @@ class Dyck(PrefixOracle, Verifier):
             lengths = before if eos is None else (before + 1).clamp_max(width)
         else:
             hint = f"must be {n} integers in 0..{width}"
-            lengths = whole_tensor("lengths", lengths, hint)
+            lengths = integer_tensor("lengths", lengths, hint)
             if lengths.shape != (n,) or (n and not 0 <= int(lengths.min()) <= int(lengths.max()) <= width):
                 raise InputError("lengths", lengths.tolist(), hint)
         rows, stops = tokens.cpu().contiguous(), lengths.cpu().contiguous()
@@ -416,7 +416,7 @@ class Dyck(PrefixOracle, Verifier):
         log_prob = torch.empty(n, dtype=torch.float64)
         distribution = (-1 if eos is None else eos, self._max_depth, self._ceiling, self._log_distribution)
         outputs = (position.numpy(), error.numpy(), state.numpy(), top.numpy(), log_prob.numpy())
-        over_rows(scan, n, width, rows.numpy(), stops.numpy(), *distribution, *outputs)
+        run_over_rows(scan, n, width, rows.numpy(), stops.numpy(), *distribution, *outputs)
         position, error, state, top, log_prob, stops = (
             column.to(tokens.device) for column in (position, error, state, top, log_prob, stops)
         )

@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
-from trialogue.arrays import whole_tensor
-from trialogue.compilation import over_rows
+from trialogue.arrays import integer_tensor
+from trialogue.compilation import run_over_rows
 from trialogue.data.dyck.kernels import find_innermost_types
 from trialogue.indices import require_int64
 
@@ -38,9 +38,9 @@ def innermost_types(tokens: Tensor) -> Tensor:
     Raises:
         InputError: If the tokens are not integers or not a matrix.
     """
-    tokens = whole_tensor("tokens", tokens, "give whole numbers (n, width)")
+    tokens = integer_tensor("tokens", tokens, "give whole numbers (n, width)")
     require_int64("tokens", tokens, (None, None), "give whole numbers (n, width)")
     rows = tokens.cpu().contiguous()
     top = torch.empty_like(rows)
-    over_rows(find_innermost_types, *rows.shape, rows.numpy(), top.numpy())
+    run_over_rows(find_innermost_types, *rows.shape, rows.numpy(), top.numpy())
     return top.to(tokens.device)

@@ -9,12 +9,12 @@ import torch
 from annotated_types import Interval, MultipleOf
 from torch import Tensor
 
-from trialogue.compilation import over_rows
+from trialogue.compilation import run_over_rows
 from trialogue.data.dyck.kernels import draw_word_lengths
 from trialogue.data.dyck.language import Dyck
 from trialogue.data.dyck.states import innermost_types
 from trialogue.oracles import PrefixOracle
-from trialogue.randomness import seed_of
+from trialogue.randomness import derive_seed
 from trialogue.validation import Count, Natural, Probability, validated
 
 
@@ -93,10 +93,10 @@ class DyckWords(PrefixOracle):
         attempt = 0
         while len(pending := (lengths < 0).nonzero()[:, 0]):
             rows = int(pending[-1]) + 1
-            sampled = self.brackets.sample(rows, seed_of(seed, "dyck words", attempt))
+            sampled = self.brackets.sample(rows, derive_seed(seed, "dyck words", attempt))
             ends = np.empty(rows, np.int64)
-            end_seed = np.uint64(seed_of(seed, "ends of dyck words", attempt))
-            over_rows(draw_word_lengths, rows, self.longest, end_seed, threshold, sampled.numpy(), ends)
+            end_seed = np.uint64(derive_seed(seed, "ends of dyck words", attempt))
+            run_over_rows(draw_word_lengths, rows, self.longest, end_seed, threshold, sampled.numpy(), ends)
             tokens[pending], lengths[pending] = sampled[pending], torch.from_numpy(ends)[pending]
             attempt += 1
         is_padding = torch.arange(self.longest) >= lengths[:, None]

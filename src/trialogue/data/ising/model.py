@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from trialogue.arrays import Reals, checked_device, real_tensor, require_bools
+from trialogue.arrays import Reals, parse_device, real_tensor, require_bools
 from trialogue.data.enumerable import Enumerable
 from trialogue.data.ising.block_table import block_table, table_marginals
 from trialogue.data.ising.couplings import Clique, make_couplings, validate_coupling, validate_field
@@ -23,7 +23,7 @@ from trialogue.data.site_tables import SiteTables
 from trialogue.errors import InputError
 from trialogue.indices import first_outside, site_indices
 from trialogue.oracles import Joint, Masked, enumerate_sequences
-from trialogue.randomness import Choose, Streams, seed_of
+from trialogue.randomness import Choose, Streams, derive_seed
 from trialogue.validation import Count, Finite, Natural, validated
 
 Pairs = Literal["unordered", "ordered"]
@@ -110,7 +110,7 @@ class Ising(Masked, Enumerable, Joint):
 
     def to(self, device: torch.device | str) -> Self:
         """Return the model on another device, for example "cuda"."""
-        device = checked_device(device)
+        device = parse_device(device)
         model = type(self).__new__(type(self))
         model.sites, model.field, model.pairs = self.sites, self.field.to(device), self.pairs
         model.device = model.field.device
@@ -363,7 +363,7 @@ class Ising(Masked, Enumerable, Joint):
             InputError: If there are too many states to list and the couplings are not a clique.
         """
         rows = torch.arange(n, device=self.device)
-        streams = Streams(seed_of(seed, "ising"), rows)
+        streams = Streams(derive_seed(seed, "ising"), rows)
         if isinstance(self._couplings, Clique) and self.sites > COUNTED_SITES:
             down = rows.new_zeros(n, self.sites)
             all_sites = torch.ones_like(down, dtype=torch.bool)

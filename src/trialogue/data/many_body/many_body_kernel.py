@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trialogue.compilation import over_rows
+from trialogue.compilation import run_over_rows
 
 Numbers = NDArray[np.float64]
 Tokens = NDArray[np.int64]
@@ -71,7 +71,9 @@ class ManyBodyKernel(ABC):
             Fields (rows, m, V).
         """
         fields = np.empty((*sites.shape, self._vocab))
-        over_rows(self._fill, len(tokens), self._width * sites.shape[1], tokens, sites, *self._arrays, fields)
+        run_over_rows(
+            self._fill, len(tokens), self._width * sites.shape[1], tokens, sites, *self._arrays, fields
+        )
         return fields
 
     def sweep(
@@ -86,4 +88,4 @@ class ManyBodyKernel(ABC):
             sweeps: Number of passes over all sites.
         """
         work = self._width * sweeps * tokens.shape[1]
-        over_rows(self._sweep, len(tokens), work, tokens, keys, counters, *self._arrays, sweeps)
+        run_over_rows(self._sweep, len(tokens), work, tokens, keys, counters, *self._arrays, sweeps)

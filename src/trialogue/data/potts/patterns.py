@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from trialogue.arrays import whole_tensor
+from trialogue.arrays import integer_tensor
 from trialogue.data.potts.messages import require_small_matrix
 from trialogue.errors import InputError
 from trialogue.oracles import enumerate_sequences
@@ -152,7 +152,7 @@ def pattern_tokens(pattern: Sequence[int] | Tensor) -> Tensor:
         InputError: If the pattern is not a nonempty sequence of token ids.
     """
     hint = "give each pattern as a sequence of one or more token ids"
-    tokens = whole_tensor("patterns", pattern, hint)
+    tokens = integer_tensor("patterns", pattern, hint)
     if tokens.ndim != 1 or not len(tokens):
         raise InputError("patterns", tokens.tolist(), hint)
     return tokens.clone()

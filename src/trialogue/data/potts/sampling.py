@@ -14,10 +14,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trialogue.compilation import compiled, over_rows
+from trialogue.compilation import compiled, run_over_rows
 from trialogue.data.alias import alias_table
 from trialogue.data.potts.messages import Messages
-from trialogue.randomness import GAMMA, Streams, mix, seed_of
+from trialogue.randomness import GAMMA, Streams, derive_seed, mix
 
 LANES = 64
 """Number of sequences per block. They share a table while it is in the L1 cache."""
@@ -237,11 +237,11 @@ def draw_sequences(
     # NumPy allocates large arrays in huge pages. With torch, page faults would take as long as the sampling.
     tokens = np.empty((n, length), np.int64)
     contexts = np.zeros(n, np.uint64)
-    keys = Streams(seed_of(seed, "potts"), torch.arange(n)).keys.numpy().view(np.uint64)
+    keys = Streams(derive_seed(seed, "potts"), torch.arange(n)).keys.numpy().view(np.uint64)
     numbers = (np.uint64(messages.vocab), np.uint64(messages.states), messages.window)
     bits = map(np.uint64, split_entry_bits(messages.vocab))
     setting = (*numbers, *bits)
     for table in tables:
         arguments = (tokens, contexts, keys, *table, *setting)
-        over_rows(draw_tokens, -(-n // LANES), LANES * len(table.offsets), *arguments)
+        run_over_rows(draw_tokens, -(-n // LANES), LANES * len(table.offsets), *arguments)
     return torch.from_numpy(tokens)

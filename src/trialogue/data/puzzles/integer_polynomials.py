@@ -23,7 +23,7 @@ from torch import Tensor
 from trialogue.data.enumerable import ENUMERABLE_STATES
 from trialogue.data.puzzles.weighted_prefixes import ListedDistribution, Prefix, WeightedPrefixes, token_rows
 from trialogue.errors import InputError
-from trialogue.randomness import Streams, seed_of
+from trialogue.randomness import Streams, derive_seed
 from trialogue.validation import Count, Natural, validated
 
 Order = Literal["coefficients-first", "roots-first"]
@@ -107,7 +107,7 @@ class RootedPolynomials(WeightedPrefixes):
             Tokens (n, 2 * degree) int64.
         """
         rows = torch.arange(n)
-        streams = Streams(seed_of(seed, "roots"), rows)
+        streams = Streams(derive_seed(seed, "roots"), rows)
         values = 2 * self.largest + 1
         roots = [(streams.uniform(rows) * values).long() - self.largest for _ in range(self.degree)]
         return self._encode(torch.stack(roots, 1).numpy())

@@ -24,7 +24,7 @@ from torch import Tensor
 from trialogue.data.enumerable import ENUMERABLE_STATES
 from trialogue.data.puzzles.weighted_prefixes import Prefix, WeightedPrefixes
 from trialogue.errors import InputError
-from trialogue.randomness import Streams, seed_of
+from trialogue.randomness import Streams, derive_seed
 from trialogue.validation import Natural, validated
 
 Order = Literal["puzzle-first", "solution-first"]
@@ -150,7 +150,7 @@ class SudokuPuzzles(WeightedPrefixes):
             Tokens (n, 32) int64.
         """
         rows = torch.arange(n)
-        streams = Streams(seed_of(seed, "sudoku"), rows)
+        streams = Streams(derive_seed(seed, "sudoku"), rows)
         grids = sudoku_grids()[(streams.uniform(rows) * len(sudoku_grids())).long().numpy()]
         # The cells with the smallest of 16 random numbers are a uniformly random subset.
         ranks = torch.stack([streams.uniform(rows) for _ in range(CELLS)], 1).argsort(1).argsort(1)

@@ -19,7 +19,7 @@ from torch import Tensor
 from trialogue.arrays import Reals
 from trialogue.data.puzzles.weighted_prefixes import ListedDistribution, Prefix, WeightedPrefixes
 from trialogue.errors import InputError
-from trialogue.randomness import Streams, seed_of
+from trialogue.randomness import Streams, derive_seed
 from trialogue.validation import Count, Natural, check, validated
 
 
@@ -108,7 +108,7 @@ class TwentyQuestions(WeightedPrefixes):
             Answers (n, rounds) int64, 0 or 1.
         """
         rows = torch.arange(n)
-        objects = (Streams(seed_of(seed, "objects"), rows).uniform(rows) * self.objects).long()
+        objects = (Streams(derive_seed(seed, "objects"), rows).uniform(rows) * self.objects).long()
         transcripts = [self.transcript(number) for number in objects.tolist()]
         return torch.tensor(transcripts, dtype=torch.int64).view(n, self.max_length)
 

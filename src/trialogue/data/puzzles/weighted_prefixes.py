@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trialogue.arrays import Integers, Reals, whole_tensor
+from trialogue.arrays import Integers, Reals, integer_tensor
 from trialogue.errors import InputError
 from trialogue.oracles import PrefixOracle
 from trialogue.validation import Count, check, integer_range, validated
@@ -200,7 +200,7 @@ def token_rows(tokens: Tensor, length: int) -> Tensor:
     Raises:
         InputError: If the tokens are not integers or have another shape.
     """
-    tokens = whole_tensor("tokens", tokens, f"give an integer matrix (n, {length}) of tokens")
+    tokens = integer_tensor("tokens", tokens, f"give an integer matrix (n, {length}) of tokens")
     if tokens.ndim != 2 or tokens.shape[1] != length:
         raise InputError("tokens", tuple(tokens.shape), f"give a matrix (n, {length}) of tokens")
     return tokens

@@ -16,11 +16,11 @@ import torch
 from scipy.special import gammaincinv
 from torch import Tensor
 
-from trialogue.arrays import require_bools, whole_tensor
+from trialogue.arrays import integer_tensor, require_bools
 from trialogue.data.topics.masking import BertMasking
 from trialogue.errors import InputError
 from trialogue.oracles import Energy, Masked
-from trialogue.randomness import Streams, seed_of
+from trialogue.randomness import Streams, derive_seed
 from trialogue.validation import Count, Natural, Positive, check, integer_range, validated
 
 MAX_NUMBERS = 2**31
@@ -105,7 +105,7 @@ class TopicModel(Masked, Energy):
             hint = f"sample at most {MAX_NUMBERS // max(longest, self.topics)} documents at once"
             raise InputError("documents", documents, hint)
         rows = torch.arange(documents)
-        streams = Streams(seed_of(seed, "topics", "documents"), rows)
+        streams = Streams(derive_seed(seed, "topics", "documents"), rows)
 
         def uniform(count: int) -> Tensor:
             """Return the next `count` random numbers (n, count) of every document."""
@@ -279,7 +279,7 @@ class TopicModel(Masked, Energy):
         return counts.scatter_add_(1, topic, torch.ones_like(topic, dtype=torch.float64))[:, :-1]
 
     def _words(self, tokens: Tensor) -> Tensor:
-        words = whole_tensor("tokens", tokens, "give words (rows, N)")
+        words = integer_tensor("tokens", tokens, "give words (rows, N)")
         if words.ndim != 2:
             raise InputError("tokens", tuple(words.shape), "give words (rows, N)")
         wrong = words[(words < PADDING) | (words >= self.vocab_size)]

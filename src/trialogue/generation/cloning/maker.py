@@ -9,14 +9,14 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from trialogue.arrays import checked_device
+from trialogue.arrays import parse_device
 from trialogue.data.clones import Clone
 from trialogue.display.numbers import finite_or_none
 from trialogue.generation.cloning.drawing import draw
 from trialogue.generation.cloning.samplers import make_chain
 from trialogue.generation.cloning.settings import MASKED_SHARE, DrawingSettings, NetworkSettings
 from trialogue.models.networks.factored import FactoredAttention
-from trialogue.randomness import seed_of
+from trialogue.randomness import derive_seed
 from trialogue.samplers import Convergence, MaskedMetropolis
 from trialogue.training import (
     IndividualMasks,
@@ -100,7 +100,7 @@ class CloneMaker:
         Returns:
             The clone with diagnostics of the chains.
         """
-        torch_device = checked_device(self.device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        torch_device = parse_device(self.device or ("cuda" if torch.cuda.is_available() else "cpu"))
         drawing, name = self.drawing, clone_name(depth)
         report(f"{name}: training the network")
         network = train_factored_network(
@@ -121,7 +121,7 @@ class CloneMaker:
             network,
             self.start.to(network.attention[0].device),
             sweeps,
-            seed=seed_of(drawing.seed, "clone", depth),
+            seed=derive_seed(drawing.seed, "clone", depth),
             path=work / "chains" / f"{name}.safetensors",
             report=lambda done, energy: report(f"{name}: sweep {done} of {sweeps}, mean energy {energy:.2f}"),
         )
@@ -179,7 +179,7 @@ def train_factored_network(
     config = settings.network(layers, vocab_size, sequences.shape[1])
     distribution = IndividualMasks(MASKED_SHARE)
     training = settings.training(
-        distribution.copies(sequences.shape[1]), seed_of(seed, "clone network", layers)
+        distribution.copies(sequences.shape[1]), derive_seed(seed, "clone network", layers)
     )
     batches = masked_batches(
         sequences, FactoredAttention(config), distribution, batch_size=training.batch_size, seed=training.seed

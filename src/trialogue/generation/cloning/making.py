@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trialogue.arrays import checked_device
+from trialogue.arrays import parse_device
 from trialogue.data.clones import TEXT, Clone, Clones
 from trialogue.data.corpus.corpus import Corpus
 from trialogue.errors import InputError
@@ -19,7 +19,7 @@ from trialogue.executors.local import Local
 from trialogue.generation.cloning.maker import CloneMaker, MadeClone, clone_name
 from trialogue.generation.cloning.settings import CloneSettings
 from trialogue.randomness import generator
-from trialogue.storage import atomic_write, locked, make_folder, stored_object
+from trialogue.storage import atomic_write, hold_lock, make_folder, read_json_object
 
 _WORK, _SETTINGS = "making", "settings.json"
 _MAX_SCORED_ROWS = 1024
@@ -60,7 +60,7 @@ def make_clones(
     """
     executor = executor or Local()
     if device is not None and executor.same_disk:
-        checked_device(device)
+        parse_device(device)
     text, depths = settings.text, settings.network.layers
     corpus = Corpus.open(
         str(text.text),
@@ -76,7 +76,7 @@ def make_clones(
     start = select_held_out(corpus, settings.drawing.sequences, settings.drawing.seed)
     work = make_folder(settings.out / _WORK)
     busy = "wait for the other process that creates clones there, or stop it"
-    with locked(work / "lock", "out", str(settings.out), busy):
+    with hold_lock(work / "lock", "out", str(settings.out), busy):
         _require_same_settings(work / _SETTINGS, settings.identity(corpus.fingerprint))
         clones = Clones.create(
             settings.out, corpus.tokenizer, length=corpus.length, vocab_size=corpus.vocab_size
@@ -137,7 +137,7 @@ def _scored_rows(corpus: Corpus) -> Tensor:
 def _require_same_settings(path: Path, identity: dict[str, Any]) -> None:
     """Store the settings of the clones. Raises `InputError` if the folder has other settings."""
     wanted = json.loads(json.dumps(identity))
-    stored = stored_object(path, "out", "use another folder: it is damaged")
+    stored = read_json_object(path, "out", "use another folder: it is damaged")
     if stored is None:
         atomic_write(path, json.dumps(wanted, indent=1) + "\n")
         return
@@ -163,10 +163,10 @@ def _make_with_workers(
     with SharedFolder(work).open() as folder:
         # Workers without access to the folder receive its files.
         kept = {} if executor.same_disk else _files(work)
-        with executor.crew(
+        with executor.start_workers(
             partial(_start_worker, maker, folder, kept), len(depths), accelerated=accelerated
-        ) as crew:
-            for _, (made, files) in crew.done([[depth] for depth in depths]):
+        ) as workers:
+            for _, (made, files) in workers.done([[depth] for depth in depths]):
                 for path, content in files.items():
                     atomic_write(work / path, content)
                 clones.add(made.clone)

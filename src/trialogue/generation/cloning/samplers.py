@@ -8,7 +8,7 @@ See `MaskedMetropolis`.
 
 from typing import Any, Literal, get_args
 
-from trialogue.errors import one_of
+from trialogue.errors import require_choice
 from trialogue.oracles import Chain
 from trialogue.samplers import Gibbs, MaskedMetropolis
 
@@ -31,7 +31,7 @@ def make_chain(sampler: str, max_order: int) -> Chain[Any]:
     Raises:
         InputError: If the name is unknown.
     """
-    one_of("sampler", sampler, SAMPLERS)
+    require_choice("sampler", sampler, SAMPLERS)
     if sampler == "gibbs":
         return Gibbs()
     if sampler == "metropolis-by-order":

@@ -8,7 +8,7 @@ import torch
 from transformers import EosTokenCriteria, MaxLengthCriteria, StopStringCriteria
 from transformers.generation import ConfidenceCriteria
 
-from trialogue.errors import InputError, reason
+from trialogue.errors import InputError, describe_error
 from trialogue.samplers.prefix.batch import SequenceStop, Stop
 
 
@@ -70,6 +70,6 @@ def _as_stop(criterion: Any, device: torch.device) -> SequenceStop:
             stops = criterion(torch.tensor([sequence], device=device), None)
             return bool(torch.as_tensor(stops).any())
         except Exception as error:
-            raise InputError("stopping_criteria", type(criterion).__name__, reason(error)) from error
+            raise InputError("stopping_criteria", type(criterion).__name__, describe_error(error)) from error
 
     return SequenceStop(stop)

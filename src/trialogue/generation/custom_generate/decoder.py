@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from transformers import GenerationConfig
 
-from trialogue.errors import InputError, one_of, reason
+from trialogue.errors import InputError, describe_error, require_choice
 from trialogue.generation.custom_generate.call import read_call
 from trialogue.generation.custom_generate.following import RecordedSampler, TokenStreamer
 from trialogue.generation.custom_generate.oracles import evaluation_mode, get_oracle
@@ -86,7 +86,7 @@ def decoding(
             min-p; input embeddings, right padding, custom positions and other model arguments; attentions and
             hidden states as outputs; and greedy decoding with a sampler that does not support it.
     """
-    one_of("rejected", rejected, get_args(Policy))
+    require_choice("rejected", rejected, get_args(Policy))
     if verifier is not None and not (is_verifier(verifier) or callable(verifier)):
         hint = "use a Verifier, or a function that creates one from a Tokenization"
         raise InputError("verifier", type(verifier).__name__, hint)
@@ -176,7 +176,7 @@ def _build_verifier(
         raise
     except Exception as error:
         name = getattr(verifier, "__name__", type(verifier).__name__)
-        raise InputError("verifier", name, f"{hint} ({reason(error)})") from error
+        raise InputError("verifier", name, f"{hint} ({describe_error(error)})") from error
     if not is_verifier(built):
         raise InputError("verifier", type(built).__name__, f"the function must return a Verifier ({hint})")
     return as_verifier(built)

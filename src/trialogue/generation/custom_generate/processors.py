@@ -14,7 +14,7 @@ from transformers import generation as hf
 from transformers.generation import LogitNormalization
 from transformers.generation.logits_process import PrefixConstrainedLogitsProcessor
 
-from trialogue.errors import InputError, reason
+from trialogue.errors import InputError, describe_error
 from trialogue.models.wrappers.processed import Process
 
 _WARPERS = {
@@ -229,6 +229,6 @@ def _with_processor_name(processor: Any, step: Process) -> Process:
         except InputError:
             raise
         except Exception as error:
-            raise InputError("logits_processor", type(processor).__name__, reason(error)) from error
+            raise InputError("logits_processor", type(processor).__name__, describe_error(error)) from error
 
     return call_step

@@ -20,7 +20,7 @@ from trialogue.errors import InputError
 from trialogue.generation.output.sink import Key, Record, Sink, json_line
 from trialogue.generation.prompts import Prompt, copied_fields
 from trialogue.generation.settings import digest
-from trialogue.storage import atomic_write, require_folder, writing
+from trialogue.storage import atomic_write, convert_write_errors, require_folder
 
 PromptSettings = Mapping[int | str, Mapping[str, Any]]
 
@@ -69,7 +69,7 @@ class SampleFile(Sink):
             record: Output record of a sample.
         """
         self._start_writing()
-        with writing(self._path):
+        with convert_write_errors(self._path):
             self._file.write(json_line(record))
             self._file.flush()
 
@@ -85,7 +85,7 @@ class SampleFile(Sink):
         self._start_writing()
         self.held[key] = record
         path = _waiting_path(self._path)
-        with writing(path), path.open("ab") as waiting:
+        with convert_write_errors(path), path.open("ab") as waiting:
             waiting.write(json_line(record))
 
     def discard_waiting(self) -> None:
@@ -103,7 +103,7 @@ class SampleFile(Sink):
             (self._path, self._complete_bytes),
             (_waiting_path(self._path), self._waiting_complete_bytes),
         ):
-            with writing(path), suppress(FileNotFoundError):
+            with convert_write_errors(path), suppress(FileNotFoundError):
                 os.truncate(path, complete_bytes)
         self._file.seek(self._complete_bytes)
         self._is_started = True
@@ -141,10 +141,10 @@ def open_sample_file(
     require_regular(path)
     require_folder(path)
     given, path = path, path.absolute()
-    with writing(path), path.open("ab"):
+    with convert_write_errors(path), path.open("ab"):
         pass  # This checks write access before the lock is created.
     lock = FileLock(path.with_name(f".{path.name}.lock"))
-    with writing(path):
+    with convert_write_errors(path):
         try:
             lock.acquire(timeout=0)
         except Timeout:
@@ -155,7 +155,7 @@ def open_sample_file(
             FoundRecords({}, 0) if force else _read_records(one, path, identity, prompts, prompt_settings)
             for one in (path, _waiting_path(path))
         )
-        with writing(path):
+        with convert_write_errors(path):
             file = path.open("r+b")
         with file:
             sink = SampleFile(file, path, found, waiting, _settings_text(identity))

@@ -19,11 +19,11 @@ from trialogue.generation.translation.scores import count_repeated_words, transl
 from trialogue.generation.translation.settings import PairSettings, TranslationSettings
 from trialogue.models.encoder_decoder.network import EncoderDecoder
 from trialogue.models.encoder_decoder.twin import CausalTranslator
-from trialogue.storage import atomic_write, make_folder, sha256_of
+from trialogue.storage import atomic_write, compute_sha256, make_folder
 from trialogue.training.recipes import trained
-from trialogue.training.running.processes import processes
+from trialogue.training.running.processes import get_processes
 from trialogue.training.translation.distillation import cached_translations
-from trialogue.training.translation.recipes import TranslationTraining, encoded_pairs
+from trialogue.training.translation.recipes import TranslationTraining, encode_pairs
 
 _UNFINISHED = ".unfinished"
 _VALIDATION = 1
@@ -65,7 +65,7 @@ def train_translation(
     """
     from_extra("sacrebleu", "score")  # Check for the package before the training, which takes long.
     assert pairs.out is not None  # Checked by `PairSettings`.
-    group = processes()
+    group = get_processes()
     notify = report if group.is_main_process else str
     folder = pairs.out
     if (folder / CARD).exists():
@@ -75,7 +75,7 @@ def train_translation(
     texts = [*parts.train.sources, *parts.train.targets]
     vocabulary = SubwordVocabulary.train(texts, pairs.vocab, field="vocab")
     encoded = (vocabulary.encode(parts.train.sources), vocabulary.encode(parts.train.targets))
-    sources, targets = encoded_pairs(*encoded, training.max_length)
+    sources, targets = encode_pairs(*encoded, training.max_length)
     first = training.refiner if pairs.networks == "refiner" else training.twin
     recipe = first(len(vocabulary), sources, targets)
     if group.is_main_process:
@@ -137,7 +137,7 @@ def _read(pairs: PairSettings) -> tuple[ParallelText, dict[str, Any]]:
         else ParallelText.read_pair(pairs.text, pairs.targets)
     )
     columns = {"columns": pairs.columns} if pairs.targets is None else {}
-    files = [{"name": path.name, "sha256": sha256_of(path)} for path in paths]
+    files = [{"name": path.name, "sha256": compute_sha256(path)} for path in paths]
     return text, {"text": pairs.text.name, "files": files, **columns}
 
 

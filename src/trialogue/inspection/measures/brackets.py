@@ -24,7 +24,7 @@ from trialogue.inspection.measures.quantities import (
     single_quantity,
 )
 from trialogue.inspection.subject import Subject
-from trialogue.randomness import numpy_generator, seed_of
+from trialogue.randomness import derive_seed, numpy_generator
 
 PAIRS = ("()", "[]")
 DEPTH, LENGTH = 4, 256
@@ -150,7 +150,7 @@ class Brackets(Measure):
         """
         length = min(LENGTH, _max_brackets(subject))
         distribution = bracket_distribution(length)
-        rows = distribution.sample(effort.rows(_ROWS), seed_of(effort.seed, "brackets"))
+        rows = distribution.sample(effort.rows(_ROWS), derive_seed(effort.seed, "brackets"))
         report(f"{len(rows)} strings of {length} brackets")
         log_probs, mass = (values[:, :-1] for values in bracket_log_probs(subject, rows))
         exact = next_brackets(distribution, rows)
@@ -184,7 +184,7 @@ class Brackets(Measure):
         random = numpy_generator(effort.seed, "a pair inserted")
         found = []
         for length in _lengths():
-            seed = seed_of(effort.seed, "balance", length)
+            seed = derive_seed(effort.seed, "balance", length)
             rows = bracket_distribution(length).sample(_per_length(effort), seed)
             one, other = (
                 bracket_log_probs(subject, strings)[0][:, -1].exp()

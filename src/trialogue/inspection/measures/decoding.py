@@ -38,7 +38,7 @@ from trialogue.inspection.measures.quantities import (
 )
 from trialogue.inspection.subject import Subject
 from trialogue.oracles import Autoregressive
-from trialogue.randomness import Streams, seed_of
+from trialogue.randomness import Streams, derive_seed
 from trialogue.samplers import effective_sample_size, truncated
 
 HORIZON = 32
@@ -280,7 +280,7 @@ class DecodingRules(Measure):
         per_token, per_text = rule_distances(oracle, rules, subject.start_tokens, rows, horizon, effort.seed)
         report(f"{rows} texts at temperature {TEMPERATURE}")
         logs = sharpening_weights(
-            oracle, TEMPERATURE, subject.start_tokens, rows, horizon, seed_of(effort.seed, "tempered")
+            oracle, TEMPERATURE, subject.start_tokens, rows, horizon, derive_seed(effort.seed, "tempered")
         )
         lengths = [2**power for power in range(horizon.bit_length()) if 2**power <= horizon]
         along = "tokens of the text"

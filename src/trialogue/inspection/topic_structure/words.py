@@ -19,7 +19,7 @@ from torch import Tensor
 
 from trialogue.errors import InputError
 from trialogue.extras import from_extra
-from trialogue.randomness import numpy_generator, seed_of
+from trialogue.randomness import derive_seed, numpy_generator
 from trialogue.validation import Count, validated
 
 _WORD = re.compile(r"[^\W\d_]{3,}")
@@ -246,7 +246,7 @@ def fit_topics(
         topics,
         learning_method="online",
         total_samples=counts.shape[0],
-        random_state=seed_of(seed, "topics") % 2**32,
+        random_state=derive_seed(seed, "topics") % 2**32,
     )
     for done in range(passes):
         report(f"topics: pass {done + 1} of {passes}")

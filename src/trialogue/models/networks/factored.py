@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from annotated_types import Ge
 from torch import Tensor, nn
 
-from trialogue.arrays import whole_tensor
+from trialogue.arrays import integer_tensor
 from trialogue.errors import InputError
 from trialogue.models.networks.factored_layers import (
     FactoredLayer,
@@ -143,7 +143,7 @@ class FactoredAttention(OneHotNetwork):
         self, evaluate: Callable[..., Tensor], tokens: Tensor, shape: tuple[int, ...]
     ) -> Tensor:
         """Apply `evaluate` to batches of unmasked `tokens` and return results (rows, N, *shape)."""
-        tokens = self._require(whole_tensor("tokens", tokens, "give token ids (rows, N)"))
+        tokens = self._require(integer_tensor("tokens", tokens, "give token ids (rows, N)"))
         if bool((tokens == self.mask).any()):
             raise InputError("tokens", self.mask, "use sequences without mask tokens")
         results = torch.empty(*tokens.shape, *shape, dtype=self.dtype, device=tokens.device)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from trialogue.arrays import require_bools, whole_tensor
+from trialogue.arrays import integer_tensor, require_bools
 from trialogue.errors import InputError
 from trialogue.oracles import Masked
 
@@ -84,7 +84,7 @@ class MaskedNetwork(Masked):
         Raises:
             InputError: If a token is outside the vocabulary, or if the network cannot read sequences of this shape.
         """
-        tokens = whole_tensor("tokens", tokens, "give token ids (rows, N)")
+        tokens = integer_tensor("tokens", tokens, "give token ids (rows, N)")
         require_bools("masked", masked, tuple(tokens.shape), "give one bool for each token")
         masked = masked & self.free(tokens)
         log_probs = self._point_masses(tokens.masked_fill(masked, 0))

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 from torch import nn
 
 from trialogue.errors import InputError
-from trialogue.registry import Registry, place_of
+from trialogue.registry import Registry, import_path
 
 NetworkT = TypeVar("NetworkT", bound=nn.Module)
 
@@ -61,7 +61,7 @@ def register_network(name: str, config: type[Any]) -> Callable[[type[NetworkT]],
 
     def register(network: type[NetworkT]) -> type[NetworkT]:
         taken = MODELS.place(name)
-        if taken not in (None, place_of(network)):
+        if taken not in (None, import_path(network)):
             raise InputError(
                 "name", name, f"{taken} is already registered under this name; choose another name"
             )
@@ -80,5 +80,5 @@ def get_class_registration(network: type[nn.Module]) -> NetworkRegistration:
     """Return the registration of a network class, or raise `InputError` if it is not registered."""
     if network not in _REGISTRATIONS:
         hint = "decorate the class with @register_network(name, config)"
-        raise InputError("network", place_of(network), hint)
+        raise InputError("network", import_path(network), hint)
     return _REGISTRATIONS[network]

@@ -11,7 +11,7 @@ import torch
 from pydantic import TypeAdapter, ValidationError
 from torch import Tensor, nn
 
-from trialogue.errors import InputError, out_of_memory
+from trialogue.errors import InputError, is_out_of_memory
 from trialogue.models.hub.findings import SelfCheckStore
 from trialogue.models.hub.memory import require_memory
 from trialogue.models.packed.formats import (
@@ -94,7 +94,7 @@ def pack_weights(
         else:
             pack_linear_layers(model, packing, head, blocks)
     except RuntimeError as error:
-        if not out_of_memory(error):
+        if not is_out_of_memory(error):
             raise
         hint = "memory is insufficient for the original and the packed weights; close other programs"
         raise InputError("weights", weights, hint) from error

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from trialogue.arrays import whole_tensor
+from trialogue.arrays import integer_tensor
 from trialogue.errors import InputError
 from trialogue.indices import index_tensor
 from trialogue.oracles import Chain, SequenceModel, as_chain, as_model
@@ -329,7 +329,7 @@ def _checked_start(start: Tensor, model: SequenceModel) -> Tensor:
 def _ids(chain_ids: Sequence[int] | Tensor | None, chains: int) -> Tensor:
     if chain_ids is None:
         return torch.arange(chains)
-    ids = whole_tensor("chain_ids", chain_ids, f"give {chains} different integers").cpu()
+    ids = integer_tensor("chain_ids", chain_ids, f"give {chains} different integers").cpu()
     if ids.shape != (chains,) or len(ids.unique()) < chains or int(ids.min()) < 0:
         raise InputError("chain_ids", ids.tolist(), f"give {chains} different integers of at least 0")
     return ids

@@ -12,10 +12,10 @@ from trialogue.blocks import (
     StateDistribution,
     block_masks,
     block_probabilities,
-    checked_block_size,
+    list_block_sites,
     require_covered,
-    sites_of_blocks,
     state_distribution,
+    validate_block_size,
 )
 from trialogue.oracles import Chain, SequenceModel, Sequences, StepInfo, list_sites
 from trialogue.oracles.whole import every_row
@@ -131,7 +131,7 @@ class BlockGibbs(Chain[Sequences]):
         Raises:
             InputError: If `block_size` is larger than N.
         """
-        checked_block_size(self.block_size, tokens.shape[1])
+        validate_block_size(self.block_size, tokens.shape[1])
         return super().init(model, tokens)
 
     def step(self, model: SequenceModel, state: Sequences, choose: Choose) -> tuple[Sequences, StepInfo]:
@@ -161,7 +161,7 @@ class _Blocks(Chain[Sequences]):
 
     def __post_init__(self) -> None:
         """Store the blocks as tuples of sites."""
-        object.__setattr__(self, "blocks", sites_of_blocks(self.blocks))
+        object.__setattr__(self, "blocks", list_block_sites(self.blocks))
 
     def init(self, model: SequenceModel, tokens: Tensor) -> Sequences:
         """Return the initial state, after checking that the blocks of positive probability cover every site.

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from trialogue.compilation import compiled, over_rows
+from trialogue.compilation import compiled, run_over_rows
 from trialogue.data import Ising
 from trialogue.errors import InputError
 from trialogue.indices import index_tensor
@@ -27,7 +27,7 @@ MAX_SITES = 4096
 def draw_token(uniform: float, log_odds: float) -> int:
     """Draw one of two tokens, given the log-odds of token 1 and a uniform random number.
 
-    The cumulative weights are rounded as in `index_of`.
+    The cumulative weights are rounded as in `select_index`.
 
     Args:
         uniform: A uniform random number in [0, 1).
@@ -120,7 +120,7 @@ def gibbs_kernel(chain: Gibbs, model: Ising) -> Advance | None:
         state = Sequences(checked)
         tokens = state.tokens.clone(memory_format=torch.contiguous_format)
         drawing = (tokens.numpy(), streams.keys.numpy(), streams.counters.numpy())
-        over_rows(step_rows, len(tokens), width * steps, *drawing, *arrays, steps, sweep)
+        run_over_rows(step_rows, len(tokens), width * steps, *drawing, *arrays, steps, sweep)
         return Sequences(tokens), None
 
     return advance

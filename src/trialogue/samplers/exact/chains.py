@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 from torch import Tensor
 
-from trialogue.arrays import checked_device, real_tensor
+from trialogue.arrays import parse_device, real_tensor
 from trialogue.enumeration import Enumeration
 from trialogue.errors import InputError
 from trialogue.oracles import Chain, Energy, SequenceModel, as_chain, as_model, enumerate_sequences
@@ -84,7 +84,7 @@ def _states(
             f"use a smaller model than one of {vocab}^{sites} states, or estimate from "
             f"run_chain({type(chain).__name__}(...), model, ...)",
         )
-    return enumerate_sequences(vocab, sites, checked_device(device or checked_model.device or "cpu"))
+    return enumerate_sequences(vocab, sites, parse_device(device or checked_model.device or "cpu"))
 
 
 class Ergodicity(NamedTuple):

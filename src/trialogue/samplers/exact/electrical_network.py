@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from trialogue.arrays import real_tensor, whole_tensor
+from trialogue.arrays import integer_tensor, real_tensor
 from trialogue.errors import InputError
 from trialogue.samplers.exact.elimination import SMALLEST
 from trialogue.samplers.exact.prefix_trees import PrefixTree
@@ -44,7 +44,9 @@ class Conductances:
     leaf: NDArray[np.bool_]
 
     def __post_init__(self) -> None:
-        parent = whole_tensor("parent", self.parent, "give the index (n,) of the parent of each node").numpy()
+        parent = integer_tensor(
+            "parent", self.parent, "give the index (n,) of the parent of each node"
+        ).numpy()
         below = parent[1:] if parent.ndim == 1 else parent
         if (
             parent.ndim != 1

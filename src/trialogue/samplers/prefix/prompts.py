@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from trialogue.arrays import whole_tensor
+from trialogue.arrays import integer_tensor
 from trialogue.errors import MOST_COUNTED, InputError
 from trialogue.oracles import Autoregressive, Tokenizing, pad_sequences
 from trialogue.samplers.prefix.batch import SequenceStop, Stop, is_stopped
@@ -170,13 +170,13 @@ def prompt_tensors(prompts: Prompts | None) -> tuple[Tensor, Tensor]:
     if prompts is None:
         prompts = [()]
     if isinstance(prompts, Tensor):
-        tokens = whole_tensor("prompts", prompts, "give integer token ids of shape (n, width)")
+        tokens = integer_tensor("prompts", prompts, "give integer token ids of shape (n, width)")
         if tokens.ndim != 2:
             raise InputError("prompts", tuple(tokens.shape), "give integer token ids of shape (n, width)")
         return tokens, torch.full((len(tokens),), tokens.shape[1])
     if isinstance(prompts, tuple) and len(prompts) == 2 and isinstance(prompts[0], Tensor):
         hint = "give integer tokens (n, width) and lengths (n,) from 0 to width"
-        tokens, lengths = (whole_tensor("prompts", part, hint) for part in prompts)
+        tokens, lengths = (integer_tensor("prompts", part, hint) for part in prompts)
         fits = tokens.ndim == 2 and lengths.shape == tokens.shape[:1]
         if not fits or bool(((lengths < 0) | (lengths > tokens.shape[1])).any()):
             raise InputError("prompts", tuple(tokens.shape), hint)
@@ -229,7 +229,7 @@ def token_ids(field: str, prompt: Iterable[int]) -> Tensor:
         raise InputError(field, prompt, hint)
     listed = list(prompt)
     # Torch converts an empty sequence to floating point.
-    tokens = whole_tensor(field, listed, hint) if listed else torch.zeros(0, dtype=torch.int64)
+    tokens = integer_tensor(field, listed, hint) if listed else torch.zeros(0, dtype=torch.int64)
     if tokens.ndim != 1:
         raise InputError(field, tuple(tokens.shape), hint)
     return tokens
@@ -251,7 +251,7 @@ def validate_sample_ids(sample_ids: Sequence[int] | Tensor | None, samples: int)
     if sample_ids is None:
         return torch.arange(samples)
     hint = f"give {samples} different integers of at least 0, one per sample"
-    ids = whole_tensor("sample_ids", sample_ids, hint)
+    ids = integer_tensor("sample_ids", sample_ids, hint)
     if ids.shape != (samples,):
         raise InputError("sample_ids", len(ids) if ids.ndim else 0, hint)
     # Samples with equal ids would be copies of one sample.

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from trialogue.data.parallel.vocabulary import PAD, SPECIAL
 from trialogue.models.encoder_decoder.refiner import RefinedRows, Refiner
-from trialogue.randomness import Streams, numbers_of_64_bits
+from trialogue.randomness import Streams, random_bits
 from trialogue.samplers.chains.refinement import Refinement, RefinementState
 from trialogue.samplers.translation.hypotheses import NOTHING, Alpha, Translation, rank_hypotheses
 from trialogue.validation import Count, InstanceOf, Natural, Several, validated
@@ -163,7 +163,7 @@ def random_targets(lengths: Tensor, vocab_size: int, streams: Streams) -> Tensor
         Tokens (n, longest) int64, padded with PAD.
     """
     places = torch.arange(int(lengths.max()), device=lengths.device)
-    drawn = numbers_of_64_bits(streams.keys[:, None], streams.counters[:, None] + places)
+    drawn = random_bits(streams.keys[:, None], streams.counters[:, None] + places)
     streams.counters = streams.counters + lengths
     pieces = vocab_size - len(SPECIAL)
     return (drawn % pieces + len(SPECIAL)).masked_fill(places >= lengths[:, None], PAD)

@@ -1,1 +1,1 @@
-"""Training, calibration and files of probes."""
+"""Probes (small classifiers of hidden states): training, calibration and files."""

@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 from scipy.stats import binomtest, rankdata
 
-from trialogue.arrays import real_tensor, whole_tensor
+from trialogue.arrays import integer_tensor, real_tensor
 from trialogue.errors import InputError
 from trialogue.training.probes.probe_config import CalibrationMethod
 from trialogue.validation import Count, Finite, Probability, validated
@@ -23,7 +23,7 @@ Labels = NDArray[np.int64]
 
 
 class Calibration(NamedTuple):
-    """Affine calibration of log-odds: `slope` * log_odds + `offset`.
+    """Rescaling of a classifier's log-odds to calibrated probabilities: `slope` * log_odds + `offset`.
 
     Attributes:
         slope: Factor of the log-odds, the inverse of the temperature.
@@ -36,7 +36,7 @@ class Calibration(NamedTuple):
 
 @validated
 def fit_calibration(log_odds: Floats, labels: Labels, method: CalibrationMethod = "platt") -> Calibration:
-    """Fit the calibration with the smallest log-loss.
+    """Fit the rescaling of log-odds that has the smallest log-loss.
 
     The targets of Platt, (N₁ + 1)/(N₁ + 2) and 1/(N₀ + 2), keep the slope finite if the classes are separable.
 
@@ -81,7 +81,7 @@ def fit_calibration(log_odds: Floats, labels: Labels, method: CalibrationMethod 
 
 @validated
 def rejection_threshold(probabilities: Floats, labels: Labels, false_rejections: Probability) -> float:
-    """Return the largest threshold that rejects a new correct prefix with probability at most `false_rejections`.
+    """Return the largest threshold that rejects a correct prefix with probability at most `false_rejections`.
 
     The threshold is the split-conformal quantile (Vovk et al. 2005). With n correct examples it is their k-th smallest
     probability, where k = ⌊false_rejections (n + 1)⌋. The guarantee holds on average over calibration sets of
@@ -97,13 +97,13 @@ def rejection_threshold(probabilities: Floats, labels: Labels, false_rejections:
     """
     probabilities, labels = _examples("probabilities", probabilities, labels)
     accepted = np.sort(probabilities[labels == 1])
-    check_false_rejections(false_rejections, len(accepted))
+    require_enough_correct(false_rejections, len(accepted))
     # A product that should be an integer can be slightly smaller because of rounding.
     return float(accepted[math.floor(false_rejections * (len(accepted) + 1) + 1e-9) - 1])
 
 
 @validated
-def check_false_rejections(false_rejections: Probability, correct: int) -> None:
+def require_enough_correct(false_rejections: Probability, correct: int) -> None:
     """Raise `InputError` if `correct` examples are too few to guarantee the rate `false_rejections`."""
     smallest_rate = 1 / (correct + 1)
     if false_rejections < smallest_rate - 1e-12:
@@ -195,14 +195,14 @@ class Proportion(NamedTuple):
 
     @classmethod
     def of(cls, happened: NDArray[np.bool_]) -> "Proportion":
-        """Return the proportion of true entries in a non-empty bool array (n,)."""
+        """Return the proportion of true entries in a non-empty bool array (n,), with its interval."""
         events, total = int(happened.sum()), len(happened)
         interval = binomtest(events, total).proportion_ci(0.95, method="wilson")
         return cls(events, total, float(interval.low), float(interval.high))
 
 
-class VerifierNumbers(NamedTuple):
-    """Metrics of a verifier on held-out examples.
+class VerifierMetrics(NamedTuple):
+    """Accuracy, calibration and error rates of a verifier on held-out examples.
 
     Attributes:
         correct: Number of correct examples.
@@ -230,10 +230,10 @@ class VerifierNumbers(NamedTuple):
 
 
 @validated
-def verifier_numbers(
+def compute_verifier_metrics(
     probabilities: Floats, labels: Labels, threshold: Finite, before: Floats
-) -> VerifierNumbers:
-    """Compute the metrics of a verifier on held-out examples.
+) -> VerifierMetrics:
+    """Compute accuracy, calibration and error rates of a verifier on held-out examples.
 
     Args:
         probabilities: Calibrated P(correct) of the examples, (n,) float64.
@@ -248,7 +248,7 @@ def verifier_numbers(
     before = _examples("before", before, labels)[0]
     correct = _both_classes(labels)
     rejected = probabilities < threshold
-    return VerifierNumbers(
+    return VerifierMetrics(
         correct=correct,
         erroneous=len(labels) - correct,
         accuracy=float(np.mean((probabilities >= 0.5) == (labels == 1))),
@@ -267,7 +267,7 @@ def _examples(field: str, values: Floats, labels: Labels) -> tuple[Floats, Label
     hint = "give one finite number for each example"
     numbers, marks = (
         real_tensor(field, values, hint),
-        whole_tensor("labels", labels, "give 0 or 1 for each example"),
+        integer_tensor("labels", labels, "give 0 or 1 for each example"),
     )
     if numbers.shape != (marks.numel(),) or not bool(numbers.isfinite().all()):
         raise InputError(field, tuple(numbers.shape), hint)

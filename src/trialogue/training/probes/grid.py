@@ -1,4 +1,4 @@
-"""Train probes that classify prefixes as correct or erroneous from hidden states."""
+"""Training of probes, which classify prefixes as correct or erroneous from hidden states."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from trialogue.arrays import real_tensor, whole_tensor
+from trialogue.arrays import integer_tensor, real_tensor
 from trialogue.errors import InputError
 from trialogue.models.networks.probe import Probe
-from trialogue.randomness import generator, seed_of
+from trialogue.randomness import derive_seed, generator
 from trialogue.validation import Count, Natural, NonNegative, Positive, Probability, validated
 
 
@@ -46,7 +46,7 @@ class ProbeConfig:
 
 @dataclass(frozen=True)
 class TrainedProbe:
-    """Result of `train_probe`.
+    """A trained probe with its accuracy. Result of `train_probe`.
 
     Args:
         probe: The trained probe.
@@ -99,7 +99,7 @@ def train_probe(states: Tensor, labels: Tensor, config: ProbeConfig | None = Non
 
 @dataclass(frozen=True)
 class Candidate:
-    """Trained probe of a grid search.
+    """A trained probe of a grid search over layers and depths.
 
     Args:
         layer: Layer whose hidden states the probe reads.
@@ -152,12 +152,12 @@ def search_probes(
     Raises:
         InputError: If a class is missing from the training examples.
     """
-    labels = whole_tensor("labels", labels, "give 1 for correct and 0 for erroneous, (n,)")
+    labels = integer_tensor("labels", labels, "give 1 for correct and 0 for erroneous, (n,)")
     candidates = []
     for place, layer in enumerate(layers):
         layer_states = states[:, place].contiguous()
         for depth in depths:
-            seed = seed_of(config.seed, "layer", layer, "depth", depth)
+            seed = derive_seed(config.seed, "layer", layer, "depth", depth)
             probe_config = replace(config, depth=depth, seed=seed)
             candidate = _best_epoch(layer_states, labels, layer, train, selection, probe_config, patience)
             candidates.append(candidate)

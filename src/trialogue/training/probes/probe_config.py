@@ -67,7 +67,7 @@ class ProbeTrainingConfig:
 
     def probe(self) -> "ProbeConfig":
         """Return the config of the individual probes."""
-        from trialogue.randomness import seed_of
+        from trialogue.randomness import derive_seed
         from trialogue.training.probes.grid import ProbeConfig
 
         return ProbeConfig(
@@ -76,5 +76,5 @@ class ProbeTrainingConfig:
             batch_size=self.probe_batch_size,
             learning_rate=self.learning_rate,
             weight_decay=self.weight_decay,
-            seed=seed_of(self.seed, "probe"),
+            seed=derive_seed(self.seed, "probe"),
         )

@@ -1,4 +1,4 @@
-"""Read labelled texts, convert them to labelled prefixes of tokens, and split them by text.
+"""Labelled texts for training a probe: reading, conversion to labelled prefixes, and splitting.
 
 Each line of the JSONL file is an object with `prompt` and `completion`, or with `text` alone. It has either `label`, 1
 for a correct and 0 for an erroneous text, or `error`, the offset of the first wrong character in the completion or null
@@ -190,7 +190,7 @@ def prefix_examples(
 
 
 def _first_wrong(text: LabelledText, ends: Sequence[int]) -> int:
-    """Return the index of the first wrong token of the completion, or their number if there is none."""
+    """Return the index of the first wrong token of the completion, or the number of tokens if none is wrong."""
     if text.error is None:
         return len(ends)
     offset = len(text.completion[: text.error].encode())

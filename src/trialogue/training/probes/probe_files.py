@@ -1,4 +1,4 @@
-"""Save and load trained verifiers as a safetensors file with a Markdown card."""
+"""Files of trained probes: safetensors with a Markdown card that describes the probe."""
 
 import json
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from trialogue.models.networks.probe import Probe, hidden_states_of_prefixes
 from trialogue.oracles import Autoregressive
 from trialogue.storage import atomic_write
 from trialogue.tensor_files import read_tensors, write_tensors
-from trialogue.training.probes.calibration import Calibration, Proportion, VerifierNumbers
+from trialogue.training.probes.calibration import Calibration, Proportion, VerifierMetrics
 from trialogue.training.probes.probe_config import CalibrationMethod
 from trialogue.verifiers import ProbeVerifier, Threshold
 
@@ -21,7 +21,7 @@ _HINT = "create it again with `trialogue probe`"
 
 
 class GridEntry(NamedTuple):
-    """Probe of the grid search and its metrics on the selection split.
+    """Metrics of one probe of the grid search on the selection split.
 
     Attributes:
         layer: Layer whose hidden states the probe reads.
@@ -38,8 +38,8 @@ class GridEntry(NamedTuple):
     accuracy: float
 
 
-class PartSizes(NamedTuple):
-    """Number of texts, correct examples and erroneous examples in a split."""
+class SplitSizes(NamedTuple):
+    """Number of texts, correct examples and erroneous examples in one split of the data."""
 
     texts: int
     correct: int
@@ -48,7 +48,7 @@ class PartSizes(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ProbeFile:
-    """Calibrated probe with its threshold, metrics and provenance.
+    """A calibrated probe with its threshold, metrics and a description of its training.
 
     Args:
         probe: The probe, with the calibration included in its weights.
@@ -73,9 +73,9 @@ class ProbeFile:
     data_sha256: str
     method: CalibrationMethod
     calibration: Calibration
-    numbers: VerifierNumbers
+    numbers: VerifierMetrics
     grid: tuple[GridEntry, ...]
-    parts: dict[str, PartSizes]
+    parts: dict[str, SplitSizes]
     settings: dict[str, Any]
 
     def verifier(self, threshold: float | None = None) -> Threshold:
@@ -120,7 +120,7 @@ def save_probe(file: ProbeFile, path: str | PathLike[str]) -> Path:
         "parts": file.parts,
     }
     write_tensors(path, _KIND, file.probe.state_dict(), metadata)
-    return atomic_write(Path(path).with_suffix(".md"), card(file, Path(path).name))
+    return atomic_write(Path(path).with_suffix(".md"), make_card(file, Path(path).name))
 
 
 _PLAIN_FIELDS = ("layer", "threshold", "model", "data", "data_sha256", "method", "settings")
@@ -144,17 +144,17 @@ def load_probe(path: str | PathLike[str]) -> ProbeFile:
         return ProbeFile(
             probe=probe.eval().requires_grad_(False),
             calibration=Calibration(**metadata["calibration"]),
-            numbers=VerifierNumbers(**numbers),
+            numbers=VerifierMetrics(**numbers),
             grid=tuple(GridEntry(*entry) for entry in metadata["grid"]),
-            parts={name: PartSizes(*part) for name, part in metadata["parts"].items()},
+            parts={name: SplitSizes(*part) for name, part in metadata["parts"].items()},
             **{name: metadata[name] for name in _PLAIN_FIELDS},
         )
     except (KeyError, TypeError, RuntimeError) as error:
         raise InputError("path", str(path), f"weights and description do not agree; {_HINT}") from error
 
 
-def card(file: ProbeFile, name: str) -> str:
-    """Return the Markdown card of a probe that is stored under `name`."""
+def make_card(file: ProbeFile, name: str) -> str:
+    """Return the Markdown text that describes a probe stored under `name`."""
     numbers, probe = file.numbers, file.probe
     kind = "linear" if probe.depth == 1 else f"an MLP of {probe.depth} layers, {probe.hidden} units each"
     where = (
@@ -221,7 +221,7 @@ def _threshold_origin(file: ProbeFile) -> str:
     return "the one with the largest Youden's J" if wanted == "youden" else "set by the user"
 
 
-def _test_rows(numbers: VerifierNumbers) -> list[tuple[str, str | float]]:
+def _test_rows(numbers: VerifierMetrics) -> list[tuple[str, str | float]]:
     def share(of: Proportion) -> str:
         return f"{of.value:.4f} ({of.events} of {of.total}; 95 % interval {of.low:.3f} to {of.high:.3f})"
 

@@ -1,4 +1,7 @@
-"""Train a verifier from labelled texts: grid search over layers and depths, calibration, threshold and test."""
+"""Training of a verifier from labelled texts.
+
+The steps are a grid search over layers and depths, calibration, choice of the threshold, and a test.
+"""
 
 import re
 from collections.abc import Sequence
@@ -9,15 +12,15 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from trialogue.errors import InputError, out_of_memory
+from trialogue.errors import InputError, is_out_of_memory
 from trialogue.models.hub.pretrained import PretrainedOracle
 from trialogue.models.networks.probe import Probe, hidden_states_of_prefixes
 from trialogue.training.probes.calibration import (
     Floats,
-    check_false_rejections,
+    compute_verifier_metrics,
     fit_calibration,
     rejection_threshold,
-    verifier_numbers,
+    require_enough_correct,
     youden_threshold,
 )
 from trialogue.training.probes.grid import search_probes
@@ -30,11 +33,11 @@ from trialogue.training.probes.probe_examples import (
     prefix_examples,
     split_examples,
 )
-from trialogue.training.probes.probe_files import GridEntry, PartSizes, ProbeFile
+from trialogue.training.probes.probe_files import GridEntry, ProbeFile, SplitSizes
 
 
-def chosen_layers(layers: str | Sequence[int], blocks: int) -> tuple[int, ...]:
-    """Resolve the `layers` option for a model.
+def resolve_layers(layers: str | Sequence[int], blocks: int) -> tuple[int, ...]:
+    """Convert the option `layers` to block numbers of a model.
 
     Args:
         layers: Block numbers, "all", or "every:N", which takes each N-th block counted from the last one.
@@ -60,10 +63,11 @@ def chosen_layers(layers: str | Sequence[int], blocks: int) -> tuple[int, ...]:
     return (*sorted(range(blocks - step, 0, -step)), -1)
 
 
-def check_texts(texts: Sequence[LabelledText], config: ProbeTrainingConfig) -> None:
-    """Check from the labels alone, before a model is loaded, that there are enough texts.
+def require_enough_texts(texts: Sequence[LabelledText], config: ProbeTrainingConfig) -> None:
+    """Raise `InputError` if there are too few texts to train a verifier.
 
-    The check counts `correct_prefixes` correct prefixes for each text with an error position, the maximum.
+    The check uses the labels alone, so it runs before a model is loaded. It counts `correct_prefixes` correct prefixes
+    for each text with an error position, the maximum.
 
     Raises:
         InputError: If a split lacks correct or erroneous examples, or has too few for the threshold.
@@ -84,7 +88,7 @@ def check_texts(texts: Sequence[LabelledText], config: ProbeTrainingConfig) -> N
 def _checked_split(
     texts: Sequence[LabelledText], examples: ProbeExamples, config: ProbeTrainingConfig
 ) -> ExampleSplit:
-    """Split the examples, and raise `InputError` if a split is too small."""
+    """Split the examples, and raise `InputError` if a part is too small."""
     split = split_examples(
         texts,
         examples,
@@ -94,7 +98,7 @@ def _checked_split(
         seed=config.seed,
     )
     if config.threshold is None:
-        check_false_rejections(config.false_rejections, int(examples.labels[split.calibration].sum()))
+        require_enough_correct(config.false_rejections, int(examples.labels[split.calibration].sum()))
     return split
 
 
@@ -123,7 +127,7 @@ def train_verifier(
             a layer, if there are too few texts for the threshold, or if memory is insufficient.
     """
     config = ProbeTrainingConfig() if config is None else config
-    layers = chosen_layers(config.layers, oracle.layers)
+    layers = resolve_layers(config.layers, oracle.layers)
     examples = prefix_examples(
         data.texts,
         oracle.tokenization,
@@ -158,7 +162,7 @@ def train_verifier(
     calibration = fit_calibration(held_out, held_out_labels, config.calibration)
     probe = best.probe.rescaled(*calibration)
     threshold = _threshold(config, _probabilities(probe, layer_states[split.calibration]), held_out_labels)
-    numbers = verifier_numbers(
+    numbers = compute_verifier_metrics(
         _probabilities(probe, layer_states[split.test]),
         labels[split.test.numpy()],
         threshold,
@@ -195,7 +199,7 @@ def _hidden_states(
                 evaluated=bar.update,
             )
     except (RuntimeError, MemoryError) as error:
-        if not out_of_memory(error):
+        if not is_out_of_memory(error):
             raise
         longest = max(map(len, examples.sequences))
         hint = f"out of memory with texts of up to {longest} tokens and {len(layers)} layers; "
@@ -221,9 +225,9 @@ def _threshold(config: ProbeTrainingConfig, probabilities: Floats, labels: np.nd
     return youden_threshold(probabilities, labels) if isinstance(config.threshold, str) else config.threshold
 
 
-def _split_sizes(examples: ProbeExamples, split: ExampleSplit) -> dict[str, PartSizes]:
+def _split_sizes(examples: ProbeExamples, split: ExampleSplit) -> dict[str, SplitSizes]:
     parts = {}
     for name, rows in split._asdict().items():
         correct = int(examples.labels[rows].sum())
-        parts[name] = PartSizes(len(examples.text[rows].unique()), correct, len(rows) - correct)
+        parts[name] = SplitSizes(len(examples.text[rows].unique()), correct, len(rows) - correct)
     return parts

@@ -1,4 +1,4 @@
-"""Train value functions: probes that predict the outcomes of rollouts."""
+"""Training of value functions: probes that predict the outcome of a completion."""
 
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from trialogue.verifiers.probe import ProbeVerifier
 
 
 class TrainedValues(NamedTuple):
-    """Result of `train_values`.
+    """A trained value function. Result of `train_values`.
 
     Attributes:
         verifier: The value function.
@@ -43,7 +43,7 @@ def train_values(
     config: ProbeConfig | None = None,
     seed: int = 0,
 ) -> TrainedValues:
-    """Train a probe on hidden states to predict the outcome of a completion.
+    """Train a value function: a probe that predicts the outcome of a completion from a hidden state.
 
     Each completion is truncated to a prefix of uniformly random length. Given its prefix, a completion is a sample of
     the oracle, so the probability of the probe estimates the value V*(y) = E[outcome | y] of a prefix y. Evaluating the

@@ -1,1 +1,1 @@
-"""State, progress and interruption of a training run."""
+"""Support for the training loop: saved state, progress and interruption."""

@@ -1,4 +1,4 @@
-"""Reuse of freed memory between the steps of a training on a CPU.
+"""Faster training on a CPU by reusing freed memory between steps.
 
 By default the C library maps each large block separately and unmaps it when it is freed. The kernel then provides new
 pages in every step, which takes 5 % to 30 % of a step whose logits are tens of megabytes.
@@ -16,10 +16,11 @@ _RELEASE_MEMORY = {_MMAP_THRESHOLD: 2**25, _TRIM_THRESHOLD: 2**26, _TOP_PAD: 2**
 
 
 @contextmanager
-def kept_memory() -> Iterator[bool]:
-    """Context manager in which the process retains freed memory. Free memory is returned to the system on exit.
+def retain_freed_memory() -> Iterator[bool]:
+    """Context manager in which the process keeps freed memory for later allocations.
 
-    It yields whether this is supported. It has no effect with a C library other than glibc.
+    Free memory is returned to the system on exit. The manager yields whether this is supported. It has no effect with a
+    C library other than glibc.
     """
     try:
         library = ctypes.CDLL(None)

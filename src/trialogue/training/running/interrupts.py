@@ -1,4 +1,4 @@
-"""Delay Ctrl-C until the end of a training step."""
+"""Handling of Ctrl-C during a training step, which is delayed until the end of the step."""
 
 import signal
 import threading
@@ -7,10 +7,11 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def deferred_interrupt() -> Iterator[Callable[[], bool]]:
-    """Context manager that records the first Ctrl-C instead of raising it. The second Ctrl-C raises immediately.
+def defer_interrupt() -> Iterator[Callable[[], bool]]:
+    """Context manager that records the first Ctrl-C instead of raising it.
 
-    It yields a function that returns whether Ctrl-C was pressed. Outside the main thread, signals are not changed.
+    A second Ctrl-C raises immediately. The manager yields a function that returns whether Ctrl-C was pressed. Outside
+    the main thread, signals are not changed.
     """
     requested = threading.Event()
     if threading.current_thread() is not threading.main_thread():

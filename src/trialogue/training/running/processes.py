@@ -5,8 +5,8 @@ from accelerate import PartialState
 from accelerate.utils import parse_flag_from_env
 
 
-def processes() -> PartialState:
-    """Return the processes started by `accelerate launch` or torchrun, or the current process alone.
+def get_processes() -> PartialState:
+    """Return the processes that train together, started by `accelerate launch` or torchrun, or this process alone.
 
     Without a GPU, accelerate treats the processes as one group only if `cpu=True`. Otherwise each of them would train
     and write files independently.

@@ -12,7 +12,7 @@ from trialogue.errors import InputError
 
 
 class Progress:
-    """Context manager that shows the progress of a training and measures its speed.
+    """Shows a progress bar and logs of a training run, as a context manager.
 
     Args:
         first: First step of this run.
@@ -43,7 +43,7 @@ class Progress:
             self._writer.close()
 
     def stepped(self, tokens: int) -> None:
-        """Record a completed step on this number of tokens."""
+        """Record that a step on this number of tokens is finished."""
         self._tokens += tokens
         self._bar.update()
 

@@ -1,4 +1,4 @@
-"""Save and restore the state of a training, so that an interrupted run can be resumed."""
+"""Files with the state of a training run, from which an interrupted run is resumed."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ _PLAIN = (bool, int, float, str, type(None))
 
 
 class TrainingState(NamedTuple):
-    """References to everything that a training step changes.
+    """References to everything that a training step changes, such as weights and optimizer state.
 
     Attributes:
         model: Network that is trained.

@@ -20,9 +20,10 @@ _MULTIPLE = 2
 @validated
 @dataclass(frozen=True, eq=False)
 class TranslationBatches:
-    """Batches of encoded sentence pairs as a function of the step, for the `data` of a `Recipe`.
+    """Batches of encoded sentence pairs, as a function of the training step.
 
-    Each pair is in at most one batch per epoch, together with pairs of similar length.
+    It can be the `data` of a `Recipe`. Each pair is in at most one batch per epoch, together with pairs of similar
+    length.
 
     Args:
         sources: Source tokens with EOS and padded with PAD, (pairs, S) int64.

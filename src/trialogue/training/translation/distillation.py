@@ -1,4 +1,4 @@
-"""Sequence-level distillation: training targets that are translations by the twin (Kim and Rush 2016)."""
+"""Sequence-level distillation (Kim and Rush 2016): training on translations by a causal model."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from trialogue.models.encoder_decoder.network import append_eos
 from trialogue.models.encoder_decoder.twin import CausalTranslator
 from trialogue.samplers.translation.writing import BeamSearch
 from trialogue.tensor_files import read_tensors, write_tensors
-from trialogue.training.running.processes import processes
-from trialogue.training.translation.recipes import rows_of
+from trialogue.training.running.processes import get_processes
+from trialogue.training.translation.recipes import list_rows
 
 _AT_ONCE = 256
 _KIND = "trialogue distilled targets 1"
@@ -45,7 +45,7 @@ def greedy_translations(
 def cached_translations(
     twin: CausalTranslator, sources: Tensor, path: Path, *, progress: bool = False
 ) -> Tensor:
-    """Load the translations of encoded sources from a file, or compute and save them if it does not exist.
+    """Translate encoded sources with a causal model, and store the translations in a file for later calls.
 
     Under torchrun, every process must call this function. Only the main process writes the file.
 
@@ -61,11 +61,11 @@ def cached_translations(
     Raises:
         InputError: If the file is damaged.
     """
-    together = processes()
+    together = get_processes()
     if not path.exists():
         # All processes translate, because a process that waits for hours would run into a timeout.
         shown = progress and together.is_main_process
-        targets = append_eos(greedy_translations(twin, rows_of(sources), progress=shown))
+        targets = append_eos(greedy_translations(twin, list_rows(sources), progress=shown))
         if together.is_main_process:
             write_tensors(path, _KIND, {"targets": targets}, {})
     together.wait_for_everyone()

@@ -1,4 +1,4 @@
-"""Training recipes of the refiner and its causal twin, which have the same architecture."""
+"""Training recipes of translation models: a refiner, and a causal model of the same architecture (its twin)."""
 
 from __future__ import annotations
 
@@ -155,10 +155,10 @@ class TranslationTraining:
         )
 
 
-def encoded_pairs(
+def encode_pairs(
     sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], max_length: int
 ) -> tuple[Tensor, Tensor]:
-    """Encode sentence pairs for `TranslationBatches`, without pairs that have an empty or too long side.
+    """Encode sentence pairs for `TranslationBatches`, leaving out pairs with an empty or too long side.
 
     Args:
         sources: Token ids of each source, without EOS.
@@ -184,7 +184,7 @@ def encoded_pairs(
     return append_eos([source for source, _ in pairs]), append_eos([target for _, target in pairs])
 
 
-def rows_of(tokens: Tensor) -> list[list[int]]:
-    """Return the token ids of each row (n, T), without EOS and PAD."""
+def list_rows(tokens: Tensor) -> list[list[int]]:
+    """Convert a padded tensor (n, T) to lists of token ids, without EOS and PAD."""
     counts = ((tokens != PAD).sum(1) - 1).tolist()
     return [row[:count] for row, count in zip(tokens.tolist(), counts, strict=True)]

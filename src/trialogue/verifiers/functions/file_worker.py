@@ -17,7 +17,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from trialogue.errors import InputError, reason
+from trialogue.errors import InputError, describe_error
 from trialogue.verifiers.functions.answers import annotated_bound, to_number
 from trialogue.verifiers.functions.user_files import load_function
 from trialogue.verifiers.functions.users_code import CRASHES, format_error_location, output_to_stderr
@@ -78,5 +78,5 @@ def _call(function: Callable[[Any], Any], argument: Any, path: str) -> dict[str,
             result = function(argument)
             value, shown = to_number(result), reprlib.repr(result)
     except CRASHES as error:
-        return {"raised": f"{reason(error)}{format_error_location(error, path)}"}
+        return {"raised": f"{describe_error(error)}{format_error_location(error, path)}"}
     return {"odd": shown} if math.isnan(value) else {"value": value}

@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol, Self, TypeVar, runtime_checkable
 import torch
 from torch import Tensor
 
-from trialogue.errors import InputError, reason
+from trialogue.errors import InputError, describe_error
 from trialogue.models.tokenization import Tokenization
 from trialogue.oracles import Decoding, Target, Verifier
 from trialogue.validation import NonNegative, Positive, validated
@@ -199,7 +199,7 @@ def call_function(
         # The location is searched for in the file of the function inside of its decorators.
         code = getattr(inspect.unwrap(function), "__code__", None)
         where = format_error_location(error, None if code is None else code.co_filename)
-        raise call_error(function, argument, f"it raised {reason(error)}{where}", kind) from error
+        raise call_error(function, argument, f"it raised {describe_error(error)}{where}", kind) from error
 
 
 @validated

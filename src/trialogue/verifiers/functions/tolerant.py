@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from trialogue.errors import InputError, reason
+from trialogue.errors import InputError, describe_error
 from trialogue.oracles import Decoding, Target, Verifier
 from trialogue.verifiers.combination import Product, list_factors
 from trialogue.verifiers.functions.users_code import format_error_location
@@ -158,7 +158,9 @@ def _tolerated(
             return torch.cat(available) if len(available) == len(rows) else None
         row = int(rows[0])
         message = (
-            str(error) if isinstance(error, InputError) else f"{reason(error)}{format_error_location(error)}"
+            str(error)
+            if isinstance(error, InputError)
+            else f"{describe_error(error)}{format_error_location(error)}"
         )
         sequence = decoding.tokens[row, : int(decoding.lengths[row])]
         raised.note(sequence, int(decoding.start[row]), message)

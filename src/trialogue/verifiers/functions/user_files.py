@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from trialogue.errors import InputError, reason
+from trialogue.errors import InputError, describe_error
 from trialogue.verifiers.functions.users_code import CRASHES, output_to_stderr
 
 
@@ -74,7 +74,7 @@ def load_module(field: str, path: Path, shown: str) -> ModuleType:
             loader.exec_module(module)
     except CRASHES as error:
         del sys.modules[module_name]
-        raise InputError(field, shown, f"it cannot be run: {reason(error)}") from error
+        raise InputError(field, shown, f"it cannot be run: {describe_error(error)}") from error
     return module
 
 

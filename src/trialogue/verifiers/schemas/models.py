@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 
-from trialogue.errors import InputError, reason
+from trialogue.errors import InputError, describe_error
 from trialogue.validation import Positive, validated
 from trialogue.verifiers.functions.function import call_function
 from trialogue.verifiers.functions.users_code import CRASHES, output_to_stderr
@@ -50,7 +50,7 @@ def model_language(
             "pydantic", shown, f"it has no JSON Schema: {error.message.splitlines()[0]}"
         ) from None
     except CRASHES as error:
-        raise InputError("pydantic", shown, f"it has no JSON Schema: {reason(error)}") from error
+        raise InputError("pydantic", shown, f"it has no JSON Schema: {describe_error(error)}") from error
     try:
         content = compile_schema(schema, whitespace_options(whitespace))
     except SchemaError as mistake:

@@ -16,7 +16,7 @@ from jsonschema.protocols import Validator
 from jsonschema.validators import extend
 from referencing.jsonschema import EMPTY_REGISTRY
 
-from trialogue.errors import reason
+from trialogue.errors import describe_error
 from trialogue.verifiers.languages.language_verifier import Invalid, InvalidText
 from trialogue.verifiers.schemas.dialects import SchemaError, iterate_subschemas
 
@@ -71,7 +71,7 @@ def make_validator(schema: dict[str, Any], dialect: type[Validator]) -> Callable
             raise
         except Exception as fault:
             # Metaschemas do not check the target of a reference if it is under an unknown key.
-            raise Invalid(f"the schema cannot be applied: {reason(fault)}") from None
+            raise Invalid(f"the schema cannot be applied: {describe_error(fault)}") from None
         finally:
             _deadline.reset(token)
         if error is not None:

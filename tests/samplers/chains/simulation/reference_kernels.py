@@ -8,7 +8,7 @@ from scipy import stats
 
 from samplers.chains.small_models import ring
 from trialogue.data import Ising
-from trialogue.randomness import Streams, generator, seed_of
+from trialogue.randomness import Streams, derive_seed, generator
 
 SIGNIFICANCE = 1e-9
 GAMMA = 0x9E3779B97F4A7C15
@@ -62,7 +62,7 @@ def mix(x):
 
 def stream(seed, name, key, count):
     """Return the first numbers of the SplitMix64 stream that seeds a generator."""
-    start = int(Streams(seed_of(seed, name), torch.tensor([key])).keys[0]) % 2**64
+    start = int(Streams(derive_seed(seed, name), torch.tensor([key])).keys[0]) % 2**64
     return [mix((start + (place + 1) * GAMMA) % 2**64) for place in range(count)]
 
 

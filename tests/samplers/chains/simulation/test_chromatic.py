@@ -6,7 +6,7 @@ import torch
 from mutants.modules import altered
 from samplers.chains.simulation.reference_kernels import draw_token, mix
 from samplers.chains.simulation.test_heat_bath import TABLES
-from trialogue.randomness import GAMMA, Streams, seed_of
+from trialogue.randomness import GAMMA, Streams, derive_seed
 from trialogue.samplers.chains.simulation import chromatic as module
 from trialogue.samplers.chains.simulation.chromatic import Chromatic, colour_sites
 
@@ -24,7 +24,7 @@ def test_no_site_has_a_neighbour_of_its_colour(name):
 
 def reference_tokens(tables, chain, seed, sweeps):
     """Return the tokens (N,) of one chain, computed number by number."""
-    key = int(Streams(seed_of(seed, "chromatic"), torch.tensor([chain])).keys[0])
+    key = int(Streams(derive_seed(seed, "chromatic"), torch.tensor([chain])).keys[0])
 
     def number(count):
         return mix((key + count * int(GAMMA)) % 2**64) >> 32

@@ -93,7 +93,10 @@ def test_chains_equal_the_reference_with_the_same_bits(name):
         ("star", ("range(count, -1, -1)", "range(count + 1)")),
         ("star", ("& ~least[row + _W + w]", "")),
         ("clique", ("(work[column + w] ^ flipped)", "work[column + w]")),
-        ("clique", ("fill_splitmix64(Streams(seed_of(seed", "fill_splitmix64(Streams(seed_of(1 + seed")),
+        (
+            "clique",
+            ("fill_splitmix64(Streams(derive_seed(seed", "fill_splitmix64(Streams(derive_seed(1 + seed"),
+        ),
     ],
 )
 def test_faulty_kernels_are_detected(name, change):

@@ -23,7 +23,7 @@ from trialogue.data.puzzles.weighted_prefixes import (
     to_digits,
 )
 from trialogue.errors import InputError
-from trialogue.randomness import Streams, numpy_generator, seed_of
+from trialogue.randomness import Streams, derive_seed, numpy_generator
 from trialogue.validation import Count, Natural, validated
 
 LISTED_DIGITS = 7
@@ -125,7 +125,7 @@ class RandomNumbers(DecimalDistribution):
             Digits (n, digits) int64.
         """
         rows = torch.arange(n)
-        streams = Streams(seed_of(seed, "random numbers"), rows)
+        streams = Streams(derive_seed(seed, "random numbers"), rows)
         columns = [(streams.uniform(rows) * 9).long() + 1]
         columns += [(streams.uniform(rows) * 10).long() for _ in range(self.digits - 1)]
         return torch.stack(columns, 1)
@@ -219,7 +219,7 @@ def draw_primes(n: Natural, each: Count, digits: Count, seed: int) -> NDArray[An
     """
     if digits <= LISTED_DIGITS:
         primes = primes_of(digits)
-        streams = Streams(seed_of(seed, "primes"), torch.arange(n))
+        streams = Streams(derive_seed(seed, "primes"), torch.arange(n))
         places = [(streams.uniform(torch.arange(n)) * len(primes)).long() for _ in range(each)]
         return primes[torch.stack(places, 1).numpy()]
     drawn = [

@@ -27,7 +27,7 @@ from typing import NamedTuple
 import numpy as np
 from jinja2 import TemplateError
 
-from trialogue.display.html import environment
+from trialogue.display.html import make_environment
 from trialogue.display.numbers import format_number
 from trialogue.errors import InputError
 from trialogue_lab.ledger.claims.claims import Origin
@@ -74,7 +74,7 @@ def fill(template: str, entries: Sequence[Entry], measured: Path | None = None) 
     Raises:
         InputError: The template is invalid, or uses a name that does not exist.
     """
-    template_environment = environment().overlay(autoescape=False, comment_start_string="{##")
+    template_environment = make_environment().overlay(autoescape=False, comment_start_string="{##")
     numbers = _Numbers(entries, measured or Path())
     template_environment.globals |= {
         name: getattr(numbers, name) for name in vars(_Numbers) if not name.startswith("_")

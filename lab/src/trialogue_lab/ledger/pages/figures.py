@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pandas import DataFrame, Series
 
-from trialogue.display.figures import COLORS, rendered
+from trialogue.display.figures import COLORS, render_figure
 from trialogue_lab.ledger.claims.statistics import Statistic
 from trialogue_lab.ledger.rows import Rows
 
@@ -122,4 +122,4 @@ def svg(figure: Figure, rows: Rows) -> str:
         figure: The figure.
         rows: The measurements to plot.
     """
-    return rendered(lambda: figure.draw(rows), "svg", figure.name).decode()
+    return render_figure(lambda: figure.draw(rows), "svg", figure.name).decode()

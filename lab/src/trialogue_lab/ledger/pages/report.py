@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from trialogue.display.html import embedded, environment, prose
+from trialogue.display.html import embed_svg, make_environment, text_to_html
 from trialogue_lab.ledger.entries import Entry
 from trialogue_lab.ledger.pages.figures import Figure, svg
 from trialogue_lab.ledger.pages.forest import forest
@@ -21,8 +21,8 @@ def render_report(entries: Sequence[Entry]) -> str:
     Args:
         entries: One entry per study, with the verdicts on its claims.
     """
-    pages = environment("trialogue_lab.ledger.pages")
-    pages.filters |= {**FILTERS, "prose": prose}
+    pages = make_environment("trialogue_lab.ledger.pages")
+    pages.filters |= {**FILTERS, "prose": text_to_html}
     template = pages.get_template("report.html.jinja")
     return template.render(
         entries=entries,
@@ -36,4 +36,4 @@ def render_report(entries: Sequence[Entry]) -> str:
 
 def _embed(entry: Entry, figure: Figure) -> Markup:
     """Return a figure as SVG markup with ids that are unique within the page."""
-    return embedded(svg(figure, entry.rows), f"{entry.study.name}-{figure.name}")
+    return embed_svg(svg(figure, entry.rows), f"{entry.study.name}-{figure.name}")

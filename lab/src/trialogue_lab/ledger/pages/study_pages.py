@@ -6,7 +6,7 @@ from typing import Any
 
 from jinja2 import Environment
 
-from trialogue.display.html import environment
+from trialogue.display.html import make_environment
 from trialogue.display.numbers import format_number
 from trialogue.errors import InputError
 from trialogue_lab.ledger.claims.documents import DOCUMENTS
@@ -86,7 +86,7 @@ def studies_page(entries: Sequence[Entry]) -> str:
 
 
 def _environment() -> Environment:
-    pages = environment("trialogue_lab.ledger.pages").overlay(autoescape=False)
+    pages = make_environment("trialogue_lab.ledger.pages").overlay(autoescape=False)
     pages.filters |= {
         **FILTERS,
         "prose": _escape,

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from trialogue.errors import InputError
-from trialogue.storage import atomic_write, locked, make_folder, writing
+from trialogue.storage import atomic_write, convert_write_errors, hold_lock, make_folder
 from trialogue_lab.ledger.runs.provenance import session
 from trialogue_lab.ledger.runs.results import (
     CLAIMS,
@@ -76,7 +76,7 @@ def finish_part(part: str, rows: Sequence[Row], started: float, models: list[dic
 
 
 class Draft:
-    """An unfinished result on disk. Use the context manager `locked` to change it.
+    """An unfinished result on disk. Use the context manager `hold_lock` to change it.
 
     Args:
         folder: Folder of the result.
@@ -106,7 +106,7 @@ class Draft:
         atomic_write(self._work / ".gitignore", "*\n")
         make_folder(self.artifacts)
         hint = "another process is running this config: wait until it ends, or stop it"
-        with locked(self._work / "lock", "result", str(self.folder), hint):
+        with hold_lock(self._work / "lock", "result", str(self.folder), hint):
             yield
 
     def clear(self) -> None:
@@ -114,7 +114,7 @@ class Draft:
 
         The file DONE is deleted first, so that the result is unfinished even if the deletion is interrupted.
         """
-        with writing(self.folder):
+        with convert_write_errors(self.folder):
             (self.folder / DONE).unlink(missing_ok=True)
             for name in (*FILES, LATE, "report.html"):
                 if name != CLAIMS:

@@ -167,8 +167,8 @@ def _measure_in_workers(
             start: Start = partial(_start_storing_worker, study.module, config, draft.folder, report)
         else:
             start = partial(_start_returning_worker, study.module, config, artifacts, own_command())
-        with executor.crew(start, len(lanes)) as crew:
-            for _, returned in crew.done([[part.name for part in lane] for lane in lanes]):
+        with executor.start_workers(start, len(lanes)) as workers:
+            for _, returned in workers.done([[part.name for part in lane] for lane in lanes]):
                 if returned is not None:
                     measured, session = returned
                     _keep(study, draft, measured, report, session)

@@ -24,7 +24,7 @@ from typing import Any
 from pandas import DataFrame
 
 from trialogue.errors import InputError
-from trialogue.storage import sha256_of
+from trialogue.storage import compute_sha256
 from trialogue_lab.ledger.claims.claims import Registration
 from trialogue_lab.ledger.claims.verdicts import Estimates
 from trialogue_lab.ledger.stored import COMMITTED as COMMITTED
@@ -217,7 +217,7 @@ def digest(path: Path) -> str:
         InputError: The file cannot be read.
     """
     try:
-        return sha256_of(path)
+        return compute_sha256(path)
     except OSError as error:
         raise corrupted_error(path.parent, f"{path.name} cannot be read") from error
 

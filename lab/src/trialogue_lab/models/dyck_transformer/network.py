@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
-from trialogue.arrays import whole_tensor
+from trialogue.arrays import integer_tensor
 from trialogue.errors import InputError
 from trialogue.models.networks.registry import register_network
 from trialogue.oracles import PrefixOracle
@@ -161,10 +161,10 @@ class DyckTransformer(nn.Module, PrefixOracle):
         Raises:
             InputError: If tokens or lengths are invalid, or attention is not causal.
         """
-        tokens = whole_tensor("tokens", tokens, "give integers of the shape (rows, width)")
+        tokens = integer_tensor("tokens", tokens, "give integers of the shape (rows, width)")
         n, width = (*tokens.shape, 0, 0)[:2]
         hint = f"must be {n} whole numbers in 0..{width}"
-        lengths = whole_tensor("lengths", lengths, hint)
+        lengths = integer_tensor("lengths", lengths, hint)
         if lengths.shape != (n,) or (n and not 0 <= int(lengths.min()) <= int(lengths.max()) <= width):
             raise InputError("lengths", lengths.tolist(), hint)
         if not self.config.causal:

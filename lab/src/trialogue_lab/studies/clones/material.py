@@ -19,7 +19,7 @@ from trialogue.generation.cloning.settings import NetworkSettings
 from trialogue.models.networks.masked import MaskedNetwork
 from trialogue.models.networks.masked_transformer import MaskedTransformer
 from trialogue.models.networks.transformer import Transformer
-from trialogue.randomness import seed_of
+from trialogue.randomness import derive_seed
 from trialogue.training import MaskedBatches, Recipe, masked_batches, masked_token_loss, trained
 from trialogue.training.config import TrainingConfig
 from trialogue_lab.data.sentences import corpus_or_sentences
@@ -62,7 +62,7 @@ def network_of(config: Material, name: str, seed: int, artifacts: Path) -> Maske
     with FileLock(artifacts / f".{name}-{seed}.lock"):
         if name == ENCODER:
             # Its initial weights differ from those of the encoders that are measured.
-            shape, training = config.encoder(), config.encoder_training(seed_of(seed, "cloned encoder"))
+            shape, training = config.encoder(), config.encoder_training(derive_seed(seed, "cloned encoder"))
             batches = encoder_batches(corpus, Transformer(shape), training)
             recipe = Recipe(Transformer, shape, batches, training, loss=masked_token_loss)
             return MaskedTransformer(trained(recipe, artifacts).network)
@@ -117,7 +117,7 @@ def clone_of(config: Material, name: str, sampler: str, artifacts: Path) -> Chai
             network,
             start,
             config.sweeps,
-            seed=seed_of(seed, "clone", name),
+            seed=derive_seed(seed, "clone", name),
             path=artifacts / f"clone-{name}-{sampler}.safetensors",
         )
 

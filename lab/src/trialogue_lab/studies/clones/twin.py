@@ -11,7 +11,7 @@ from trialogue.generation.cloning.samplers import SAMPLERS, make_chain
 from trialogue.models.networks.masked_transformer import MaskedTransformer
 from trialogue.models.networks.transformer import Transformer
 from trialogue.oracles import enumerate_sequences
-from trialogue.randomness import generator, seed_of
+from trialogue.randomness import derive_seed, generator
 from trialogue.samplers import MaskedMetropolis
 from trialogue.training import (
     CyclicMasks,
@@ -78,7 +78,7 @@ def twin_rows(config: Config, seed: int, _: Path) -> MeasuredRows:
 
 
 def _many_body_model(config: Config, seed: int, order: int) -> ManyBody:
-    size, stream = (config.twin_sites, config.twin_vocab), seed_of(seed, "twin", order)
+    size, stream = (config.twin_sites, config.twin_vocab), derive_seed(seed, "twin", order)
     return ManyBody.random(*size, order=order, rank=config.twin_rank, scale=config.twin_scale, seed=stream)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from trialogue import samplers
-from trialogue.randomness import seed_of
+from trialogue.randomness import derive_seed
 from trialogue.samplers.prefix.contract.sampler import Sampler
 from trialogue_lab.ledger import MeasuredRows, Part
 from trialogue_lab.studies.constrained_law import distributions
@@ -177,7 +177,7 @@ def _on_model(
             verifier=case.verifier,
             max_new_tokens=case.max_new_tokens,
             num_samples=number,
-            seed=seed_of(seed, name),
+            seed=derive_seed(seed, name),
             batch_size=32,
             max_queries=config.max_queries,
         )

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from annotated_types import Ge
 
-from trialogue.errors import one_of
+from trialogue.errors import require_choice
 from trialogue_lab.ledger import Different, Increasing, Positive, Seeds, Settings
 from trialogue_lab.studies.decoding_laws.tasks import LADDER
 
@@ -38,7 +38,7 @@ class Config(Settings):
     def check(self) -> None:
         """Raise `InputError` if the name of a constraint is unknown."""
         for name in self.families:
-            one_of("families", name, FAMILIES)
+            require_choice("families", name, FAMILIES)
 
 
 PRESETS = {

@@ -9,7 +9,7 @@ from torch import Tensor
 from trialogue.data import Dyck
 from trialogue.errors import InputError
 from trialogue.models.networks.transformer import TransformerConfig
-from trialogue.randomness import seed_of
+from trialogue.randomness import derive_seed
 from trialogue.training.config import TrainingConfig
 from trialogue_lab.ledger import Count, Natural, Positive, Probability, Seeds, Settings, Share
 
@@ -146,7 +146,7 @@ class Config(Settings):
             Token ids (n, width) and lengths (n,) of the prompts.
         """
         distribution = self.prompt_distribution()
-        return distribution.sample_prompts(n, self.prompt_lengths, seed_of(seed, "prompts", stream))
+        return distribution.sample_prompts(n, self.prompt_lengths, derive_seed(seed, "prompts", stream))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ from sklearn.cluster import KMeans
 from sklearn.manifold import TSNE
 from sklearn.metrics.cluster import contingency_matrix
 
-from trialogue.randomness import numpy_generator, seed_of
+from trialogue.randomness import derive_seed, numpy_generator
 from trialogue.samplers import Backtracking, Samples, generate, truncated
 from trialogue.training.probes.grid import ProbeConfig, train_probe
 from trialogue.verifiers.functions.function import Threshold
@@ -60,7 +60,7 @@ def measure_training(config: Config, seed: int, artifacts: Path) -> MeasuredRows
         ("in-distribution", config.training_distribution()),
         ("out-of-distribution", config.prompt_distribution()),
     ):
-        strings = distribution.sample(4096, seed_of(seed, "held out", name))
+        strings = distribution.sample(4096, derive_seed(seed, "held out", name))
         yield {
             "data": name,
             "steps": len(losses),
@@ -84,7 +84,7 @@ def measure_probe(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
     errors = models.collect_errors(config, seed, artifacts)
     states, labels = models.probe_examples(config, seed, artifacts)
     for repetition in range(config.probe_repetitions):
-        trained = train_probe(states, labels, ProbeConfig(seed=seed_of(seed, "probe", repetition)))
+        trained = train_probe(states, labels, ProbeConfig(seed=derive_seed(seed, "probe", repetition)))
         yield {
             "repetition": repetition,
             "validation_accuracy": trained.validation_accuracy,
@@ -227,7 +227,7 @@ def measure_diversity(config: Config, seed: int, artifacts: Path) -> MeasuredRow
         ("the law itself", config.training_distribution(), "none"),
     ):
         sampler, verifier = decodings[decoding]
-        stream = seed_of(seed, "diversity", name)
+        stream = derive_seed(seed, "diversity", name)
         sequences = generate(
             oracle, prompts, sampler=sampler, verifier=verifier, num_samples=completions, seed=stream
         ).sequences()
@@ -249,7 +249,7 @@ STAGES = {
 
 def _completion(seed: int, stream: str) -> Callable[..., Samples]:
     """Return `generate` with tracing and with the random numbers of a named stream."""
-    return partial(generate, seed=seed_of(seed, "completions", stream), trace=True)
+    return partial(generate, seed=derive_seed(seed, "completions", stream), trace=True)
 
 
 def _score(config: Config, samples: Samples) -> dict[str, float]:

@@ -14,7 +14,7 @@ from trialogue.errors import InputError
 from trialogue.models.networks.probe import hidden_states
 from trialogue.models.networks.transformer import Transformer
 from trialogue.oracles import Verifier
-from trialogue.randomness import seed_of
+from trialogue.randomness import derive_seed
 from trialogue.samplers import Ancestral, Backtracking, generate, truncated
 from trialogue.samplers.prefix.contract.sampler import Sampler
 from trialogue.storage import atomic_write
@@ -118,7 +118,7 @@ class Converged(StoppingRule):
             update: State of the training after a step.
         """
         assert isinstance(update.model, Transformer)
-        strings = self.strings.sample(self.count, seed_of(self.seed, "validation"))
+        strings = self.strings.sample(self.count, derive_seed(self.seed, "validation"))
         return evaluate_predictions(update.model, strings).closing_accuracy >= self.accuracy
 
 
@@ -161,7 +161,7 @@ def train_or_load(config: Config, seed: int, artifacts: Path) -> Trained[Transfo
 
 
 def _batch(strings: Strings, size: int, seed: int, step: int) -> Tensor:
-    return strings.sample(size, seed_of(seed, "batch", step))
+    return strings.sample(size, derive_seed(seed, "batch", step))
 
 
 def collect_errors(config: Config, seed: int, artifacts: Path) -> Errors:
@@ -189,7 +189,7 @@ def collect_errors(config: Config, seed: int, artifacts: Path) -> Errors:
     found = tried = 0
     while found < needed and tried < config.max_prompts:
         prompts = config.sample_prompts(chunk, seed, f"errors {tried}")
-        samples = generate(oracle, prompts, seed=seed_of(seed, "errors", tried))
+        samples = generate(oracle, prompts, seed=derive_seed(seed, "errors", tried))
         # The wrong token of a string that ends too early is its end of sequence.
         position = distribution.first_error(samples.tokens, samples.lengths, distribution.vocab_size)
         wrong = ((position >= 0) & (position < samples.lengths)).nonzero()[: needed - found, 0]
@@ -204,7 +204,7 @@ def collect_errors(config: Config, seed: int, artifacts: Path) -> Errors:
         raise InputError("max_prompts", config.max_prompts, hint)
     wrong_tokens, wrong_lengths = torch.cat(strings), torch.cat(lengths)
     correct_lengths = wrong_lengths[: config.probe_errors].clamp_max(config.length)
-    correct = config.prompt_distribution().sample(config.probe_errors, seed_of(seed, "correct"))
+    correct = config.prompt_distribution().sample(config.probe_errors, derive_seed(seed, "correct"))
     errors = Errors(wrong_tokens, wrong_lengths, correct, correct_lengths, torch.tensor(tried))
     atomic_write(path, save(errors._asdict()))
     return errors
@@ -243,7 +243,7 @@ def make_probe_verifier(config: Config, seed: int, artifacts: Path) -> ProbeVeri
         artifacts: Folder of the trained models.
     """
     states, labels = probe_examples(config, seed, artifacts)
-    return ProbeVerifier(train_probe(states, labels, ProbeConfig(seed=seed_of(seed, "probe", 0))).probe)
+    return ProbeVerifier(train_probe(states, labels, ProbeConfig(seed=derive_seed(seed, "probe", 0))).probe)
 
 
 def make_decodings(config: Config, seed: int, probe: Verifier) -> Decodings:

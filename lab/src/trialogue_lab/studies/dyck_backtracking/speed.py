@@ -6,7 +6,7 @@ from pathlib import Path
 
 from scipy.stats import spearmanr
 
-from trialogue.randomness import seed_of
+from trialogue.randomness import derive_seed
 from trialogue.samplers import BestOfN, generate, truncated
 from trialogue_lab.ledger import MeasuredRows
 from trialogue_lab.studies.dyck_backtracking import models
@@ -37,7 +37,7 @@ def measure_speed(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
     names = ("none", "trained", "trained, as released", "exact")
     decodings: models.Decodings = {name: all_decodings[name] for name in names}
     decodings["best of n"] = BestOfN(CANDIDATES), probe
-    complete = partial(generate, seed=seed_of(seed, "speed"))
+    complete = partial(generate, seed=derive_seed(seed, "speed"))
     tokens, lengths = config.sample_prompts(max(BATCHES.values()), seed, "speed")
     for batch, count in BATCHES.items():
         prompts = tokens[:count], lengths[:count]

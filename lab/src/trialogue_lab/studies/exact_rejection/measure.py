@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from trialogue import samplers
-from trialogue.randomness import seed_of
+from trialogue.randomness import derive_seed
 from trialogue.samplers import AdaptiveRejection, MaskedDecoding, Samples
 from trialogue.samplers.prefix.contract.sampler import Sampler
 from trialogue.verifiers.languages.grammar import GrammarVerifier
@@ -83,7 +83,7 @@ def _run(
         verifier=case.verifier,
         max_new_tokens=case.max_new_tokens,
         num_samples=number,
-        seed=seed_of(seed, "exact rejection", name),
+        seed=derive_seed(seed, "exact rejection", name),
         **options,
     )
 

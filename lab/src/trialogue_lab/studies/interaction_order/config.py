@@ -7,7 +7,7 @@ from annotated_types import Ge, Interval
 from pydantic import AfterValidator
 
 from trialogue.training.config import TrainingConfig
-from trialogue.validation import different
+from trialogue.validation import require_distinct
 from trialogue_lab.ledger import Count, Natural, Positive, Seeds, Settings
 
 DEPTHS = (1, 2, 3)
@@ -64,7 +64,7 @@ class Config(Settings):
     initial_scale: Positive = 0.15
     pair_steps: Count = 1000
     spectrum_sites: Annotated[int, Interval(ge=10, le=16)] = 12
-    large_seeds: Annotated[tuple[Natural, ...], AfterValidator(different)] = (1,)
+    large_seeds: Annotated[tuple[Natural, ...], AfterValidator(require_distinct)] = (1,)
     large_sites: Annotated[int, Ge(5)] = 20
     large_vocab_size: Annotated[int, Ge(2)] = 10
     large_rank: Count = 20

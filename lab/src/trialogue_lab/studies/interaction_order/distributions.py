@@ -5,7 +5,7 @@ from itertools import count
 
 from trialogue.data import ManyBody
 from trialogue.errors import InputError
-from trialogue.randomness import seed_of
+from trialogue.randomness import derive_seed
 from trialogue_lab.studies.interaction_order.config import Config
 from trialogue_lab.theory.product_forms import product_form_bound
 from trialogue_lab.training.population import MaskedPopulation
@@ -74,7 +74,7 @@ def staircase(config: Config, seed: int) -> Staircase:
         if draw == _MAX_DRAWS:
             hint = f"the bounds of {_MAX_DRAWS} distributions are closer: reduce it"
             raise InputError("gap", config.gap, hint)
-        stream = seed_of(seed, "interaction-order", "law", draw)
+        stream = derive_seed(seed, "interaction-order", "law", draw)
         shape = config.sites, config.vocab_size
         model = ManyBody.random(*shape, rank=config.rank, scale=config.scale, seed=stream)
         population = population_of(model)

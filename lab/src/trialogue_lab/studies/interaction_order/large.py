@@ -11,7 +11,7 @@ from trialogue.data import ManyBody
 from trialogue.models.networks.factored import FactoredAttention, FactoredAttentionConfig
 from trialogue.models.networks.one_hot import OneHotNetwork
 from trialogue.oracles import Masked
-from trialogue.randomness import seed_of
+from trialogue.randomness import derive_seed
 from trialogue.samplers.chains.simulation.sweeps import run_sweeps
 from trialogue.training import (
     CyclicMasks,
@@ -43,7 +43,7 @@ def measure_large(config: Config, seed: int, _: Path) -> MeasuredRows:
         One row with the held-out losses of simple predictors and of the distribution itself. A simple predictor is a
         product of functions of two or three tokens. One row per network and recorded step, with its held-out loss.
     """
-    stream = seed_of(seed, "interaction-order", "large")
+    stream = derive_seed(seed, "interaction-order", "large")
     shape = config.large_sites, config.large_vocab_size
     model = ManyBody.random(*shape, rank=config.large_rank, scale=config.scale, seed=stream)
     chains = config.large_sequences + TEST_SEQUENCES
@@ -73,7 +73,7 @@ def heldout_loss(oracle: Masked, test_sequences: Tensor) -> float:
 def _network_rows(config: Config, layers: int, sequences: Tensor, test: Tensor, seed: int) -> MeasuredRows:
     size: dict[str, Any] = {"vocab_size": config.large_vocab_size, "sites": config.large_sites}
     shape = FactoredAttentionConfig(**size, layers=layers, initial_scale=config.large_scale)
-    net = FactoredAttention(shape, seed_of(seed, "interaction-order", "large", layers))
+    net = FactoredAttention(shape, derive_seed(seed, "interaction-order", "large", layers))
     net.dtype = torch.float32
     training = config.large_training(layers, seed)
     steps = (0, *log_steps(training.steps, _CURVE_POINTS))
@@ -89,7 +89,7 @@ def _form_loss(config: Config, order: int, sequences: Tensor, test: Tensor, seed
     """Train a predictor that is a product of functions of `order` tokens, and return its held-out loss."""
     size: dict[str, Any] = {"vocab_size": config.large_vocab_size, "sites": config.large_sites}
     shape = ProductFormConfig(**size, order=order, initial_scale=0.1)
-    form = ProductForm(shape, seed_of(seed, "interaction-order", "form", order))
+    form = ProductForm(shape, derive_seed(seed, "interaction-order", "form", order))
     form.dtype = torch.float32
     training = TrainingConfig(
         steps=config.large_steps // 2,

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from trialogue.data import ManyBody
 from trialogue.models.networks.factored import FactoredAttention, FactoredAttentionConfig
-from trialogue.randomness import seed_of
+from trialogue.randomness import derive_seed
 from trialogue.training import Displacement, TrainingConfig, log_steps, train
 from trialogue_lab.ledger import MeasuredRows
 from trialogue_lab.models.self_attention import SelfAttention, SelfAttentionConfig
@@ -68,7 +68,7 @@ def network(config: Config, layers: int, seed: int, scale: float | None = None) 
     shape = FactoredAttentionConfig(
         vocab_size=config.vocab_size, sites=config.sites, layers=layers, initial_scale=initial
     )
-    return FactoredAttention(shape, seed_of(seed, "interaction-order", "weights", layers))
+    return FactoredAttention(shape, derive_seed(seed, "interaction-order", "weights", layers))
 
 
 def staircase_rows(config: Config, stairs: Staircase, seed: int) -> MeasuredRows:
@@ -181,10 +181,10 @@ def pair_rows(config: Config, seed: int) -> MeasuredRows:
         similarities between token values.
     """
     random: dict[str, Any] = {"order": 2, "rank": config.rank, "scale": config.scale}
-    stream = seed_of(seed, "interaction-order", "pairs")
+    stream = derive_seed(seed, "interaction-order", "pairs")
     model = ManyBody.random(config.sites, config.vocab_size, **random, seed=stream)
     population = population_of(model)
-    stream = seed_of(seed, "interaction-order", "pairs", "weights")
+    stream = derive_seed(seed, "interaction-order", "pairs", "weights")
     shape: dict[str, Any] = {"vocab_size": model.vocab_size, "sites": model.sites}
     factored = FactoredAttention(FactoredAttentionConfig(**shape, initial_scale=0.3), stream)
     standard = SelfAttention(SelfAttentionConfig(**shape), stream)
@@ -241,7 +241,7 @@ def spectrum_rows(config: Config, seed: int) -> MeasuredRows:
     for layers in (1, 2, 3, 4):
         for norm in (False, True):
             shape = FactoredAttentionConfig(vocab_size=2, sites=sites, layers=layers, layer_norm=norm)
-            net = FactoredAttention(shape, seed_of(seed, "interaction-order", "spectrum", layers))
+            net = FactoredAttention(shape, derive_seed(seed, "interaction-order", "spectrum", layers))
             spectrum = logit_spectrum(net, sites)
             shares = spectrum / spectrum.max()
             top, most = 2 ** (layers - 1), 2 ** (layers - 1) + 1

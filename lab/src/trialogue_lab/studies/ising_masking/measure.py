@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError
-from trialogue.randomness import seed_of
+from trialogue.randomness import derive_seed
 from trialogue.samplers import BlockGibbs
 from trialogue.samplers.exact import transition_matrix
 from trialogue_lab.ledger import MeasuredRows, Part
@@ -93,8 +93,8 @@ def measured_rows(config: Config, coupling: float, seed: int) -> MeasuredRows:
             squares: dict[str, list[Tensor]] = {"one": [], "all": []}
             for data_set in range(config.data_sets):
                 name = ("ising-masking", coupling, n, data_set)
-                samples = model.sample(n, seed_of(seed, *name, "samples"))
-                one = _estimate(samples, size, seed_of(seed, *name, "masks", size))
+                samples = model.sample(n, derive_seed(seed, *name, "samples"))
+                one = _estimate(samples, size, derive_seed(seed, *name, "masks", size))
                 every = one if size == config.sites else _estimate(*every_mask(samples, size))
                 for masks, estimate in (("one", one), ("all", every)):
                     squares[masks].append((estimate - model.parameters) ** 2)

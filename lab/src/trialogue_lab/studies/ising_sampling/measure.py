@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trialogue.oracles import Chain
-from trialogue.randomness import seed_of
+from trialogue.randomness import derive_seed
 from trialogue.samplers import BlockGibbs, IndependentParallel
 from trialogue_lab.analysis.clique_hits import clique_hits
 from trialogue_lab.ledger import MeasuredRows, Part
@@ -108,7 +108,7 @@ def simulated_rows(
         seeds=config.seeds,
         runs=config.chains,
         budget=config.budget,
-        stream=seed_of(0, "ising-sampling", coupling, name),
+        stream=derive_seed(0, "ising-sampling", coupling, name),
     )
     for seed, steps, reached in zip(config.seeds, hits.steps.double(), hits.reached.double(), strict=True):
         yield {

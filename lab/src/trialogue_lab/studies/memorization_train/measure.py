@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from trialogue.models.networks.attention_only import AttentionOnly, AttentionOnlyConfig
-from trialogue.randomness import generator, seed_of
+from trialogue.randomness import derive_seed, generator
 from trialogue.training import train
 from trialogue_lab.ledger import MeasuredRows, Part
 from trialogue_lab.studies.memorization_train.config import CONTEXT, Config
@@ -132,7 +132,7 @@ def initial_network(config: Config, shape: AttentionOnlyConfig, seed: int) -> At
         shape: Shape of the network.
         seed: Seed of the initial weights.
     """
-    network = AttentionOnly(shape, seed_of(seed, "memorization-train", "weights"))
+    network = AttentionOnly(shape, derive_seed(seed, "memorization-train", "weights"))
     with torch.no_grad():
         network.embedding.mul_(config.initial_scale)
         network.positions.mul_(config.initial_scale)

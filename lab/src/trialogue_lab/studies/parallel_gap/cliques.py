@@ -14,7 +14,7 @@ import torch
 
 from trialogue.data import Ising
 from trialogue.oracles import Chain
-from trialogue.randomness import seed_of
+from trialogue.randomness import derive_seed
 from trialogue.samplers import BlockGibbs, IndependentParallel
 from trialogue_lab.analysis.clique_hits import clique_hits
 from trialogue_lab.ledger import MeasuredRows
@@ -253,7 +253,7 @@ def _shares(
     chain: Chain[Any], model: Ising, clique: int, budget: int, label: str, **runs: Any
 ) -> MeasuredRows:
     """Simulate a sampler, and yield the share of runs that turn all spins of the clique up, by seed."""
-    stream = seed_of(0, "parallel-gap", label, type(chain).__name__)
+    stream = derive_seed(0, "parallel-gap", label, type(chain).__name__)
     reached = clique_hits(chain, model, clique, budget=budget, stream=stream, **runs).reached
     for seed, share in zip(runs["seeds"], reached.double().mean(1).tolist(), strict=True):
         yield {"seed": seed, "reached": share}

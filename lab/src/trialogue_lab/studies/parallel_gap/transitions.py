@@ -14,7 +14,7 @@ from torch import Tensor
 from trialogue.data import Ising
 from trialogue.models.networks.transformer import Transformer, TransformerConfig
 from trialogue.oracles import Chain, enumerate_sequences
-from trialogue.randomness import generator, seed_of
+from trialogue.randomness import derive_seed, generator
 from trialogue.samplers import BlockGibbs, Gibbs, IndependentParallel, run_chain
 from trialogue.samplers.exact import transition_matrix
 from trialogue.training import TrainingConfig, train
@@ -247,6 +247,6 @@ def sampled_steps(imitation: Imitation, seed: int) -> tuple[Tensor, Tensor]:
     count = imitation.steps * imitation.batch_size
     random = generator(seed, "parallel-gap", "states", imitation.sites)
     before = torch.randint(0, 2, (count, imitation.sites), generator=random)
-    stream = seed_of(seed, "parallel-gap", "transitions", imitation.sites, imitation.chain)
+    stream = derive_seed(seed, "parallel-gap", "transitions", imitation.sites, imitation.chain)
     after = run_chain(imitation.sampler(), imitation.model(), start=before, steps=1, seed=stream)
     return before, after.tokens

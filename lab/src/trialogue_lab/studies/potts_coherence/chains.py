@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import torch
 
 from trialogue.data import PottsChain, window_tables
-from trialogue.randomness import generator, seed_of
+from trialogue.randomness import derive_seed, generator
 from trialogue.samplers.chains.simulation.sweeps import run_sweeps
 from trialogue_lab.ledger import MeasuredRows
 from trialogue_lab.studies.potts_coherence.config import Config, Sampled
@@ -286,7 +286,7 @@ def sampled_rows(config: Config, seed: int, _: Path) -> MeasuredRows:
     for setting in config.sampled:
         chain, temperature = setting.chain, setting.temperature
         for place, length in enumerate(setting.lengths):
-            stream = seed_of(seed, "potts-coherence", *asdict(setting).values(), length)
+            stream = derive_seed(seed, "potts-coherence", *asdict(setting).values(), length)
             exact_samples = chain.sample(config.chains, length, temperature, stream)
             start = torch.zeros(config.chains, length, dtype=torch.int64)
             model = window_tables(chain.energies / temperature, length)

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from trialogue.data.ising.grid import ising_grid
-from trialogue.randomness import seed_of
+from trialogue.randomness import derive_seed
 from trialogue.samplers.chains.simulation.sweeps import run_sweeps
 from trialogue_lab.ledger import MeasuredRows
 from trialogue_lab.studies.potts_coherence.config import Config
@@ -58,7 +58,7 @@ def plane_rows(config: Config, seed: int, _: Path) -> MeasuredRows:
         for temperature in config.plane_temperatures:
             for shape, grid in ((PLANE, (side, side)), (RING, (1, side * side))):
                 model = ising_grid(*grid, 1 / temperature)
-                stream = seed_of(seed, "potts-coherence", shape, side, temperature)
+                stream = derive_seed(seed, "potts-coherence", shape, side, temperature)
                 states = run_sweeps(model, sweeps=config.plane_sweeps, start=start, seed=stream)
                 yield {
                     "kind": "spins",

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from trialogue.oracles import enumerate_sequences
-from trialogue.randomness import seed_of
+from trialogue.randomness import derive_seed
 from trialogue.samplers.chains.simulation.sweeps import run_sweeps
 from trialogue_lab.data.potts_grid import potts_grid
 from trialogue_lab.ledger import MeasuredRows, Part
@@ -88,7 +88,7 @@ def plane_rows(config: Config, seed: int, _: Path) -> MeasuredRows:
     start = torch.zeros(config.chains, side * side, dtype=torch.int64)
     for vocab in config.colours:
         for temperature in config.temperatures:
-            stream = seed_of(seed, "potts-patterns", "colours", vocab, side, temperature)
+            stream = derive_seed(seed, "potts-patterns", "colours", vocab, side, temperature)
             model = potts_grid(side, side, vocab, 1 / temperature)
             kept = float((run_sweeps(model, sweeps=sweeps, start=start, seed=stream) == 0).double().mean())
             yield {

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import torch
 
-from trialogue.randomness import seed_of
+from trialogue.randomness import derive_seed
 from trialogue.samplers import generate
 from trialogue_lab.ledger import MeasuredRows
 from trialogue_lab.studies.potts_coherence.maps import VOCAB, random_model
@@ -43,7 +43,7 @@ def survival_rows(config: Config, seed: int, _: Path) -> MeasuredRows:
                 oracle,
                 prompt.expand(config.texts, -1),
                 max_new_tokens=periods * period,
-                seed=seed_of(seed, "potts-patterns", "survival", width, place),
+                seed=derive_seed(seed, "potts-patterns", "survival", width, place),
             )
             written = torch.tensor([row[width:] for row in text.sequences()])
             follows = (written == pattern.tokens.repeat(periods)).view(config.texts, periods, period).all(2)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from trialogue import power
 from trialogue.data import Table
-from trialogue.randomness import numpy_generator, seed_of
+from trialogue.randomness import derive_seed, numpy_generator
 from trialogue.samplers import Ancestral, PowerMetropolis, Samples, SequentialMonteCarlo, generate
 from trialogue.samplers.prefix.contract.sampler import Sampler
 from trialogue_lab.ledger import MeasuredRows
@@ -178,11 +178,11 @@ def measure_markov(config: Config, seed: int, _: Path) -> MeasuredRows:
         moment = log_weight_second_moment(target, model.tempered(1 / alpha))
         runs = {
             name: _generate(
-                model, sampler, alpha if takes else None, config.outputs, seed_of(seed, name, length)
+                model, sampler, alpha if takes else None, config.outputs, derive_seed(seed, name, length)
             )
             for name, (sampler, takes) in samplers(length, alpha).items()
         }
-        runs[EXACT] = _generate(target, Ancestral(), None, config.outputs, seed_of(seed, EXACT, length))
+        runs[EXACT] = _generate(target, Ancestral(), None, config.outputs, derive_seed(seed, EXACT, length))
         for name, samples in runs.items():
             counts = counted(samples.tokens, pairs)
             yield {
@@ -250,7 +250,7 @@ def _ended_runs(
             (CORRECTED, PowerMetropolis(alpha, steps, BLOCKS)),
             (RELEASED, PowerMetropolis.released(alpha, steps, BLOCKS)),
         ):
-            stream = seed_of(seed, "ended", name, steps)
+            stream = derive_seed(seed, "ended", name, steps)
             yield name, steps, _generate(model, sampler, None, config.ended_outputs, stream)
-    stream = seed_of(seed, "ended", EXACT)
+    stream = derive_seed(seed, "ended", EXACT)
     yield EXACT, 0, _generate(model.power(alpha), Ancestral(), None, config.ended_outputs, stream)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from trialogue.data.puzzles.hidden_string import HiddenString, all_zeros_task
-from trialogue.randomness import numpy_generator, seed_of
+from trialogue.randomness import derive_seed, numpy_generator
 from trialogue.samplers import Rejection, TokenwiseRejection, generate
 from trialogue.samplers.prefix.contract.sampler import Sampler
 from trialogue_lab.ledger import MeasuredRows, Part
@@ -72,7 +72,7 @@ def search_rows(lengths: Iterable[int], searches: int, seeds: Iterable[int]) -> 
             rng = numpy_generator(seed, "query-complexity", "hidden strings", length)
             strings = [HiddenString(rng.integers(0, 2, length - 1).tolist()) for _ in range(searches)]
             streams = [
-                seed_of(seed, "query-complexity", "search", length, index) for index in range(searches)
+                derive_seed(seed, "query-complexity", "search", length, index) for index in range(searches)
             ]
             for inferred in (True, False):
                 found = [
@@ -116,7 +116,7 @@ def walk_rows(lengths: Iterable[int], walks: int, seeds: Iterable[int]) -> Measu
                     num_samples=walks,
                     # The limit is far above any likely cost, because a truncated run would look too cheap.
                     max_steps=1000 * length * 2**length,
-                    seed=seed_of(seed, "query-complexity", "walks", name, length),
+                    seed=derive_seed(seed, "query-complexity", "walks", name, length),
                 )
                 yield {
                     "kind": "walk",

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from trialogue.data import Table
-from trialogue.randomness import seed_of
+from trialogue.randomness import derive_seed
 from trialogue.samplers import SequentialMonteCarlo, generate
 from trialogue_lab.ledger import MeasuredRows
 from trialogue_lab.studies.smc_criteria.config import Config
@@ -35,7 +35,7 @@ def measure_draws(config: Config, seed: int, _: Path) -> MeasuredRows:
             sampler=SequentialMonteCarlo(config.draw_particles, ess_threshold=threshold),
             verifier=ProductValues(config.tilt),
             num_samples=config.draws,
-            seed=seed_of(seed, "smc-criteria", str(threshold)),
+            seed=derive_seed(seed, "smc-criteria", str(threshold)),
             memory=1 << 20,
         )
         yield {

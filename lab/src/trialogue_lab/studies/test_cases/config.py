@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from trialogue.errors import InputError
-from trialogue.randomness import seed_of
+from trialogue.randomness import derive_seed
 from trialogue.training.probes.grid import ProbeConfig
 from trialogue_lab.data.list_append.prompts import OOD_NAMES, TRAINING_NAMES, PromptLayout, random_names
 from trialogue_lab.ledger import Count, Different, Natural, Seeds, Settings
@@ -130,11 +130,11 @@ class MeasuredModel(Settings):
         Returns:
             Pairs of the name of a function and the prompt.
         """
-        names = random_names(self.names, seed_of(seed, "test names"), TRAINING_NAMES)
+        names = random_names(self.names, derive_seed(seed, "test names"), TRAINING_NAMES)
         if out_of_distribution:
-            first = seed_of(seed, "misleading names") % len(OOD_NAMES)
+            first = derive_seed(seed, "misleading names") % len(OOD_NAMES)
             names = [*OOD_NAMES[first:], *OOD_NAMES[:first]][: self.names]
-        return [(name, self.prompt(name, seed_of(seed, "prompt"))) for name in names]
+        return [(name, self.prompt(name, derive_seed(seed, "prompt"))) for name in names]
 
     def training_prompts_of(self, seed: int) -> list[tuple[str, str]]:
         """Return the target functions whose completions train the verifier of a repetition.
@@ -147,7 +147,8 @@ class MeasuredModel(Settings):
         """
         names = [TRAINING_NAMES[place % len(TRAINING_NAMES)] for place in range(self.training_prompts)]
         return [
-            (name, self.prompt(name, seed_of(seed, "training", place))) for place, name in enumerate(names)
+            (name, self.prompt(name, derive_seed(seed, "training", place)))
+            for place, name in enumerate(names)
         ]
 
 

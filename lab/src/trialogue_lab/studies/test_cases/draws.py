@@ -10,7 +10,7 @@ import torch
 from scipy.stats import spearmanr
 
 from trialogue.oracles import Verifier
-from trialogue.randomness import seed_of
+from trialogue.randomness import derive_seed
 from trialogue.samplers import Ancestral, Backtracking, BlockBestOfN, Samples, generate, truncated
 from trialogue.samplers.prefix.contract.sampler import Sampler
 from trialogue.verifiers import ProbeVerifier, RandomVerifier, Threshold
@@ -59,7 +59,7 @@ def measure_decoding(
         artifacts,
         num_samples=runs,
         batch_size=max(subject.batch_size, decoding.candidates),
-        seed=seed_of(0, "draws", decoding.name),
+        seed=derive_seed(0, "draws", decoding.name),
         sample_ids=torch.tensor(ids),
     )
     texts = samples.texts()
@@ -264,7 +264,7 @@ def measure_speed(subject: MeasuredModel, seed: int, artifacts: Path) -> Iterato
                 [(seed, name, text)],
                 artifacts,
                 batch_size=max(1, decoding.candidates),
-                seed=seed_of(seed, "speed", name, decoding.name),
+                seed=derive_seed(seed, "speed", name, decoding.name),
             )
             measured[decoding].append((int(samples.queries.sum()), seconds))
     shared = {"table": "speed", "seed": seed}

@@ -21,7 +21,7 @@ from trialogue.models.hub.pretrained import PretrainedOracle, load_pretrained
 from trialogue.models.networks.probe import hidden_states_of_prefixes
 from trialogue.models.tokenization import Tokenization
 from trialogue.oracles import Decoding, Verifier
-from trialogue.randomness import numpy_generator, seed_of
+from trialogue.randomness import derive_seed, numpy_generator
 from trialogue.samplers import generate, truncated
 from trialogue.storage import atomic_write
 from trialogue.tensor_files import read_tensors, write_tensors
@@ -97,7 +97,7 @@ def collect_completions(subject: MeasuredModel, seed: int, artifacts: Path) -> l
             max_new_tokens=subject.max_new_tokens,
             batch_size=subject.batch_size,
             stop=stop_after_first_error({name for name, _ in prompts}, oracle.tokenization, subject.cases),
-            seed=seed_of(seed, "training completions"),
+            seed=derive_seed(seed, "training completions"),
         )
         rows = zip(samples.sequences(), samples.prompt.tolist(), samples.prompt_lengths.tolist(), strict=True)
         completions = [
@@ -274,7 +274,7 @@ def train_verifier(
     """
     states, labels = compute_states(subject, seed, kind, artifacts)
     place = subject.layers.index(layer)
-    config = subject.probe(seed_of(seed, "probe", kind), depth)
+    config = subject.probe(derive_seed(seed, "probe", kind), depth)
     return train_probe(states[:, place].contiguous(), labels, config)
 
 

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from trialogue.models.networks.transformer import Transformer, TransformerConfig
 from trialogue.oracles import Autoregressive, Context, pad_sequences
-from trialogue.randomness import numpy_generator, seed_of
+from trialogue.randomness import derive_seed, numpy_generator
 from trialogue.training.config import TrainingConfig
 from trialogue.training.recipes import Recipe, trained
 from trialogue_lab.data.list_append.prompts import TRAINING_NAMES, random_names
@@ -153,7 +153,7 @@ def train_surrogate(cases: int, steps: int, seed: int, artifacts: Path) -> Surro
 
 @cache
 def _names(seed: int) -> list[str]:
-    return random_names(_NAMES, seed_of(seed, "surrogate"), TRAINING_NAMES)
+    return random_names(_NAMES, derive_seed(seed, "surrogate"), TRAINING_NAMES)
 
 
 def _completions(cases: int, seed: int, step: int) -> tuple[Tensor, Tensor]:

@@ -6,7 +6,7 @@ from typing import Any
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
 from trialogue.models.hub.attention_weights import AttentionModel
-from trialogue.randomness import numpy_generator, seed_of
+from trialogue.randomness import derive_seed, numpy_generator
 
 _TOPICS, _WORDS, _DOCUMENTS, _LENGTH = 4, 10, 80, 40
 
@@ -74,6 +74,8 @@ def tiny_model(name: str, *, causal: bool) -> AttentionModel:
     }
     config = transformers.LlamaConfig(**shape) if causal else transformers.BertConfig(**shape)
     model_class = transformers.LlamaModel if causal else transformers.BertModel
-    model = AttentionModel(model_class(config), tokenizer, name=name).with_random_weights(seed_of(0, name))
+    model = AttentionModel(model_class(config), tokenizer, name=name).with_random_weights(
+        derive_seed(0, name)
+    )
     model.name = name
     return model

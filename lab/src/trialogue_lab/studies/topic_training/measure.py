@@ -12,7 +12,7 @@ from torch import Tensor
 
 from trialogue.data import BertMasking, TopicModel
 from trialogue.errors import InputError
-from trialogue.randomness import seed_of
+from trialogue.randomness import derive_seed
 from trialogue.training import TrainingConfig, train
 from trialogue_lab.data.batch_draw import sample_document_batch
 from trialogue_lab.ledger import MeasuredRows, Part, parts_by_seed
@@ -106,7 +106,7 @@ def documents(config: Config, seed: int) -> tuple[CountedDocuments, CountedDocum
     model = model_of(config)
 
     def sample(number: int, name: str) -> CountedDocuments:
-        stream = seed_of(seed, "topic-training", name)
+        stream = derive_seed(seed, "topic-training", name)
         tokens = sample_document_batch(model, number, config.lengths, stream).tokens
         return CountedDocuments(tokens, model.vocab_size, MASKING, config.batch_size, stream, once=True)
 
@@ -139,7 +139,7 @@ def trained(
     width = shape.get("width") or shape["vocab_size"] + 1
     scale = (config.deviation if deviation is None else deviation) * math.sqrt(width)
     network = TopicTransformer(
-        TopicTransformerConfig(**shape, initial_scale=scale), seed_of(seed, run.group, run.name)
+        TopicTransformerConfig(**shape, initial_scale=scale), derive_seed(seed, run.group, run.name)
     )
     if values is not None:
         network.fix_values(values)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from trialogue.data.corpus.hub import load_hub_datasets
 from trialogue.data.parallel.splitting import Split
 from trialogue.data.parallel.text import ParallelText
-from trialogue.errors import one_of
+from trialogue.errors import require_choice
 
 
 class HubPairs(NamedTuple):
@@ -42,7 +42,7 @@ def hub_parallel(name: str) -> Split:
     Raises:
         InputError: If there is no such corpus, `datasets` is not installed, or the download fails.
     """
-    repository, configuration, source, target = HUB_PAIRS[one_of("text", name, HUB_PAIRS)]
+    repository, configuration, source, target = HUB_PAIRS[require_choice("text", name, HUB_PAIRS)]
     parts = []
     for dataset in load_hub_datasets(name, repository, configuration, ("train", "validation", "test")):
         pairs = dataset["translation"]

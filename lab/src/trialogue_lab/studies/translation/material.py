@@ -28,7 +28,7 @@ from trialogue.storage import atomic_write
 from trialogue.tensor_files import read_tensors, write_tensors
 from trialogue.training import trained
 from trialogue.training.translation.distillation import cached_translations
-from trialogue.training.translation.recipes import encoded_pairs
+from trialogue.training.translation.recipes import encode_pairs
 from trialogue_lab.data.sentences import WORDS
 from trialogue_lab.ledger import record_model
 from trialogue_lab.studies.translation.config import DISTILLED, MASK_PREDICT, REFINER, TWIN, Config
@@ -147,7 +147,7 @@ def _prepare(config: Config, seed: int, folder: Path) -> None:
     vocabulary = SubwordVocabulary.train(texts, config.vocab_size)
     vocabulary.save(folder / "vocabulary.json")
     train = (vocabulary.encode(parts.train.sources), vocabulary.encode(parts.train.targets))
-    sources, targets = encoded_pairs(*train, config.max_length)
+    sources, targets = encode_pairs(*train, config.max_length)
     write_tensors(folder / "train.safetensors", _KIND, {"sources": sources, "targets": targets}, {})
     tested_part = slice(0, config.test)
     encoded = vocabulary.encode(parts.test.sources[tested_part])

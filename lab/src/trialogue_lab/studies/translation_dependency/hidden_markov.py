@@ -10,11 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trialogue.arrays import real_tensor, require_bools, whole_tensor
+from trialogue.arrays import integer_tensor, real_tensor, require_bools
 from trialogue.errors import InputError
 from trialogue.indices import index_tensor
 from trialogue.oracles import Energy, Masked
-from trialogue.probabilities import checked_probabilities
+from trialogue.probabilities import validate_probabilities
 from trialogue.validation import Count, InstanceOf, Natural, Share, validated
 
 
@@ -40,14 +40,14 @@ class HiddenMarkov(Masked, Energy):
     def __init__(self, initial: Any, transitions: Any, emissions: Any, ending: Any) -> None:
         self.emissions = real_tensor("emissions", emissions, "give probabilities")
         states, self.vocab_size = self.emissions.shape
-        checked_probabilities("emissions", self.emissions, (states, self.vocab_size))
-        self.initial = checked_probabilities("initial", initial, (states,))
+        validate_probabilities("emissions", self.emissions, (states, self.vocab_size))
+        self.initial = validate_probabilities("initial", initial, (states,))
         self.transitions = real_tensor("transitions", transitions, "give probabilities")
         self.ending = real_tensor("ending", ending, "give probabilities")
         for field, shape in (("transitions", (states, states)), ("ending", (states,))):
             if getattr(self, field).shape != shape:
                 raise InputError(field, tuple(getattr(self, field).shape), f"use the shape {shape}")
-        checked_probabilities(
+        validate_probabilities(
             "ending",
             torch.cat((self.transitions, self.ending[:, None]), 1),
             (states, states + 1),
@@ -132,7 +132,7 @@ class HiddenMarkov(Masked, Energy):
             InputError: If an unmasked token is not between 0 and V - 1, or an argument has another shape.
         """
         hint = f"use token ids from 0 to {self.vocab_size - 1}, of shape (rows, sites)"
-        ids = whole_tensor("tokens", tokens, hint)
+        ids = integer_tensor("tokens", tokens, hint)
         if masked is not None:
             require_bools("masked", masked, tuple(ids.shape), "give one bool for each token")
             ids = ids.masked_fill(masked, 0)

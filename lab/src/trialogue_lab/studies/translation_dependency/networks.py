@@ -18,7 +18,7 @@ from trialogue.samplers.chains.refinement import Refinement
 from trialogue.samplers.translation.refining import LengthBeam
 from trialogue.samplers.translation.writing import BeamSearch
 from trialogue.training.recipes import Recipe, trained
-from trialogue.training.translation.recipes import TranslationTraining, encoded_pairs
+from trialogue.training.translation.recipes import TranslationTraining, encode_pairs
 from trialogue_lab.analysis.adjacent_attention import refined_attention
 from trialogue_lab.ledger import MeasuredRows
 from trialogue_lab.studies.translation_dependency import parallel_steps
@@ -44,7 +44,7 @@ def recipe(config: Config, arm: str, seed: int) -> Recipe[EncoderDecoder]:
     """
     language = config.language(1 if arm == DETERMINISTIC else 2)
     sources = language.sources(config.pairs, config.source_lengths, seed=seed)
-    pairs = encoded_pairs(sources, language.translate(sources, seed=seed), config.longest)
+    pairs = encode_pairs(sources, language.translate(sources, seed=seed), config.longest)
     training = TranslationTraining(
         **config.shared(TranslationTraining),
         mlp_width=4 * config.width,

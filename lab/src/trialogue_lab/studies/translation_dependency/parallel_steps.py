@@ -8,10 +8,10 @@ distributions over about 10^5 sequences take seconds.
 import torch
 from torch import Tensor
 
-from trialogue.errors import InputError, one_of
+from trialogue.errors import InputError, require_choice
 from trialogue.oracles import Masked, as_model, enumerate_sequences
 from trialogue.oracles.whole import require_float_tensor
-from trialogue.probabilities import checked_probabilities
+from trialogue.probabilities import validate_probabilities
 from trialogue.validation import Count, Natural, check
 
 MOST_STATES = 2**17
@@ -94,7 +94,7 @@ def divergence_and_variation(truth: Tensor, distribution: Tensor) -> tuple[float
     Returns:
         The divergence from `truth` to `distribution`, and the total variation distance.
     """
-    truth = checked_probabilities("truth", truth, tuple(truth.shape))
+    truth = validate_probabilities("truth", truth, tuple(truth.shape))
     positive = truth > 0
     terms = truth[positive] * (truth[positive].log() - distribution[positive].log())
     missing = max(0.0, 1 - float(distribution.sum()))
@@ -105,8 +105,8 @@ def _first(model: Masked, sites: int, start: str | Tensor) -> Tensor:
     """Return the distribution (V^N,) float64 before the first pass."""
     states = int(model.vocab_size) ** sites
     if isinstance(start, Tensor):
-        return checked_probabilities("start", start, (states,))
-    if one_of("start", start, ("mask", "random")) == "random":
+        return validate_probabilities("start", start, (states,))
+    if require_choice("start", start, ("mask", "random")) == "random":
         return torch.full((states,), 1 / states, dtype=torch.float64)
     first = _site_distributions(model, torch.zeros(1, sites, dtype=torch.int64), True)
     return product_distributions(first)[0]

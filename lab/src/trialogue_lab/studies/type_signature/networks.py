@@ -7,7 +7,7 @@ from scipy.stats import entropy
 from torch import Tensor
 
 from trialogue.models.networks.transformer import Transformer, TransformerConfig
-from trialogue.randomness import seed_of
+from trialogue.randomness import derive_seed
 from trialogue.samplers import generate
 from trialogue.training import TrainingConfig, train
 from trialogue_lab.data.puzzles.arithmetic import Order, SemiprimeTuples
@@ -75,7 +75,7 @@ def train_network(training: NetworkTraining, seed: int) -> Transformer:
     )
     network = Transformer(shape, seed)
     tuples = training.tuples.sample(
-        training.steps * training.batch_size, seed_of(seed, "type-signature", "tuples", training.digits)
+        training.steps * training.batch_size, derive_seed(seed, "type-signature", "tuples", training.digits)
     )
     batches = training.add_hidden_tokens(tuples).split(training.batch_size)
     recipe = TrainingConfig(
@@ -107,7 +107,7 @@ def network_rows(training: NetworkTraining, samples: int, seed: int) -> Measured
     """
     network, tuples = train_network(training, seed), training.tuples
     common = {"seed": seed, "digits": training.digits, "stream": training.stream}
-    run = generate(network, num_samples=samples, seed=seed_of(seed, "type-signature", "emitted"))
+    run = generate(network, num_samples=samples, seed=derive_seed(seed, "type-signature", "emitted"))
     length = training.hidden + tuples.max_length
     # A sequence that does not end directly after the last digit is not a valid tuple.
     finished = run.tokens[(run.lengths == length + 1) & (run.tokens[:, -1] == network.eos)][:, :length]

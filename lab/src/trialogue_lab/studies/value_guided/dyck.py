@@ -16,7 +16,7 @@ from torch import Tensor
 
 from trialogue.models.networks.transformer import Transformer
 from trialogue.oracles import Verifier
-from trialogue.randomness import numpy_generator, seed_of
+from trialogue.randomness import derive_seed, numpy_generator
 from trialogue.samplers import Ancestral, Backtracking, SequentialMonteCarlo, generate
 from trialogue.samplers.exact import exact_values, prefix_tree, total_variation
 from trialogue.samplers.prefix.contract.sampler import Sampler
@@ -48,7 +48,7 @@ def trained_model(config: Config, seed: int, artifacts: Path) -> Transformer:
 
 
 def _strings(config: Config, seed: int, step: int) -> Tensor:
-    return config.training_distribution().sample(32, seed_of(seed, "batch", step))
+    return config.training_distribution().sample(32, derive_seed(seed, "batch", step))
 
 
 def prompts_of(config: Config, number: int, seed: int, role: str) -> tuple[Tensor, Tensor]:
@@ -66,7 +66,7 @@ def prompts_of(config: Config, number: int, seed: int, role: str) -> tuple[Tenso
         Token ids (number, width) and lengths (number,) of the prompts.
     """
     lengths = (config.length - config.remaining[1], config.length - config.remaining[0])
-    return config.prompt_distribution().sample_prompts(number, lengths, seed_of(seed, "prompts", role))
+    return config.prompt_distribution().sample_prompts(number, lengths, derive_seed(seed, "prompts", role))
 
 
 def measure_dyck(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
@@ -93,14 +93,14 @@ def measure_dyck(config: Config, seed: int, artifacts: Path) -> Iterator[dict[st
         config.training_distribution(),
         prompts_of(config, config.rollouts, seed, "rollouts"),
         num_samples=1,
-        config=ProbeConfig(seed=seed_of(seed, "values")),
-        seed=seed_of(seed, "rollouts"),
+        config=ProbeConfig(seed=derive_seed(seed, "values")),
+        seed=derive_seed(seed, "rollouts"),
     )
     probe = value_training.verifier
     tokens, lengths = prompts_of(config, config.prompts, seed, "measured")
     rows: list[dict[str, Any]] = []
     for place, (row, length) in enumerate(zip(tokens.tolist(), lengths.tolist(), strict=True)):
-        rows += measure_prompt(config, model, probe, tuple(row[:length]), seed_of(seed, "prompt", place))
+        rows += measure_prompt(config, model, probe, tuple(row[:length]), derive_seed(seed, "prompt", place))
     means = DataFrame(rows).groupby(["rule", "values"], sort=False).mean()
     for _, row in means.reset_index().iterrows():
         yield {"kind": "dyck"} | {str(column): value for column, value in row.dropna().items()}
@@ -160,7 +160,7 @@ def measure_prompt(
             verifier=verifier,
             max_new_tokens=horizon,
             num_samples=config.outputs,
-            seed=seed_of(seed, rule, name),
+            seed=derive_seed(seed, rule, name),
         )
         counts = Counter(samples.sequences())
         shares = {output: count / config.outputs for output, count in counts.items()}

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from trialogue.data import Table
 from trialogue.oracles import Decoding, Verifier
-from trialogue.randomness import numpy_generator, seed_of
+from trialogue.randomness import derive_seed, numpy_generator
 from trialogue.samplers import ActionLevel, ValueGuided, generate
 from trialogue.samplers.prefix.contract.sampler import Sampler
 from trialogue.verifiers import NoisyValues
@@ -174,7 +174,7 @@ def measure_long_horizons(config: Config, seed: int, _: Path) -> MeasuredRows:
                 sampler=sampler,
                 verifier=values,
                 num_samples=config.draws,
-                seed=seed_of(seed, name, horizon),
+                seed=derive_seed(seed, name, horizon),
                 memory=1 << 20,
             )
             inside = log_ratios(samples.tokens.numpy(), shares, config.tilt) > 0

@@ -14,7 +14,7 @@ from torch import Tensor
 from trialogue.inspection.coherence import measure_coherence
 from trialogue.models import Cropped, Endless, Transformer, TransformerConfig
 from trialogue.oracles import Autoregressive
-from trialogue.randomness import seed_of
+from trialogue.randomness import derive_seed
 from trialogue.training import TrainingConfig, train
 from trialogue_lab.ledger import MeasuredRows, Part
 from trialogue_lab.studies.window_coherence.config import SLIDING, Config
@@ -174,7 +174,7 @@ def train_network(config: Config, name: str, seed: int) -> tuple[Transformer, fl
             max_length=length,
             positions="none" if name == SLIDING else "learned",
         ),
-        seed_of(seed, "window-coherence", name),
+        derive_seed(seed, "window-coherence", name),
     )
     rows = max(1, round(config.batch_tokens / length))
     recipe = TrainingConfig(
@@ -188,7 +188,7 @@ def train_network(config: Config, name: str, seed: int) -> tuple[Transformer, fl
     )
 
     def batch(step: int) -> Tensor:
-        return corpus.sample(rows, length, seed_of(seed, "window-coherence", "batch", name, step))
+        return corpus.sample(rows, length, derive_seed(seed, "window-coherence", "batch", name, step))
 
     losses = train(model, batch, recipe, progress=False, loss=token_loss).losses
     return model, float(losses[-max(1, config.training_steps // 10) :].mean())
@@ -294,7 +294,7 @@ def text_rows(
         temperature=temperature,
         repeats=config.periods,
         num_samples=1 if temperature == 0 else config.samples,
-        seed=seed_of(network["seed"], "window-coherence", "text"),
+        seed=derive_seed(network["seed"], "window-coherence", "text"),
     )
     runs = measured.first_runs()
     # After one measured window, the noise-free prompt no longer affects the text.

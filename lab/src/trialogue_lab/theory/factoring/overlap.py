@@ -20,7 +20,7 @@ from torch import Tensor
 from trialogue.arrays import Reals
 from trialogue.data.puzzles.weighted_prefixes import ListedDistribution
 from trialogue.errors import InputError
-from trialogue.probabilities import checked_probabilities
+from trialogue.probabilities import validate_probabilities
 from trialogue.validation import Count, Share, check, validated
 from trialogue_lab.data.puzzles.arithmetic import SemiprimeTuples
 
@@ -57,7 +57,7 @@ def overlap(success: Chances, first: Tensor, target: Tensor | None = None) -> fl
         InputError: If an argument is not a probability or a distribution.
     """
     success, target = _checked(success, target)
-    first = checked_probabilities("first", first, (len(success),), tolerance=_SUM)
+    first = validate_probabilities("first", first, (len(success),), tolerance=_SUM)
     return float(torch.minimum(first * success, target).sum())
 
 
@@ -181,4 +181,4 @@ def _checked(success: Tensor, target: Tensor | None) -> tuple[Tensor, Tensor]:
     success = success.double()
     if target is None:
         return success, torch.full_like(success, 1 / len(success))
-    return success, checked_probabilities("target", target, (len(success),), tolerance=_SUM)
+    return success, validate_probabilities("target", target, (len(success),), tolerance=_SUM)

@@ -21,14 +21,14 @@ from trialogue.blocks import (
     Weights,
     block_masks,
     block_probabilities,
-    checked_block_size,
     require_covered,
     require_one_distribution,
     state_distribution,
+    validate_block_size,
 )
 from trialogue.errors import InputError
 from trialogue.oracles import enumerate_sequences
-from trialogue.probabilities import checked_distribution
+from trialogue.probabilities import validate_distribution
 from trialogue.validation import Count, InstanceOf, validated
 
 AdaptiveDistribution = StateDistribution | Tensor
@@ -135,7 +135,7 @@ def uniform_blocks(sites: Count, block_size: int) -> Tensor:
     Raises:
         InputError: If the block size is out of range, or there are more than 100,000 masks.
     """
-    block_size = checked_block_size(block_size, sites)
+    block_size = validate_block_size(block_size, sites)
     count = math.comb(sites, block_size)
     if count > _MOST_BLOCKS:
         hint = f"{sites} sites have {count} such blocks, above {_MOST_BLOCKS}: use a smaller model"
@@ -191,7 +191,7 @@ def block_distribution(
     elif callable(distribution):
         given = state_distribution(distribution, enumerate_sequences(vocab_size, sites), len(masks))
     else:
-        given = checked_distribution("distribution", distribution, (int(vocab_size**sites), len(masks)))
+        given = validate_distribution("distribution", distribution, (int(vocab_size**sites), len(masks)))
     require_covered("blocks", masks[(given > 0).any(0)])
     return BlockDistribution(masks, given, vocab_size)
 
@@ -278,4 +278,4 @@ def checked_state_distribution(probabilities: Tensor, states: int, field: str = 
     Raises:
         InputError: If they are not a distribution over `states` states.
     """
-    return checked_distribution(field, probabilities, (states,))
+    return validate_distribution(field, probabilities, (states,))

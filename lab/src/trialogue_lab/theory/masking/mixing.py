@@ -19,7 +19,7 @@ from torch import Tensor
 
 from trialogue.arrays import Reals, real_tensor
 from trialogue.errors import InputError
-from trialogue.probabilities import checked_probabilities
+from trialogue.probabilities import validate_probabilities
 from trialogue.samplers.exact import ergodicity
 from trialogue.validation import Probability, validated
 from trialogue_lab.theory.masking.block_laws import BlockDistribution, checked_state_distribution
@@ -255,7 +255,7 @@ def _stochastic(transitions: Tensor) -> NDArray[np.float64]:
     """Return the matrix in float64. Raises `InputError` unless its rows sum to one."""
     hint = "use non-negative probabilities that sum to one in every row"
     shape = tuple(transitions.shape)
-    matrix: NDArray[np.float64] = checked_probabilities(
+    matrix: NDArray[np.float64] = validate_probabilities(
         "transitions", transitions, shape, tolerance=_ROW_SUM, hint=hint
     ).numpy()
     return matrix

@@ -18,7 +18,7 @@ from torch.nn.functional import one_hot
 from trialogue.arrays import Integers, Reals
 from trialogue.errors import InputError
 from trialogue.oracles import enumerate_sequences
-from trialogue.probabilities import checked_probabilities
+from trialogue.probabilities import validate_probabilities
 from trialogue.validation import validated
 
 
@@ -129,7 +129,7 @@ def kernel_decoder(predictions: Annotated[Tensor, Reals("states sites vocab")]) 
     distributions = predictions.double()
     if distributions.shape[0] != distributions.shape[2] ** distributions.shape[1]:
         raise InputError("predictions", tuple(distributions.shape), hint)
-    checked_probabilities("predictions", distributions, tuple(distributions.shape), hint=hint)
+    validate_probabilities("predictions", distributions, tuple(distributions.shape), hint=hint)
     if not bool((distributions > 0).all()):
         raise InputError("predictions", 0.0, hint)
     return _lookup(distributions.log())

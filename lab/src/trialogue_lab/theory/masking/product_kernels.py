@@ -15,7 +15,7 @@ from scipy.special import rel_entr, softmax
 
 from trialogue.arrays import Reals
 from trialogue.errors import InputError
-from trialogue.probabilities import checked_probabilities
+from trialogue.probabilities import validate_probabilities
 from trialogue.randomness import numpy_generator
 from trialogue.validation import Count, Natural, validated
 
@@ -52,7 +52,7 @@ def joint_distribution(sites: Annotated[ArrayLike, Reals("sites vocab", least=0)
         Probabilities (vocab,) * sites, with one axis per position.
     """
     distributions = np.asarray(sites)
-    return _joint(checked_probabilities("sites", distributions, distributions.shape).numpy())
+    return _joint(validate_probabilities("sites", distributions, distributions.shape).numpy())
 
 
 def _joint(sites: Array) -> Array:
@@ -124,7 +124,7 @@ def product_transitions(predictions: Annotated[ArrayLike, Reals("states sites vo
     if table.shape[0] != table.shape[2] ** table.shape[1]:
         raise InputError("predictions", table.shape, "use the shape (vocab ** sites, sites, vocab)")
     hint = "give probabilities that sum to one for every site"
-    checked_probabilities("predictions", table, table.shape, hint=hint)
+    validate_probabilities("predictions", table, table.shape, hint=hint)
     return np.stack([_joint(sites).ravel() for sites in table])
 
 
@@ -174,7 +174,7 @@ def factorization_gap(
 
 def _normalised(distribution: ArrayLike) -> Array:
     array = np.asarray(distribution, dtype=np.float64)
-    checked_probabilities("distribution", array.ravel(), (array.size,))
+    validate_probabilities("distribution", array.ravel(), (array.size,))
     return array / array.sum()
 
 

@@ -15,7 +15,7 @@ import torch
 from scipy.linalg import lstsq
 from torch import Tensor
 
-from trialogue.arrays import whole_tensor
+from trialogue.arrays import integer_tensor
 from trialogue.errors import InputError
 from trialogue.models.networks.attention_only import AttentionOnly, AttentionOnlyConfig
 from trialogue.validation import Count, InstanceOf, Natural, check, integer_range, validated
@@ -178,10 +178,10 @@ def _prepare(
         found = nearest_encoder(distributions, width, weights) if encoder is None else encoder
         return distributions, checked_encoder(found, distributions, width), tokens, weights
     hint = "give token ids (T,), or log-probabilities (T, N)"
-    chosen = whole_tensor("targets", targets, hint)
+    chosen = integer_tensor("targets", targets, hint)
     if chosen.ndim != 1 or not len(chosen):
         raise InputError("targets", tuple(chosen.shape), hint)
-    tokens = whole_tensor("contexts", contexts, "give token ids (T, S)")
+    tokens = integer_tensor("contexts", contexts, "give token ids (T, S)")
     most = max(int(chosen.max()), int(tokens.max()) if tokens.numel() else 0)
     size = check(
         "vocab_size",

@@ -7,9 +7,9 @@ import math
 import torch
 from torch import Tensor
 
-from trialogue.arrays import real_tensor, whole_tensor
+from trialogue.arrays import integer_tensor, real_tensor
 from trialogue.errors import InputError
-from trialogue.probabilities import SINGLE, checked_distribution
+from trialogue.probabilities import SINGLE, validate_distribution
 
 
 def checked_log_probs(log_probs: Tensor, zeros: bool = False) -> Tensor:
@@ -49,7 +49,7 @@ def checked_prior(prior: Tensor | None, contexts: int) -> Tensor:
     """
     if prior is None:
         return torch.full((contexts,), 1 / contexts, dtype=torch.float64)
-    return checked_distribution("prior", prior, (contexts,))
+    return validate_distribution("prior", prior, (contexts,))
 
 
 def checked_contexts(contexts: Tensor, targets: int, vocab_size: int) -> Tensor:
@@ -65,7 +65,7 @@ def checked_contexts(contexts: Tensor, targets: int, vocab_size: int) -> Tensor:
             twice.
     """
     hint = "give token ids (T, S), a row of S tokens for each target"
-    tokens = whole_tensor("contexts", contexts, hint)
+    tokens = integer_tensor("contexts", contexts, hint)
     if tokens.ndim != 2 or not tokens.numel() or len(tokens) != targets:
         raise InputError("contexts", tuple(tokens.shape), f"{hint}: there are {targets} targets")
     wrong = tokens[(tokens < 0) | (tokens >= vocab_size)]

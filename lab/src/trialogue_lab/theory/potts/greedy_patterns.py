@@ -14,7 +14,7 @@ from torch import Tensor
 
 from trialogue.arrays import Reals, real_tensor
 from trialogue.errors import InputError
-from trialogue.probabilities import checked_probabilities
+from trialogue.probabilities import validate_probabilities
 from trialogue.validation import validated
 
 _NORMALISED = 1e-4
@@ -85,5 +85,5 @@ def checked_log_probs(log_probs: Tensor) -> Tensor:
     """
     rows = real_tensor("log_probs", log_probs, "give log-probabilities (..., V)")
     hint = "the probabilities of a row have this sum, not 1: give log-probabilities, such as logits.log_softmax(-1)"
-    checked_probabilities("log_probs", rows.exp(), tuple(rows.shape), tolerance=_NORMALISED, hint=hint)
+    validate_probabilities("log_probs", rows.exp(), tuple(rows.shape), tolerance=_NORMALISED, hint=hint)
     return rows

@@ -13,7 +13,7 @@ from scipy.sparse.linalg import eigsh
 
 from trialogue.errors import InputError
 from trialogue.oracles import Autoregressive
-from trialogue.probabilities import checked_probabilities
+from trialogue.probabilities import validate_probabilities
 from trialogue.samplers.exact import sampler_transitions, total_variation
 from trialogue.samplers.exact.elimination import AbsorbingChain, require_distribution, stationary_distribution
 from trialogue.samplers.prefix.value_guided import ValueGuided
@@ -85,7 +85,7 @@ class ValueGuidedChain:
             InputError: If no complete sequence has positive probability, or `distribution` is not a
                 distribution.
         """
-        distribution = checked_probabilities("distribution", distribution, (len(self.states),)).numpy()
+        distribution = validate_probabilities("distribution", distribution, (len(self.states),)).numpy()
         mass = math.fsum(distribution[self.leaf])
         if not mass > 0:
             raise InputError("distribution", mass, "no leaf has a positive probability")

@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trialogue.arrays import checked_device
+from trialogue.arrays import parse_device
 from trialogue.data.site_tables import ALIAS_BITS, SiteTables, Tabulated, require_tabulated, validate_start
-from trialogue.randomness import Streams, numbers_of_64_bits, seed_of
+from trialogue.randomness import Streams, derive_seed, random_bits
 from trialogue.validation import Count, Natural, validated
 
 _LOWER = 2**32 - 1
@@ -89,11 +89,11 @@ class Chromatic:
         tokens: Tensor | None = None,
         device: torch.device | str = "cpu",
     ) -> None:
-        tables, device = require_tabulated(model).site_tables(), checked_device(device)
+        tables, device = require_tabulated(model).site_tables(), parse_device(device)
         self._vocab, self._sites = tables.vocab_size, tables.sites
         self._entries = torch.from_numpy(tables.entries.astype(np.int64)).to(device)
         self._colours = [_colour(tables, sites, device) for sites in colour_sites(tables)]
-        self._keys = Streams(seed_of(seed, "chromatic"), torch.arange(chains)).keys.to(device)
+        self._keys = Streams(derive_seed(seed, "chromatic"), torch.arange(chains)).keys.to(device)
         self._used = 0
         if tokens is None:
             numbers = self._numbers(torch.arange(self._sites, device=device))
@@ -121,7 +121,7 @@ class Chromatic:
 
     def _numbers(self, sites: Tensor) -> Tensor:
         """Return a 32-bit number (sites, chains) int64 for each of the `sites` in this sweep."""
-        return (numbers_of_64_bits(self._keys, self._used + 1 + sites[:, None]) >> 32) & _LOWER
+        return (random_bits(self._keys, self._used + 1 + sites[:, None]) >> 32) & _LOWER
 
     def _drawn(self, places: Tensor, numbers: Tensor) -> Tensor:
         if self._vocab == 2:

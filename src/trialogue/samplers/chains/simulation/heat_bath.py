@@ -12,9 +12,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trialogue.compilation import compiled, over_rows
+from trialogue.compilation import compiled, run_over_rows
 from trialogue.data.site_tables import ALIAS_BITS, SiteTables, Tabulated, require_tabulated, validate_start
-from trialogue.randomness import GAMMA, Streams, mix, seed_of
+from trialogue.randomness import GAMMA, Streams, derive_seed, mix
 from trialogue.validation import Count, Natural, validated
 
 LANES = 128
@@ -51,7 +51,7 @@ def generator_states(seed: int, lanes: int) -> NDArray[np.uint32]:
         chain.
     """
     numbers = np.empty((lanes, 2), np.uint64)
-    fill_splitmix64(Streams(seed_of(seed, "heat-bath"), torch.arange(lanes)).keys.numpy(), numbers)
+    fill_splitmix64(Streams(derive_seed(seed, "heat-bath"), torch.arange(lanes)).keys.numpy(), numbers)
     words = numbers.view(np.uint32).reshape(-1, LANES, 4)
     return np.ascontiguousarray(words.transpose(0, 2, 1)).reshape(-1, 4 * LANES)
 
@@ -234,7 +234,7 @@ class HeatBath:
         arrays = (tables.neighbours, tables.strides, tables.offsets, tables.entries)
         width = self._sites * LANES * sweeps
         distributions = (*arrays, np.uint64(tables.vocab_size), sweeps)
-        over_rows(sweep_blocks, len(self._tokens), width, self._tokens, self._states, *distributions)
+        run_over_rows(sweep_blocks, len(self._tokens), width, self._tokens, self._states, *distributions)
 
 
 def _uniform(tables: SiteTables) -> SiteTables:

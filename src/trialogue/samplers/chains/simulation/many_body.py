@@ -6,7 +6,7 @@ from torch import Tensor
 from trialogue.data import ManyBody
 from trialogue.data.site_tables import validate_start
 from trialogue.errors import InputError
-from trialogue.randomness import Streams, seed_of
+from trialogue.randomness import Streams, derive_seed
 from trialogue.validation import Count, Natural, validated
 
 
@@ -31,7 +31,7 @@ class ManyBodyHeatBath:
         if not isinstance(model, ManyBody):
             raise InputError("method", "many-body", 'use "heat-bath" for models other than ManyBody')
         self._kernel = model.kernel
-        self._streams = Streams(seed_of(seed, "many-body"), torch.arange(chains))
+        self._streams = Streams(derive_seed(seed, "many-body"), torch.arange(chains))
         if tokens is None:
             every = torch.arange(chains)
             uniform = [self._streams.uniform(every) for _ in range(model.sites)]

@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from torch import Tensor
 
-from trialogue.compilation import over_rows
+from trialogue.compilation import run_over_rows
 from trialogue.data import Ising
 from trialogue.data.ising.neighbourhoods import SiteClass, find_neighbourhoods
 from trialogue.data.site_tables import validate_start
 from trialogue.errors import InputError
-from trialogue.randomness import Streams, seed_of
+from trialogue.randomness import Streams, derive_seed
 from trialogue.samplers.chains.simulation.heat_bath import fill_splitmix64
 from trialogue.samplers.chains.simulation.multispin_kernels import (
     ALL,
@@ -117,7 +117,7 @@ class Multispin:
     def _sweep(self, table: tuple[NDArray[np.generic], ...], sweeps: int) -> None:
         width = self._sites * WORDS * sweeps
         spins = self._spins.reshape(-1)
-        over_rows(sweep_words, len(self._spins), width, spins, self._states, *table, sweeps)
+        run_over_rows(sweep_words, len(self._spins), width, spins, self._states, *table, sweeps)
 
 
 def word_states(seed: int, blocks: int) -> Words:
@@ -131,7 +131,7 @@ def word_states(seed: int, blocks: int) -> Words:
         States (blocks * 4 * WORDS,) uint64. The state of a word depends only on the seed and the index of the word.
     """
     numbers = np.empty((blocks * WORDS, 4), np.uint64)
-    fill_splitmix64(Streams(seed_of(seed, "multispin"), torch.arange(len(numbers))).keys.numpy(), numbers)
+    fill_splitmix64(Streams(derive_seed(seed, "multispin"), torch.arange(len(numbers))).keys.numpy(), numbers)
     words = numbers.reshape(blocks, WORDS, 4)
     return np.ascontiguousarray(words.transpose(0, 2, 1)).reshape(-1)
 

@@ -7,7 +7,7 @@ from typing import Literal, Protocol
 import torch
 from torch import Tensor
 
-from trialogue.arrays import checked_device
+from trialogue.arrays import parse_device
 from trialogue.data import ManyBody
 from trialogue.data.site_tables import Tabulated, require_tabulated, validate_start
 from trialogue.errors import InputError
@@ -91,7 +91,7 @@ def run_sweeps(
         start = validate_start("start", start, sites, vocab)
     if device is None:
         device = (model.device or "cpu") if start is None else start.device
-    device = checked_device(device)
+    device = parse_device(device)
     if method is None:
         method = "heat-bath" if device.type == "cpu" else "chromatic"
     if method != "chromatic" and device.type != "cpu":
