@@ -110,7 +110,7 @@ class Reals(_Array):
         kind = {"none": "finite numbers", "negative": "numbers below infinity", "both": "numbers"}[
             self.infinite
         ]
-        return _described(kind, self.axes, self.least, self.most)
+        return _describe_array(kind, self.axes, self.least, self.most)
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class Integers(_Array):
 
     def checked(self, values: Any) -> Tensor:
         """Return `values` as an int64 tensor. Raises `InputError` if they are invalid."""
-        hint = _described("integers", self.axes, self.least, self.most)
+        hint = _describe_array("integers", self.axes, self.least, self.most)
         tensor = integer_tensor("", values, f"give {hint}")
         _require_axes(tensor, self.axes, hint, self.empty)
         wrong = tensor[(tensor < self.least) | (tensor > self.most)]
@@ -142,7 +142,7 @@ class Integers(_Array):
         return tensor
 
 
-def _described(kind: str, axes: str, least: float, most: float) -> str:
+def _describe_array(kind: str, axes: str, least: float, most: float) -> str:
     """Return a description of the numbers, their range and the axes of an array."""
     bounds = ""
     if math.isfinite(least) and math.isfinite(most):

@@ -60,7 +60,7 @@ class UntiltedAdaptiveDynamics(AdaptiveBlockDynamics):
 
     def step(self, model, state, choose):
         index = choose(self._log_probs(state.tokens), torch.arange(len(state.tokens)))
-        return resample_block(model, state.tokens, self._blocks_of(index, state.tokens.shape[1]), choose)
+        return resample_block(model, state.tokens, self._select_blocks(index, state.tokens.shape[1]), choose)
 
 
 class ReluctantMetropolis(Metropolis):

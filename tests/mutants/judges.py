@@ -36,7 +36,7 @@ class LastPartJudge(CachedVerifier):
 class HopefulJudge(CachedVerifier):
     """Treat the largest possible truncation as the final one."""
 
-    def _missing(self, known, hoped, judged, cut):
+    def _count_missing_values(self, known, hoped, judged, cut):
         kept = cut(torch.where(judged, known, hoped)) > -math.inf
         return (kept & ~judged).sum(1)
 
@@ -44,8 +44,8 @@ class HopefulJudge(CachedVerifier):
 class ContentJudge(CachedVerifier):
     """Stop at the first accepted children."""
 
-    def _missing(self, known, hoped, judged, cut):
-        missing = super()._missing(known, hoped, judged, cut)
+    def _count_missing_values(self, known, hoped, judged, cut):
+        missing = super()._count_missing_values(known, hoped, judged, cut)
         accepted = (judged & (known > -math.inf)).any(1)
         return missing.masked_fill(accepted, 0)
 
@@ -53,5 +53,5 @@ class ContentJudge(CachedVerifier):
 class BoundlessJudge(CachedVerifier):
     """Assume a maximum value of 1."""
 
-    def _missing(self, known, hoped, judged, cut):
-        return super()._missing(known, hoped - math.log(3.0), judged, cut)
+    def _count_missing_values(self, known, hoped, judged, cut):
+        return super()._count_missing_values(known, hoped - math.log(3.0), judged, cut)

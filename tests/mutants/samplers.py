@@ -251,8 +251,8 @@ class BoastfulMask(MaskedDecoding):
 class UncutMonteCarlo(SequentialMonteCarlo):
     """Weight by the mass after the mask, although top-k and top-p remove part of it."""
 
-    def _outlook(self, decoding, verifier, alive):
-        outlook = super()._outlook(decoding, verifier, alive)
+    def _evaluate_particles(self, decoding, verifier, alive):
+        outlook = super()._evaluate_particles(decoding, verifier, alive)
         active = (alive & ~decoding.complete).nonzero()[:, 0]
         log_probs = decoding.log_probs(active, cut=False).double()
         whole = log_probs + verifier.children(active, log_probs > -math.inf).log()
@@ -420,16 +420,16 @@ class WorstOfN(_Contrary, BestOfN): ...
 class EarlyScoringBlocks(BlockBestOfN):
     """Score and select as soon as one candidate of the group has ended its block."""
 
-    def _ended(self, decoding, tokens):
-        ended = super()._ended(decoding, tokens)
+    def _has_block_ended(self, decoding, tokens):
+        ended = super()._has_block_ended(decoding, tokens)
         return ended.view(-1, self.candidates).any(1).repeat_interleave(self.candidates)
 
 
 class EndlessFirstBlock(BlockBestOfN):
     """Select only at the end of the first block."""
 
-    def _ended(self, decoding, tokens):
-        return super()._ended(decoding, tokens) & (tokens == decoding.lengths - decoding.start)
+    def _has_block_ended(self, decoding, tokens):
+        return super()._has_block_ended(decoding, tokens) & (tokens == decoding.lengths - decoding.start)
 
 
 class ShortLineBlocks(BlockBestOfN):
@@ -455,7 +455,7 @@ class ForgetfulMonteCarlo(SequentialMonteCarlo):
             member = torch.arange(len(state.log_weight)) % self.particles
             before = before + state.drawn.gather(1, member[:, None])[:, 0]
         changed = (after.log_weight != before) & (after.log_weight > -math.inf)
-        return changed, self._outlook(decoding, verifier, before > -math.inf).log_value
+        return changed, self._evaluate_particles(decoding, verifier, before > -math.inf).log_value
 
 
 class LosingMeanMonteCarlo(ForgetfulMonteCarlo):
@@ -504,7 +504,7 @@ class CountingMonteCarlo(SequentialMonteCarlo):
 class MiddleMonteCarlo(SequentialMonteCarlo):
     """Resample systematically without a random number."""
 
-    def _ancestors(self, log_weights, rows, choose):
+    def _draw_ancestors(self, log_weights, rows, choose):
         bounds = self.particles * log_weights.softmax(1).cumsum(1)
         return torch.searchsorted(bounds, (torch.arange(self.particles) + 0.5).expand_as(bounds).contiguous())
 
@@ -704,7 +704,7 @@ class LateCandidates(ValueGuided):
 class DoublingMomentum(ValueGuided):
     """Double the weights in the current direction."""
 
-    def _lifted(self, parent, children, up):
+    def _apply_momentum(self, parent, children, up):
         up = up[:, None]
         return torch.where(up, parent + math.log(2), parent), torch.where(
             up, children, children + math.log(2)
@@ -714,8 +714,8 @@ class DoublingMomentum(ValueGuided):
 class OneWayMomentum(ValueGuided):
     """Resist turning only on the way down."""
 
-    def _lifted(self, parent, children, up):
-        lifted, _ = super()._lifted(parent, children, up)
+    def _apply_momentum(self, parent, children, up):
+        lifted, _ = super()._apply_momentum(parent, children, up)
         return lifted, children
 
 
@@ -737,9 +737,9 @@ class EarlyStationary(_Changed, StationaryValueGuided):
 class CreditingRejection(OutcomeRejection):
     """Accept a complete sequence with the square root of its value."""
 
-    def _accepted(self, rows, verifier, choose):
+    def _is_accepted(self, rows, verifier, choose):
         credited = Altered(verifier, {"values": lambda rows: verifier.values(rows).sqrt()})
-        return super()._accepted(rows, credited, choose)
+        return super()._is_accepted(rows, credited, choose)
 
 
 class WeightlessActionLevel(_Judged, ActionLevel):

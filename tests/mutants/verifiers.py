@@ -57,8 +57,8 @@ class NoEnd(GrammarVerifier):
 class BlindToTheLimit(GrammarVerifier):
     """Require only viability of a continuation that is complete because of its length."""
 
-    def _members(self, key, prefix):
-        return self._viable(key, prefix)
+    def _member_mask(self, key, prefix):
+        return self._viable_mask(key, prefix)
 
 
 class PrefixForMember(GrammarVerifier):
@@ -116,9 +116,9 @@ class Unvalidated(GrammarVerifier):
 class UnvalidatedAtTheLimit(GrammarVerifier):
     """Accept every text of the grammar that ends at the limit, without validation."""
 
-    def _members(self, key, prefix):
+    def _member_mask(self, key, prefix):
         accepts, self._accepts = self._accepts, lambda text: True
-        members = super()._members(key, prefix)
+        members = super()._member_mask(key, prefix)
         self._accepts = accepts
         return members
 

@@ -194,7 +194,7 @@ def shortlist_mistakes(language: Language) -> int:
         key = torch.tensor(prefix, dtype=torch.int64).numpy().tobytes()
         state = verifier._prefix(key)
         if state is not None:
-            shortlist = verifier._closing(key, verifier._viable(key, state)).tolist()
+            shortlist = verifier._find_closing_tokens(key, verifier._viable_mask(key, state)).tolist()
             closing_tokens = [
                 token
                 for token in range(len(language.pieces))

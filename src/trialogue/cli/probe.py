@@ -56,7 +56,7 @@ class Files:
 
 def train(arguments: argparse.Namespace) -> None:
     """Train a probe on a model's hidden states that predicts whether a prefix is correct."""
-    files, config = _parsed(arguments.overrides)
+    files, config = _parse_settings(arguments.overrides)
 
     import torch
 
@@ -80,7 +80,7 @@ def train(arguments: argparse.Namespace) -> None:
     print(f"probe: {files.out}\ncard: {card}")
 
 
-def _parsed(tokens: Sequence[str]) -> "tuple[Files, ProbeTrainingConfig]":
+def _parse_settings(tokens: Sequence[str]) -> "tuple[Files, ProbeTrainingConfig]":
     from trialogue.training.probes.probe_config import ProbeTrainingConfig
 
     groups = {

@@ -25,7 +25,7 @@ def translate(arguments: argparse.Namespace) -> int:
     from trialogue.generation.translation.settings import LineSettings, TranslationSettings
 
     groups = {"translation": Group(TranslationSettings), "lines and machine": Group(LineSettings)}
-    parsed = _parsed("translate", translate.__doc__, groups, arguments.overrides)
+    parsed = _parse_settings("translate", translate.__doc__, groups, arguments.overrides)
     translating, lines = parsed["translation"], parsed["lines and machine"]
 
     import torch
@@ -41,7 +41,7 @@ def translate(arguments: argparse.Namespace) -> int:
     translator = LineTranslator(model, translating, truncate=lines.truncate)
     counts = {"lines": 0, "empty": 0, "refused": 0}
     start = time.perf_counter()
-    with _reading(lines) as source, _writing(lines.out) as out:
+    with _read_lines(lines) as source, _open_output(lines.out) as out:
         for result in translator.translate(source, 1 if lines.stream else lines.batch):
             counts["lines"] += 1
             counts["empty"] += not result.source.strip()
@@ -65,7 +65,7 @@ def train(arguments: argparse.Namespace) -> None:
         "pairs": Group(PairSettings),
         "training": Group(TranslationTraining, "Training of the networks.", terse=False),
     }
-    parsed = _parsed("train-translation", train.__doc__, groups, arguments.overrides)
+    parsed = _parse_settings("train-translation", train.__doc__, groups, arguments.overrides)
     pairs, training = parsed["pairs"], parsed["training"]
 
     import torch
@@ -86,7 +86,7 @@ def train(arguments: argparse.Namespace) -> None:
     print(f"saved in {pairs.out}: trialogue translate --model {pairs.out} < LINES")
 
 
-def _parsed(
+def _parse_settings(
     command: str, described: str | None, groups: dict[str, Group], tokens: Sequence[str]
 ) -> dict[str, Any]:
     return parse(
@@ -99,7 +99,7 @@ def _parsed(
 
 
 @contextmanager
-def _reading(lines: "LineSettings") -> Iterator[Iterator[str]]:
+def _read_lines(lines: "LineSettings") -> Iterator[Iterator[str]]:
     """Yield the lines to translate as they arrive. Bytes that are not UTF-8 become lone surrogates."""
     from trialogue.errors import InputError
 
@@ -118,7 +118,7 @@ def _reading(lines: "LineSettings") -> Iterator[Iterator[str]]:
 
 
 @contextmanager
-def _writing(out: Path | None) -> Iterator[TextIO]:
+def _open_output(out: Path | None) -> Iterator[TextIO]:
     if out is None:
         yield sys.stdout
         return

@@ -214,7 +214,7 @@ class Clones:
         try:
             clone = Clone(tokens=tensors["tokens"], **fields)
         except (TypeError, KeyError) as error:
-            raise _damaged(self.folder) from error
+            raise _damaged_error(self.folder) from error
         self._require_fit(clone.tokens, str(path))
         return clone
 
@@ -279,11 +279,11 @@ def _manifest(folder: Path) -> dict[str, Any]:
         names = [entry["file"] == f"{entry['name']}.safetensors" for entry in manifest["clones"]]
         no_folders = all(Path(entry["file"]).name == entry["file"] for entry in manifest["clones"])
         if not (all(counts) and all(names) and no_folders and isinstance(manifest["tokenizer"], str)):
-            raise _damaged(folder)
+            raise _damaged_error(folder)
     except (ValueError, KeyError, TypeError) as error:
         if isinstance(error, InputError):
             raise
-        raise _damaged(folder) from error
+        raise _damaged_error(folder) from error
     return manifest
 
 
@@ -294,7 +294,7 @@ def _read(path: Path) -> str:
         raise InputError("clones", str(path), f"{_RECREATE}, because the file cannot be read") from error
 
 
-def _damaged(folder: Path) -> InputError:
+def _damaged_error(folder: Path) -> InputError:
     return InputError("clones", str(folder), f"{_RECREATE}, because {_MANIFEST} is damaged")
 
 

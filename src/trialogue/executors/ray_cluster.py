@@ -76,7 +76,7 @@ class RayCluster(Executor):
         Raises:
             InputError: If no cluster is available or its workers have other source code.
         """
-        with self._connected(lanes):
+        with self._connect(lanes):
             ready = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
             gpus = sum(one.get("GPU", 0.0) for one in ready) if accelerated else 0.0
             # If any node has a GPU, nodes without one get no accelerated work.
@@ -102,7 +102,7 @@ class RayCluster(Executor):
         return address if "://" in address else f"ray:{address}".rstrip(":")
 
     @contextmanager
-    def _connected(self, lanes: int) -> Iterator[None]:
+    def _connect(self, lanes: int) -> Iterator[None]:
         ray = self._ray
         if ray.is_initialized():
             yield

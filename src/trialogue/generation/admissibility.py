@@ -99,7 +99,7 @@ def encode_prompts(
             )
         if context is not None and len(tokens) >= context:
             hint = f"shorten the prompt with id {prompt.id!r}: it has {len(tokens)} of at most {context - 1} tokens"
-            raise InputError("prompt", _shortened(prompt), hint)
+            raise InputError("prompt", _shorten(prompt), hint)
         prompts.append(tokens)
     if requested is None or context is None:
         return prompts
@@ -185,9 +185,7 @@ def _require_first_token(
     """Raise `InputError` if the verifiers have no common first token."""
     allowed = first_tokens(verifiers, oracle, tokens, settings.sampling.max_completion_tokens)
     if allowed is not None and not bool(allowed.any()):
-        hint = (
-            f"change the verifiers: they have no common first token after the prompt {_shortened(prompt)!r}"
-        )
+        hint = f"change the verifiers: they have no common first token after the prompt {_shorten(prompt)!r}"
         raise InputError("verifier", [*settings.rule.specs, *prompt.rule], hint)
 
 
@@ -211,7 +209,7 @@ def _require_positive(
     hint = f"change the verifier, which rejects {rejected} and therefore every completion"
     if verifier.kind.is_function:
         hint += "; add --verifier-whole for a function of complete texts"
-    raise InputError("prompt", _shortened(prompt), hint)
+    raise InputError("prompt", _shorten(prompt), hint)
 
 
 @contextmanager
@@ -226,6 +224,6 @@ def _without_length_warning() -> Iterator[None]:
         logger.setLevel(level)
 
 
-def _shortened(prompt: Prompt) -> str:
+def _shorten(prompt: Prompt) -> str:
     """Return at most the first 40 characters of the prompt."""
     return prompt.text if len(prompt.text) <= 40 else f"{prompt.text[:40]}…"

@@ -79,22 +79,25 @@ def generate_to(
                 force=settings.destination.force,
             )
             sink = stack.enter_context(file)
-        result = _run(settings, sink, feedback)
+        result = _run_with_save_message(settings, sink, feedback)
         if resample and out is not None:
-            replace(out, _resampling(settings), _resampled(result.records, settings))
+            replace(out, _resampling(settings), _resample_records(result.records, settings))
     if resample:
         shown = StandardOutput(texts) if out is None and lines else Sink()
-        for record in _resampled(result.records, settings):
+        for record in _resample_records(result.records, settings):
             shown.append(record)
         _require_weights(result.records, settings)
     return RunOutcome(
         _summary(result, settings),
         tuple(_remarks(result, settings)),
-        all(accepted >= settings.sampling.accepted_per_prompt for accepted, _ in _accepted(result).values()),
+        all(
+            accepted >= settings.sampling.accepted_per_prompt
+            for accepted, _ in _count_accepted(result).values()
+        ),
     )
 
 
-def _run(settings: GenerationSettings, sink: Sink, feedback: Feedback) -> RunResult:
+def _run_with_save_message(settings: GenerationSettings, sink: Sink, feedback: Feedback) -> RunResult:
     """Call `run`. Errors and interruptions report the number and location of the finished samples."""
     try:
         return run(settings, sink, feedback)
@@ -111,7 +114,7 @@ def _run(settings: GenerationSettings, sink: Sink, feedback: Feedback) -> RunRes
         raise InputError(error.field, error.value, f"{error.hint} ({there})") from error
 
 
-def _accepted(result: RunResult) -> dict[int | str, tuple[int, int]]:
+def _count_accepted(result: RunResult) -> dict[int | str, tuple[int, int]]:
     """Return the number of accepted samples and of all samples for each prompt id."""
     shares: dict[int | str, tuple[int, int]] = {}
     for record in result.records:
@@ -160,7 +163,7 @@ def _remarks(result: RunResult, settings: GenerationSettings) -> Iterator[str]:
     elif sampling.until is not None:
         lacking = [
             f"{name!r} ({accepted} of {tries})"
-            for name, (accepted, tries) in _accepted(result).items()
+            for name, (accepted, tries) in _count_accepted(result).items()
             if accepted < sampling.until
         ]
         if lacking:
@@ -199,7 +202,9 @@ def _resampling(settings: GenerationSettings) -> dict[str, Any]:
     return settings.identity() | {"resample": True}
 
 
-def _resampled(records: list[dict[str, Any]], settings: GenerationSettings) -> Iterator[dict[str, Any]]:
+def _resample_records(
+    records: list[dict[str, Any]], settings: GenerationSettings
+) -> Iterator[dict[str, Any]]:
     """Yield resampled records of each prompt, drawn in proportion to their weights.
 
     `source` is the index of the original sample. Every record has the mean weight of its prompt. A prompt

@@ -71,7 +71,7 @@ class Schedule:
         missing = (
             (place, sample)
             for place, count in enumerate(self.counts)
-            for sample in range(count, count + self._missing(place))
+            for sample in range(count, count + self._count_missing(place))
             if (place, sample) not in self._finished
         )
         return list(islice(missing, AT_ONCE))
@@ -90,14 +90,14 @@ class Schedule:
             Keys and records to write, in this order.
         """
         place, sample = key
-        if not self._missing(place):
+        if not self._count_missing(place):
             self.left_out += 1
             return []
         self._finished[key] = record
         waiting = self._waiting[place]
         waiting.add(sample)
         self._advance(place)
-        if not self._missing(place):
+        if not self._count_missing(place):
             beyond = {other for other in waiting if other >= self.counts[place]}
             self.left_out += len(beyond)
             waiting -= beyond
@@ -130,7 +130,7 @@ class Schedule:
                 if sample in self._waiting[place]:
                     ready.append((place, sample))
                 sample += 1
-            elif self._missing(place):
+            elif self._count_missing(place):
                 break
             else:
                 place, sample = place + 1, 0
@@ -139,11 +139,11 @@ class Schedule:
 
     def _advance(self, place: int) -> None:
         """Update the number of samples of a prompt that are finished without a gap."""
-        while self._missing(place) and (place, self.counts[place]) in self._finished:
+        while self._count_missing(place) and (place, self.counts[place]) in self._finished:
             self.accepted[place] += bool(self._finished[place, self.counts[place]]["accepted"])
             self.counts[place] += 1
 
-    def _missing(self, place: int) -> int:
+    def _count_missing(self, place: int) -> int:
         """Return how many samples of a prompt to generate next, starting at the first unfinished one."""
         until, count = self._sampling.until, self.counts[place]
         if until is None:

@@ -239,11 +239,11 @@ def coherence(
     if vocab_size is None:
         vocab_size = max(2, 1 + max((int(unit.max()) for unit in units), default=1))
     label, distance = nearest_labels(tokens, units, window, vocab_size)
-    lengths = _expanded("lengths", tokens.shape[1] if lengths is None else lengths, tokens)
+    lengths = _expand_per_text("lengths", tokens.shape[1] if lengths is None else lengths, tokens)
     if bool((lengths > tokens.shape[1]).any()):
         hint = f"use at most {tokens.shape[1]}, the padded length of the texts"
         raise InputError("lengths", int(lengths.max()), hint)
-    first = _expanded("start", start, tokens)
+    first = _expand_per_text("start", start, tokens)
     windows = lengths - window + 1
     if bool((first < 0).any() | (first >= windows).any()):
         row = int(((first < 0) | (first >= windows)).nonzero()[0])
@@ -252,7 +252,7 @@ def coherence(
     return Coherence(label, distance, first, windows)
 
 
-def _expanded(field: str, value: Tensor | int, tokens: Tensor) -> Tensor:
+def _expand_per_text(field: str, value: Tensor | int, tokens: Tensor) -> Tensor:
     """Return one integer per text as an int64 tensor (n,), given a single integer or one per text."""
     hint = f"give one integer, or one for each of the {len(tokens)} texts"
     numbers = integer_tensor(field, value, hint)

@@ -245,7 +245,7 @@ def check_weights(sampler: Sampler[Any]) -> None:
     """
     for tree in small_trees(sampler) if sampler.weighted else ():
         due = {x: p for x, p in tree.distribution().items() if tree.allows(x)}
-        weights = _scaled(sampler, _exact(sampler, tree, tree.allows).weights, due)
+        weights = _rescale(sampler, _exact(sampler, tree, tree.allows).weights, due)
         require_equal_distributions(sampler, weights, due, f"on {tree} it is not properly weighted")
 
 
@@ -271,13 +271,13 @@ def check_weights_under_truncation(sampler: Sampler[Any]) -> None:
             due = {x: p for x, p in target.items() if tree.allows(x)}
             if sampler.masks_first:
                 due = {x: due.get(x, 0.0) for x in weights}
-            weights = _scaled(sampler, weights, due)
+            weights = _rescale(sampler, weights, due)
             require_equal_distributions(
                 sampler, weights, due, f"on {tree} with {top} it is not properly weighted"
             )
 
 
-def _scaled(
+def _rescale(
     sampler: Sampler[Any], weights: dict[Prefix, float], due: dict[Prefix, float]
 ) -> dict[Prefix, float]:
     """Return `weights`, rescaled to the sum of `due` if the sampler's weights are only correct up to a factor."""

@@ -90,7 +90,7 @@ def check_verifier(
         maximum_lengths(oracle, start, max_new_tokens).repeat(2),
     )
     values = _values(verifier, judged, sequences.batch(oracle, judged))
-    _check_alone(verifier, judged, oracle, sequences, values)
+    _check_row_independence(verifier, judged, oracle, sequences, values)
     _check_children(verifier, judged, oracle, sequences)
     _check_residuals(verifier, judged, oracle, sequences)
     if judged.scope == "completion":
@@ -122,7 +122,7 @@ def _require_close(verifier: Any, values: Tensor, due: Tensor, where: Any, when:
         require(False, verifier, message)
 
 
-def _check_alone(
+def _check_row_independence(
     verifier: Any, judged: Verifier, oracle: Autoregressive, sequences: _Sequences, values: Tensor
 ) -> None:
     for row in torch.arange(len(values)).split(1):

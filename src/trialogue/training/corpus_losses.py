@@ -112,7 +112,7 @@ def corpus_score(
         return token_scores(model, tokens, scored).whole()
     free = _predictable_sites(masked, tokens)
     return token_scores(
-        masked, tokens, _sampled_sites(free if scored is None else free & scored.cpu(), share, seed)
+        masked, tokens, _sample_sites(free if scored is None else free & scored.cpu(), share, seed)
     ).whole()
 
 
@@ -275,7 +275,7 @@ def _predictable_sites(model: Masked, tokens: Tensor) -> Tensor:
     return (model.free(tokens) if isinstance(model, MaskedNetwork) else whole).cpu()
 
 
-def _sampled_sites(free: Tensor, share: float, seed: int) -> Tensor:
+def _sample_sites(free: Tensor, share: float, seed: int) -> Tensor:
     """Sample a uniform subset of the `free` sites of each row, at least one."""
     drawn = torch.rand(free.shape, generator=generator(seed, "scored sites"), dtype=torch.float64)
     rank = drawn.masked_fill(~free, 2.0).argsort(1).argsort(1)

@@ -122,7 +122,7 @@ def train(
             return False
         last = losses[done - 1].clone() if done else losses.new_tensor(math.nan)
         rate = float(torch_optimizer.param_groups[0]["lr"]) if done else 0.0
-        with _as_returned(model, parameters, averages):
+        with _evaluation_weights(model, parameters, averages):
             update = Update(done, model, last, rate)
             ended = rule is not None and rule.reached(update)
             for each in called:
@@ -141,7 +141,7 @@ def train(
             # A resumed run does not repeat the initial observation. It may have stopped right after its last step.
             ended = observe([] if done else observers)
             while done < config.steps and not ended:
-                batch = _share(batches(done), config.batch_size, accelerator)
+                batch = _select_own_rows(batches(done), config.batch_size, accelerator)
                 _seed(config.seed, done, accelerator)
                 with torch.autocast(device.type, torch.bfloat16, enabled=bf16):
                     value = objective(*batch)
@@ -170,7 +170,7 @@ def train(
                 between_steps = True
                 shown.stepped(batch[0].numel() * accelerator.num_processes)
                 if done % config.log_every == 0 or done == config.steps or ended:
-                    last = _finite(losses[done - 1].item(), done, config)
+                    last = _require_finite(losses[done - 1].item(), done, config)
                     shown.show(done, last, float(torch_optimizer.param_groups[0]["lr"]), norm)
                 if stopped or (not several and interrupted()):
                     raise KeyboardInterrupt
@@ -190,7 +190,7 @@ def train(
 
 
 @contextmanager
-def _as_returned(
+def _evaluation_weights(
     model: nn.Module, parameters: Sequence[Tensor], averages: Sequence[Tensor]
 ) -> Iterator[None]:
     """Context manager that switches `model` to eval mode, with the averaged weights if averaging is enabled."""
@@ -229,7 +229,7 @@ def _identity(model: nn.Module, config: TrainingConfig) -> dict[str, Any]:
     return {"network": type(model).__name__, **of_network, **config.trajectory(), "shapes": shapes}
 
 
-def _share(batch: Batch, batch_size: int, accelerator: Accelerator) -> tuple[Tensor, ...]:
+def _select_own_rows(batch: Batch, batch_size: int, accelerator: Accelerator) -> tuple[Tensor, ...]:
     """Return the rows of a batch that this process evaluates, on its device."""
     tensors = batch if isinstance(batch, tuple) else (batch,)
     for tensor in tensors:
@@ -243,7 +243,7 @@ def _share(batch: Batch, batch_size: int, accelerator: Accelerator) -> tuple[Ten
     return tuple(tensor[rows].to(accelerator.device, non_blocking=True) for tensor in tensors)
 
 
-def _finite(loss: float, step: int, config: TrainingConfig) -> float:
+def _require_finite(loss: float, step: int, config: TrainingConfig) -> float:
     if not math.isfinite(loss):
         raise InputError(
             "learning_rate",

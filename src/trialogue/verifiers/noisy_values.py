@@ -79,10 +79,12 @@ class NoisyValues(Verifier):
         values = self._of.values(decoding, rows).double()
         inner = (~decoding.complete[rows]).nonzero()[:, 0]
         if len(inner):
-            values[inner] = values[inner] * (self._signs(decoding, rows[inner]) * self._log_factor).exp()
+            values[inner] = (
+                values[inner] * (self._error_exponents(decoding, rows[inner]) * self._log_factor).exp()
+            )
         return values
 
-    def _signs(self, decoding: Decoding, rows: Tensor) -> Tensor:
+    def _error_exponents(self, decoding: Decoding, rows: Tensor) -> Tensor:
         """Return the exponent (n,) of the error factor of each prefix in `rows` (n,): 1, -1 or 0."""
         if self._kind == "last token":
             last = decoding.tokens[rows].gather(1, (decoding.lengths[rows] - 1).clamp_min(0)[:, None])[:, 0]

@@ -36,7 +36,7 @@ class Power(Target):
         Returns:
             Logarithms (n,) float64, -inf for completions of probability zero.
         """
-        return self._scaled(decoding.completion_log_probs(rows))
+        return self._scale_log_probs(decoding.completion_log_probs(rows))
 
     def log_children(self, decoding: Decoding, rows: Tensor) -> Tensor:
         """Return (alpha - 1) log p(x) for the completions x of some rows, followed by each token.
@@ -48,9 +48,9 @@ class Power(Target):
         Returns:
             Logarithms (n, vocab) float64.
         """
-        return self._scaled(decoding.continuation_log_probs(rows))
+        return self._scale_log_probs(decoding.continuation_log_probs(rows))
 
-    def _scaled(self, log_probs: Tensor) -> Tensor:
+    def _scale_log_probs(self, log_probs: Tensor) -> Tensor:
         none = log_probs == -math.inf
         return (log_probs.masked_fill(none, 0.0) * (self.alpha - 1)).masked_fill(none, -math.inf)
 

@@ -39,7 +39,7 @@ def override_fields(
     """
     given: Any = default
     values = _values(given)
-    unchecked = _unchecked(type(given))
+    unchecked = _without_checks(type(given))
     parsed, unknown, complaint = _parse_with_tyro(
         unchecked, tokens, prog, description, default=unchecked(**values)
     )
@@ -165,13 +165,13 @@ def _values(options: Any) -> dict[str, Any]:
     return values
 
 
-def _class_of(options: Any) -> Any:
+def _options_class(options: Any) -> Any:
     return options if isinstance(options, type) else type(options)
 
 
 def _types(group: Group) -> dict[str, Any]:
     """Return the type of each field, without None."""
-    hints = typing.get_type_hints(_class_of(group.options))
+    hints = typing.get_type_hints(_options_class(group.options))
     field_types = {}
     for name in _values(group.options):
         members = [kind for kind in typing.get_args(hints[name]) if kind is not types.NoneType]
@@ -182,7 +182,7 @@ def _types(group: Group) -> dict[str, Any]:
 
 def _placeholders(group: Group) -> dict[str, str]:
     """Return the placeholder that the help shows for the values of each field, if it is specified."""
-    hints = typing.get_type_hints(_class_of(group.options), include_extras=True)
+    hints = typing.get_type_hints(_options_class(group.options), include_extras=True)
     return {
         name: form
         for name, hint in hints.items()
@@ -197,7 +197,7 @@ def _is_sequence(kind: Any) -> bool:
     return any(typing.get_origin(member) in several for member in (kind, *typing.get_args(kind)))
 
 
-def _unchecked(kind: Any, **namespace: Any) -> Any:
+def _without_checks(kind: Any, **namespace: Any) -> Any:
     """Return a subclass without `__post_init__`, so that the complete instance can be checked later."""
     return type(kind.__name__, (kind,), {"__post_init__": lambda _: None, **namespace})
 
@@ -206,7 +206,7 @@ def _tyro_class(group: Group, hidden: Collection[str]) -> Any:
     """Return the class of a group for tyro, without checks and without the options in `hidden`."""
     from tyro.conf import Suppress, arg
 
-    kind = _class_of(group.options)
+    kind = _options_class(group.options)
     hints = typing.get_type_hints(kind, include_extras=True)
     # The docstring of a sampler contains the defaults of its fields.
     has_defaults = not group.terse and "(default: " in (kind.__doc__ or "")
@@ -216,7 +216,7 @@ def _tyro_class(group: Group, hidden: Collection[str]) -> Any:
         for name, value in _values(group.options).items()
     ]
     checked = dataclasses.make_dataclass(kind.__name__, fields, bases=(kind,), frozen=True, kw_only=True)
-    return _unchecked(checked, __doc__=group.description)
+    return _without_checks(checked, __doc__=group.description)
 
 
 def _default(value: str) -> str:

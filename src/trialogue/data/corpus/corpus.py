@@ -172,13 +172,13 @@ def _load_checked_tokenizer(folder: Path) -> Tokenizer:
         tokenizer = Tokenizer.from_str((folder / _TOKENIZER).read_text(encoding="utf-8"))
     # The library raises plain `Exception` objects.
     except Exception as error:
-        raise _damaged_cache(folder) from error
+        raise _damaged_cache_error(folder) from error
     if not is_intact:
-        raise _damaged_cache(folder)
+        raise _damaged_cache_error(folder)
     return tokenizer
 
 
-def _damaged_cache(folder: Path) -> InputError:
+def _damaged_cache_error(folder: Path) -> InputError:
     return InputError("cache", str(folder), "delete this damaged folder, and it will be created again")
 
 

@@ -57,7 +57,7 @@ def correlation_length(log_weights: Tensor, vocab: int, window: int, temperature
     if window == 1:
         return 0.0
     states = vocab ** (window - 1)
-    matrix = transfer_matrix(_balanced(log_weights, vocab, states))
+    matrix = transfer_matrix(_balance_weights(log_weights, vocab, states))
     largest, second = leading_moduli(matrix, 2, temperature)
     # If the weights of all cycles underflow, float64 does not resolve the eigenvalues.
     ratio = second / largest if largest > 0 else 1.0
@@ -197,7 +197,7 @@ def precise_moduli(matrix: "mpmath.matrix") -> "list[mpmath.mpf]":
     return sorted((abs(value) for value in eigenvalues), reverse=True)
 
 
-def _balanced(log_weights: Tensor, vocab: int, states: int) -> NDArray[np.float64]:
+def _balance_weights(log_weights: Tensor, vocab: int, states: int) -> NDArray[np.float64]:
     """Return the weights (V, V^(W-1)) of a similar transfer matrix whose row sums are about 1, to avoid underflow."""
     leading = log_weights.view(vocab, states)
     right = torch.zeros(states, dtype=torch.float64)

@@ -72,7 +72,7 @@ class RootedPolynomials(WeightedPrefixes):
         Returns:
             Weights (vocab_size,), the unnormalized probabilities of the next token.
         """
-        return self._listed.weights(prefix)
+        return self._as_list.weights(prefix)
 
     def states(self) -> Tensor:
         """Return all sequences, one per choice of the roots.
@@ -80,14 +80,14 @@ class RootedPolynomials(WeightedPrefixes):
         Returns:
             Tokens ((2 * largest + 1)^degree, 2 * degree) int64.
         """
-        return self._listed.states()
+        return self._as_list.states()
 
     def probabilities(self) -> Tensor:
         """Return the probabilities of `states`, a float64 tensor with equal entries."""
-        return self._listed.probabilities()
+        return self._as_list.probabilities()
 
     @cached_property
-    def _listed(self) -> ListedDistribution:
+    def _as_list(self) -> ListedDistribution:
         choices = (2 * self.largest + 1) ** self.degree
         if choices > ENUMERABLE_STATES:
             hint = f"use a smaller degree, because {choices} choices of roots exceed {ENUMERABLE_STATES}"

@@ -162,7 +162,7 @@ def _sampler_distribution(settings: DistributionSettings, source: LoadedSource) 
         for one in built
     ]
     restriction = combine_verifiers(judges)
-    target, accepted = _restricted(tree, restriction or written)
+    target, accepted = _restrict(tree, restriction or written)
     if written is not None and restriction is not None:
         _require_reachable(written, str(values), tree, target, source)
     distribution = exact_distribution(
@@ -188,7 +188,7 @@ def _is_default_value_guided(sampler: Sampler[Any]) -> bool:
     )
 
 
-def _restricted(tree: PrefixTree, restriction: Verifier | None) -> tuple[dict[Prefix, float], float]:
+def _restrict(tree: PrefixTree, restriction: Verifier | None) -> tuple[dict[Prefix, float], float]:
     """Return the restricted distribution p(x) V(x) / Z over complete sequences, and its normaliser Z."""
     leaves = np.flatnonzero(tree.leaf)
     weights = np.exp(tree.log_probs[leaves])
@@ -218,7 +218,7 @@ def _require_reachable(
         prefix = tree.prefixes[place]
         value = written.table.get(prefix, 0.0)
         if value > 0:
-            text = " ".join(_spelled(source, prefix))
+            text = " ".join(_token_texts(source, prefix))
             rejected = "the verifier rejects it" if tree.leaf[place] else "it has no accepted continuation"
             raise InputError("values", file, f"use the value 0 for {text!r}, not {value:g}: {rejected}")
 
@@ -241,7 +241,7 @@ def _with_option_names() -> Iterator[None]:
         raise
 
 
-def _spelled(source: LoadedSource, tokens: Prefix) -> tuple[str, ...]:
+def _token_texts(source: LoadedSource, tokens: Prefix) -> tuple[str, ...]:
     """Return the text of each token in `tokens`."""
     spelled = source.tokenization
     if isinstance(spelled, SpelledTokenization):
@@ -262,7 +262,7 @@ def _report(
 
     outputs = [
         ExactOutput(
-            x[start:], text(x[start:]), _spelled(source, x[start:]), given.get(x, 0.0), target.get(x, 0.0)
+            x[start:], text(x[start:]), _token_texts(source, x[start:]), given.get(x, 0.0), target.get(x, 0.0)
         )
         for x in target.keys() | {x for x, p in given.items() if p > 0}
     ]

@@ -208,7 +208,7 @@ def require_sample_file(path: Path) -> None:
         InputError: If the file is not empty and has no settings file, which accompanies every file of samples.
     """
     path = path.absolute()
-    if _content(path) and _stored_settings(path) is None:
+    if _content(path) and _read_settings(path) is None:
         hint = "use another output file or move this one: it is not a file of samples"
         raise InputError("out", str(path), hint)
 
@@ -279,7 +279,7 @@ def _content(path: Path) -> bytes:
         raise InputError("out", str(path), f"it cannot be read: {error.strerror or error}") from None
 
 
-def _stored_settings(path: Path) -> dict[str, Any] | None:
+def _read_settings(path: Path) -> dict[str, Any] | None:
     """Return the settings of the run that created `path`, or None if they cannot be read."""
     try:
         settings = json.loads(_settings_path(path).read_text(encoding="utf-8"))["settings"]
@@ -290,7 +290,7 @@ def _stored_settings(path: Path) -> dict[str, Any] | None:
 
 def _require_same_settings(path: Path, identity: dict[str, Any]) -> None:
     """Raise `InputError` with the first setting that differs from the settings file, if any."""
-    stored = _stored_settings(path)
+    stored = _read_settings(path)
     if stored is None:
         raise _unusable(path, f"its settings file {_settings_path(path).name} is missing or invalid")
     for name in (*identity, *stored):

@@ -106,7 +106,7 @@ class ConstraintSettings(VerifierOptions):
         Raises:
             InputError: If a spec is invalid.
         """
-        return replace(self, verifier=(*self.verifier, *_resolved_specs(prompt))) if prompt.rule else self
+        return replace(self, verifier=(*self.verifier, *_resolve_specs(prompt))) if prompt.rule else self
 
     @property
     def _writes_json(self) -> bool:
@@ -281,7 +281,7 @@ def build_for_prompts(
             file.
     """
     shared, by_specs = rule.build(tokenization, **settings), dict[tuple[str, ...], list[BuiltVerifier]]()
-    specs = [_resolved_specs(prompt) for prompt in prompts]
+    specs = [_resolve_specs(prompt) for prompt in prompts]
     for prompt, found in zip(prompts, specs, strict=True):
         if found not in by_specs:
             alone = replace(rule, verifier=found, **_NO_OPTIONS)
@@ -356,7 +356,7 @@ def _build(kind: VerifierKind, request: VerifierRequest) -> "Verifier":
         raise InputError("verifier", request.spec, f"write it as {form}: {error}") from error
 
 
-def _resolved_specs(prompt: Prompt) -> tuple[str, ...]:
+def _resolve_specs(prompt: Prompt) -> tuple[str, ...]:
     """Return the specs of the rule of `prompt`, with file paths relative to the folder of the prompt file."""
     specs = []
     for spec in prompt.rule:

@@ -243,7 +243,9 @@ class _PretrainedScorer(CloneScorer):
     def _require_preserved(self, texts: Sequence[str]) -> None:
         """Raise `InputError` unless most texts survive encoding and decoding."""
         lost = [
-            text for text in texts if _folded(self._tokenizer.decode(self._encode(text))) != _folded(text)
+            text
+            for text in texts
+            if _fold_text(self._tokenizer.decode(self._encode(text))) != _fold_text(text)
         ]
         if len(lost) > (1 - MIN_PRESERVED) * len(texts):
             decoded = self._tokenizer.decode(self._encode(lost[0]))
@@ -303,5 +305,5 @@ class _CausalScorer(_PretrainedScorer):
         return logits[:, len(self._before) :]
 
 
-def _folded(text: str) -> str:
+def _fold_text(text: str) -> str:
     return "".join(text.split()).casefold()

@@ -150,10 +150,10 @@ def summarize_losses(losses: Iterable[CloneLoss]) -> list[LossSummary]:
     series: dict[tuple[str, str], list[CloneLoss]] = {}
     for one in losses:
         series.setdefault((one.model, one.clone), []).append(one)
-    return [_reading(found, series.get((model, TEXT))) for (model, _), found in series.items()]
+    return [_summarize(found, series.get((model, TEXT))) for (model, _), found in series.items()]
 
 
-def _reading(found: list[CloneLoss], text: list[CloneLoss] | None) -> LossSummary:
+def _summarize(found: list[CloneLoss], text: list[CloneLoss] | None) -> LossSummary:
     last = found[-1]
     steps = tuple(one.step for one in found)
     known = [step for step in steps if step is not None]

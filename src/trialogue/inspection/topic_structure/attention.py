@@ -98,10 +98,10 @@ def attention_sums(
             reported = time.monotonic()
             report(f"attention of {model.name}: {done} of {len(passages)} passages")
         if path is not None and (done == len(passages) or time.monotonic() - saved > _SAVE_SECONDS):
-            tables = [_joined(tables)]
+            tables = [_concatenate(tables)]
             write_tensors(path, _KIND, {"pairs": torch.from_numpy(tables[0])}, {"passages": done})
             saved = time.monotonic()
-    table = _joined(tables)
+    table = _concatenate(tables)
     passage_ids, first, second = table[:3].astype(np.int64)
     return AttentionSums(passage_ids, first, second, *table[3:])
 
@@ -140,5 +140,5 @@ def _pair_sums(
     return np.stack([np.full(pairs.shape[1], index), *pairs, *sums]).astype(np.float64)
 
 
-def _joined(tables: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+def _concatenate(tables: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     return np.ascontiguousarray(np.concatenate([np.empty((6, 0)), *tables], axis=1))

@@ -106,7 +106,8 @@ def compare_embeddings(
     times = torch.from_numpy(counts.words[:, assignment.words]).float()
     classes = {SAME: torch.from_numpy(assignment.same), DIFFERENT: torch.from_numpy(assignment.different)}
     numbers = {
-        kind: (_quadratic(pairs.float(), times), int(pairs.sum()) // 2) for kind, pairs in classes.items()
+        kind: (_quadratic_forms(pairs.float(), times), int(pairs.sum()) // 2)
+        for kind, pairs in classes.items()
     }
     frequent_pairs = frequent_pairs[: numbers[SAME][1]]
     weights = counts.words[:, frequent_pairs[:, 0]] * counts.words[:, frequent_pairs[:, 1]]
@@ -116,7 +117,9 @@ def compare_embeddings(
         vectors = torch.nn.functional.normalize(embeddings, dim=1) if measure == COSINE else embeddings
         assigned = vectors[torch.from_numpy(assignment.words)]
         values = assigned @ assigned.T
-        sums = {kind: (_quadratic(values * pairs, times), *numbers[kind]) for kind, pairs in classes.items()}
+        sums = {
+            kind: (_quadratic_forms(values * pairs, times), *numbers[kind]) for kind, pairs in classes.items()
+        }
         frequent = (vectors[ends[:, 0]] * vectors[ends[:, 1]]).sum(1).double().numpy()
         sums[TOGETHER] = (weights @ frequent, weights.sum(1), len(frequent_pairs))
         found.append(_comparison(measure, sums))
@@ -177,7 +180,7 @@ def compare_attention(
     return [_comparison(measure, by_class) for measure, by_class in totals.items()]
 
 
-def _quadratic(matrix: Tensor, times: Tensor) -> NDArray[np.float64]:
+def _quadratic_forms(matrix: Tensor, times: Tensor) -> NDArray[np.float64]:
     """Return t' M t for the matrix M and each row t of `times`."""
     found: NDArray[np.float64] = ((times @ matrix).double() * times).sum(1).numpy()
     return found

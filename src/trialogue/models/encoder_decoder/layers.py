@@ -65,7 +65,7 @@ class DecoderBlock(EncoderBlock):
         """
         x = self._attend_target(x, mask, positions)
         x = x + self._apply_dropout(self.source_projection(self._cross_attention(x, source, source_mask)))
-        return self._fed(x)
+        return self._add_mlp(x)
 
     def weights(
         self, x: Tensor, mask: Tensor, positions: Tensor, source: tuple[Tensor, Tensor], source_mask: Tensor
@@ -77,7 +77,7 @@ class DecoderBlock(EncoderBlock):
 
     def _attend_target(self, x: Tensor, mask: Tensor, positions: Tensor) -> Tensor:
         """Return the residual stream after self-attention and positional attention."""
-        x = self._attended(x, mask, causal=False)
+        x = self._add_attention(x, mask, causal=False)
         if self.positional:
             x = x + self._apply_dropout(
                 self.position_projection(self._positional_attention(x, mask, positions))

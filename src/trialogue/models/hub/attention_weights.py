@@ -97,7 +97,7 @@ class AttentionModel:
             tokens: Token ids (n,) int64, each of which is a text.
         """
         inputs = [
-            self._run(batch[:, None], torch.ones(len(batch)), output_hidden_states=True).hidden_states[0][
+            self._forward(batch[:, None], torch.ones(len(batch)), output_hidden_states=True).hidden_states[0][
                 :, 0
             ]
             for batch in tokens.split(_BATCH_SIZE)
@@ -119,7 +119,7 @@ class AttentionModel:
             InputError: If the model does not return attention weights.
         """
         try:
-            layers = self._run(tokens, lengths, output_attentions=True).get("attentions")
+            layers = self._forward(tokens, lengths, output_attentions=True).get("attentions")
         except TypeError as error:
             hint = f"it does not return attention weights ({first_line(error)}). Use another model"
             raise InputError("model", self.name, hint) from error
@@ -141,7 +141,7 @@ class AttentionModel:
         model = with_random_weights(self._full_model, seed)
         return AttentionModel(model, self.tokenizer, name=f"{self.name} with random weights")
 
-    def _run(self, tokens: Tensor, lengths: Tensor, **outputs: bool) -> Any:
+    def _forward(self, tokens: Tensor, lengths: Tensor, **outputs: bool) -> Any:
         device = self._embeddings.device
         mask = (torch.arange(tokens.shape[1]) < lengths[:, None]).long()
         return self._model(input_ids=tokens.to(device), attention_mask=mask.to(device), **outputs)

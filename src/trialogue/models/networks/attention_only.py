@@ -207,9 +207,9 @@ class AttentionOnly(nn.Module, PrefixOracle):
         values = self.values(states, layer)
         # One matrix product sums over the heads.
         written = values.flatten(1) @ self.output[self._heads(layer)].transpose(1, 2).flatten(0, 1)
-        return self._with_mlp(self._added(states[:, -1], written, layer), layer)
+        return self._with_mlp(self._add_heads(states[:, -1], written, layer), layer)
 
-    def _added(self, state: Tensor, written: Tensor, layer: int) -> Tensor:
+    def _add_heads(self, state: Tensor, written: Tensor, layer: int) -> Tensor:
         """Add the output `written` of the heads to the state (..., d) of the last position.
 
         `written` has d dimensions, or d_h with shared maps.
@@ -243,7 +243,7 @@ class AttentionOnly(nn.Module, PrefixOracle):
         share = ((first @ seen.flatten(0, 1).T).view(size, size, shape.heads) - own).sigmoid()
         single = torch.einsum("std,hed->sthe", inputs, self.output @ self.value)
         written = share @ single[0] - (share.transpose(0, 1) @ single[1]).transpose(0, 1) + single[1].sum(1)
-        states = self._with_mlp(self._added(tokens[1], written, 0), 0)
+        states = self._with_mlp(self._add_heads(tokens[1], written, 0), 0)
         logits: Tensor = states.flatten(0, 1) @ self.unembedding.T
         return logits
 
@@ -291,7 +291,7 @@ class AttentionOnly(nn.Module, PrefixOracle):
             self.unstored += int((~self.holds(contexts)).sum())
         answers = [torch.empty(0, self.vocab_size, dtype=self.embedding.dtype, device=contexts.device)]
         with torch.no_grad():
-            for part in self._parts(contexts):
+            for part in self._batches(contexts):
                 answers.append(self(part.to(self.embedding.device)).log_softmax(-1).to(contexts.device))
         return torch.cat(answers)
 
@@ -311,7 +311,7 @@ class AttentionOnly(nn.Module, PrefixOracle):
             hint = "logits are linear in the values of heads only for one layer without an MLP"
             raise InputError("config", self.config, hint)
         with torch.no_grad():
-            parts = [self.inputs(part) for part in self._parts(contexts)]
+            parts = [self.inputs(part) for part in self._batches(contexts)]
             rows = [torch.cat((self.values(part).flatten(1), part[:, -1]), 1) for part in parts]
         return torch.cat(rows)
 
@@ -327,7 +327,7 @@ class AttentionOnly(nn.Module, PrefixOracle):
             self._known = set(map(tuple, self.contexts.tolist()))
         return torch.tensor([tuple(row) in self._known for row in contexts.tolist()], dtype=torch.bool)
 
-    def _parts(self, contexts: Tensor) -> Iterator[Tensor]:
+    def _batches(self, contexts: Tensor) -> Iterator[Tensor]:
         """Split `contexts` into batches that need about 32 MiB of memory each."""
         shape = self.config
         numbers = shape.heads * (shape.head_input + shape.context) + shape.vocab_size

@@ -149,7 +149,7 @@ class FactoredAttention(OneHotNetwork):
         results = torch.empty(*tokens.shape, *shape, dtype=self.dtype, device=tokens.device)
         with torch.no_grad():
             layers = self._layers(self.dtype)
-            for part in self._parts(len(tokens)):
+            for part in self._batch_slices(len(tokens)):
                 rows = tokens[part].to(layers[0].attention.device)
                 results[part] = evaluate(layers, rows, self.batch_size, self._norm).to(results.device)
         return results

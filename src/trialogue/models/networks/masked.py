@@ -89,7 +89,7 @@ class MaskedNetwork(Masked):
         masked = masked & self.free(tokens)
         log_probs = self._point_masses(tokens.masked_fill(masked, 0))
         inputs = tokens.masked_fill(masked, self.mask)
-        for part in self._parts(len(tokens)):
+        for part in self._batch_slices(len(tokens)):
             rows, sites = masked[part].nonzero().unbind(1)
             if len(rows):
                 logits = self._evaluate(inputs[part], rows, sites)
@@ -128,7 +128,7 @@ class MaskedNetwork(Masked):
         every = torch.arange(len(tokens), device=tokens.device)
         log_probs = self._point_masses(tokens[every, sites])
         rows = self.free(tokens)[every, sites].nonzero()[:, 0]
-        for part in self._parts(len(rows)):
+        for part in self._batch_slices(len(rows)):
             logits = self._mask_and_evaluate(tokens[rows[part]], sites[rows[part]])
             log_probs[rows[part]] = logits.log_softmax(-1)
         return log_probs
@@ -136,7 +136,7 @@ class MaskedNetwork(Masked):
     def _free_sites(self, tokens: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         """Yield rows (q,), sites (q,) and logits (q, vocab_size) of all free sites in batches."""
         rows, sites = self.free(tokens).nonzero().unbind(1)
-        for part in self._parts(len(rows)):
+        for part in self._batch_slices(len(rows)):
             yield rows[part], sites[part], self._mask_and_evaluate(tokens[rows[part]], sites[part])
 
     def _mask_and_evaluate(self, tokens: Tensor, sites: Tensor) -> Tensor:
@@ -160,6 +160,6 @@ class MaskedNetwork(Masked):
             wrong = int(tokens[(tokens < 0) | (tokens >= self.vocab_size)][0])
             raise InputError("tokens", wrong, f"use token ids from 0 to {self.vocab_size - 1}")
 
-    def _parts(self, count: int) -> Iterator[slice]:
+    def _batch_slices(self, count: int) -> Iterator[slice]:
         for start in range(0, count, self.batch_size):
             yield slice(start, start + self.batch_size)

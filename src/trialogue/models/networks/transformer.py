@@ -112,7 +112,7 @@ class TransformerBlock(nn.Module):
         Returns:
             Residual stream after the block, (n, T, width).
         """
-        return self._fed(self._attended(x, mask, causal))
+        return self._add_mlp(self._add_attention(x, mask, causal))
 
     def at(self, x: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
         """Apply the block with unmasked attention, and return its output at some positions only.
@@ -135,11 +135,11 @@ class TransformerBlock(nn.Module):
         q = F.linear(normed[rows, sites], weight[:width], bias[:width])
         q = q.view(len(rows), self.heads, 1, width // self.heads)
         attended = F.scaled_dot_product_attention(q, k[rows], v[rows], scale=self.scale)
-        return self._fed(
+        return self._add_mlp(
             x[rows, sites] + self._apply_dropout(self.projection(attended.reshape(len(rows), width)))
         )
 
-    def _attended(self, x: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
+    def _add_attention(self, x: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
         """Return the residual stream after attention."""
         n, length, width = x.shape
         qkv = self.qkv(self.attention_norm(x)).view(n, length, 3, self.heads, width // self.heads)
@@ -150,7 +150,7 @@ class TransformerBlock(nn.Module):
     def _attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal, scale=self.scale)
 
-    def _fed(self, x: Tensor) -> Tensor:
+    def _add_mlp(self, x: Tensor) -> Tensor:
         """Return the residual stream after the MLP."""
         hidden = self.up(self.mlp_norm(x))
         hidden = F.relu(hidden) if self.activation == "relu" else F.gelu(hidden, approximate="tanh")

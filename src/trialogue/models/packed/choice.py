@@ -128,7 +128,7 @@ def _pack_fastest(
     )
     stored = _next_token_distributions(model, tokens)
     for name in sorted(few, key=lambda name: few[name]):
-        best = min((other for other in many if _extends(name, other)), key=lambda other: many[other])
+        best = min((other for other in many if _can_extend(name, other)), key=lambda other: many[other])
         needs_copy = many[name] > _MIN_SPEEDUP_OF_COPY * many[best]
         packing = Packing(name, best if needs_copy else name)
         restore = pack_linear_layers(model, packing, head, blocks)
@@ -141,7 +141,7 @@ def _pack_fastest(
     return Packing()
 
 
-def _extends(few: str, many: str) -> bool:
+def _can_extend(few: str, many: str) -> bool:
     """Return whether `many` can be the format for many rows next to `few`, the format for few rows.
 
     Some formats round the weights, so that a copy in another format must hold the rounded weights.

@@ -148,13 +148,13 @@ def run_chain(
             or it is not ergodic (see `require_ergodic_chain`).
     """
     kind = as_chain(chain)
-    start = _checked_start(start, model)
+    start = _validate_start(start, model)
     if thin is not None and thin > steps:
         raise InputError("thin", thin, f"use at most {steps}, the number of steps, to store any sample")
     if thin is not None and until is not None:
         hint = "leave it out with `until`, because the chains then stop at different times"
         raise InputError("thin", thin, hint)
-    streams = Streams(seed, _ids(chain_ids, len(start)).to(start.device))
+    streams = Streams(seed, _validate_chain_ids(chain_ids, len(start)).to(start.device))
     kept = [] if thin is None else [thin] * (steps // thin)
     with torch.no_grad():
         if (type(chain), type(model)) not in KERNELS:  # compiled steps do not call the model
@@ -252,7 +252,7 @@ class _ActiveRun:
         """End the burn-in: from now on, count accepted proposals and evaluate the stop condition `until`."""
         self.accepted = None
         self._watching = self._until is not None
-        self._stop()
+        self._stop_finished_chains()
 
     def advance(self, steps: int, bar: "tqdm[Any]") -> Tensor:
         """Take `steps` steps with the active chains, and return the tokens (chains, N) of all chains."""
@@ -290,9 +290,9 @@ class _ActiveRun:
             self._trace.append(
                 Change(torch.full_like(row, self._now), self._moving[row], site, after[row, site])
             )
-        self._stop()
+        self._stop_finished_chains()
 
-    def _stop(self) -> None:
+    def _stop_finished_chains(self) -> None:
         if not self._watching or self._until is None:
             return
         there = torch.as_tensor(self._until(self._state.tokens), device=self.tokens.device)
@@ -313,7 +313,7 @@ class _ActiveRun:
         return Change(*map(torch.cat, zip(*self._trace, Change(*[nothing] * 4), strict=False)))
 
 
-def _checked_start(start: Tensor, model: SequenceModel) -> Tensor:
+def _validate_start(start: Tensor, model: SequenceModel) -> Tensor:
     checked_model = as_model(model)
     vocab, sites, device = int(checked_model.vocab_size), checked_model.sites, checked_model.device
     hint = f"give token ids of shape (chains, {sites or 'N'}), one row for each chain"
@@ -326,7 +326,7 @@ def _checked_start(start: Tensor, model: SequenceModel) -> Tensor:
     return start
 
 
-def _ids(chain_ids: Sequence[int] | Tensor | None, chains: int) -> Tensor:
+def _validate_chain_ids(chain_ids: Sequence[int] | Tensor | None, chains: int) -> Tensor:
     if chain_ids is None:
         return torch.arange(chains)
     ids = integer_tensor("chain_ids", chain_ids, f"give {chains} different integers").cpu()

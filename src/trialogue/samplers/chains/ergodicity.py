@@ -38,7 +38,7 @@ def require_ergodic_chain(chain: Chain[Any], model: SequenceModel, sites: int, d
         distributions = site_distributions(checked_model, enumerate_sequences(vocab, sites, device))
         if bool(torch.isfinite(distributions).all()):
             return
-    if _found_before(chain, model, sites):
+    if _has_unique_limit(chain, model, sites):
         return
     ergodicity = chain_ergodicity(chain, model, sites=sites, max_states=CHECKED_STATES, device=device)
     if not ergodicity.ergodic:
@@ -57,7 +57,7 @@ def require_ergodic_chain(chain: Chain[Any], model: SequenceModel, sites: int, d
         _ERGODIC.setdefault(model, set()).add((chain, sites))
 
 
-def _found_before(chain: Chain[Any], model: SequenceModel, sites: int) -> bool:
+def _has_unique_limit(chain: Chain[Any], model: SequenceModel, sites: int) -> bool:
     try:
         return (chain, sites) in _ERGODIC.get(model, ())
     except TypeError:  # objects without hashes or weak references are not cached

@@ -184,7 +184,7 @@ class _Blocks(Chain[Sequences]):
         """Return whether each block (blocks,) bool is chosen with positive probability."""
         return torch.ones(len(self.blocks), dtype=torch.bool)
 
-    def _blocks_of(self, index: Tensor, sites: int) -> Tensor:
+    def _select_blocks(self, index: Tensor, sites: int) -> Tensor:
         """Return the blocks with the given indices (rows,) as masks (rows, N) bool."""
         return _masks(self.blocks, sites).to(index.device)[index]
 
@@ -242,7 +242,7 @@ class BlockDynamics(_Blocks):
         tokens = state.tokens
         log_probs = _distribution(self.weights, len(self.blocks)).log().to(tokens.device)
         index = choose(log_probs.expand(len(tokens), -1), every_row(tokens))
-        return resample_block(model, tokens, self._blocks_of(index, tokens.shape[1]), choose)
+        return resample_block(model, tokens, self._select_blocks(index, tokens.shape[1]), choose)
 
 
 @dataclass(frozen=True)
@@ -285,7 +285,7 @@ class AdaptiveBlockDynamics(_Blocks):
         """
         tokens, rows = state.tokens, every_row(state.tokens)
         index = choose(self._log_probs(tokens), rows)
-        sites, held = list_sites(self._blocks_of(index, tokens.shape[1]))
+        sites, held = list_sites(self._select_blocks(index, tokens.shape[1]))
 
         def tilt(sequences: Tensor, rows: Tensor) -> Tensor:
             return self._log_probs(sequences).gather(1, index[rows, None])[:, 0]

@@ -44,7 +44,7 @@ class Metropolis(SingleSite):
         def update(tokens: Tensor, sites: Tensor) -> Tensor:
             distribution = site_distribution(model, tokens, sites).double()
             present = tokens.gather(1, sites[:, None])
-            proposed = _proposed(present[:, 0], distribution.shape[1], rows, choose)[:, None]
+            proposed = _propose(present[:, 0], distribution.shape[1], rows, choose)[:, None]
             ratio = distribution.gather(1, proposed) - distribution.gather(1, present)
             accept = ratio.clamp_max(0.0)
             taken = choose(torch.cat((torch.log(-torch.expm1(accept)), accept), 1), rows)[:, None]
@@ -55,7 +55,7 @@ class Metropolis(SingleSite):
         return Sequences(tokens), StepInfo(accepted)
 
 
-def _proposed(present: Tensor, vocab: int, rows: Tensor, choose: Choose) -> Tensor:
+def _propose(present: Tensor, vocab: int, rows: Tensor, choose: Choose) -> Tensor:
     """Propose a uniformly random new value (rows,) other than `present`, or the same value if there is only one."""
     if vocab <= 2:
         return vocab - 1 - present

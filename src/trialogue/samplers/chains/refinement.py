@@ -102,7 +102,7 @@ class Refinement(Chain[RefinementState]):
         found = found.to(scores.dtype)
         if self.keep == "confident":
             tokens, scores = torch.where(masked, drawn, tokens), torch.where(masked, found, scores)
-            again = _mark_least_likely(masked.sum(1) - filled, scores)
+            again = _find_least_likely(masked.sum(1) - filled, scores)
             return RefinementState(tokens, again, scores, filled), StepInfo()
         if self.keep == "stutter":
             left = torch.zeros_like(masked)
@@ -121,7 +121,7 @@ class Refinement(Chain[RefinementState]):
         )
 
 
-def _mark_least_likely(count: Tensor, scores: Tensor) -> Tensor:
+def _find_least_likely(count: Tensor, scores: Tensor) -> Tensor:
     """Return a mask (rows, N) of the `count` (rows,) tokens with the smallest `scores`, the first among ties."""
     ranks = scores.argsort(dim=1, stable=True).argsort(dim=1)
     return ranks < count[:, None]

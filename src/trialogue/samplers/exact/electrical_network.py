@@ -84,7 +84,7 @@ class Conductances:
         order = np.argsort(depth, kind="stable")
         return np.split(order, np.cumsum(np.bincount(depth))[:-1])[1:]
 
-    def _summed(self, values: Array, over: NDArray[np.int64] | slice = slice(1, None)) -> Array:
+    def _sum_over_children(self, values: Array, over: NDArray[np.int64] | slice = slice(1, None)) -> Array:
         """Return the sum (n,) of `values` (n,) over the children of each node, optionally restricted to `over`."""
         places = np.arange(len(self.parent))[over]
         summed = np.zeros(len(self.parent))
@@ -108,7 +108,7 @@ class Conductances:
         """
         edge = np.where(self.reached, self.edge, 0.0)
         edge[0] = 0.0
-        return edge + self._summed(edge)
+        return edge + self._sum_over_children(edge)
 
     @cached_property
     def _ranks(self) -> list[NDArray[np.int64]]:
@@ -119,7 +119,7 @@ class Conductances:
         by_rank = np.argsort(rank, kind="stable")
         return np.split(order[by_rank], np.cumsum(np.bincount(rank))[:-1]) if len(order) else []
 
-    def _summed_siblings(self, values: Array) -> Array:
+    def _sum_over_siblings(self, values: Array) -> Array:
         """Return the sum (n,) of `values` (n,) over the siblings of each node, excluding the node.
 
         Siblings before and after a node are summed separately. Subtracting the node from the sum would lose precision.
@@ -137,7 +137,7 @@ class Conductances:
         """Conductance (n,) between each node and all leaves below it, infinite for leaves and 0 for dead ends."""
         below = np.where(self.leaf, np.inf, 0.0)
         for level in reversed(self._levels):
-            below += np.where(self.leaf, 0.0, self._summed(_series(self.edge, below), level))
+            below += np.where(self.leaf, 0.0, self._sum_over_children(_series(self.edge, below), level))
         return below
 
     @cached_property
@@ -149,7 +149,7 @@ class Conductances:
     def above(self) -> Array:
         """Conductance (n,) between each node and all leaves that are not below it, over the edge to its parent."""
         above = np.zeros(len(self.parent))
-        others = self._summed_siblings(self.through)
+        others = self._sum_over_siblings(self.through)
         for level in self._levels:
             above[level] = _series(self.edge[level], above[self.parent[level]] + others[level])
         return above
@@ -184,7 +184,7 @@ class Conductances:
         """Probability (n,) of visiting each node, for a walk that only moves to children (by the conductances)."""
         descent = np.zeros(len(self.parent))
         descent[0] = 1.0
-        offered = self._summed(self.edge)
+        offered = self._sum_over_children(self.edge)
         for level in self._levels:
             parent = self.parent[level]
             share = np.zeros(len(level))

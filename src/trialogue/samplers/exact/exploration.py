@@ -146,10 +146,10 @@ class StateEnumeration:
         tokens[:, : len(self._prompt)] = torch.tensor(self._prompt, dtype=torch.int64)
         lengths = torch.full((self._members,), len(self._prompt))
         self._load([(tokens, lengths)])
-        self._visit(tokens, lengths, self._sampler.init(self._batch))
+        self._index_states(tokens, lengths, self._sampler.init(self._batch))
         while len(self._queries) < len(self._states):
             first = len(self._queries)
-            self._explore(first, min(len(self._states), first + self._groups_at_once))
+            self._step_from_states(first, min(len(self._states), first + self._groups_at_once))
         size = len(self._states)
         source, target, *distributions = (np.concatenate(parts) for parts in zip(*self._moves, strict=True))
         matrices = [
@@ -191,7 +191,7 @@ class StateEnumeration:
             log_values[-1][accepted] = self._verifier.log_targets(accepted)
         return torch.cat(log_values).numpy()
 
-    def _explore(self, first: int, last: int) -> None:
+    def _step_from_states(self, first: int, last: int) -> None:
         """Take one step of the sampler from each state in the range from `first` to `last`."""
         members, batch, states = self._members, self._batch, self._states[first:last]
         self._load([(tokens, lengths) for tokens, lengths, _ in states])
@@ -214,14 +214,14 @@ class StateEnumeration:
             if len(going):
                 rows = (going[:, None] * members + torch.arange(members)).flatten()
                 arranged = self._sampler.arranged(tokens[rows], lengths[rows], select_rows(kept, rows))
-                relative, growth = self._relative(arranged[2])
-                target = self._visit(arranged[0], arranged[1], relative)
+                relative, growth = self._normalise_weights(arranged[2])
+                target = self._index_states(arranged[0], arranged[1], relative)
                 probability = weights[going]
                 moved = (first + going, target, probability, probability * growth)
                 self._moves.append(tuple(np.asarray(column) for column in moved))
             if len(ended):
                 leading = ended * members
-                output = self._output(tokens[leading], lengths[leading])
+                output = self._index_outputs(tokens[leading], lengths[leading])
                 weighed = torch.zeros(len(ended), dtype=torch.float64)
                 if self._sampler.weighted:
                     weighed = log_weight(select_rows(kept, leading)).double()
@@ -230,7 +230,7 @@ class StateEnumeration:
                 )
         self._queries += query_counts.tolist()
 
-    def _relative(self, state: Any) -> tuple[Any, Tensor]:
+    def _normalise_weights(self, state: Any) -> tuple[Any, Tensor]:
         """Divide the importance weights of each group of rows by their maximum.
 
         Returns the new state, and the maximal weights (groups,).
@@ -243,11 +243,11 @@ class StateEnumeration:
         relative = (log_weights - most[:, None]).flatten().round(decimals=_DIGITS)
         return state._replace(log_weight=relative), most.double().exp()
 
-    def _visit(self, tokens: Tensor, lengths: Tensor, state: Any) -> NDArray[np.int64]:
+    def _index_states(self, tokens: Tensor, lengths: Tensor, state: Any) -> NDArray[np.int64]:
         """Return the index (groups,) of the state of each group of rows. New states are added to the list."""
         members = self._members
         groups = len(lengths) // members
-        columns = (self._numbered(field) for field in (tokens, lengths, *state))
+        columns = (self._number_objects(field) for field in (tokens, lengths, *state))
         fields = [column.contiguous().numpy().reshape(groups, -1) for column in columns]
         keys = np.concatenate([field.view(np.uint8) for field in fields], 1)
         places = np.empty(groups, dtype=np.int64)
@@ -263,13 +263,13 @@ class StateEnumeration:
                 self._states.append((tokens[rows], lengths[rows], own))
         return places
 
-    def _numbered(self, field: Tensor | ObjectColumn) -> Tensor:
+    def _number_objects(self, field: Tensor | ObjectColumn) -> Tensor:
         """Convert a field of a state to a tensor. Python objects become integers, equal for equal objects."""
         if isinstance(field, Tensor):
             return field
         return torch.tensor([self._objects.setdefault(item, len(self._objects)) for item in field.items])
 
-    def _output(self, tokens: Tensor, lengths: Tensor) -> NDArray[np.int64]:
+    def _index_outputs(self, tokens: Tensor, lengths: Tensor) -> NDArray[np.int64]:
         """Return the index (n,) of each output, adding new outputs. Incomplete sequences have the index `FAILED`."""
         eos, places = self._batch.eos, []
         for row, length in zip(tokens.tolist(), lengths.tolist(), strict=True):

@@ -136,7 +136,8 @@ def prefix_tree(
             distributions = next_log_probs(oracle, tokens, lengths).double().log_softmax(1)
             if viable is not None:
                 distributions = distributions.masked_fill(
-                    _rejected(viable, oracle, tokens, lengths, len(prompt), distributions), -math.inf
+                    _find_rejected_continuations(viable, oracle, tokens, lengths, len(prompt), distributions),
+                    -math.inf,
                 )
             rows, children = (distributions > -math.inf).nonzero(as_tuple=True)
             if len(prefixes) + len(rows) > most:
@@ -155,7 +156,7 @@ def prefix_tree(
     )
 
 
-def _rejected(
+def _find_rejected_continuations(
     viable: VerifierLike,
     oracle: Autoregressive,
     tokens: Tensor,

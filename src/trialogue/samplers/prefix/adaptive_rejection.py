@@ -185,7 +185,7 @@ class AdaptiveRejection(Sampler[AdaptiveRejectionState | WeightedAdaptiveRejecti
             One phrase or None for each row.
         """
         remarks = list[str | None]()
-        for row, is_used_up in enumerate(self._used_up(state.attempts).tolist()):
+        for row, is_used_up in enumerate(self._has_used_attempts(state.attempts).tolist()):
             table = cast(RejectionTable | None, state.table.items[row])
             remark = None
             if table is not None and table.log_open == -math.inf:
@@ -200,7 +200,7 @@ class AdaptiveRejection(Sampler[AdaptiveRejectionState | WeightedAdaptiveRejecti
             remarks.append(remark)
         return remarks
 
-    def _used_up(self, attempts: Tensor) -> Tensor:
+    def _has_used_attempts(self, attempts: Tensor) -> Tensor:
         """Return whether each row has reached `max_attempts`, as (rows,) bool."""
         return attempts >= (math.inf if self.max_attempts is None else self.max_attempts)
 
@@ -241,8 +241,8 @@ class AdaptiveRejection(Sampler[AdaptiveRejectionState | WeightedAdaptiveRejecti
         moves = Moves.stay(decoding)
         tables = cast(list[RejectionTable | None], list(state.table.items))
         visits = cast(list[Visit | None], list(state.visit.items))
-        accepted = _last_accepted(decoding, visits, verifier)
-        fallen = self._used_up(state.attempts)
+        accepted = _accepts_last_token(decoding, visits, verifier)
+        fallen = self._has_used_attempts(state.attempts)
         failed = (~accepted).nonzero()[:, 0].tolist()
         ends: dict[int, RejectionTable | None] = dict.fromkeys(failed, REJECTED)
         drawing = (accepted & ~decoding.complete & ~fallen).nonzero()[:, 0]
@@ -265,7 +265,7 @@ class AdaptiveRejection(Sampler[AdaptiveRejectionState | WeightedAdaptiveRejecti
         attempts = state.attempts
         if self.max_attempts is not None:
             attempts = attempts.index_add(0, ended, torch.ones_like(ended))
-        spent = self._used_up(attempts[ended]) & (self.then is None)
+        spent = self._has_used_attempts(attempts[ended]) & (self.then is None)
         none_left = [cast(RejectionTable, tables[row]).log_open == -math.inf for row in ends]
         moves.done[ended] = spent | torch.tensor(none_left, dtype=torch.bool)
         if not isinstance(state, WeightedAdaptiveRejectionState):
@@ -281,7 +281,7 @@ class AdaptiveRejection(Sampler[AdaptiveRejectionState | WeightedAdaptiveRejecti
         )
 
 
-def _last_accepted(decoding: Decoding, visits: list[Visit | None], verifier: CachedVerifier) -> Tensor:
+def _accepts_last_token(decoding: Decoding, visits: list[Visit | None], verifier: CachedVerifier) -> Tensor:
     """Return whether the verifier accepts the last drawn token of each row, as (rows,) bool. True at the prompt."""
     accepted = torch.ones_like(decoding.complete)
     unknown = [row for row, visit in enumerate(visits) if visit is not None and visit.is_allowed is None]

@@ -170,10 +170,10 @@ class Backtracking(Sampler[BacktrackingState]):
             rejected[judged] = verifier.values(judged) == 0
         remembered = state.rejected
         if self.once_per_prefix:
-            rejected, remembered = self._remembered(decoding, state, rejected)
+            rejected, remembered = self._find_new_rejections(decoding, state, rejected)
         back = torch.maximum(decoding.lengths - self.stride, floor)
         moves.length.copy_(torch.where(rejected, back, decoding.lengths))
-        redo, greedy = self._redone(decoding, state, rejected, moves.length)
+        redo, greedy = self._update_redo(decoding, state, rejected, moves.length)
         done = decoding.complete & ~rejected
         unfinished = (~done).nonzero()[:, 0]
         if unfinished.numel():
@@ -187,7 +187,7 @@ class Backtracking(Sampler[BacktrackingState]):
         state = BacktrackingState(state.quota - rejected.long(), left, ~greedy, remembered)
         return moves._replace(done=done), state
 
-    def _redone(
+    def _update_redo(
         self, decoding: Decoding, state: BacktrackingState, rejected: Tensor, kept: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Update how many greedy tokens each row must still append after a backtrack.
@@ -204,7 +204,7 @@ class Backtracking(Sampler[BacktrackingState]):
         redo = torch.where(rejected, due, state.redo)
         return redo, redo > 0
 
-    def _remembered(
+    def _find_new_rejections(
         self, decoding: Decoding, state: BacktrackingState, rejected: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Find the rejected rows that have not backtracked at their current prefix before.

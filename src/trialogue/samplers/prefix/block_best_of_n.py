@@ -130,7 +130,7 @@ class BlockBestOfN(Sampler[BlockBestOfNState]):
             How each row changes (`Moves`), and the new state.
         """
         n, moves, begun = self.candidates, Moves.stay(decoding), state.begun
-        ended = decoding.complete | self._ended(decoding, decoding.lengths - begun)
+        ended = decoding.complete | self._has_block_ended(decoding, decoding.lengths - begun)
         groups = ended.view(-1, n).all(1).nonzero()[:, 0]
         if groups.numel():
             rows = keep_best(decoding, moves, groups, n, verifier)
@@ -143,7 +143,7 @@ class BlockBestOfN(Sampler[BlockBestOfNState]):
             moves.token[growing] = choose(decoding.log_probs(moves.source[growing]), growing)
         return moves, BlockBestOfNState(begun)
 
-    def _ended(self, decoding: Decoding, tokens: Tensor) -> Tensor:
+    def _has_block_ended(self, decoding: Decoding, tokens: Tensor) -> Tensor:
         """Return whether the block of each row (rows,) has ended, given the block lengths `tokens` (rows,) so far."""
         if self.block_tokens is not None:
             return tokens >= self.block_tokens

@@ -42,7 +42,7 @@ class _SequenceRejection(Sampler[NoState]):
         moves = Moves.stay(decoding)
         complete = decoding.complete.nonzero()[:, 0]
         if complete.numel():
-            accepted = self._accepted(complete, verifier, choose)
+            accepted = self._is_accepted(complete, verifier, choose)
             # A prompt that is already complete has no other completion.
             moves.done[complete] = accepted | (decoding.lengths[complete] == decoding.start[complete])
             moves.length[complete] = torch.where(accepted, moves.length[complete], decoding.start[complete])
@@ -50,7 +50,7 @@ class _SequenceRejection(Sampler[NoState]):
         return moves, state
 
     @abstractmethod
-    def _accepted(self, rows: Tensor, verifier: CachedVerifier, choose: Choose) -> Tensor:
+    def _is_accepted(self, rows: Tensor, verifier: CachedVerifier, choose: Choose) -> Tensor:
         """Return whether each of the complete sequences with indices `rows` (n,) is accepted, as (n,) bool."""
 
 
@@ -63,7 +63,7 @@ class Rejection(_SequenceRejection):
 
     uses = "verdicts"
 
-    def _accepted(self, rows: Tensor, verifier: CachedVerifier, choose: Choose) -> Tensor:
+    def _is_accepted(self, rows: Tensor, verifier: CachedVerifier, choose: Choose) -> Tensor:
         del choose
         return verifier.values(rows) > 0
 
@@ -84,7 +84,7 @@ class OutcomeRejection(_SequenceRejection):
     most: Positive = 1.0
     uses = "weights"
 
-    def _accepted(self, rows: Tensor, verifier: CachedVerifier, choose: Choose) -> Tensor:
+    def _is_accepted(self, rows: Tensor, verifier: CachedVerifier, choose: Choose) -> Tensor:
         values = verifier.values(rows) * verifier.log_targets(rows).exp()
         greatest = float(values.max())
         if greatest > self.most:

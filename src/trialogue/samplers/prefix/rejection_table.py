@@ -177,7 +177,7 @@ def merge_tables(first: RejectionTable | None, second: RejectionTable | None) ->
         token at the prefix computes the value again as a sum. Differences are used only if the probabilities of tokens
         that both tables contain agree within the rounding of single precision. Otherwise, a warning is issued.
     """
-    is_precise = _agree(first, second)
+    is_precise = _have_equal_probabilities(first, second)
     if not is_precise:
         warnings.warn(_IMPRECISE, RuntimeWarning, stacklevel=2)
     # A stack instead of recursion, because outputs can be longer than Python's limit of nested calls.
@@ -203,7 +203,7 @@ def merge_tables(first: RejectionTable | None, second: RejectionTable | None) ->
                 children[token] = Child(child.log_prob, table)
             # Both differences are upper bounds of the same probability.
             log_unvisited = min(
-                (_unvisited(one, other), _unvisited(other, one))
+                (_bound_unvisited(one, other), _bound_unvisited(other, one))
                 if is_precise
                 else (one.log_unvisited, other.log_unvisited)
             )
@@ -211,7 +211,7 @@ def merge_tables(first: RejectionTable | None, second: RejectionTable | None) ->
     return finished[0]
 
 
-def _agree(first: RejectionTable | None, second: RejectionTable | None) -> bool:
+def _have_equal_probabilities(first: RejectionTable | None, second: RejectionTable | None) -> bool:
     """Return whether two tables assign the same probabilities to all tokens, up to `_NOISE`."""
     stack = [(first, second)]
     while stack:
@@ -226,7 +226,7 @@ def _agree(first: RejectionTable | None, second: RejectionTable | None) -> bool:
     return True
 
 
-def _unvisited(table: RejectionTable, other: RejectionTable) -> float:
+def _bound_unvisited(table: RejectionTable, other: RejectionTable) -> float:
     """Return an upper bound of the log-probability of the tokens that neither of two tables has visited."""
     new = [child.log_prob for token, child in other.children.items() if token not in table.children]
     if not new or table.log_unvisited == -math.inf:

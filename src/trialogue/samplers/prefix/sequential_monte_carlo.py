@@ -147,7 +147,7 @@ class SequentialMonteCarlo(Sampler[ParticleState]):
         log_weight = state.log_weight.clone()
         if self.proposal != "oracle":
             log_weight += state.drawn.gather(1, member[:, None])[:, 0]
-        outlook = self._outlook(decoding, verifier, log_weight > -math.inf)
+        outlook = self._evaluate_particles(decoding, verifier, log_weight > -math.inf)
         weights = (log_weight + outlook.log_value).view(-1, n)
         total, dead = weights.logsumexp(1), weights == -math.inf
         log_mean, extinct = total - math.log(n), total == -math.inf
@@ -156,8 +156,8 @@ class SequentialMonteCarlo(Sampler[ParticleState]):
         degenerate = log_ess < math.log(max(self.ess_threshold * n, _TIE)) - _TIE
         # A finished group draws its output, and other groups draw an ancestor for every row.
         for groups, draw in (
-            ((degenerate & ~finished & ~extinct).nonzero()[:, 0], self._ancestors),
-            (finished.nonzero()[:, 0], _output),
+            ((degenerate & ~finished & ~extinct).nonzero()[:, 0], self._draw_ancestors),
+            (finished.nonzero()[:, 0], _draw_output),
         ):
             if len(groups):
                 rows = groups[:, None] * n + torch.arange(n)
@@ -204,7 +204,9 @@ class SequentialMonteCarlo(Sampler[ParticleState]):
         sorted_ = ParticleState(log_weight[order], torch.zeros_like(state.drawn))
         return tokens[order], lengths[order], sorted_
 
-    def _outlook(self, decoding: Decoding, verifier: CachedVerifier, alive: Tensor) -> ParticleValues:
+    def _evaluate_particles(
+        self, decoding: Decoding, verifier: CachedVerifier, alive: Tensor
+    ) -> ParticleValues:
         """Compute the values of all particles, from the values of their one-token continuations if there is a mask."""
         log_value = log_values_as_given(decoding, verifier.log_values)
         place = torch.zeros_like(decoding.lengths)
@@ -259,7 +261,7 @@ class SequentialMonteCarlo(Sampler[ParticleState]):
             return draw.token, draw.log_mass
         return choose(log_probs, rows), torch.zeros(len(rows), dtype=torch.float64)
 
-    def _ancestors(self, log_weights: Tensor, rows: Tensor, choose: Choose) -> Tensor:
+    def _draw_ancestors(self, log_weights: Tensor, rows: Tensor, choose: Choose) -> Tensor:
         """Resample the particles of each group: return the rows from which the particles continue.
 
         Rows are drawn in proportion to their weights. The arguments `log_weights` and `rows` and the result have the
@@ -284,7 +286,7 @@ class SequentialMonteCarlo(Sampler[ParticleState]):
         return torch.searchsorted(bounds, torch.arange(n) + u, right=True)
 
 
-def _output(log_weights: Tensor, rows: Tensor, choose: Choose) -> Tensor:
+def _draw_output(log_weights: Tensor, rows: Tensor, choose: Choose) -> Tensor:
     """Draw the output of each group (groups, 1): one particle, in proportion to `log_weights` (groups, particles).
 
     The random stream of a group is the one of its first row in `rows` (groups, particles).

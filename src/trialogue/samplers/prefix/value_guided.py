@@ -86,7 +86,7 @@ class _Walk(Sampler[StateT]):
         among = "among the candidates " if self.few_children else ""
         return f"no first token {among}has a value above 0"
 
-    def _walk(
+    def _draw_moves(
         self,
         decoding: Decoding,
         moves: Moves,
@@ -127,7 +127,7 @@ class _Walk(Sampler[StateT]):
                 children = torch.full(tokens.shape, -math.inf, dtype=torch.float64)
                 tokens[growing], children[growing] = found
         if self.momentum:
-            parent, children = self._lifted(parent, children, up[rows])
+            parent, children = self._apply_momentum(parent, children, up[rows])
         weights = torch.cat((parent, children), 1)
         stuck = weights.amax(1) == -math.inf
         unable = rows[stuck]
@@ -142,7 +142,7 @@ class _Walk(Sampler[StateT]):
                 up = up.index_copy(0, rows, index == 0)
         return up, unable
 
-    def _lifted(self, parent: Tensor, children: Tensor, up: Tensor) -> tuple[Tensor, Tensor]:
+    def _apply_momentum(self, parent: Tensor, children: Tensor, up: Tensor) -> tuple[Tensor, Tensor]:
         """Apply momentum: reduce the weight of reversing the direction of a walk.
 
         Let B be the weight of the parent (n, 1), F the total weight of the children (n, k), and m the momentum. The
@@ -230,7 +230,7 @@ class ValueGuided(_Walk[NoState | ValueGuidedState]):
             moves.done.copy_(decoding.complete)
         rows = (~moves.done).nonzero()[:, 0]
         up = state.up if isinstance(state, ValueGuidedState) else moves.done
-        up, unable = self._walk(decoding, moves, rows, up, verifier, choose)
+        up, unable = self._draw_moves(decoding, moves, rows, up, verifier, choose)
         moves.done[unable] = True
         return moves, ValueGuidedState(up) if isinstance(state, ValueGuidedState) else state
 
@@ -305,19 +305,19 @@ class StationaryValueGuided(_Walk[StationaryValueGuidedState]):
         given = decoding.complete & (decoding.lengths == decoding.start)
         begins = ((steps < 0) & ~given).nonzero()[:, 0]
         if len(begins):
-            steps = steps.index_copy(0, begins, self._drawn(decoding, begins, choose))
+            steps = steps.index_copy(0, begins, self._draw_num_steps(decoding, begins, choose))
         ended = steps == 0
         again = ended & ~decoding.complete
         moves.done.copy_(given | (ended & (decoding.complete | (tries == 1))))
         again &= ~moves.done
         moves.length.copy_(torch.where(again, decoding.start, moves.length))
         rows = (~moves.done & ~ended).nonzero()[:, 0]
-        up, unable = self._walk(decoding, moves, rows, up, verifier, choose)
+        up, unable = self._draw_moves(decoding, moves, rows, up, verifier, choose)
         moves.done[unable] = True
         steps = torch.where(ended | given, torch.where(again, -1, steps), steps - 1)
         return moves, StationaryValueGuidedState(up & ~again, steps, tries - (again & (tries > 0)).long())
 
-    def _drawn(self, decoding: Decoding, rows: Tensor, choose: Choose) -> Tensor:
+    def _draw_num_steps(self, decoding: Decoding, rows: Tensor, choose: Choose) -> Tensor:
         """Draw the number of steps (n,) of the next try of each row."""
         horizon = decoding.limit[rows] - decoding.start[rows]
         most = 4 * horizon**2 if self.steps is None else torch.full_like(horizon, self.steps)

@@ -42,7 +42,7 @@ def values(
         InputError: If a sequence is too long or has a token outside of the vocabulary, a prompt is longer than its
             sequence, or the verifier does not return one finite non-negative number per sequence.
     """
-    return _evaluated(
+    return _evaluate_sequences(
         verifier,
         oracle,
         sequences,
@@ -80,12 +80,12 @@ def log_values(
     Raises:
         InputError: If `values` would raise it.
     """
-    return _evaluated(
+    return _evaluate_sequences(
         verifier, oracle, sequences, prompt_lengths, max_length, batch_size, CachedVerifier.log_values
     )
 
 
-def _evaluated(
+def _evaluate_sequences(
     verifier: VerifierLike,
     oracle: Autoregressive,
     sequences: Prompts,

@@ -71,12 +71,12 @@ class LengthBeam:
             model, distributions = refiner.condition_each([sources[place] for place in places])
             lengths = most_probable_lengths(distributions, self.hypotheses)
             named = places if numbers is None else [numbers[place] for place in places]
-            found = self._refined(model, lengths, torch.tensor(named), seed)
+            found = self._refine(model, lengths, torch.tensor(named), seed)
         for place, translation in zip(places, found, strict=True):
             translations[place] = translation
         return translations
 
-    def _refined(self, model: RefinedRows, lengths: Tensor, numbers: Tensor, seed: int) -> list[Translation]:
+    def _refine(self, model: RefinedRows, lengths: Tensor, numbers: Tensor, seed: int) -> list[Translation]:
         """Translate every source, with one candidate for each of its target `lengths` (sources, beams)."""
         beams = lengths.shape[1]
         ids = (numbers[:, None] * self.hypotheses + torch.arange(beams)).flatten().to(lengths.device)

@@ -64,7 +64,7 @@ class BeamSearch:
         for place, rows, log_probs, max_length in zip(
             places, tokens.tolist(), sums.tolist(), max_lengths, strict=True
         ):
-            texts = [_until_end(row[:max_length]) for row in rows]
+            texts = [_cut_at_end(row[:max_length]) for row in rows]
             best = rank_hypotheses(zip(texts, log_probs, strict=True), self.alpha, drop_repeats=False)
             results[place] = Translation(best, max(min(len(text) + 1, max_length) for text in texts))
         return results
@@ -105,7 +105,7 @@ def rescored(
     return results
 
 
-def _until_end(row: list[int]) -> list[int]:
+def _cut_at_end(row: list[int]) -> list[int]:
     """Return the tokens before EOS, or without the last token if there is no EOS.
 
     The last token is then beyond the maximum length.

@@ -74,13 +74,13 @@ def read_labelled_texts(path: str | PathLike[str]) -> LabelledTexts:
     texts = []
     for number, line in enumerate(content.split(b"\n"), 1):
         if line.strip():
-            texts.append(_labelled_text(f"{path} line {number}", line))
+            texts.append(_parse_labelled_text(f"{path} line {number}", line))
     if not texts:
         raise InputError("data", str(path), "the file contains no texts; add one JSON object per line")
     return LabelledTexts(texts, hashlib.sha256(content).hexdigest())
 
 
-def _labelled_text(source: str, line: bytes) -> LabelledText:
+def _parse_labelled_text(source: str, line: bytes) -> LabelledText:
     shown = line[:60].decode("utf-8", "replace")
     try:
         record = json.loads(line.decode("utf-8-sig"))

@@ -82,10 +82,10 @@ def require_enough_texts(texts: Sequence[LabelledText], config: ProbeTrainingCon
         labels += text_labels
         text += [index] * len(text_labels)
     examples = ProbeExamples(sequences=[], lengths=[], labels=torch.tensor(labels), text=torch.tensor(text))
-    _checked_split(texts, examples, config)
+    _split_and_check(texts, examples, config)
 
 
-def _checked_split(
+def _split_and_check(
     texts: Sequence[LabelledText], examples: ProbeExamples, config: ProbeTrainingConfig
 ) -> ExampleSplit:
     """Split the examples, and raise `InputError` if a part is too small."""
@@ -138,7 +138,7 @@ def train_verifier(
         seed=config.seed,
     )
     # The split is checked before hidden states are computed, which is expensive.
-    split = _checked_split(data.texts, examples, config)
+    split = _split_and_check(data.texts, examples, config)
     labels = examples.labels.numpy()
     states = _hidden_states(oracle, examples, layers, config.batch_size, progress)
     with tqdm(

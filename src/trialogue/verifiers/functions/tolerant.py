@@ -112,13 +112,13 @@ class _RejectOnError(WrappingVerifier):
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
         zero = torch.zeros(1, dtype=torch.float64)
-        values = _tolerated(self._verifier.values, decoding, rows, zero, self._raised)
+        values = _call_tolerantly(self._verifier.values, decoding, rows, zero, self._raised)
         assert values is not None
         return values
 
     def children(self, decoding: Decoding, rows: Tensor) -> Tensor | None:
         zeros = torch.zeros(1, decoding.vocab_size, dtype=torch.bool)
-        return _tolerated(self._verifier.children, decoding, rows, zeros, self._raised)
+        return _call_tolerantly(self._verifier.children, decoding, rows, zeros, self._raised)
 
 
 class _RejectOnErrorTarget(Target):
@@ -133,16 +133,16 @@ class _RejectOnErrorTarget(Target):
 
     def log_values(self, decoding: Decoding, rows: Tensor) -> Tensor:
         zero = torch.full((1,), -math.inf, dtype=torch.float64)
-        log_values = _tolerated(self._target.log_values, decoding, rows, zero, self._raised)
+        log_values = _call_tolerantly(self._target.log_values, decoding, rows, zero, self._raised)
         assert log_values is not None
         return log_values
 
     def log_children(self, decoding: Decoding, rows: Tensor) -> Tensor | None:
         zeros = torch.full((1, decoding.vocab_size), -math.inf, dtype=torch.float64)
-        return _tolerated(self._target.log_children, decoding, rows, zeros, self._raised)
+        return _call_tolerantly(self._target.log_children, decoding, rows, zeros, self._raised)
 
 
-def _tolerated(
+def _call_tolerantly(
     call: Call, decoding: Decoding, rows: Tensor, nothing: Tensor, raised: ErrorLog
 ) -> Tensor | None:
     """Return the result of `call`, with the value `nothing` (1, ...) in rows for which it raises an exception."""
@@ -152,7 +152,7 @@ def _tolerated(
         raise
     except Exception as error:
         if len(rows) > 1:
-            results = [_tolerated(call, decoding, row, nothing, raised) for row in rows.split(1)]
+            results = [_call_tolerantly(call, decoding, row, nothing, raised) for row in rows.split(1)]
             available = [result for result in results if result is not None]
             # If `children` is unavailable for one row, the caller evaluates the children of all rows one by one.
             return torch.cat(available) if len(available) == len(rows) else None

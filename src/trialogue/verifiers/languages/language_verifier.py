@@ -145,7 +145,7 @@ class LanguageVerifier(Verifier):
         self._accepts = language.acceptance()
         self._shortlist = ClosingTokens(self._grammar, _NO_FORCING, tokenization)
         start = self._prefix(b"")
-        if start is None or not (start.accepted or self._viable(b"", start).any()):
+        if start is None or not (start.accepted or self._viable_mask(b"", start).any()):
             raise InputError(field, self._source, "the tokenizer can produce no text that is accepted")
 
     def up_to(self, stop: str | Sequence[str]) -> Self:
@@ -220,7 +220,7 @@ class LanguageVerifier(Verifier):
                 key = tokens.tobytes()
                 prefix = self._prefix(key)
                 if prefix is not None:
-                    mask = self._members(key, prefix) if last[row] else self._viable(key, prefix)
+                    mask = self._member_mask(key, prefix) if last[row] else self._viable_mask(key, prefix)
                     verdicts[row] = np.unpackbits(mask, count=decoding.vocab_size, bitorder="little")
                     if decoding.eos is not None:
                         verdicts[row, decoding.eos] = prefix.accepted
@@ -277,7 +277,7 @@ class LanguageVerifier(Verifier):
             before = self._prefix(parent)
             # Computing a mask takes ten times as long as finding one byte that is allowed.
             if before is not None and not any(matcher.validate_tokens([token]) for token in self._letters):
-                self._viable(parent, before)
+                self._viable_mask(parent, before)
         elif has_exceeded_limits(matcher):
             raise self._error(matcher)
         return None
@@ -287,7 +287,7 @@ class LanguageVerifier(Verifier):
         if len(self._matchers) > max(_MIN_MATCHERS, 2 * self._rows):
             self._matchers.popitem(last=False)
 
-    def _viable(self, key: bytes, prefix: _Prefix) -> Bits:
+    def _viable_mask(self, key: bytes, prefix: _Prefix) -> Bits:
         """Return a mask of the next tokens after which the completion can still become a text of the language.
 
         End-of-sequence tokens are not included.
@@ -305,12 +305,12 @@ class LanguageVerifier(Verifier):
             prefix.viable = mask
         return prefix.viable
 
-    def _members(self, key: bytes, prefix: _Prefix) -> Bits:
+    def _member_mask(self, key: bytes, prefix: _Prefix) -> Bits:
         """Return a mask of the next tokens after which the completion is a complete text of the language."""
         if prefix.members is None:
-            viable = self._viable(key, prefix)
+            viable = self._viable_mask(key, prefix)
             prefix.members = np.zeros_like(viable)
-            candidates = self._closing(key, viable).tolist()
+            candidates = self._find_closing_tokens(key, viable).tolist()
             matcher = self._matcher(key) if candidates else None
             if matcher is not None:
                 ends = [token for token in candidates if matcher.validate_tokens([token, self._eos]) == 2]
@@ -323,7 +323,7 @@ class LanguageVerifier(Verifier):
                     prefix.members[token >> 3] |= 1 << (token & 7)
         return prefix.members
 
-    def _closing(self, key: bytes, viable: Bits) -> Tokens:
+    def _find_closing_tokens(self, key: bytes, viable: Bits) -> Tokens:
         """Return candidates (m,) for the next tokens after which the completion is a complete text of the language."""
         tokens = np.flatnonzero(np.unpackbits(viable, bitorder="little"))
         if len(tokens) <= _MIN_MATCHERS:

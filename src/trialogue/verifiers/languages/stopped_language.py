@@ -86,7 +86,7 @@ class StoppedLanguage:
         """
         data = self._bytes(tokens)
         if data is None:
-            return False if self._stops.find(self._joined(tokens)) is not None else None
+            return False if self._stops.find(self._join_bytes(tokens)) is not None else None
         offset = self._stops.find(data)
         if offset is not None:
             return self._contains(data, len(data) - offset, b"")
@@ -106,7 +106,7 @@ class StoppedLanguage:
             last: Whether the next token reaches the length limit, so that the sequence is then complete.
         """
         data = self._bytes(tokens)
-        closing, endings = self._table(self._stops.held(self._joined(tokens) if data is None else data))
+        closing, endings = self._table(self._stops.held(self._join_bytes(tokens) if data is None else data))
         verdicts[closing] = False
         if data is None:
             return
@@ -118,7 +118,7 @@ class StoppedLanguage:
                 if not last:
                     verdicts[ending.opening] = True
 
-    def _joined(self, tokens: Tokens) -> bytes:
+    def _join_bytes(self, tokens: Tokens) -> bytes:
         return b"".join(self._token_bytes[token] for token in tokens.tolist())
 
     def _bytes(self, tokens: Tokens) -> bytes | None:

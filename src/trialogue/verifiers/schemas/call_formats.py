@@ -87,12 +87,12 @@ def template_format(tokenization: Tokenization) -> CallFormat | None:
     Returns:
         The format, or None if the template defines no format or an unsupported one.
     """
-    history, prompt = _rendered(tokenization, None), _rendered(tokenization, None, prompt=True)
-    answer, special = _rendered(tokenization, {"content": _TEXTUAL}), _special(tokenization)
+    history, prompt = _render(tokenization, None), _render(tokenization, None, prompt=True)
+    answer, special = _render(tokenization, {"content": _TEXTUAL}), _special(tokenization)
     # Some templates expect the arguments as an object, others as JSON text.
     for form in (dict, json.dumps):
-        written = _rendered(tokenization, _call(_NAME, _ID, form(_ARGUMENTS)))
-        other = _rendered(tokenization, _call(_OTHER_NAME, _OTHER_ID, form(_OTHER_ARGUMENTS)))
+        written = _render(tokenization, _call(_NAME, _ID, form(_ARGUMENTS)))
+        other = _render(tokenization, _call(_OTHER_NAME, _OTHER_ID, form(_OTHER_ARGUMENTS)))
         if written is None or other is None or answer is None:
             continue
         if prompt is not None and prompt != history and written.startswith(prompt):
@@ -105,8 +105,8 @@ def template_format(tokenization: Tokenization) -> CallFormat | None:
         end = special.search(found.behind)
         message_end = found.behind[end.start() :] if end else _common_suffix(found.behind, answer, special)
         found = found._replace(behind=found.behind.removesuffix(message_end))
-        if other.startswith(written[:start]) and _holds_for_another(found, other[start:], message_end):
-            return _without_special(found, special)
+        if other.startswith(written[:start]) and _matches_another_call(found, other[start:], message_end):
+            return _move_special_tokens(found, special)
     return None
 
 
@@ -115,7 +115,7 @@ def _call(name: str, identifier: str, arguments: object) -> dict[str, Any]:
     return {"content": "", "tool_calls": [call]}
 
 
-def _rendered(tokenization: Tokenization, answer: dict[str, Any] | None, prompt: bool = False) -> str | None:
+def _render(tokenization: Tokenization, answer: dict[str, Any] | None, prompt: bool = False) -> str | None:
     """Render a conversation with the template, or return None if the template raises an error."""
     tokenizer = tokenization.tokenizer
     if not tokenizer.chat_template:
@@ -168,7 +168,7 @@ def _pieces(text: str, special: re.Pattern[str]) -> list[str]:
     return re.findall(f"(?:{special.pattern})|{_MARKER}|\\w+|.", text, re.DOTALL)
 
 
-def _holds_for_another(found: CallFormat, call: str, message_end: str) -> bool:
+def _matches_another_call(found: CallFormat, call: str, message_end: str) -> bool:
     """Return whether `found` is also the format of another call, without the end of its message."""
     if not call.endswith(message_end):
         return False
@@ -205,7 +205,7 @@ def _parse_call(call: str) -> CallFormat | None:
     return None
 
 
-def _without_special(found: CallFormat, special: re.Pattern[str]) -> CallFormat | None:
+def _move_special_tokens(found: CallFormat, special: re.Pattern[str]) -> CallFormat | None:
     """Move special tokens at the beginning of a format to its remark. Return None if there are others."""
     began = re.match(rf"(?:(?:{special.pattern})\s*)+", found.before)
     before = found.before[began.end() :] if began else found.before

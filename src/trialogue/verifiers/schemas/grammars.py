@@ -62,7 +62,7 @@ def make_schema_grammar(
     wider |= {"$schema": draft_uri(dialect), "x-guidance": options}
     unenforced = _widen_numbers(wider) | _drop_patterns(wider)
     while True:
-        matcher = _compiled(wider)
+        matcher = _compile(wider)
         error = matcher.get_error().partition("\n")[0]
         warnings = matcher.get_grammar_warnings()
         dropped = _drop_reference_siblings(wider) if _CIRCULAR in error else set[str]()
@@ -85,7 +85,7 @@ def make_schema_grammar(
     return SchemaGrammar(json.dumps(wider), unenforced, formats)
 
 
-def _compiled(schema: dict[str, Any]) -> LLMatcher:
+def _compile(schema: dict[str, Any]) -> LLMatcher:
     return make_matcher(byte_tokenizer(), f"start: %json {json.dumps(schema)}")
 
 
@@ -128,7 +128,7 @@ def _drop_patterns(schema: dict[str, Any]) -> set[str]:
 
 
 def _compiles(pattern: str) -> bool:
-    return not (_SETS.search(pattern) or _compiled({"type": "string", "pattern": pattern}).is_error())
+    return not (_SETS.search(pattern) or _compile({"type": "string", "pattern": pattern}).is_error())
 
 
 def _widen_numbers(schema: dict[str, Any]) -> set[str]:

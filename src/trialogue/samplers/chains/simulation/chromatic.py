@@ -92,7 +92,7 @@ class Chromatic:
         tables, device = require_tabulated(model).site_tables(), parse_device(device)
         self._vocab, self._sites = tables.vocab_size, tables.sites
         self._entries = torch.from_numpy(tables.entries.astype(np.int64)).to(device)
-        self._colours = [_colour(tables, sites, device) for sites in colour_sites(tables)]
+        self._colours = [_make_colour_tables(tables, sites, device) for sites in colour_sites(tables)]
         self._keys = Streams(derive_seed(seed, "chromatic"), torch.arange(chains)).keys.to(device)
         self._used = 0
         if tokens is None:
@@ -116,14 +116,14 @@ class Chromatic:
                 places = colour.offsets.expand(-1, len(self._keys)).clone()
                 for neighbours, strides in zip(colour.neighbours.T, colour.strides.T, strict=True):
                     places += self._tokens[neighbours] * strides[:, None]
-                self._tokens[colour.sites] = self._drawn(places, self._numbers(colour.sites))
+                self._tokens[colour.sites] = self._draw_tokens(places, self._numbers(colour.sites))
             self._used += self._sites
 
     def _numbers(self, sites: Tensor) -> Tensor:
         """Return a 32-bit number (sites, chains) int64 for each of the `sites` in this sweep."""
         return (random_bits(self._keys, self._used + 1 + sites[:, None]) >> 32) & _LOWER
 
-    def _drawn(self, places: Tensor, numbers: Tensor) -> Tensor:
+    def _draw_tokens(self, places: Tensor, numbers: Tensor) -> Tensor:
         if self._vocab == 2:
             return (numbers < self._entries[places]).to(torch.uint8)
         product = numbers * self._vocab
@@ -133,7 +133,7 @@ class Chromatic:
         return torch.where(keeps, column, entry & (2**ALIAS_BITS - 1)).to(torch.uint8)
 
 
-def _colour(tables: SiteTables, sites: list[int], device: torch.device | str) -> Colour:
+def _make_colour_tables(tables: SiteTables, sites: list[int], device: torch.device | str) -> Colour:
     columns = (
         tables.neighbours[sites],
         tables.strides[sites].astype(np.int64),

@@ -212,7 +212,7 @@ class HeatBath:
         self._states = generator_states(seed, blocks * LANES)
         self._tokens = np.zeros((blocks, self._sites, LANES), np.uint8)
         if tokens is None:
-            self._sweep(_uniform(self._tables), 1)
+            self._sweep(_make_uniform_tables(self._tables), 1)
         else:
             tokens = validate_start("tokens", tokens, self._sites, self._tables.vocab_size, chains)
             lanes = np.zeros((blocks * LANES, self._sites), np.uint8)
@@ -237,7 +237,7 @@ class HeatBath:
         run_over_rows(sweep_blocks, len(self._tokens), width, self._tokens, self._states, *distributions)
 
 
-def _uniform(tables: SiteTables) -> SiteTables:
+def _make_uniform_tables(tables: SiteTables) -> SiteTables:
     """Return tables of the same shape as `tables` in which all values are equally probable."""
     # A column whose alias is itself needs no threshold.
     entries = [2**31] if tables.vocab_size == 2 else range(tables.vocab_size)

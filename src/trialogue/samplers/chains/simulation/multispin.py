@@ -88,17 +88,17 @@ class Multispin:
             raise InputError("method", "multispin", hint)
         self._chains, self._sites = chains, model.sites
         degrees = (near.group >= 0).sum(1)
-        self._table = (near.neighbours.astype(np.uint64), degrees, near.of_site, *_packed(near.classes))
+        self._table = (near.neighbours.astype(np.uint64), degrees, near.of_site, *_pack_classes(near.classes))
         blocks = -(-chains // (64 * WORDS))
         self._states = word_states(seed, blocks)
         self._spins = np.zeros((blocks, self._sites, WORDS), np.uint64)
         if tokens is None:
             free = SiteClass((), (), 0.0)
             nowhere = (self._table[0][:, :0], np.zeros_like(degrees), np.zeros_like(degrees))
-            self._sweep((*nowhere, *_packed([free])), 1)
+            self._sweep((*nowhere, *_pack_classes([free])), 1)
         else:
             start = validate_start("tokens", tokens, self._sites, model.vocab_size, chains)
-            self._spins[:] = _words(start, blocks)
+            self._spins[:] = _pack_spins(start, blocks)
 
     @validated
     def advance(self, sweeps: Natural) -> None:
@@ -136,7 +136,7 @@ def word_states(seed: int, blocks: int) -> Words:
     return np.ascontiguousarray(words.transpose(0, 2, 1)).reshape(-1)
 
 
-def _words(tokens: Tensor, blocks: int) -> Words:
+def _pack_spins(tokens: Tensor, blocks: int) -> Words:
     """Pack `tokens` (chains, sites) into words (blocks, sites, WORDS). Chain c is bit c mod 64 of word c div 64."""
     chains = np.zeros((blocks * WORDS * 64, tokens.shape[1]), np.uint8)
     chains[: len(tokens)] = tokens.numpy()
@@ -144,7 +144,7 @@ def _words(tokens: Tensor, blocks: int) -> Words:
     return np.ascontiguousarray(rows).view("<u8")[..., 0].astype(np.uint64)
 
 
-def _packed(classes: list[SiteClass]) -> tuple[NDArray[np.generic], ...]:
+def _pack_classes(classes: list[SiteClass]) -> tuple[NDArray[np.generic], ...]:
     """Convert classes of sites to arrays for `sweep_words`: masks, lengths, columns, drawn and flip."""
     columns, thresholds = [0], []
     widest = max(sum(kind.counts) for kind in classes) + 1

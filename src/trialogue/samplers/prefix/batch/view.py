@@ -119,7 +119,7 @@ class View(Decoding):
         Raises:
             InputError: If a row does not exist, or a length exceeds the length of its row.
         """
-        lengths = self._cut_to(rows, lengths)
+        lengths = self._validate_lengths(rows, lengths)
         distributions = self._next_token(rows, lengths, cut, counting=True)
         if self._scores is not None:
             self._scores.add_distributions(rows, lengths, distributions[-1])
@@ -157,7 +157,7 @@ class View(Decoding):
         Args:
             rows: Row indices (n,) int64.
         """
-        lengths, start, place = self._cut_to(rows), self.start[rows], torch.arange(len(rows))
+        lengths, start, place = self._validate_lengths(rows), self.start[rows], torch.arange(len(rows))
         path, tokens = self._rows.path[rows], self.tokens[rows]
         table = self.shared.log_prob.values
         table[path[place, start]] = 0.0
@@ -178,7 +178,7 @@ class View(Decoding):
         Args:
             rows: Indices (n,) int64 of rows that are not complete.
         """
-        return self.completion_log_probs(rows)[:, None] + self._normalised(rows, self._cut_to(rows))
+        return self.completion_log_probs(rows)[:, None] + self._normalised(rows, self._validate_lengths(rows))
 
     def _normalised(self, rows: Tensor, lengths: Tensor) -> Tensor:
         """Return the next-token log-probabilities (n, vocab) float64 of prefixes, without counting model calls."""
@@ -206,7 +206,7 @@ class View(Decoding):
                 hint = "give the rows of the distributions, because their truncations differ"
                 raise InputError("rows", None, hint)
             return different.pop().cut(log_probs)
-        return self._by_truncation(log_probs, rows, Truncated.cut)
+        return self._apply_by_truncation(log_probs, rows, Truncated.cut)
 
     def _distributions(
         self, features: Tensor, cut: bool, rows: Tensor, selected: Tensor | None = None
@@ -220,14 +220,14 @@ class View(Decoding):
                 require_log_probs("oracle", truncated, shape)
             self.shared.checked = True
         if self._truncations is not None:
-            own = _single(untruncated).to(self._rows.tokens.device)
+            own = _as_float32(untruncated).to(self._rows.tokens.device)
             rows = rows if selected is None else rows[selected]
-            return self._by_truncation(own, rows, Truncated.truncate if cut else Truncated.temper), own
+            return self._apply_by_truncation(own, rows, Truncated.truncate if cut else Truncated.temper), own
         different = (truncated,) if untruncated is truncated else (truncated, untruncated)
         # Sampling and verifier values need at least single precision.
-        return tuple(_single(distributions).to(self._rows.tokens.device) for distributions in different)
+        return tuple(_as_float32(distributions).to(self._rows.tokens.device) for distributions in different)
 
-    def _by_truncation(
+    def _apply_by_truncation(
         self, log_probs: Tensor, rows: Tensor, alter: Callable[[Truncated, Tensor], Tensor]
     ) -> Tensor:
         """Apply `alter` to `log_probs` (n, vocab), in one call for each group of rows with the same truncation."""
@@ -252,10 +252,10 @@ class View(Decoding):
         Returns:
             Hidden states (n, width).
         """
-        features = self._evaluations.features(rows, self._cut_to(rows))
+        features = self._evaluations.features(rows, self._validate_lengths(rows))
         return self._evaluations.context.hidden(features, layer)
 
-    def _cut_to(self, rows: Tensor, lengths: Tensor | None = None) -> Tensor:
+    def _validate_lengths(self, rows: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Validate `lengths` (n,) to which `rows` (n,) are shortened, and default to the full lengths."""
         held = self._rows.lengths
         if rows is not self._rows.all_rows:
@@ -319,6 +319,6 @@ class View(Decoding):
         )
 
 
-def _single(log_probs: Tensor) -> Tensor:
+def _as_float32(log_probs: Tensor) -> Tensor:
     """Return half-precision log-probabilities as float32, and others unchanged."""
     return log_probs.float() if log_probs.dtype in (torch.float16, torch.bfloat16) else log_probs

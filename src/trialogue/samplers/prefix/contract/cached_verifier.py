@@ -68,7 +68,7 @@ class CachedVerifier:
         together = [answers for answers in known if answers is not None]
         if len(together) == len(known):
             for answers in together:
-                log_values += _checked_logs(answers, tuple(support.shape)).masked_fill(~support, 0.0)
+                log_values += _validate_log_values(answers, tuple(support.shape)).masked_fill(~support, 0.0)
             return log_values
         index, tokens = (log_values > -math.inf).nonzero(as_tuple=True)
         for row, token in zip(
@@ -196,7 +196,9 @@ class CachedVerifier:
         evaluated = torch.zeros_like(rows)
         while len(active):
             judged = rank[active] < evaluated[active, None]
-            missing = self._missing(weighed(active), prior[active] + math.log(most), judged, kept)
+            missing = self._count_missing_values(
+                weighed(active), prior[active] + math.log(most), judged, kept
+            )
             active, judged, missing = active[missing > 0], judged[missing > 0], missing[missing > 0]
             evaluated[active] += missing.maximum(evaluated[active] // _GROWTH)
             fresh = (rank[active] < evaluated[active, None]) & ~judged & (prior[active] > -math.inf)
@@ -208,7 +210,7 @@ class CachedVerifier:
             )
         return values.masked_fill_(rank >= evaluated[:, None], 0.0)
 
-    def _missing(
+    def _count_missing_values(
         self, known: Tensor, hoped: Tensor, judged: Tensor, cut: Callable[[Tensor], Tensor]
     ) -> Tensor:
         """Return how many more values (n,) are at least needed to determine which tokens a truncation keeps.
@@ -243,7 +245,7 @@ class CachedVerifier:
             fresh = _first_of_each(nodes, unknown)
             answers = [target.log_values(batch, rows[fresh]) for target in self._targets]
             table[nodes[fresh]] = sum(
-                (_checked_logs(each, (len(fresh),)) for each in answers), torch.zeros(())
+                (_validate_log_values(each, (len(fresh),)) for each in answers), torch.zeros(())
             )
             batch.count_verifier_calls(rows[fresh])
         return log_values.index_put((open_,), table[nodes], accumulate=True)
@@ -260,7 +262,7 @@ class CachedVerifier:
             if answers is None:
                 remaining.append(part)
             else:
-                checked = _checked(answers, shape, part.most)
+                checked = _validate_values(answers, shape, part.most)
                 both = values.dtype == checked.dtype == torch.bool
                 values = values & checked if both else torch.where(values > 0, values * checked, 0.0)
         if len(remaining) < len(self._parts):
@@ -304,7 +306,7 @@ class CachedVerifier:
                 open_ = values.nonzero()[:, 0]
                 if len(open_):
                     answers = part.values(batch, rows[fresh[open_]])
-                    values[open_] *= _checked(answers, (len(open_),), part.most).double()
+                    values[open_] *= _validate_values(answers, (len(open_),), part.most).double()
             verified[nodes[fresh]] = values
             batch.count_verifier_calls(rows[fresh])
         return verified[nodes]
@@ -346,25 +348,27 @@ class CachedVerifierPerRow(CachedVerifier):
 
     def values(self, rows: Tensor) -> Tensor:
         """Return the values (n,) float64 of the sequences in `rows` (n,), each by the verifier of its row."""
-        return self._each(rows, (), lambda verifier, places: verifier.values(rows[places]))
+        return self._call_each_verifier(rows, (), lambda verifier, places: verifier.values(rows[places]))
 
     def log_values(self, rows: Tensor) -> Tensor:
         """Return the logarithms (n,) float64 of the values of `rows` (n,), each by the verifier of its row."""
-        return self._each(rows, (), lambda verifier, places: verifier.log_values(rows[places]))
+        return self._call_each_verifier(rows, (), lambda verifier, places: verifier.log_values(rows[places]))
 
     def log_targets(self, rows: Tensor) -> Tensor:
         """Return the sum (n,) float64 of the log-values of all targets, with the verifier of each of `rows` (n,)."""
-        return self._each(rows, (), lambda verifier, places: verifier.log_targets(rows[places]))
+        return self._call_each_verifier(rows, (), lambda verifier, places: verifier.log_targets(rows[places]))
 
     def log_children(self, rows: Tensor, support: Tensor) -> Tensor:
         """Return the logarithms of the values of all one-token continuations, as `CachedVerifier.log_children`."""
         shape = support.shape[1:]
-        return self._each(rows, shape, lambda verifier, at: verifier.log_children(rows[at], support[at]))
+        return self._call_each_verifier(
+            rows, shape, lambda verifier, at: verifier.log_children(rows[at], support[at])
+        )
 
     def leading_log_children(self, rows: Tensor, log_probs: Tensor) -> Tensor:
         """Return the log-values of the next tokens that top-k and top-p keep, each row by its own verifier."""
         shape = log_probs.shape[1:]
-        return self._each(
+        return self._call_each_verifier(
             rows, shape, lambda verifier, at: verifier.leading_log_children(rows[at], log_probs[at])
         )
 
@@ -378,7 +382,7 @@ class CachedVerifierPerRow(CachedVerifier):
         Returns:
             Values (n,) float64, each by the verifier of its row.
         """
-        return self._each(
+        return self._call_each_verifier(
             rows, (), lambda verifier, places: verifier.candidates(rows[places], tokens[places])
         )
 
@@ -393,14 +397,14 @@ class CachedVerifierPerRow(CachedVerifier):
             Values (n, vocab). The dtype is bool if all verifiers return a mask, otherwise float64.
         """
         shape = support.shape[1:]
-        return self._each(
+        return self._call_each_verifier(
             rows, shape, lambda verifier, places: verifier.children(rows[places], support[places])
         )
 
     def masks(self, rows: Tensor, support: Tensor) -> tuple[Tensor, Tensor]:
         """Return the tokens that the mask of each row's verifier allows, as `CachedVerifier.masks`."""
         allowed, decisive = support.clone(), torch.zeros(len(rows), dtype=torch.bool)
-        for settings_id, places in self._places(rows).items():
+        for settings_id, places in self._group_rows(rows).items():
             allowed[places], decisive[places] = self._verifiers[settings_id].masks(
                 rows[places], support[places]
             )
@@ -429,13 +433,13 @@ class CachedVerifierPerRow(CachedVerifier):
         def leading(verifier: CachedVerifier, places: Tensor) -> Tensor:
             return verifier.leading_children(rows[places], log_probs[places], verdicts=verdicts, cut=cut)
 
-        return self._each(rows, log_probs.shape[1:], leading)
+        return self._call_each_verifier(rows, log_probs.shape[1:], leading)
 
-    def _each(
+    def _call_each_verifier(
         self, rows: Tensor, shape: tuple[int, ...], call: Callable[[CachedVerifier, Tensor], Tensor]
     ) -> Tensor:
         """Call `call(verifier, indices)` for the rows of each verifier. Return the results (k, *shape) in row order."""
-        places = self._places(rows)
+        places = self._group_rows(rows)
         results = {
             settings_id: call(self._verifiers[settings_id], own) for settings_id, own in places.items()
         }
@@ -445,7 +449,7 @@ class CachedVerifierPerRow(CachedVerifier):
             joined[places[settings_id]] = values.to(joined.dtype)
         return joined
 
-    def _places(self, rows: Tensor) -> dict[int, Tensor]:
+    def _group_rows(self, rows: Tensor) -> dict[int, Tensor]:
         """Group rows by verifier.
 
         Returns, for each `settings_id`, the indices (k,) of its rows in `rows` (n,).
@@ -473,7 +477,7 @@ def _first_of_each(nodes: Tensor, among: Tensor) -> Tensor:
     return first.sort().values
 
 
-def _checked(values: Tensor, shape: tuple[int, ...], most: float) -> Tensor:
+def _validate_values(values: Tensor, shape: tuple[int, ...], most: float) -> Tensor:
     """Return `values` as bool or float64. Raises `InputError` unless they are valid."""
     if tuple(values.shape) != shape:
         raise InputError(
@@ -491,7 +495,7 @@ def _checked(values: Tensor, shape: tuple[int, ...], most: float) -> Tensor:
     return values
 
 
-def _checked_logs(log_values: Tensor, shape: tuple[int, ...]) -> Tensor:
+def _validate_log_values(log_values: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Return the log-values of a target as float64. Raises `InputError` unless they are finite or -inf."""
     if tuple(log_values.shape) != shape:
         hint = f"return one log-value per row, a tensor of shape {shape}"

@@ -56,13 +56,13 @@ class PromptVerifiers(NamedTuple):
         Raises:
             InputError: If the list does not have one entry for each prompt, or an entry is not a verifier.
         """
-        given = _each(verifier, prompts)
+        given = _list_verifiers(verifier, prompts)
         different = {id(one): one for one in given}
         verifiers, raised = [], []
         for one in different.values():
             if on_error == "reject":
                 raised.append(ErrorLog())
-            named = None if one is None else _named(one, verifier)
+            named = None if one is None else _convert_named(one, verifier)
             verifiers.append(make_row_verifier(named, strings, raised[-1] if raised else None))
         places = {name: place for place, name in enumerate(different)}
         of_prompt = torch.tensor([places[id(one)] for one in given], dtype=torch.int64)
@@ -97,7 +97,7 @@ def make_row_verifier(one: VerifierLike | None, strings: Sequence[str], raised: 
     return verifier if raised is None else reject_on_error(verifier, raised)
 
 
-def _named(one: VerifierLike, given: object) -> Verifier:
+def _convert_named(one: VerifierLike, given: object) -> Verifier:
     """Convert `one` to a verifier. If `given` is a list of verifiers, error messages state the index of `one` in it."""
     try:
         return as_verifier(one)
@@ -108,7 +108,7 @@ def _named(one: VerifierLike, given: object) -> Verifier:
         raise InputError(f"verifier[{place}]", error.value, error.hint) from None
 
 
-def _each(
+def _list_verifiers(
     verifier: VerifierLike | Sequence[VerifierLike | None] | None, prompts: int
 ) -> list[VerifierLike | None]:
     if not isinstance(verifier, list | tuple):

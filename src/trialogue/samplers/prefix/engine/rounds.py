@@ -177,10 +177,10 @@ class Rounds:
             self._numbers.append(state.ended + len(waiting))
             waiting.append(sample)
         self.ready = torch.tensor(
-            [one for state in self._waiting for one in self._released(state)], dtype=torch.int64
+            [one for state in self._waiting for one in self._release_waiting(state)], dtype=torch.int64
         )
 
-    def _released(self, state: SharedState) -> list[int]:
+    def _release_waiting(self, state: SharedState) -> list[int]:
         """Remove the samples of `state` that may begin now from the waiting list, and return them."""
         waiting, limit = self._waiting[state], state.limit
         released = [one for one in waiting if limit is None or self._numbers[one] < limit]
@@ -218,7 +218,9 @@ class Rounds:
             shared = self._shared[sample]
             shared.end(self._numbers[sample], select_rows(state, row))
             if self._waiting[shared]:
-                self.ready = torch.cat((self.ready, torch.tensor(self._released(shared), dtype=torch.int64)))
+                self.ready = torch.cat(
+                    (self.ready, torch.tensor(self._release_waiting(shared), dtype=torch.int64))
+                )
 
     def close(self) -> None:
         """Abandon all unfinished samples, so that other requests can use the shared states."""

@@ -96,7 +96,7 @@ class BatchRun(Generic[RequestT]):
             self._waiting.remove(request)
         self.requests.remove(request)
         request.rounds.close()
-        self._groups.batch.forget(self._over(request.roots))
+        self._groups.batch.forget(self._select_finished_roots(request.roots))
 
     @property
     def busy(self) -> bool:
@@ -115,14 +115,14 @@ class BatchRun(Generic[RequestT]):
         """
         try:
             with torch.inference_mode():
-                return self._moved()
+                return self._take_step()
         except BaseException:
             # A traceback may keep this run in memory after the error.
             for request in self.requests:
                 request.rounds.close()
             raise
 
-    def _moved(self) -> list[tuple[RequestT, Tensor]]:
+    def _take_step(self) -> list[tuple[RequestT, Tensor]]:
         groups, batch = self._groups, self._groups.batch
         self._admit()
         # A sampler that does not use the verifier never accesses it.
@@ -188,7 +188,7 @@ class BatchRun(Generic[RequestT]):
                 self.requests.remove(request)
             stored.append((request, samples))
         groups.keep((~stopped).nonzero()[:, 0])
-        groups.batch.forget(self._over(over))
+        groups.batch.forget(self._select_finished_roots(over))
         return stored
 
     def _group_by_request(self, groups: Tensor) -> list[tuple[RequestT, Tensor]]:
@@ -208,7 +208,7 @@ class BatchRun(Generic[RequestT]):
         """
         return self.requests[bisect_right(self.requests, place, key=lambda request: request.earliest) - 1]
 
-    def _over(self, roots: set[Root]) -> set[Root]:
+    def _select_finished_roots(self, roots: set[Root]) -> set[Root]:
         """Return those of `roots` (prompts with their settings) for which all samples of all requests are finished."""
         return {root for root in roots if not any(root in request for request in self.requests)}
 

@@ -82,7 +82,7 @@ class SampleRequest:
         )
         named = zip(tokens.tolist(), lengths.tolist(), settings_ids.tolist(), strict=True)
         self._roots = [Root(tuple(row[:length]), under) for row, length, under in named]
-        self._left = Counter(self._roots_of(self.prompt))
+        self._left = Counter(self._list_roots(self.prompt))
         self._decode, self._parsers, self.raised, self.judged = decode, parsers, raised, judged
         self.capacity = int(limit.max()) if capacity is None else capacity
         self.ended = torch.zeros_like(ids)
@@ -108,7 +108,7 @@ class SampleRequest:
         """Whether the prompt and settings_id of `root` have unfinished samples."""
         return root in self._left
 
-    def _roots_of(self, prompts: Tensor) -> list[Root]:
+    def _list_roots(self, prompts: Tensor) -> list[Root]:
         return [self._roots[prompt] for prompt in prompts.tolist()]
 
     @property
@@ -183,7 +183,7 @@ class SampleRequest:
         Returns:
             The pairs of prompt and settings_id that have no unfinished samples left.
         """
-        roots = self._roots_of(self.prompt[samples])
+        roots = self._list_roots(self.prompt[samples])
         self._left.subtract(roots)
         over = {root for root in roots if not self._left[root]}
         for root in over:

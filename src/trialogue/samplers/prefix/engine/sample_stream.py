@@ -69,7 +69,7 @@ class SampleStream:
         self, run: GenerateRun, ordered: bool, partial: bool, text: Callable[[Sequence[int]], str] | None
     ) -> None:
         self._run, self._text, self._partial, self._taken = run, text, partial, False
-        self._samples = _in_order(self._drawn()) if ordered else self._drawn()
+        self._samples = _in_order(self._generate_samples()) if ordered else self._generate_samples()
 
     def __iter__(self) -> Iterator[Sample]:
         self._take()
@@ -77,7 +77,7 @@ class SampleStream:
 
     def __aiter__(self) -> AsyncIterator[Sample]:
         self._take()
-        return self._awaited()
+        return self._iterate_in_thread()
 
     def _take(self) -> None:
         if self._taken:
@@ -85,16 +85,16 @@ class SampleStream:
             raise InputError("stream", "in use", hint)
         self._taken = True
 
-    def _drawn(self) -> Iterator[Sample]:
+    def _generate_samples(self) -> Iterator[Sample]:
         shown: dict[int, tuple[int, ...]] = {}
         for places in self._run.steps():
             for sample in self._run.request.samples(places):
                 shown.pop(sample.index, None)
                 yield sample
             if self._partial:
-                yield from self._changed(shown)
+                yield from self._changed_samples(shown)
 
-    def _changed(self, shown: dict[int, tuple[int, ...]]) -> Iterator[Sample]:
+    def _changed_samples(self, shown: dict[int, tuple[int, ...]]) -> Iterator[Sample]:
         """Yield the samples in progress whose tokens differ from those in `shown`, by index."""
         request = self._run.request
         rows = zip(*(column.tolist() for column in self._run.running.samples_in_progress()), strict=True)
@@ -106,7 +106,7 @@ class SampleStream:
                 text = None if self._text is None else self._text(completion)
                 yield Sample(place, prompt, completion, text, finished=False)
 
-    async def _awaited(self) -> AsyncIterator[Sample]:
+    async def _iterate_in_thread(self) -> AsyncIterator[Sample]:
         # The number of torch threads is a setting of each thread.
         one = ThreadPoolExecutor(1, "stream", torch.set_num_threads, (torch.get_num_threads(),))
         loop = asyncio.get_running_loop()
