@@ -140,5 +140,5 @@ def test_registrations_are_found_by_name_and_by_class(monkeypatch):
 
 def test_built_in_networks_are_imported_on_demand():
     assert get_registration("transformer") == ("transformer", Transformer, TransformerConfig)
-    code = "from trialogue.models.networks.registry import registered; assert registered('transformer')"
+    code = "from trialogue.models.networks.registry import get_registration; assert get_registration('transformer')"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -94,7 +94,7 @@ def test_short_sequences_keep_all_orders(text, tmp_path):
 @pytest.mark.parametrize("place", ["training", "drawing"])
 def test_an_interrupted_run_is_resumed(text, tmp_path, place, monkeypatch, capsys):
     assert run(text, tmp_path / "whole", sampler="metropolis") == 0
-    name = "factored_network" if place == "training" else "draw"
+    name = "train_factored_network" if place == "training" else "draw"
     original, calls = getattr(maker, name), []
 
     def interrupted(*arguments: object, **settings: object) -> object:
