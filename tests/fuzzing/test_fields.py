@@ -28,7 +28,7 @@ MODELS = {
 
 def test_the_models_use_both_compiled_kernels():
     kinds = {type(model.kernel).__name__ for model in MODELS.values() if isinstance(model, ManyBody)}
-    assert kinds == {"PairSums", "SubsetBins"}
+    assert kinds == {"SymmetricSumKernel", "SubsetKernel"}
 
 
 def energy_of(model: Energy, tokens: tuple[int, ...]) -> float:

@@ -233,7 +233,9 @@ def test_a_request_that_breaks_the_batch_fails_alone(monkeypatch, tmp_path):
         # Wait until all requests have arrived before the first step.
         step = workers.OpenRun.step
         monkeypatch.setattr(
-            workers.OpenRun, "step", lambda run: step(run) if len(run._running.requests) == 4 or waited else []
+            workers.OpenRun,
+            "step",
+            lambda run: step(run) if len(run._running.requests) == 4 or waited else [],
         )
         waited: list[int] = []
         admit = workers.Worker._admit

@@ -143,7 +143,7 @@ def test_wrong_kernels_are_rejected(name):
     module, old, new = MUTANTS[name]
     distribution = SMALL["four"]
     mutant = altered(module, (old, new))
-    kind = mutant["PairSums" if module is symmetric_sum_kernel else "SubsetBins"]
+    kind = mutant["SymmetricSumKernel" if module is symmetric_sum_kernel else "SubsetKernel"]
     kernel = kind(
         distribution.positions.numpy(), distribution.vectors.numpy(), 4, -24 * distribution.strength
     )

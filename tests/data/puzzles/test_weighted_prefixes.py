@@ -42,7 +42,7 @@ def test_stop_token_follows_complete_sequences_only():
         {(*divmod(number, 10), oracle.eos): 1 / 90 for number in range(10, 100)}
     )
     assert sum(oracle.weights((0, 3))) == sum(oracle.weights((1, 3, oracle.eos))) == 0
-    expect_error(r"^oracle='Stopped': use an oracle", WithStopToken, oracle)
+    expect_error(r"^oracle='WithStopToken': use an oracle", WithStopToken, oracle)
 
 
 def test_intervals_of_numbers_that_continue_a_prefix():
