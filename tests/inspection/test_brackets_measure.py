@@ -61,20 +61,20 @@ def test_brackets_are_single_tokens():
 
 def test_exact_model_is_correct_and_balanced():
     found = taken(Nested())
-    assert set(found["closes rightly", "brackets read"]) == {1.0}
-    assert found["closes rightly", "brackets open"] == [1.0] * DEPTH
+    assert set(found["correct closing brackets", "brackets read"]) == {1.0}
+    assert found["correct closing brackets", "brackets open"] == [1.0] * DEPTH
     assert found["excess loss", "brackets read"] == pytest.approx([0] * 5, abs=1e-3)
-    assert found["moved by a pair", ""] == pytest.approx([0], abs=1e-6)
-    assert found["on brackets, in strings of 256", ""] == pytest.approx([1], abs=1e-6)
+    assert found["change by an inserted pair", ""] == pytest.approx([0], abs=1e-6)
+    assert found["probability of brackets, in strings of 256", ""] == pytest.approx([1], abs=1e-6)
 
 
 def test_model_with_short_memory_is_wrong_and_not_balanced():
     found = taken(Nested(memory=6), 1.0)
-    accuracy = found["closes rightly", "brackets read"]
+    accuracy = found["correct closing brackets", "brackets read"]
     assert accuracy[0] > accuracy[-1]
     assert accuracy[-1] < 0.95
     assert found["excess loss", "brackets read"][-1] > 0.1
-    assert found["moved by a pair", ""][0] > 0.02
+    assert found["change by an inserted pair", ""][0] > 0.02
 
 
 class Shallow(Nested):
@@ -89,7 +89,7 @@ class Shallow(Nested):
 
 
 def test_accuracy_by_depth():
-    open_now = taken(Shallow())["closes rightly", "brackets open"]
+    open_now = taken(Shallow())["correct closing brackets", "brackets open"]
     assert open_now[:2] == [1.0, 1.0]
     assert open_now[2:] == pytest.approx([0.5, 0.5], abs=0.2)
 
@@ -108,8 +108,8 @@ def test_uniform_model_has_chance_accuracy_and_known_excess_loss(monkeypatch):
     subject = Nested()
     monkeypatch.setattr(subject, "logits", lambda tokens: torch.zeros(*tokens.shape, 300))
     found = taken(subject)
-    assert found["on brackets, in strings of 256", ""] == pytest.approx([4 / 300])
-    assert found["moved by a pair", ""] == [0]
+    assert found["probability of brackets, in strings of 256", ""] == pytest.approx([4 / 300])
+    assert found["change by an inserted pair", ""] == [0]
     rows = bracket_distribution(256).sample(200)
     exact = next_brackets(bracket_distribution(256), rows)
     entropy = -(exact.exp() * exact.clamp_min(-1e9)).sum(-1).mean()

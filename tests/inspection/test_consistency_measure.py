@@ -128,7 +128,7 @@ def test_quantities_equal_enumeration(bend, monkeypatch):
     curves = {one.name: one.points for one in found if one.along}
     single = {one.name: one.points[0] for one in found if not one.along}
     exact = {distance: exact_divergences(Conditionals(bend), distance) for distance in (1, 2)}
-    divergence, tells = "divergence of the orders", "one token tells of the other"
+    divergence, tells = "divergence of the orders", "information of one token about the other"
     reach = ", mean over 1 to 2 apart"
     for place, name in enumerate((divergence, tells)):
         for point in curves[name]:

@@ -74,7 +74,7 @@ def test_topics_equal_those_of_the_command(subject, tmp_path, monkeypatch):
         (
             "words",
             "model",
-            "topics require [0-9]+ words of the text that are single tokens of the model: fix it",
+            "the text has too few words .* `trialogue topics`, which has the options --topics and --words",
         ),
         ("length", "model", "fix it"),
         ("folder", "folder", "fix it"),

@@ -244,7 +244,7 @@ def _pieces() -> Any:
     return found
 
 
-@pytest.mark.parametrize("stop_at", ["topics: pass 14", "decoder: 8 of 12", "weights: 8 of 12"])
+@pytest.mark.parametrize("stop_at", ["topic model: pass 14", "decoder: 8 of 12", "weights: 8 of 12"])
 def test_interrupted_measurement_resumes_with_equal_results(corpus, tmp_path, monkeypatch, stop_at):
     monkeypatch.setattr("trialogue.inspection.topic_structure.attention._SAVE_SECONDS", -1.0)
     monkeypatch.setattr("trialogue.inspection.topic_structure.attention._REPORT_SECONDS", -1.0)
@@ -262,7 +262,7 @@ def test_interrupted_measurement_resumes_with_equal_results(corpus, tmp_path, mo
         run(stop, tmp_path)
     lines: list[str] = []
     assert repr(run(lines.append, tmp_path)) == repr(run(str, None))
-    assert any("pass 1" in line for line in lines) == stop_at.startswith("topics")
+    assert any("pass 1" in line for line in lines) == stop_at.startswith("topic model")
     again: list[str] = []
     run(again.append, tmp_path)
     assert len(again) == 1  # Nothing is measured again.

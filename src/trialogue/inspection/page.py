@@ -6,18 +6,17 @@ Equal records yield byte-identical pages.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
 from trialogue.display.figures import render_figure
-from trialogue.display.html import embed_svg, make_environment
+from trialogue.display.html import embed_svg, make_environment, text_to_html
 from trialogue.display.numbers import ABSENT, format_number
 from trialogue.display.terminal import console, grid
 from trialogue.inspection.measures.quantities import Point, Quantity
-from trialogue.inspection.picture import Series, draw_curves, draw_steps, has_curves
+from trialogue.inspection.picture import Series, curve_figures, step_figures
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -39,17 +38,17 @@ def render_inspection(record: Mapping[str, Any]) -> str:
         control = read_series({CONTROL: measure["control"]}, quiet=True) if measure["control"] else []
         series = read_series({_heading(record, one): one["quantities"] for one in measure["checkpoints"]})
         shown = series if len(series) == 1 else [series[0], series[-1]]
-        figures = _curves(name, [*shown, *control], measure["logarithmic"])
+        figures = _svgs(f"{name}-curves", curve_figures([*shown, *control], measure["logarithmic"]))
         steps = [one["step"] for one in measure["checkpoints"]]
         if len(steps) > 1:
-            figures.append(_svg(f"{name}-steps", partial(draw_steps, steps, series, control)))
+            figures += _svgs(f"{name}-steps", step_figures(steps, series, control))
         tokens, seconds = (sum(one[key] for one in measure["checkpoints"]) for key in ("tokens", "seconds"))
         cost = f"about {tokens:,} tokens, {seconds:.0f} s"
         section = _section(name, measure, [*shown, *control], figures, cost)
         sections.append(
             section | {"summary": describe_conclusion(series[-1], control[0] if control else None)}
         )
-    facts = {"model": model_name(record), "kind": record["kind"], **_facts(record["settings"])}
+    facts = {"model": model_name(record), "kind": record["kind"], **_facts(record)}
     return _render(f"What {facts['model']} has learned", facts, sections, record["refused"])
 
 
@@ -66,7 +65,7 @@ def render_comparison(records: Mapping[str, Mapping[str, Any]], *, control: bool
     sections = []
     for name, columns in compare_results(records, control=control).items():
         measure = next(record["measures"][name] for record in records.values() if name in record["measures"])
-        figures = _curves(name, columns, measure["logarithmic"])
+        figures = _svgs(f"{name}-curves", curve_figures(columns, measure["logarithmic"]))
         sections.append(_section(name, measure, columns, figures))
     first = next(iter(records.values()))
     refused = {
@@ -74,7 +73,7 @@ def render_comparison(records: Mapping[str, Mapping[str, Any]], *, control: bool
         for model, record in records.items()
         for name, reason in record["refused"].items()
     }
-    facts = {"models": ", ".join(records), **_facts(first["settings"])}
+    facts = {"models": ", ".join(records), **_facts(first)}
     return _render("What models have learned", facts, sections, refused)
 
 
@@ -133,7 +132,7 @@ def model_name(record: Mapping[str, Any]) -> str:
 
 
 def describe_conclusion(model: Series, control: Series | None) -> str:
-    """Return a sentence that compares a model with random weights, by the first single number of a measure.
+    """Return a sentence about the most important number of a measure, and a comparison with random weights.
 
     The model differs from random weights if the two 95% confidence intervals do not overlap. If they do, nothing can be
     concluded.
@@ -145,27 +144,29 @@ def describe_conclusion(model: Series, control: Series | None) -> str:
     numbers = [quantity for quantity in model.quantities if not quantity.along]
     if not numbers:
         return ""
-    quantity = numbers[0]
+    quantity = next((one for one in numbers if one.finding), numbers[0])
     point, unit = quantity.points[0], f" {quantity.unit}" if quantity.unit else ""
-    stated = f"{quantity.name}: {format_point(point)}{unit}"
+    stated = (
+        quantity.finding.format(format_point(point))
+        if quantity.finding
+        else f"{quantity.name}: {format_point(point)}{unit}"
+    )
     others = [one for one in control.quantities if one.name == quantity.name] if control else []
     if not others:
-        return f"{stated}. There is no control with random weights."
+        return f"{stated}. It was not compared with {CONTROL}."
     other = others[0].points[0]
-    compared_with = f"{CONTROL} ({format_point(other)})"
+    stated = f"{stated} ({CONTROL}: {format_point(other)})."
     ends = (point.low, point.high, other.low, other.high)
     if None in ends:
-        return f"{stated}. No conclusion about {compared_with}, because an interval is missing."
+        return f"{stated} Without intervals, chance is not excluded."
     low, high, other_low, other_high = (float(end) for end in ends if end is not None)
     if low <= other_high and other_low <= high:
-        return (
-            f"{stated}. No conclusion: the interval overlaps with that of {compared_with}. Increase --effort."
-        )
+        return f"{stated} The intervals overlap, so this may be chance. Use a larger --effort to find out."
     if quantity.exact is None:
-        return f"{stated}. It differs from {compared_with}."
+        return f"{stated} The difference is unlikely to be chance."
     is_closer = abs(point.value - quantity.exact) < abs(other.value - quantity.exact)
-    relation = "closer to" if is_closer else "farther from"
-    return f"{stated}. It is {relation} the ideal value {quantity.exact:g} than {compared_with}."
+    closer = "The model is" if is_closer else "Random weights are"
+    return f"{stated} {closer} closer to the ideal value, {quantity.exact:g}."
 
 
 def make_table(
@@ -267,23 +268,25 @@ def _heading(record: Mapping[str, Any], checkpoint: Mapping[str, Any]) -> str:
     return model_name(record) if checkpoint["step"] is None else f"step {checkpoint['step']}"
 
 
-def _facts(settings: Mapping[str, Any]) -> dict[str, Any]:
-    given = {name: "given" if settings[name] else "none" for name in ("text", "clones")}
+def _facts(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of an inspection, with the names of its files."""
+    settings, names = record["settings"], record.get("material", {})
+    # A record of an earlier version has no names.
+    given = {name: names.get(name) or ("given" if settings[name] else "none") for name in ("text", "clones")}
     return {**{name: settings[name] for name in ("effort", "seed", "dtype")}, **given}
 
 
-def _curves(name: str, lines: Sequence[Series], logarithmic: bool) -> list[Markup]:
-    if not has_curves(lines):
-        return []
-    return [_svg(f"{name}-curves", partial(draw_curves, lines, logarithmic))]
-
-
-def _svg(name: str, draw: Callable[[], matplotlib.figure.Figure]) -> Markup:
-    return embed_svg(render_figure(draw, "svg", name).decode(), name)
+def _svgs(name: str, drawings: Sequence[Callable[[], matplotlib.figure.Figure]]) -> list[Markup]:
+    names = [f"{name}-{index}" for index in range(len(drawings))]
+    return [
+        embed_svg(render_figure(draw, "svg", own).decode(), own)
+        for own, draw in zip(names, drawings, strict=True)
+    ]
 
 
 def _render(
     title: str, facts: Mapping[str, Any], sections: Sequence[Mapping[str, Any]], refused: Mapping[str, str]
 ) -> str:
     template = make_environment("trialogue.inspection").get_template("inspection.html.jinja")
-    return template.render(title=title, facts=facts, sections=sections, refused=refused)
+    reasons = {name: text_to_html(reason) for name, reason in refused.items()}
+    return template.render(title=title, facts=facts, sections=sections, refused=reasons)

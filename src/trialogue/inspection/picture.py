@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -15,9 +16,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _STYLES = ("-", "--", "-.", ":")
-_PANELS_PER_ROW = 2
+_WIDTH, _HEIGHT = 4.8, 4.2
+"""Size of a figure in inches."""
 _MAX_SHARED = 2
-"""Maximum number of quantities in a panel that shows several models."""
+"""Maximum number of quantities in a figure that shows several models."""
 
 
 class Series(NamedTuple):
@@ -34,21 +36,12 @@ class Series(NamedTuple):
     quiet: bool = False
 
 
-def has_curves(lines: Sequence[Series]) -> bool:
-    """Return whether at least one of the quantities is a curve, which means that it has a horizontal axis.
+def curve_figures(lines: Sequence[Series], logarithmic: bool) -> list[Callable[[], matplotlib.figure.Figure]]:
+    """Return functions that draw all quantities that are curves, one figure each.
 
-    Args:
-        lines: Results of one measure, one series per model.
-    """
-    return any(quantity.along for line in lines for quantity in line.quantities)
-
-
-def draw_curves(lines: Sequence[Series], logarithmic: bool) -> matplotlib.figure.Figure:
-    """Draw all quantities that are curves.
-
-    Quantities with the same horizontal axis and unit share a panel. Colours distinguish quantities, and line
-    styles distinguish models. If a panel would have more than two quantities, each model is drawn in a separate
-    panel.
+    Quantities with the same horizontal axis and unit share a figure. Colours distinguish quantities, and line
+    styles distinguish models. If a figure would have more than two quantities, each model is drawn in a separate
+    figure.
 
     Args:
         lines: Results of one measure, one series per model.
@@ -59,43 +52,48 @@ def draw_curves(lines: Sequence[Series], logarithmic: bool) -> matplotlib.figure
         for one in line.quantities:
             if one.along and one.name not in groups.setdefault((one.along, one.unit), []):
                 groups[one.along, one.unit].append(one.name)
-    panels_to_draw = [
-        (group, shown)
+    return [
+        partial(_draw_curves, group, names, shown, logarithmic)
         for group, names in groups.items()
         for shown in ([[line] for line in lines] if len(names) > _MAX_SHARED else [list(lines)])
     ]
-    figure, axes = _panels(len(panels_to_draw))
-    for panel, ((along, unit), shown) in zip(axes, panels_to_draw, strict=False):
-        names = groups[along, unit]
-        positions: set[float] = set()
-        for stroke, line in enumerate(shown):
-            curves = {one.name: one for one in line.quantities if (one.along, one.unit) == (along, unit)}
-            for number, name in enumerate(names):
-                if name not in curves:
-                    continue
-                color = QUIET if line.quiet and len(names) == 1 else COLORS[number % len(COLORS)]
-                label = name if len(shown) == 1 else line.name if len(names) == 1 else f"{name}: {line.name}"
-                _curve(panel, curves[name].points, _STYLES[stroke % len(_STYLES)], color, label, line.quiet)
-                positions |= {float(point.at or 0) for point in curves[name].points}
-        if len(names) > _MAX_SHARED:
-            panel.set_title(shown[0].name)
-        if logarithmic:
-            panel.set_xscale("log", base=2)
-        panel.set_xticks(sorted(positions), [f"{position:g}" for position in sorted(positions)])
-        panel.set_xticks([], minor=True)
-        panel.set_xlabel(along)
-        single = names[0] if len(names) == 1 else ""
-        panel.set_ylabel(f"{single} ({unit})" if single and unit else single or unit)
-        panel.legend(loc="upper center", bbox_to_anchor=(0.5, -0.18))
+
+
+def _draw_curves(
+    group: tuple[str, str], names: Sequence[str], shown: Sequence[Series], logarithmic: bool
+) -> matplotlib.figure.Figure:
+    """Draw the quantities of one horizontal axis and unit."""
+    figure, [panel] = panels(width=_WIDTH, height=_HEIGHT)
+    positions: set[float] = set()
+    for stroke, line in enumerate(shown):
+        curves = {one.name: one for one in line.quantities if (one.along, one.unit) == group}
+        for number, name in enumerate(names):
+            if name not in curves:
+                continue
+            color = QUIET if line.quiet and len(names) == 1 else COLORS[number % len(COLORS)]
+            label = name if len(shown) == 1 else line.name if len(names) == 1 else f"{name}: {line.name}"
+            _curve(panel, curves[name].points, _STYLES[stroke % len(_STYLES)], color, label, line.quiet)
+            positions |= {float(point.at or 0) for point in curves[name].points}
+    if len(names) > _MAX_SHARED:
+        panel.set_title(shown[0].name)
+    if logarithmic:
+        panel.set_xscale("log", base=2)
+    panel.set_xticks(sorted(positions), [f"{position:g}" for position in sorted(positions)])
+    panel.set_xticks([], minor=True)
+    along, unit = group
+    panel.set_xlabel(along)
+    single = names[0] if len(names) == 1 else ""
+    panel.set_ylabel(f"{single} ({unit})" if single and unit else single or unit)
+    panel.legend(loc="upper center", bbox_to_anchor=(0.5, -0.18))
     return figure
 
 
-def draw_steps(
+def step_figures(
     steps: Sequence[int],
     series: Sequence[Series],
     control: Sequence[Series],
-) -> matplotlib.figure.Figure:
-    """Draw the results of a measure over the steps of a training run.
+) -> list[Callable[[], matplotlib.figure.Figure]]:
+    """Return functions that draw the results of a measure over the steps of a training run, one figure per unit.
 
     A curve is represented by its last point. Dotted lines show the values for random weights.
 
@@ -104,38 +102,34 @@ def draw_steps(
         series: Results of the measure, one series per checkpoint.
         control: Results for random weights. Empty if there are none.
     """
-    numbers: dict[tuple[str, str], dict[int, Point]] = {}
+    units: dict[str, dict[str, list[Point]]] = {}
     for step, checkpoint in zip(steps, series, strict=True):
         for quantity in checkpoint.quantities:
-            numbers.setdefault((quantity.unit, _last_label(quantity)), {})[step] = quantity.points[-1]
+            last = quantity.points[-1]
+            points = units.setdefault(quantity.unit, {}).setdefault(_last_label(quantity), [])
+            points.append(Point(last.value, last.low, last.high, step))
     control_values = {_last_label(one): one.points[-1].value for line in control for one in line.quantities}
-    units = list(dict.fromkeys(unit for unit, _ in numbers))
-    figure, axes = _panels(len(units))
-    for panel, unit in zip(axes, units, strict=False):
-        names = [name for other, name in numbers if other == unit]
-        for number, name in enumerate(names):
-            color = COLORS[number % len(COLORS)]
-            points = [Point(p.value, p.low, p.high, step) for step, p in numbers[unit, name].items()]
-            _curve(panel, points, "-", color, name, False)
-            if name in control_values:
-                panel.axhline(control_values[name], color=color, lw=0.8, ls=":")
-        panel.set_xlabel("step")
-        panel.set_ylabel(unit)
-        panel.legend(loc="upper center", bbox_to_anchor=(0.5, -0.18))
+    return [partial(_draw_steps, unit, numbers, control_values) for unit, numbers in units.items()]
+
+
+def _draw_steps(
+    unit: str, numbers: Mapping[str, Sequence[Point]], control_values: Mapping[str, float]
+) -> matplotlib.figure.Figure:
+    """Draw the numbers of one unit over the steps of a training run."""
+    figure, [panel] = panels(width=_WIDTH, height=_HEIGHT)
+    for number, (name, points) in enumerate(numbers.items()):
+        color = COLORS[number % len(COLORS)]
+        _curve(panel, points, "-", color, name, False)
+        if name in control_values:
+            panel.axhline(control_values[name], color=color, lw=0.8, ls=":")
+    panel.set_xlabel("step")
+    panel.set_ylabel(unit)
+    panel.legend(loc="upper center", bbox_to_anchor=(0.5, -0.18))
     return figure
 
 
 def _last_label(quantity: Quantity) -> str:
     return quantity.point_label(quantity.points[-1])
-
-
-def _panels(number: int) -> tuple[matplotlib.figure.Figure, list[Axes]]:
-    columns = min(number, _PANELS_PER_ROW)
-    rows = -(-number // columns)
-    figure, axes = panels(columns, rows, width=4.8, height=4.2)
-    for panel in axes[number:]:
-        panel.axis("off")
-    return figure, axes
 
 
 def _curve(axes: Axes, points: Sequence[Point], style: str, color: str, label: str, quiet: bool) -> None:

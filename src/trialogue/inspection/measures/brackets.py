@@ -169,13 +169,18 @@ class Brackets(Measure):
         by_depth = [_share(correct, closing & (depth == level), level) for level in range(1, DEPTH + 1)]
         losses = [mean_point(_row_means(excess, span), edge) for edge, span in spans]
         return [
-            single_quantity(f"closes rightly, in strings of {length}", _share(correct, closing), exact=1.0),
-            single_quantity("moved by a pair", mean_point(distances), unit="total variation", exact=0.0),
             single_quantity(
-                f"on brackets, in strings of {length}", on_brackets, unit="of the probability", exact=1.0
+                f"correct closing brackets, in strings of {length}",
+                _share(correct, closing),
+                exact=1.0,
+                finding="Of the closing brackets in nested strings, the model predicts a share of {} correctly",
             ),
-            curve_quantity("closes rightly", by_length, along, exact=1.0),
-            curve_quantity("closes rightly", by_depth, "brackets open", exact=1.0),
+            single_quantity(
+                "change by an inserted pair", mean_point(distances), unit="total variation", exact=0.0
+            ),
+            single_quantity(f"probability of brackets, in strings of {length}", on_brackets, exact=1.0),
+            curve_quantity("correct closing brackets", by_length, along, exact=1.0),
+            curve_quantity("correct closing brackets", by_depth, "brackets open", exact=1.0),
             curve_quantity("excess loss", losses, along, unit="nats a bracket", exact=0.0),
         ]
 

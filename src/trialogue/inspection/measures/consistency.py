@@ -24,6 +24,7 @@ from trialogue.randomness import Choose, Streams, numpy_generator
 LENGTH = 48
 DISTANCES = (1, 2, 4, 8, 16)
 _ROWS = 32
+_FINDING = "The two orders of filling in two masked tokens of the text differ by {} nats"
 
 
 class OrderLogRatios(NamedTuple):
@@ -177,9 +178,11 @@ class MaskedConsistency(Measure):
         divergences = [mean_point(document_means(one.sampled), distance) for distance, one in found.items()]
         gains = [mean_point(document_means(one.information), distance) for distance, one in found.items()]
         reach = f", mean over {distances[0]} to {distances[-1]} apart"
-        divergence, gain = "divergence of the orders", "one token tells of the other"
+        divergence, gain = "divergence of the orders", "information of one token about the other"
         return [
-            single_quantity(f"orders differ on the text{reach}", difference, unit=unit, exact=0.0),
+            single_quantity(
+                f"orders differ on the text{reach}", difference, unit=unit, exact=0.0, finding=_FINDING
+            ),
             single_quantity(
                 f"{divergence}{reach}", mean_point(document_means(sampled.mean(0))), unit=unit, exact=0.0
             ),

@@ -118,13 +118,18 @@ class Copying(Measure):
             accuracies.append(share_point(correct.mean(1), distance))
             losses.append(mean_point(loss.mean(1), distance, lowest=0.0))
         uniform = math.log(len(subject.ordinary_tokens))
-        along = "tokens to the source"
+        along = "tokens since the first occurrence"
         reach = f"mean over distances {accuracies[0].at:g} to {accuracies[-1].at:g}"
         return [
-            single_quantity(f"copied, {reach}", mean_of_points(accuracies), exact=1.0),
+            single_quantity(
+                f"copied, {reach}",
+                mean_of_points(accuracies),
+                exact=1.0,
+                finding="When random tokens are repeated, the model predicts a share of {} of the repetition correctly",
+            ),
             curve_quantity("copied", accuracies, along, exact=1.0),
             curve_quantity("loss", losses, along, unit="nats a token", exact=0.0),
-            single_quantity("loss without the source", Point(uniform), unit="nats a token"),
+            single_quantity("loss without copying", Point(uniform), unit="nats a token"),
         ]
 
 

@@ -289,7 +289,13 @@ class DecodingRules(Measure):
             return [share_point(values[length - 1], length) for length in lengths]
 
         found = [
-            single_quantity(f"one token, {name}", mean_point(values), unit=_UNIT, exact=0.0)
+            single_quantity(
+                f"one token, {name}",
+                mean_point(values),
+                unit=_UNIT,
+                exact=0.0,
+                finding=f"With {name}, a share of {{}} of the probability of the next token moves to other tokens",
+            )
             for name, values in per_token.items()
         ]
         found += [

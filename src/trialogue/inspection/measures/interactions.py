@@ -16,6 +16,7 @@ from trialogue.inspection.measures.quantities import LEVEL, Point, Quantity, sin
 from trialogue.inspection.subject import Subject
 
 _ROWS = 128
+_FINDING = "The model has learned interactions between tokens beyond order {}"
 
 
 class InteractionOrder(Measure):
@@ -102,7 +103,8 @@ class InteractionOrder(Measure):
                     smaller = min(degrees[one.clone], degrees[TEXT])
                     point = _point(gap.difference, gap.error, smaller)
                     found.append(single_quantity(f"{one.clone} over the text", point, unit=unit))
-            found.append(single_quantity("learned beyond order", Point(float(learned_beyond(losses) or 0))))
+            order = Point(float(learned_beyond(losses) or 0))
+            found.append(single_quantity("learned beyond order", order, finding=_FINDING))
         return found
 
 

@@ -59,6 +59,8 @@ class Quantity:
         unit: Unit of the values. Empty if they have none.
         along: Label of the horizontal axis of a curve. Empty for a single number.
         exact: Value that a perfect model would have, or None if it is unknown.
+        finding: Sentence that states the value, with `{}` instead of the number and without a full stop. Empty if
+            the quantity is not the most important one of its measure.
     """
 
     name: str
@@ -66,6 +68,7 @@ class Quantity:
     unit: str = ""
     along: str = ""
     exact: float | None = None
+    finding: str = ""
 
     def point_label(self, point: Point) -> str:
         """Return a label for one point of this quantity.
@@ -112,7 +115,9 @@ class Quantity:
             raise InputError("quantity", record, "the record is invalid. Inspect the model again") from error
 
 
-def single_quantity(name: str, point: Point, *, unit: str = "", exact: float | None = None) -> Quantity:
+def single_quantity(
+    name: str, point: Point, *, unit: str = "", exact: float | None = None, finding: str = ""
+) -> Quantity:
     """Create a quantity that is a single number.
 
     Args:
@@ -120,8 +125,9 @@ def single_quantity(name: str, point: Point, *, unit: str = "", exact: float | N
         point: The number with its interval.
         unit: Unit of the number. Empty if it has none.
         exact: Value that a perfect model would have, or None if it is unknown.
+        finding: Sentence that states the value, with `{}` instead of the number. Empty if there is none.
     """
-    return Quantity(name=name, points=(point,), unit=unit, exact=exact)
+    return Quantity(name=name, points=(point,), unit=unit, exact=exact, finding=finding)
 
 
 def curve_quantity(

@@ -17,6 +17,11 @@ from trialogue.storage import make_folder
 PASSAGE, WORDS, TOPICS = 200, 30, 50
 _MODEL_DEPENDENT = ("words", "length", "text")
 """Error fields that depend on the model's tokenizer or on its maximum length."""
+_TOO_FEW = (
+    f"the text has too few words that are single tokens of the model to compare {TOPICS} topics of {WORDS} words. Use "
+    "a longer --text, or run `trialogue topics`, which has the options --topics and --words"
+)
+_FINDING = "For the model, two words of one topic are {} times as similar as two words of different topics"
 _PASSAGES, _READ, _LENGTH, _PASSES, _RESAMPLES = 1000, 60, 128, 10, 200
 
 
@@ -112,14 +117,15 @@ class TopicRatios(Measure):
         except InputError as error:
             if error.field not in _MODEL_DEPENDENT:
                 raise
-            hint = error.hint
-            if error.field == "words":
-                hint = f"topics require {WORDS} words of the text that are single tokens of the model: {hint}"
-            raise InputError("model", subject.name, hint) from error
+            raise InputError(
+                "model", subject.name, error.hint if error.field == "length" else _TOO_FEW
+            ) from error
         # The interval is NaN if the mean over pairs of different topics is not positive in some resample.
         defined = [(one.measure, one.ratio) for one in compared if not math.isnan(one.ratio.low)]
         ratios = [
-            single_quantity(f"{name}, same / different", Point.from_interval(ratio))
+            single_quantity(
+                f"{name}, same / different", Point.from_interval(ratio), finding=f"{_FINDING} ({name})"
+            )
             for name, ratio in defined
         ]
         differences = [

@@ -130,7 +130,7 @@ class TopicMeasurement:
         """
         assignment = assign_words(self.distributions, words, single=single)
         if not assignment.same.any() or not assignment.different.any():
-            hint = "no pairs of one topic, or of different topics, remain. Use more words or more topics"
+            hint = "no pairs of one topic, or of different topics, remain. Use more words, more topics or a longer text"
             raise InputError("words", words, hint)
         unique, documents = np.unique(self.documents, return_inverse=True)
         size = len(self.words.names)
@@ -182,7 +182,7 @@ def measure_topics(
         The measurement of the model and, if requested, the measurement of the control.
 
     Raises:
-        InputError: If there are fewer passages than topics, no word of the text is a single token, or the
+        InputError: If there are fewer passages than topics, fewer than two words of the text are single tokens, or the
             passages are longer than the model's maximum length.
     """
     if len(corpus) < settings.topics:
@@ -194,6 +194,9 @@ def measure_topics(
     report(f"tokenizing {len(corpus)} passages with the tokenizer of {model.name}")
     tokenized = tokenize_passages(model.tokenizer, [passage.text for passage in corpus])
     words = single_token_words(tokenized, settings.least)
+    if len(words.names) < 2:
+        hint = f"only one word is a single token of {model.name}. Use a longer text or another model"
+        raise InputError("text", words.names, hint)
     name = _file_name(corpus, words, asdict(settings))
     # The topics depend only on these settings, so that measurements with other settings can share them.
     topic_settings = {field: getattr(settings, field) for field in ("topics", "passes", "least", "seed")}

@@ -249,7 +249,7 @@ def fit_topics(
         random_state=derive_seed(seed, "topics") % 2**32,
     )
     for done in range(passes):
-        report(f"topics: pass {done + 1} of {passes}")
+        report(f"topic model: pass {done + 1} of {passes}")
         with warnings.catch_warnings():
             # Exponentials underflow for topics without words.
             warnings.simplefilter("ignore", RuntimeWarning)
@@ -273,9 +273,8 @@ def assign_words(distributions: NDArray[np.float64], words: int, *, single: bool
         InputError: If there are fewer words than `words`.
     """
     if not 1 <= words <= distributions.shape[1]:
-        hint = (
-            f"use from 2 to {distributions.shape[1]}, the number of words of the text that are single tokens"
-        )
+        number = distributions.shape[1]
+        hint = f"use from 2 to {number}, the number of words of the text that are single tokens of the model"
         raise InputError("words", words, hint)
     members = np.zeros(distributions.shape, dtype=np.bool_)
     np.put_along_axis(members, np.argsort(-distributions, axis=1, kind="stable")[:, :words], True, axis=1)
