@@ -212,14 +212,14 @@ SCRIPT = """
 import os
 from pathlib import Path
 import torch
-from trialogue.training.running.allocation import kept_memory
+from trialogue.training.running.allocation import retain_freed_memory
 
 def resident():
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 torch.ones(2**24)
 before = resident()
-with kept_memory() as is_supported:
+with retain_freed_memory() as is_supported:
     torch.ones(2**24)
     inside = resident() - before
 after = resident() - before
