@@ -90,7 +90,7 @@ class LossBelow(StoppingRule):
 
     loss: float
 
-    def wants(self, step: int) -> bool:
+    def is_due(self, step: int) -> bool:
         return step % 2 == 0
 
     def reached(self, update: Update) -> bool:
@@ -185,8 +185,8 @@ def largest_displacement_error(observer: type[Displacement]) -> float:
         for place, parameter in enumerate(net.parameters()):
             parameter.add_(torch.randn(parameter.shape, generator=generator(0, place)))
     watching.updated(Update(2, net, torch.tensor(1.0), 0.1))
-    assert watching.wants(2)
-    assert not watching.wants(1)
+    assert watching.is_due(2)
+    assert not watching.is_due(1)
     for layer, matrices in enumerate(net.matrices()):
         (attention, values), (first, second) = (matrix.detach() for matrix in matrices), start[layer]
         expected = (attention - first).square().sum() / 4**2 + (values - second).square().sum() / 3**2

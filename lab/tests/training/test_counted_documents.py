@@ -105,7 +105,7 @@ class Turning:
 
 def test_norms_and_rotations_of_matrices_have_the_expected_values() -> None:
     norms = WeightNorms((0, 5, 9), lambda model: model)
-    assert [step for step in range(10) if norms.wants(step)] == [0, 5, 9]
+    assert [step for step in range(10) if norms.is_due(step)] == [0, 5, 9]
     for step, angle, size in ((0, 0.3, 2.0), (5, 0.3 + torch.pi / 2, 6.0), (9, 0.3 - torch.pi / 2, 0.0)):
         norms.updated(Turning(step, angle, size))  # type: ignore[arg-type]
     assert [norms.norms[step]["turns"] for step in (0, 5, 9)] == pytest.approx([2, 6, 0], abs=1e-6)

@@ -92,7 +92,7 @@ class Clone:
 
 
 class Clones:
-    """Folder of clones with a common tokenizer.
+    """Folder that stores clones of a text, which share a tokenizer.
 
     A clone is a set of sequences that preserves the interactions of a text up to some order. Indexing by name loads and
     checks a clone. Iteration loads the clones in the order in which they were added.
@@ -124,7 +124,7 @@ class Clones:
     def create(
         cls, folder: str | PathLike[str], tokenizer: Tokenizer, *, length: Count, vocab_size: Count
     ) -> Clones:
-        """Create a folder for clones, or open it if it exists.
+        """Create a folder for clones, or open an existing one.
 
         Args:
             folder: Folder of the clones.
@@ -156,7 +156,7 @@ class Clones:
 
     @property
     def identity(self) -> str:
-        """SHA-256 hash of the tokenizer and the metadata of all clones."""
+        """SHA-256 hash of the tokenizer and the metadata of all clones, which changes if the folder changes."""
         return hashlib.sha256(
             json.dumps([self._tokenizer_hash, self._entries], sort_keys=True).encode()
         ).hexdigest()

@@ -137,16 +137,15 @@ class Subject:
 
     @cached_property
     def frame(self) -> tuple[list[int], list[int]]:
-        """Special tokens that the tokenizer adds before a text, and those that it adds after the text."""
+        """Special tokens that the tokenizer adds before a text, and those that it adds after a text."""
         return special_token_frame(self.tokenizer, "a")
 
     def framed(self, rows: Tensor, *, end: bool = False) -> Tensor:
-        """Add the special tokens that the tokenizer adds to a text.
+        """Add the tokenizer's special tokens to sequences of token ids.
 
         Args:
             rows: Token ids, shape (n, L).
-            end: Whether to add the special tokens after the text as well. Those before the text are always
-                added.
+            end: Whether to add the special tokens after the text as well. Those before the text are always added.
 
         Returns:
             Token ids with special tokens, shape (n, L + number of special tokens).

@@ -325,12 +325,12 @@ class Chain(ABC, Generic[StateT]):
         """
 
 
-def require_float_tensor(field: str, answer: Tensor, shape: tuple[int, ...]) -> Tensor:
+def require_float_tensor(field: str, output: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Convert a model's output to floating point, after a check of its type and shape.
 
     Args:
         field: Name of the method that returned the output, for error messages.
-        answer: Output of the model.
+        output: Output of the model.
         shape: Required shape.
 
     Returns:
@@ -339,12 +339,12 @@ def require_float_tensor(field: str, answer: Tensor, shape: tuple[int, ...]) -> 
     Raises:
         InputError: If the output is not a tensor of real numbers, or has another shape.
     """
-    if not isinstance(answer, Tensor) or answer.is_complex():
-        given = getattr(answer, "dtype", type(answer).__name__)
+    if not isinstance(output, Tensor) or output.is_complex():
+        given = getattr(output, "dtype", type(output).__name__)
         raise InputError(field, given, f"return a tensor of real numbers of shape {shape}")
-    if answer.shape != shape:
-        raise InputError(field, tuple(answer.shape), f"return a tensor of shape {shape}")
-    return answer if answer.is_floating_point() else answer.double()
+    if output.shape != shape:
+        raise InputError(field, tuple(output.shape), f"return a tensor of shape {shape}")
+    return output if output.is_floating_point() else output.double()
 
 
 def compute_valid_energy(model: Energy, sequences: Tensor) -> Tensor:

@@ -61,7 +61,7 @@ def _never(prefix: Prefix) -> bool:
 
 
 def small_trees(sampler: Sampler[Any]) -> Sequence[RandomTree]:
-    """Return the test distributions that are small enough to compute exact output distributions of a sampler.
+    """Return random test distributions for which the exact output distribution of a sampler is quick to compute.
 
     Args:
         sampler: Sampler to be tested. If it uses several rows per sample, fewer distributions are returned.

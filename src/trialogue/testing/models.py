@@ -84,8 +84,8 @@ def _check_sites(model: Masked, tokens: Tensor, tolerance: float) -> None:
         distribution = model.log_probs(tokens, alone)[:, site]
         weights = model.site_log_weights(tokens, torch.full_like(tokens[:, 0], site))
         _require_shape(weights, (len(tokens), model.vocab_size), model, "site_log_weights")
-        for method, answer in (("site_log_probs", every_site[:, site]), ("site_log_weights", weights)):
-            moved = _distance(answer.double().log_softmax(-1), distribution)
+        for method, output in (("site_log_probs", every_site[:, site]), ("site_log_weights", weights)):
+            moved = _distance(output.double().log_softmax(-1), distribution)
             message = f"{method} and log_probs of site {site} differ by {moved:.3g} in probability"
             require(moved <= tolerance, model, message)
     logits, own = model.site_logits(tokens), model.token_logits(tokens)
@@ -259,10 +259,10 @@ def _role(model: SequenceModel, role: Any) -> Any:
     return checked
 
 
-def _distance(answers: Tensor, expected: Tensor) -> float:
+def _distance(outputs: Tensor, expected: Tensor) -> float:
     """Return the largest difference of probabilities, given as logarithms."""
-    return float((answers.double().exp().cpu() - expected.double().exp().cpu()).abs().max())
+    return float((outputs.double().exp().cpu() - expected.double().exp().cpu()).abs().max())
 
 
-def _require_shape(answer: Tensor, shape: tuple[int, ...], model: SequenceModel, method: str) -> None:
-    require(answer.shape == shape, model, f"{method} has the shape {tuple(answer.shape)} instead of {shape}")
+def _require_shape(output: Tensor, shape: tuple[int, ...], model: SequenceModel, method: str) -> None:
+    require(output.shape == shape, model, f"{method} has the shape {tuple(output.shape)} instead of {shape}")

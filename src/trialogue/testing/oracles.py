@@ -44,34 +44,34 @@ def check_oracle(
     Raises:
         AssertionError: If a requirement is violated.
     """
-    asked = as_oracle(oracle)
+    model = as_oracle(oracle)
     longest = 12 if capacity is None else capacity
-    longest = longest if asked.max_length is None else min(longest, asked.max_length)
-    first = as_context(asked.open(1, longest)).first
-    require(asked.vocab_size >= 1, oracle, f"vocab_size is {asked.vocab_size}")
-    ends = asked.eos is None or 0 <= asked.eos < asked.vocab_size
-    require(ends, oracle, f"eos is {asked.eos}, which is not a token id below {asked.vocab_size}")
+    longest = longest if model.max_length is None else min(longest, model.max_length)
+    first = as_context(model.open(1, longest)).first
+    require(model.vocab_size >= 1, oracle, f"vocab_size is {model.vocab_size}")
+    ends = model.eos is None or 0 <= model.eos < model.vocab_size
+    require(ends, oracle, f"eos is {model.eos}, which is not a token id below {model.vocab_size}")
     for seed in seeds:
         for memory in (1, 4096):
-            _check_schedule(oracle, asked, longest, first, steps, seed, memory, tolerance)
-        _check_sufficient(oracle, asked, longest, first, seed, tolerance)
+            _check_schedule(oracle, model, longest, first, steps, seed, memory, tolerance)
+        _check_sufficient(oracle, model, longest, first, seed, tolerance)
 
 
 def _check_sufficient(
-    oracle: object, asked: Autoregressive, capacity: int, first: int, seed: int, tolerance: float
+    oracle: object, model: Autoregressive, capacity: int, first: int, seed: int, tolerance: float
 ) -> None:
     """Check that prefixes with equal sufficient statistics have equal distributions after the same continuations."""
     draw = generator(seed, "prefixes that are alike")
-    tokens = torch.randint(asked.vocab_size, (_ALIKE, capacity), generator=draw)
+    tokens = torch.randint(model.vocab_size, (_ALIKE, capacity), generator=draw)
     for length in range(first, capacity):
-        statistic = asked.sufficient(tokens, torch.full((_ALIKE,), length))
+        statistic = model.sufficient(tokens, torch.full((_ALIKE,), length))
         if statistic is None:
             return
         exchanged = tokens.clone()
         exchanged[:, :length] = tokens[first_equal_rows(statistic), :length]
         for stop in range(length, capacity):
             lengths = torch.full((_ALIKE,), stop)
-            both = (next_log_probs(asked, held, lengths).exp() for held in (tokens, exchanged))
+            both = (next_log_probs(model, held, lengths).exp() for held in (tokens, exchanged))
             far = (next(both) - next(both)).abs().amax(1) > tolerance
             for row in far.nonzero()[:1, 0].tolist():
                 first_prefix, other_prefix = (held[row, :stop].tolist() for held in (tokens, exchanged))
@@ -99,7 +99,7 @@ def first_equal_rows(statistic: Tensor) -> Tensor:
 
 def _check_schedule(
     oracle: object,
-    asked: Autoregressive,
+    model: Autoregressive,
     capacity: int,
     first: int,
     steps: int,
@@ -109,7 +109,7 @@ def _check_schedule(
 ) -> None:
     """Compare the results during a random sequence of operations with fresh evaluations of the prefixes."""
     draw = generator(seed, "schedule of an oracle's check")
-    tokens = [token for token in range(asked.vocab_size) if token != asked.eos] or [0]
+    tokens = [token for token in range(model.vocab_size) if token != model.eos] or [0]
 
     def integers(high: int, size: int) -> Tensor:
         return torch.randint(0, high, (size,), generator=draw)
@@ -122,7 +122,7 @@ def _check_schedule(
         if not len(rows):
             return
         try:
-            log_probs, shape = decoding.log_probs(rows), (len(rows), asked.vocab_size)
+            log_probs, shape = decoding.log_probs(rows), (len(rows), model.vocab_size)
         except InputError as error:
             require(error.field != "oracle", oracle, str(error))
             raise
@@ -134,7 +134,7 @@ def _check_schedule(
         total = log_probs.double().logsumexp(1).exp()
         message = f"probabilities sum to {float(total[0])}"
         require(bool(((total - 1).abs() <= max(1e-4, tolerance)).all()), oracle, message)
-        fresh = next_log_probs(asked, decoding.tokens[rows], decoding.lengths[rows])
+        fresh = next_log_probs(model, decoding.tokens[rows], decoding.lengths[rows])
         apart = (log_probs.double() - fresh.to(log_probs.device).double()).nan_to_num(0).abs()
         apart = apart.masked_fill(log_probs.isinf() & fresh.isinf(), 0).amax(1)
         worst = int(apart.argmax())
@@ -144,7 +144,7 @@ def _check_schedule(
         )
         require(float(apart[worst]) <= tolerance, oracle, message)
 
-    batch = Batch(asked, _ROWS, capacity, memory=memory)
+    batch = Batch(model, _ROWS, capacity, memory=memory)
     for _ in range(steps):
         room = _ROWS - len(batch.lengths)
         if room > _ROWS // 2:

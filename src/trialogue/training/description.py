@@ -17,10 +17,10 @@ from trialogue.errors import InputError
 
 
 def describe(field: str, value: Any) -> Any:
-    """Return a JSON description of `value`.
+    """Describe a value as JSON, such that equal values have equal descriptions.
 
-    A tensor is described by a hash of its content, a function by its name, and a dataclass by `described_fields`.
-    The description of a `functools.partial` includes its arguments. A method includes its dataclass.
+    A tensor is described by a hash of its content, a function by its name, and a dataclass by `described_fields`. The
+    description of a `functools.partial` includes its arguments. A method includes its dataclass.
 
     Args:
         field: Name of the value in error messages.
@@ -58,7 +58,7 @@ def describe(field: str, value: Any) -> Any:
 
 
 def described_fields(value: Any) -> dict[str, Any]:
-    """Return the fields of a dataclass by name.
+    """Return the fields of a dataclass that belong to its description, by name.
 
     Fields with `added` in their metadata are left out if they have their default value. Adding such a field does not
     change the descriptions of existing values.

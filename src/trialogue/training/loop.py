@@ -116,8 +116,8 @@ def train(
 
     def observe(candidates: Sequence[Observer]) -> bool:
         """Call the observers, and return whether `until` ends the training."""
-        called = [each for each in candidates if main and each.wants(done)]
-        rule = until if until is not None and done and until.wants(done) else None
+        called = [each for each in candidates if main and each.is_due(done)]
+        rule = until if until is not None and done and until.is_due(done) else None
         if not called and rule is None:
             return False
         last = losses[done - 1].clone() if done else losses.new_tensor(math.nan)

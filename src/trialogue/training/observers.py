@@ -35,8 +35,8 @@ class Observer(ABC):
 
     schedule: Container[int] | None = None
 
-    def wants(self, step: int) -> bool:
-        """Return whether to call `updated` after `step` updates."""
+    def is_due(self, step: int) -> bool:
+        """Return whether this observer must be called after `step` updates."""
         return self.schedule is None or step in self.schedule
 
     @abstractmethod
@@ -57,8 +57,8 @@ class StoppingRule(ABC):
     A rule that is a frozen dataclass can be part of a `Recipe`.
     """
 
-    def wants(self, step: int) -> bool:
-        """Return whether to evaluate the rule after `step` updates, always True by default."""
+    def is_due(self, step: int) -> bool:
+        """Return whether this rule must be evaluated after `step` updates (default: True)."""
         del step
         return True
 

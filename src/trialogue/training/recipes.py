@@ -146,10 +146,10 @@ def trained(
     device: torch.device | str = "cpu",
     progress: bool = False,
 ) -> Trained[NetworkT]:
-    """Load the network of `recipe`, or train and save it if it does not exist.
+    """Return the trained network of a recipe, from the cache on disk if it was trained before.
 
-    An interrupted training is resumed. Under `accelerate launch`, every process must call this function. Only the main
-    process writes files.
+    The network is trained and stored if it is not in the cache. An interrupted training is resumed. Under `accelerate
+    launch`, every process must call this function. Only the main process writes files.
 
     Args:
         recipe: Description of the network and its training.

@@ -114,7 +114,7 @@ class All(Product):
 
 
 class Anything(Verifier):
-    """Verifier that returns 1 for every sequence."""
+    """Verifier that accepts every sequence, with the value 1."""
 
     scope: Scope = "completion"
     most = 1.0

@@ -74,16 +74,16 @@ class Commands:
         fields: bool = False,
         **settings: Any,
     ) -> argparse.ArgumentParser:
-        """Add a command.
+        """Add a command to the parser.
 
         Args:
             name: Name of the command.
-            function: Function that runs the command. It receives the parsed arguments, which hold the parser
-                itself as `parser`, and may return an exit code. The first line of its docstring is the
-                summary in the list of commands.
+            function: Function that runs the command. It receives the parsed arguments, which hold the parser itself as
+                `parser`, and may return an exit code. The first line of its docstring is the summary in the list of
+                commands.
             group: Title of the group in the list of commands, one of `GROUPS`.
-            fields: If True, arguments that the parser does not define are passed to the function as the
-                attribute `overrides`, a list of words.
+            fields: If True, arguments that the parser does not define are passed to the function as the attribute
+                `overrides`, a list of words.
             **settings: Further arguments of `argparse.ArgumentParser`.
 
         Returns:
@@ -98,7 +98,7 @@ class Commands:
         return parser
 
     def group(self, name: str, about: str, *, group: str = "Other") -> "Commands":
-        """Add a command that has subcommands.
+        """Add a command that has subcommands, such as `trialogue models`.
 
         Args:
             name: Name of the command.

@@ -50,7 +50,7 @@ class HubText(Text):
 
     @property
     def identity(self) -> Any:
-        """Fingerprint of the dataset."""
+        """Fingerprint of the dataset, which differs for different texts."""
         return self.dataset._fingerprint
 
     def pieces(self, start: int = 0) -> Iterator[tuple[int, list[str]]]:

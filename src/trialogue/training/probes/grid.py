@@ -18,7 +18,7 @@ from trialogue.validation import Count, Natural, NonNegative, Positive, Probabil
 @validated
 @dataclass(frozen=True, kw_only=True)
 class ProbeConfig:
-    """Architecture and hyperparameters of a probe.
+    """Architecture and training hyperparameters of a probe, a small classifier of hidden states.
 
     Args:
         depth: Number of linear layers. 1 is a linear probe, larger values are MLPs.

@@ -103,7 +103,7 @@ class Converged(StoppingRule):
     look_every: int
     seed: int
 
-    def wants(self, step: int) -> bool:
+    def is_due(self, step: int) -> bool:
         """Return whether to validate the model after a training step.
 
         Args:

@@ -50,7 +50,7 @@ def rehash(keys: Ints, ids: Ints, wider_keys: Ints, wider_ids: Ints) -> None:
 
 @compiled
 def mark_below(keys: Ints, ids: Ints, vocab: int, marked: Flags) -> None:
-    """Mark all descendants of marked nodes of a tree.
+    """Mark all descendants of marked nodes of a tree of prefixes.
 
     The hash table maps `parent * vocab + token` to the node id of a child, which is larger than the id of its parent.
 
@@ -71,7 +71,7 @@ def mark_below(keys: Ints, ids: Ints, vocab: int, marked: Flags) -> None:
 
 @compiled
 def heights(keys: Ints, ids: Ints, vocab: int, size: int) -> Ints:
-    """Return the height of each node of a tree, the number of edges to its deepest descendant.
+    """Return the height of each node of a tree of prefixes: the number of edges to its deepest descendant.
 
     The hash table maps `parent * vocab + token` to the node id of a child, which is larger than the id of its parent.
 
@@ -117,9 +117,9 @@ def rehash_renumbered(keys: Ints, ids: Ints, vocab: int, new: Ints, own_keys: In
 
 @compiled
 def descend(keys: Ints, ids: Ints, vocab: int, size: int, tokens: Ints, lengths: Ints, path: Ints) -> int:
-    """Find or insert the node of every prefix of each row.
+    """Return the id (node) of every prefix of each row, inserting new prefixes into the hash table.
 
-    The hash table maps `parent * vocab + token` to the node id of a child.
+    Ids are written to `path`. The hash table maps `parent * vocab + token` to the id of a child.
 
     Args:
         keys: Keys of the hash table, -1 for free places. Modified in place.
@@ -158,7 +158,7 @@ def advance(
     lengths: Ints,
     complete: Flags,
 ) -> tuple[int, int]:
-    """Shorten each row, then append at most one token, and decide whether the row is complete.
+    """Shorten sequences, append at most one token to each, and determine which sequences are complete.
 
     A row is complete if it has the length `limit`, or if its last token is `eos` and it is not the prompt
     `prompt_node`.

@@ -57,7 +57,7 @@ class Groups:
         return log_weight(self.state) if self._sampler.weighted else None
 
     def every(self, marked: Tensor) -> Tensor:
-        """Return whether all rows of each group are marked.
+        """Return, for each group, whether all of its rows are marked.
 
         Args:
             marked: Whether each row (rows,) bool is marked.
@@ -116,7 +116,7 @@ class Groups:
         return finished
 
     def step(self, verifier: CachedVerifier) -> tuple[Moves, tuple[Tensor, ...]]:
-        """Call the sampler for one step, and return how it wants the rows to change.
+        """Call the sampler for one step, and return its moves and its new state.
 
         Args:
             verifier: Values of the verifier.
@@ -127,7 +127,7 @@ class Groups:
         return self._sampler.step(self.batch, self.state, verifier, self._streams.choose)
 
     def apply(self, moves: Moves, state: tuple[Tensor, ...]) -> None:
-        """Apply the moves to the rows, and give every row the state of the row from which it continues.
+        """Apply the moves of one step to the rows and to the states of the sampler.
 
         Args:
             moves: The moves.

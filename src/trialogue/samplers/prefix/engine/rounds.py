@@ -21,7 +21,7 @@ class SharedState(Protocol):
 
     @property
     def limit(self) -> int | None:
-        """Total number of samples that are allowed to have begun by now. None if all may begin."""
+        """Total number of samples that may have started by now. None if all may start."""
         ...
 
     def begin(self, initial: Any) -> Any:
@@ -75,7 +75,7 @@ class PromptRounds:
 
     @property
     def limit(self) -> int | None:
-        """Total number of samples that are allowed to have begun by now. None if all may begin."""
+        """Total number of samples that may have started by now. None if all may start."""
         return None if self._size is None else (self.finished + 1) * self._size
 
     def reserve(self, user: "Rounds") -> None:
