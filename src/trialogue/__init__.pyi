@@ -13,8 +13,10 @@ from .samplers.exact import exact_distribution as exact_distribution
 from .samplers.exact import target_distribution as target_distribution
 from .samplers.exact import total_variation as total_variation
 from .samplers.exact import transition_matrix as transition_matrix
+from .samplers.judging import judge as judge
 from .samplers.prefix.engine import generate as generate
 from .samplers.prefix.engine import stream as stream
+from .samplers.scoring import score as score
 from .samplers.truncation import truncated as truncated
 from .verifiers.targets import power as power
 from .verifiers.targets import tilted as tilted

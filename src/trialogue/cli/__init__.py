@@ -27,6 +27,7 @@ COMMANDS: Registry[Callable[[Commands], None]] = Registry(
             "generate",
             "serve",
             "distribution",
+            "score",
             "simulate",
             "clone",
             "interaction_order",

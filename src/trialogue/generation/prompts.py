@@ -134,7 +134,7 @@ def _parse_lines(source: str, lines: Iterable[bytes], folder: Path) -> list[Prom
             raise InputError("prompts", where, "the line is not UTF-8 text") from None
         except (ValueError, RecursionError) as error:
             raise InputError("prompts", where, f"the line is not JSON: {error}") from None
-        prompt = replace(_parse_prompt(value, len(prompts), where), folder=folder)
+        prompt = replace(parse_prompt(value, len(prompts), where), folder=folder)
         if prompt.id in seen:
             raise InputError(
                 "prompts", where, f"use another id: {prompt.id!r} is the id of line {seen[prompt.id]}"
@@ -170,7 +170,17 @@ def _parse_finite(number: str) -> float:
     return value if math.isfinite(value) else _reject_number(f"{number} (beyond the range of a double)")
 
 
-def _parse_prompt(value: object, place: int, where: str) -> Prompt:
+def parse_prompt(value: object, place: int, where: str) -> Prompt:
+    """Convert the JSON value of a line to a prompt.
+
+    Args:
+        value: The value.
+        place: Index of the prompt, which is its id if the value has none.
+        where: File and line, for error messages.
+
+    Raises:
+        InputError: If the value has an unknown key or a value of the wrong form.
+    """
     if isinstance(value, str):
         value = {"prompt": value}
     if not isinstance(value, dict):

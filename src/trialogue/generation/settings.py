@@ -183,13 +183,11 @@ class OutputSettings:
 
 @validated
 @dataclass(frozen=True)
-class MachineSettings:
-    """Options on hardware and number formats. Only --dtype and --weights affect the samples."""
+class ModelSettings:
+    """Options on hardware and number formats. Only --dtype and --weights affect the results."""
 
     batch_size: Annotated[Count | None, arg(metavar="ROWS")] = None
-    """Evaluate this many sequences in one forward pass (default: chosen from the number of samples)."""
-    memory: Annotated[Count | None, arg(metavar="PREFIXES")] = None
-    """Cache the next-token distributions of this many prefixes."""
+    """Evaluate this many sequences in one forward pass (default: chosen from the number of sequences)."""
     device: Annotated[str | None, arg(metavar="DEVICE")] = None
     """Compute on this device, such as cpu, cuda, cuda:1 or mps (default: the GPU if there is one)."""
     dtype: Annotated[str, arg(metavar="TYPE")] = "float32"
@@ -203,6 +201,15 @@ class MachineSettings:
     """Execute Python code from the model's repository."""
     recompute: bool = False
     """Evaluate whole prefixes without a cache, for models whose cache cannot be rewound."""
+
+
+@validated
+@dataclass(frozen=True)
+class MachineSettings(ModelSettings):
+    """Options on hardware and number formats. Only --dtype and --weights affect the samples."""
+
+    memory: Annotated[Count | None, arg(metavar="PREFIXES")] = None
+    """Cache the next-token distributions of this many prefixes."""
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,27 @@ class Tokenization:
         tokens: list[int] = self.tokenizer(text)["input_ids"]
         return tokens or ([] if self.bos is None else [self.bos])
 
+    def encode_completion(self, text: str, prompt: str = "") -> list[int]:
+        """Return the token ids of a text that follows a prompt, without special tokens.
+
+        They are the tokens after the prompt in the concatenation of both. If the tokens of the prompt are different
+        there, because a token spans the boundary, the text is tokenized alone.
+
+        Args:
+            text: The text.
+            prompt: Text before it (default: none, so that the text is tokenized alone).
+
+        Raises:
+            InputError: If `text` is not valid (see `require_text`).
+        """
+        require_text("text", text)
+        if prompt:
+            before, whole = self.encode(prompt), self.encode(prompt + text)
+            if whole[: len(before)] == before:
+                return whole[len(before) :]
+        tokens: list[int] = self.tokenizer(text, add_special_tokens=False)["input_ids"]
+        return tokens
+
     def chat(
         self,
         messages: str | Sequence[Mapping[str, Any]],

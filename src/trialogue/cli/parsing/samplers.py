@@ -177,15 +177,20 @@ def unescape(text: str) -> str:
 
 def print_samplers_and_verifiers() -> None:
     """Print the names and descriptions of all samplers and kinds of verifiers."""
-    from trialogue.generation.verifiers.kinds import KINDS
     from trialogue.samplers import SAMPLERS
 
-    samplers = {
-        name: _by_name((sampler.__doc__ or "").partition("\n")[0]) for name, sampler in SAMPLERS.loadable()
-    }
-    verifiers = {kind.spec_form(name): kind.description for name, kind in KINDS.loadable()}
-    for title, listed in (("samplers", samplers), ("verifiers", verifiers)):
-        _print_box(title, listed)
+    _print_box(
+        "samplers",
+        {name: _by_name((sampler.__doc__ or "").partition("\n")[0]) for name, sampler in SAMPLERS.loadable()},
+    )
+    print_verifiers()
+
+
+def print_verifiers() -> None:
+    """Print the names and descriptions of all kinds of verifiers."""
+    from trialogue.generation.verifiers.kinds import KINDS
+
+    _print_box("verifiers", {kind.spec_form(name): kind.description for name, kind in KINDS.loadable()})
 
 
 def _print_box(title: str, listed: Mapping[str, str]) -> None:

@@ -110,12 +110,12 @@ class PretrainedContext(Context):
         first = self._logits + width * (1 + self._layers.index(layer))
         return features[:, first : first + width]
 
-    def _pass(self, ids: Tensor, last: Tensor, **settings: Any) -> Tensor:
-        """Return features (n, features) at index `last` (n,) of each row of input ids (n, m)."""
+    def _pass(self, ids: Tensor, rows: Tensor, last: Tensor, settings: dict[str, Any]) -> Tensor:
+        """Run the network on ids (n, m), and return features (k, features) at index `last` (k,) of `rows` (k,)."""
         oracle = self._oracle
         states = bool(self._layers)
         self.passes += 1
-        rows = torch.arange(len(ids), device=ids.device)
+        rows, last = rows.to(ids.device), last.to(ids.device)
         if oracle.plain_head:
             streams = self._streams(ids, states, settings)
             parts = [streams[-1][rows, last]]
@@ -134,10 +134,8 @@ class PretrainedContext(Context):
         output = self._oracle.body(input_ids=ids, output_hidden_states=all_layers, **settings)
         return (*(output.hidden_states or ())[:-1], output.last_hidden_state)
 
-    def prefix_states(
-        self, tokens: Tensor, start: int, lengths: Sequence[Sequence[int]], layers: Sequence[int]
-    ) -> Tensor:
-        """Return the hidden states of several prefixes per row from one forward pass.
+    def prefix_features(self, tokens: Tensor, start: int, lengths: Sequence[Sequence[int]]) -> Tensor:
+        """Return the features of several prefixes per row from one forward pass.
 
         The cache may be incomplete after this call, so do not evaluate further prefixes with this context.
 
@@ -145,10 +143,9 @@ class PretrainedContext(Context):
             tokens: Token ids (rows, capacity) int64, one row for each row of the cache.
             start: First position to evaluate. Positions below `start` are cached from an earlier call or copy.
             lengths: Lengths of the prefixes of each row, in increasing order. All are at least `start`.
-            layers: Layers whose hidden states are returned.
 
         Returns:
-            Hidden states (n, len(layers), width) of the n prefixes, in the order of rows and lengths.
+            Features (n, features) of the n prefixes, in the order of rows and lengths.
 
         Raises:
             InputError: If a prefix is empty or longer than the capacity.
@@ -160,12 +157,10 @@ class PretrainedContext(Context):
             ids, settings = self._inputs(tokens, first, stop, torch.arange(len(stop)))
         else:
             ids, settings = self._uncached_inputs(tokens, stop)
-        self.passes += 1
-        streams = self._streams(ids, True, settings)
-        rows = [row for row, prefixes in enumerate(lengths) for _ in prefixes]
+        rows = torch.tensor([row for row, prefixes in enumerate(lengths) for _ in prefixes])
         # A prefix of i tokens ends at index i - 1. Padding is on the right, where causal attention ignores it.
-        last = [length - 1 - int(first[row]) for row, prefixes in enumerate(lengths) for length in prefixes]
-        return torch.stack([streams[layer][rows, last] for layer in layers], 1)
+        last = torch.tensor([length - 1 for prefixes in lengths for length in prefixes]) - first[rows]
+        return self._pass(ids, rows, last, settings)
 
     @abstractmethod
     def _inputs(
@@ -245,7 +240,7 @@ class CachedContext(PretrainedContext):
     def _evaluate(self, tokens: Tensor, first: Tensor, stop: Tensor, rows: Tensor) -> Tensor:
         """Evaluate indices `first` to `stop - 1` of `tokens` (n, capacity), and return features (n, features)."""
         ids, settings = self._inputs(tokens, first, stop, rows)
-        return self._pass(ids, (stop - first - 1).to(ids.device), **settings)
+        return self._pass(ids, torch.arange(len(ids)), stop - first - 1, settings)
 
     def _streams(self, ids: Tensor, all_layers: bool, settings: dict[str, Any]) -> Sequence[Tensor]:
         decoder = self._oracle.decoder
@@ -315,7 +310,7 @@ class RecomputedContext(PretrainedContext):
 
         def evaluate_group(group: Tensor) -> Tensor:
             ids, settings = self._uncached_inputs(tokens[group], stop[group])
-            return self._pass(ids, (stop[group] - 1).to(ids.device), **settings)
+            return self._pass(ids, torch.arange(len(ids)), stop[group] - 1, settings)
 
         return self._evaluate_groups(stop, evaluate_group)
 

@@ -1,15 +1,16 @@
 """Probes, small networks that predict from a hidden state whether a prefix is correct."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import accumulate, islice, pairwise
-from typing import Annotated, Protocol, runtime_checkable
+from collections.abc import Callable, Sequence
+from itertools import accumulate, pairwise
+from typing import Annotated
 
 import torch
 from annotated_types import Ge, MinLen
 from torch import Tensor, nn
 
 from trialogue.errors import InputError
-from trialogue.oracles import Autoregressive, Context, as_context, pad_sequences
+from trialogue.oracles import Autoregressive, as_context
+from trialogue.oracles.prefix_features import prefix_features
 from trialogue.randomness import generator
 from trialogue.validation import Count, Finite, Natural, Several, validated
 
@@ -150,107 +151,21 @@ def hidden_states_of_prefixes(
     cut = {index: sequences[index][: cuts[-1]] for index, cuts in enumerate(lengths) if len(cuts)}
     if not cut:
         raise InputError("lengths", 0, "use at least one prefix")
-    first = [0, *accumulate(len(cuts) for cuts in lengths)]
+    if not any(map(len, lengths)):
+        raise InputError("lengths", 0, "use at least one prefix")
+    first = [0, *accumulate(map(len, lengths))]
     states: Tensor | None = None
+    recorded = tuple(layer for layer in layers if layer != -1)
     with torch.inference_mode():
-        for batch, shared in _batches(cut, {index: lengths[index][0] - 1 for index in cut}, batch_size):
-            tokens, _ = pad_sequences([cut[index] for index in batch])
-            batch_lengths = [lengths[index] for index in batch]
-            context = as_context(oracle.open(len(batch), tokens.shape[1], recorded))
-            if min(row_lengths[0] for row_lengths in batch_lengths) < context.first:
-                raise InputError(
-                    "lengths", 0, "the model has no state before the first token; use larger lengths"
-                )
-            for part, positions, part_states in _prefix_states(
-                context, tokens, batch_lengths, layers, shared
-            ):
-                if states is None:
-                    # Tensors created in inference mode cannot be used for training.
-                    with torch.inference_mode(False):
-                        states = torch.empty(first[-1], *part_states.shape[1:])
-                states[[first[batch[row]] + turn for row, turn in part]] = part_states.float().cpu()
-                if evaluated is not None:
-                    evaluated(positions)
+        for part in prefix_features(oracle, sequences, lengths, recorded, batch_size):
+            part_states = torch.stack([part.context.hidden(part.features, layer) for layer in layers], 1)
+            if states is None:
+                # Tensors created in inference mode cannot be used for training.
+                with torch.inference_mode(False):
+                    states = torch.empty(first[-1], *part_states.shape[1:])
+            places = [first[sequence] + turn for sequence, turn in part.prefixes]
+            states[places] = part_states.float().cpu()
+            if evaluated is not None:
+                evaluated(part.positions)
     assert states is not None
     return states
-
-
-def _batches(
-    sequences: Mapping[int, Sequence[int]], max_shared: Mapping[int, int], size: int
-) -> Iterator[tuple[list[int], int]]:
-    """Yield batches of keys of `sequences` and the length of the prefix that they share.
-
-    Sequences that share at least half of the longest one are batched first. The other sequences are batched by length
-    and share nothing. `max_shared` limits the shared length of each sequence.
-    """
-    order = sorted(sequences, key=lambda key: tuple(sequences[key]))
-    unshared: list[int] = []
-    begin = 0
-    while begin < len(order):
-        batch, shared = [order[begin]], max_shared[order[begin]]
-        longest = len(sequences[order[begin]])
-        for key in order[begin + 1 : begin + size]:
-            common = _common_prefix_length(sequences[batch[0]], sequences[key], min(shared, max_shared[key]))
-            longest = max(longest, len(sequences[key]))
-            # Adding a sequence must not reduce the total number of positions that are saved.
-            if 2 * common < longest or common * len(batch) < shared * (len(batch) - 1):
-                break
-            batch.append(key)
-            shared = common
-        begin += len(batch)
-        if len(batch) > 1:
-            yield batch, shared
-        else:
-            unshared += batch
-    unshared.sort(key=lambda key: len(sequences[key]), reverse=True)
-    for place in range(0, len(unshared), size):
-        yield unshared[place : place + size], 0
-
-
-def _common_prefix_length(first: Sequence[int], second: Sequence[int], limit: int) -> int:
-    """Return the length of the common prefix, up to `limit`."""
-    pairs = zip(islice(first, max(0, limit)), second, strict=False)
-    return next(
-        (place for place, (left, right) in enumerate(pairs) if left != right), min(limit, len(second))
-    )
-
-
-@runtime_checkable
-class _SinglePassContext(Protocol):
-    """Protocol of contexts that compute the hidden states of all prefixes of a sequence in one forward pass."""
-
-    def prefix_states(
-        self, tokens: Tensor, start: int, lengths: Sequence[Sequence[int]], layers: Sequence[int]
-    ) -> Tensor:
-        """Return the hidden states (n, len(layers), width) of the prefixes, row by row. See `PretrainedContext`."""
-        ...
-
-
-def _prefix_states(
-    context: Context, tokens: Tensor, lengths: Sequence[Sequence[int]], layers: Sequence[int], shared: int
-) -> Iterator[tuple[list[tuple[int, int]], int, Tensor]]:
-    """Yield (row, prefix index) pairs, the number of completed positions, and hidden states (pairs, layers, width)."""
-    start = 0
-    # The first `shared` tokens are equal in all rows, so they are evaluated once and copied.
-    if shared and not context.recomputes:
-        start = shared + 1
-        one, others = torch.zeros(1, dtype=torch.int64), torch.arange(1, len(tokens))
-        context.features(tokens[:1], one, one + shared, one)
-        context.copy(torch.zeros_like(others), others, 0, shared)
-    if isinstance(context, _SinglePassContext):
-        part = [(row, turn) for row, cuts in enumerate(lengths) for turn in range(len(cuts))]
-        yield (
-            part,
-            sum(cuts[-1] + 1 for cuts in lengths),
-            context.prefix_states(tokens, start, lengths, layers),
-        )
-        return
-    done = torch.full((len(tokens),), start)
-    for turn in range(max(map(len, lengths))):
-        part = [(row, turn) for row, cuts in enumerate(lengths) if turn < len(cuts)]
-        rows = torch.tensor([row for row, _ in part])
-        stop = torch.tensor([lengths[row][turn] for row, _ in part])
-        features = context.features(tokens[rows], done[rows], stop, rows)
-        settled = int((stop + 1 - (done[rows] if turn else 0)).sum())
-        yield part, settled, torch.stack([context.hidden(features, layer) for layer in layers], 1)
-        done[rows] = stop + 1

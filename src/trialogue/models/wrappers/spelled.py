@@ -55,6 +55,15 @@ class SpelledTokenization(Tokenization):
             raise InputError("text", text, f"no sequence of tokens spells it. Use the tokens {available}")
         return tokens
 
+    def encode_completion(self, text: str, prompt: str = "") -> list[int]:
+        """Return the token ids of `text`. They do not depend on the prompt.
+
+        Raises:
+            InputError: If no sequence of tokens spells `text`.
+        """
+        del prompt
+        return self.encode(text)
+
 
 def _fast_tokenizer(names: Sequence[str], end: int) -> Any:
     """Return a fast tokenizer of transformers with one token per name, where token `end` ends a sequence."""

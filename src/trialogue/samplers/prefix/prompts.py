@@ -19,12 +19,15 @@ StopLike = str | Stop | Sequence[str | Stop]
 """Stop strings and functions of the token ids of a completion. The first match ends the completion."""
 
 
-def encode_prompts(oracle: Autoregressive, prompts: Prompts | Sequence[str] | None) -> Prompts | None:
+def encode_prompts(
+    oracle: Autoregressive, prompts: Prompts | Sequence[str] | None, field: str = "prompts"
+) -> Prompts | None:
     """Convert prompts that are texts to token ids, and return other prompts unchanged.
 
     Args:
         oracle: The model, whose tokenization is used.
         prompts: Texts, or token ids in any form that `generate` accepts.
+        field: Name of the argument in error messages (default: "prompts").
 
     Returns:
         Prompts as token ids, or None.
@@ -33,12 +36,12 @@ def encode_prompts(oracle: Autoregressive, prompts: Prompts | Sequence[str] | No
         InputError: If the argument is a single text or mixes texts and token ids, or the model has no tokenization.
     """
     if isinstance(prompts, str):
-        raise InputError("prompts", prompts, "give a list of texts, even for a single prompt")
+        raise InputError(field, prompts, "give a list of texts, even for a single one")
     if isinstance(prompts, Sequence) and any(isinstance(prompt, str) for prompt in prompts):
-        tokenization = _tokenization(oracle, "prompts", "texts")
+        tokenization = _tokenization(oracle, field, "texts")
         texts = [prompt for prompt in prompts if isinstance(prompt, str)]
         if len(texts) < len(prompts):
-            raise InputError("prompts", "texts and token ids", "give either texts or token ids")
+            raise InputError(field, "texts and token ids", "give either texts or token ids")
         return [tokenization.encode(text) for text in texts]
     return cast("Prompts | None", prompts)
 
@@ -262,20 +265,21 @@ def validate_sample_ids(sample_ids: Sequence[int] | Tensor | None, samples: int)
     return ids
 
 
-def require_known_tokens(prompts: Tensor, lengths: Tensor, vocab_size: int) -> None:
+def require_known_tokens(prompts: Tensor, lengths: Tensor, vocab_size: int, field: str = "prompts") -> None:
     """Raise `InputError` unless all tokens of the prompts belong to the vocabulary.
 
     Args:
         prompts: Token ids (n, width). Entries beyond the lengths are ignored.
         lengths: Lengths (n,) of the prompts.
         vocab_size: Number of tokens.
+        field: Name of the argument in error messages (default: "prompts").
     """
     within = torch.arange(prompts.shape[1]) < lengths[:, None]
     wrong = within & ((prompts < 0) | (prompts >= vocab_size))
     if bool(wrong.any()):
         row, position = wrong.nonzero()[0].tolist()
         raise InputError(
-            f"prompts[{row}][{position}]",
+            f"{field}[{row}][{position}]",
             int(prompts[row, position]),
             f"use token ids from 0 to {vocab_size - 1}",
         )

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from trialogue.errors import InputError
 from trialogue.oracles import Autoregressive, Verifier, as_oracle
@@ -108,7 +109,8 @@ def _evaluate_sequences(
     elif len(lengths) and int(lengths.max()) > most:
         raise InputError("sequences", int(lengths.max()), f"use sequences of at most {most} tokens")
     rows = max(1, min(len(lengths), oracle.batch_size if batch_size is None else batch_size))
-    tokens = tokens[:, : max([1, *lengths.tolist()])]
+    width = max([1, *lengths.tolist()])
+    tokens = pad(tokens, (0, max(0, width - tokens.shape[1])))[:, :width]
     batch = Batch(oracle, rows, tokens.shape[1], layers=tuple(judged.layers))
     evaluator, results = CachedVerifier(judged, batch), [torch.zeros(0, dtype=torch.float64)]
     with torch.inference_mode():

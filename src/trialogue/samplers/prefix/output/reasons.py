@@ -2,7 +2,9 @@
 
 from typing import Any
 
+from trialogue.errors import NotValidError
 from trialogue.samplers.prefix.contract.sampler import Sampler
+from trialogue.samplers.prefix.output.sample import Parser
 
 
 def explain_failure(
@@ -65,3 +67,19 @@ def explain_rejection(ended: str, max_new_tokens: int, *details: str) -> str:
     if ended == "stop":
         return f"ended by a stop string or criterion: {rejected}"
     return rejected
+
+
+def explain_invalid_text(parser: Parser, text: str) -> str | None:
+    """Return why a parser rejects a complete text, or None if it accepts the text or the text is incomplete.
+
+    Args:
+        parser: Parser of a verifier (`Verifier.parser`).
+        text: The text.
+    """
+    try:
+        parser(text)
+    except NotValidError as error:
+        return str(error)
+    except ValueError:
+        pass
+    return None

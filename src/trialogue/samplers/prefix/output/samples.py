@@ -8,8 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trialogue.errors import InputError, NotValidError
+from trialogue.errors import InputError
 from trialogue.samplers.inference_data import inference_data
+from trialogue.samplers.prefix.output.reasons import explain_invalid_text
 from trialogue.samplers.prefix.output.sample import Parser, Sample, format_samples
 
 
@@ -231,7 +232,7 @@ class Samples:
             return [None] * len(self)
         judged = zip(self._parsers(), self.texts(), self.accepted.tolist(), strict=True)
         return [
-            None if accepted or parser is None else _refusal(parser, text)
+            None if accepted or parser is None else explain_invalid_text(parser, text)
             for parser, text, accepted in judged
         ]
 
@@ -270,13 +271,3 @@ def _places(index: Any, count: int) -> int | Tensor:
         hint = f"use indices from 0 to {count - 1}, or one bool per sample"
         raise InputError("index", index, hint if count else "there are no samples")
     return torch.from_numpy(places.copy()) if places.ndim else int(places)
-
-
-def _refusal(parser: Parser, text: str) -> str | None:
-    try:
-        parser(text)
-    except NotValidError as error:
-        return str(error)
-    except ValueError:
-        pass
-    return None

@@ -1,0 +1,125 @@
+"""Log-probabilities of given texts under a model."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, cast
+
+import torch
+from torch import Tensor
+
+from trialogue.errors import InputError
+from trialogue.models.tokenization import Tokenization
+from trialogue.oracles import Autoregressive, as_oracle
+from trialogue.oracles.prefix_features import prefix_features
+from trialogue.samplers.prefix.prompts import (
+    Prompts,
+    encode_prompts,
+    prompt_tensors,
+    replace_empty_prompts,
+    require_known_tokens,
+)
+from trialogue.validation import Count, validated
+
+_NUMBERS_AT_ONCE = 1 << 24
+
+
+class Scores(NamedTuple):
+    """Log-probabilities of n completions under a model.
+
+    Attributes:
+        log_prob: Log-probability (n,) float64 of each completion given its prompt, in nats.
+        token_log_probs: For each completion, the log-probability (tokens,) float64 of each of its tokens given the
+            prompt and the tokens before it.
+        tokens: For each completion, its token ids.
+    """
+
+    log_prob: Tensor
+    token_log_probs: list[Tensor]
+    tokens: list[list[int]]
+
+
+@validated
+def score(
+    oracle: Autoregressive,
+    prompts: Prompts | Sequence[str],
+    completions: Prompts | Sequence[str],
+    *,
+    batch_size: Count = 16,
+    progress: Callable[[int], object] | None = None,
+) -> Scores:
+    """Compute the log-probability of given completions under a model.
+
+    Each position is evaluated once. Completions of the same prompt share its evaluation. A text can be split into
+    tokens in several ways, and this function computes the log-probability of only one of them. If prompt and completion
+    are texts, it tokenizes their concatenation, as lm-evaluation-harness does. Give the token ids of a completion if
+    they are known, for example those of samples. An end-of-sequence token is scored only if the token ids contain it.
+
+    Args:
+        oracle: The model. Temperature and truncation of `truncated` are not applied, as in `Samples.log_prob`.
+        prompts: One prompt per completion, as texts or as token ids in any form that `generate` accepts. An empty
+            prompt is replaced by the BOS token of the model, if it has one.
+        completions: The completions, as texts or as token ids in any form that `generate` accepts for prompts.
+        batch_size: Maximum number of sequences per forward pass.
+        progress: Function called with the number of completed positions after each forward pass (default: none). A
+            position that several sequences share counts once per sequence.
+
+    Returns:
+        Log-probabilities of the completions and of their tokens. An empty completion has log-probability 0.
+
+    Raises:
+        InputError: If there is not one prompt per completion, a token does not belong to the vocabulary, a sequence is
+            longer than the context of the model, or texts are given and the model has no tokenization.
+    """
+    oracle = as_oracle(oracle)
+    if len(prompts) != len(completions) and not isinstance(completions, str):
+        hint = f"give one completion for each of the {len(prompts)} prompts"
+        raise InputError("completions", len(completions), hint)
+    tokens, ends = prompt_tensors(cast(Prompts, encode_prompts(oracle, prompts)))
+    texts, lengths = prompt_tensors(cast(Prompts, _encode_completions(oracle, prompts, completions)))
+    require_known_tokens(tokens, ends, oracle.vocab_size)
+    require_known_tokens(texts, lengths, oracle.vocab_size, "completions")
+    tokens, ends = replace_empty_prompts(oracle, tokens, ends)
+    longest = int((ends + lengths).max()) if len(ends) else 0
+    if oracle.max_length is not None and longest > oracle.max_length:
+        hint = f"use a prompt and a completion of at most {oracle.max_length} tokens together, the context of the model"
+        raise InputError("completions", longest, hint)
+    starts = ends.tolist()
+    written = [own[:length].tolist() for own, length in zip(texts, lengths.tolist(), strict=True)]
+    sequences = [
+        [*prompt[:start].tolist(), *completion]
+        for prompt, start, completion in zip(tokens, starts, written, strict=True)
+    ]
+    prefixes = [
+        range(start, start + len(completion)) for start, completion in zip(starts, written, strict=True)
+    ]
+    log_probs = [torch.zeros(len(completion), dtype=torch.float64) for completion in written]
+    rows_at_once = max(1, _NUMBERS_AT_ONCE // oracle.vocab_size)
+    with torch.inference_mode():
+        for part in prefix_features(oracle, sequences, prefixes, batch_size=batch_size):
+            following = torch.tensor([written[place][turn] for place, turn in part.prefixes])
+            found = [
+                part.context.distributions(features)[1].cpu().gather(1, chosen[:, None])[:, 0].double()
+                for features, chosen in zip(
+                    part.features.split(rows_at_once), following.split(rows_at_once), strict=True
+                )
+            ]
+            for (place, turn), log_prob in zip(part.prefixes, torch.cat(found).tolist(), strict=True):
+                log_probs[place][turn] = log_prob
+            if progress is not None:
+                progress(part.positions)
+    totals = torch.tensor([float(own.sum()) for own in log_probs], dtype=torch.float64)
+    return Scores(totals, log_probs, written)
+
+
+def _encode_completions(
+    oracle: Autoregressive, prompts: Prompts | Sequence[str], completions: Prompts | Sequence[str]
+) -> Prompts | None:
+    """Convert completions that are texts to token ids. Other completions are returned unchanged."""
+    tokenization = oracle.tokenization
+    encoded = encode_prompts(oracle, completions, "completions")
+    if encoded is completions or not isinstance(tokenization, Tokenization):
+        return encoded
+    texts = zip(cast(Sequence[str], completions), prompts, strict=True)
+    return [
+        tokenization.encode_completion(text, prompt if isinstance(prompt, str) else "")
+        for text, prompt in texts
+    ]
