@@ -145,6 +145,19 @@ def test_a_language_model_with_a_short_horizon_is_enumerated(run, tmp_path):
     assert {one["text"] for one in found["outputs"]} <= {" cat", " dog", " mat"}
     assert math.fsum(distributions(found)[0].values()) + found["failed"] == pytest.approx(1, abs=1e-9)
     assert found["weighted_variation"] < 1e-6
+    template = "{{ messages | map(attribute='content') | join(' ') }}"
+    (tmp_path / "tiny" / "chat_template.jinja").write_text(template)
+    options = f"--model {model} --max-new-tokens 3 --verifier 'regex: (cat|dog|mat)' {MASKED}"
+    assert record(run, f"{options} --prompt the --chat --system a") == record(
+        run, f"{options} --prompt 'a the'"
+    )
+
+
+def test_progress_is_counted_on_standard_error(capsys):
+    table = Table(lambda prefix: (0.5, 0.5), 2)
+    exact_distribution(MaskedDecoding(), table, lambda prefix: True, max_new_tokens=3, progress=True)
+    out, err = capsys.readouterr()
+    assert (out, "states of the sampler" in err) == ("", True)
 
 
 def test_tables_and_figures_are_written(run):
@@ -225,6 +238,8 @@ COMMANDS: list[tuple[str, str]] = [
         "verifier=0.0: use another verifier or more tokens",
     ),
     (f"{TWO_COINS} --figure tree.pdf", "ends in .svg or .png"),
+    (f"{UNIFORM} --chat", "chat=True: leave it out: only a language model (--model) has a chat template"),
+    ("--model tiny --system Hi", "system='Hi': add --chat"),
     (f"{UNIFORM} --quota 3", "it belongs to the sampler backtracking"),
     (
         f"{UNIFORM} --on-error reject",

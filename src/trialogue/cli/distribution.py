@@ -3,6 +3,7 @@
 import argparse
 import inspect
 import json
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -36,7 +37,7 @@ def distribution(arguments: argparse.Namespace) -> None:
         from trialogue.extras import from_extra
 
         from_extra("matplotlib", "plot")
-    found = sampler_distribution(settings)
+    found = sampler_distribution(settings, progress=sys.stderr is not None and sys.stderr.isatty())
     if settings.shown.json:
         print(json.dumps(found.record(), ensure_ascii=False, allow_nan=False))
     else:

@@ -121,11 +121,12 @@ class SamplerDistribution:
         }
 
 
-def sampler_distribution(settings: DistributionSettings) -> SamplerDistribution:
+def sampler_distribution(settings: DistributionSettings, *, progress: bool = False) -> SamplerDistribution:
     """Compute the exact output distribution of a sampler on a small model, and compare it with its target.
 
     Args:
         settings: All settings of `trialogue distribution`.
+        progress: Whether to count prefixes and states on standard error (default: False).
 
     Returns:
         Probabilities of all outputs, distances from the target, and costs.
@@ -135,10 +136,12 @@ def sampler_distribution(settings: DistributionSettings) -> SamplerDistribution:
             `max_states` nodes or states.
     """
     with _with_option_names():
-        return _sampler_distribution(settings, load_source(settings.source))
+        return _sampler_distribution(settings, load_source(settings.source), progress)
 
 
-def _sampler_distribution(settings: DistributionSettings, source: LoadedSource) -> SamplerDistribution:
+def _sampler_distribution(
+    settings: DistributionSettings, source: LoadedSource, progress: bool
+) -> SamplerDistribution:
     sampling, sampler = settings.sampling, settings.sampler
     values = sampling.values
     written = None if values in (None, "exact") else read_values(values, source.tokenization)
@@ -152,7 +155,13 @@ def _sampler_distribution(settings: DistributionSettings, source: LoadedSource) 
     limits: dict[str, Any] = {"prompt": source.prompt, "max_new_tokens": sampling.max_new_tokens}
     # Values in a file may guide the sampler to prefixes that no accepted output has.
     languages = [one for one in built if isinstance(one.verifier, LanguageVerifier) and written is None]
-    tree = prefix_tree(tempered, **limits, max_nodes=sampling.max_states, viable=combine_verifiers(languages))
+    tree = prefix_tree(
+        tempered,
+        **limits,
+        max_nodes=sampling.max_states,
+        viable=combine_verifiers(languages),
+        progress=progress,
+    )
     rule = combine_verifiers(built)
     guide: Verifier | None = written or rule
     if values == "exact" and rule is not None:
@@ -171,6 +180,7 @@ def _sampler_distribution(settings: DistributionSettings, source: LoadedSource) 
         None if sampler.uses == "nothing" else guide,
         **limits,
         max_states=sampling.max_states,
+        progress=progress,
     )
     if written is not None and not distribution.probabilities and not distribution.never_halts:
         hint = "use positive values for an output and all its prefixes: the sampler always stops without an output"

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from tyro.conf import arg
 
-from trialogue.errors import InputError
+from trialogue.errors import InputError, require_text
 from trialogue.generation.settings import SamplerSettings
 from trialogue.generation.verifiers.specs import ConstraintSettings
 from trialogue.storage import require_folder
@@ -31,6 +31,10 @@ class Source:
     tokens that the verifier allows are enumerated, so only small trees are feasible."""
     prompt: Annotated[str, arg(metavar="TEXT")] = ""
     """Continue this text."""
+    chat: bool = False
+    """Apply the chat template of the language model to the prompt."""
+    system: Annotated[str | None, arg(metavar="TEXT")] = None
+    """With --chat, put this system message before the prompt."""
 
     def __post_init__(self) -> None:
         given = [name for name in ("table", "distribution", "model") if getattr(self, name) is not None]
@@ -38,6 +42,14 @@ class Source:
             value = None if not given else getattr(self, given[1])
             hint = "use exactly one of --table FILE, --distribution NAME and --model MODEL"
             raise InputError(given[1] if given else "table", value, hint)
+        if self.chat and self.model is None:
+            raise InputError(
+                "chat", True, "leave it out: only a language model (--model) has a chat template"
+            )
+        if self.system is not None:
+            if not self.chat:
+                raise InputError("system", self.system, "add --chat: it applies only to the chat template")
+            require_text("system", self.system)
 
 
 @validated

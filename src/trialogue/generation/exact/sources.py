@@ -65,7 +65,11 @@ def load_source(source: Source) -> LoadedSource:
     oracle: Autoregressive
     if source.model is not None:
         oracle = load_pretrained(source.model)
-        return LoadedSource(oracle, oracle.tokenization, tuple(oracle.tokenization.encode(source.prompt)))
+        text = oracle.tokenization
+        encoded = (
+            text.chat(source.prompt, system=source.system) if source.chat else text.encode(source.prompt)
+        )
+        return LoadedSource(oracle, text, tuple(encoded))
     if source.table is not None:
         oracle, spelled = read_table(source.table)
     else:

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 from torch import Tensor
+from tqdm import tqdm
 
 from trialogue.enumeration import Enumeration
 from trialogue.errors import InputError
@@ -140,16 +141,24 @@ class StateEnumeration:
         self._queries: list[float] = []
 
     @torch.inference_mode()
-    def run(self) -> ReachableStates:
-        """Enumerate all states with their transitions, and all ways in which the sampler can end."""
+    def run(self, *, progress: bool = False) -> ReachableStates:
+        """Enumerate all states with their transitions, and all ways in which the sampler can end.
+
+        Args:
+            progress: Whether to count the states on standard error (default: False).
+        """
         tokens = torch.zeros(self._members, self._limit, dtype=torch.int64)
         tokens[:, : len(self._prompt)] = torch.tensor(self._prompt, dtype=torch.int64)
         lengths = torch.full((self._members,), len(self._prompt))
         self._load([(tokens, lengths)])
         self._index_states(tokens, lengths, self._sampler.init(self._batch))
-        while len(self._queries) < len(self._states):
-            first = len(self._queries)
-            self._step_from_states(first, min(len(self._states), first + self._groups_at_once))
+        bar = tqdm(desc="states of the sampler", unit="state", disable=not progress, leave=False)
+        with bar:
+            while len(self._queries) < len(self._states):
+                first = len(self._queries)
+                self._step_from_states(first, min(len(self._states), first + self._groups_at_once))
+                bar.total = len(self._states)
+                bar.update(len(self._queries) - first)
         size = len(self._states)
         source, target, *distributions = (np.concatenate(parts) for parts in zip(*self._moves, strict=True))
         matrices = [

@@ -60,6 +60,7 @@ def exact_distribution(
     prompt: Sequence_ = (),
     max_new_tokens: int | None = None,
     max_states: int = 1_000_000,
+    progress: bool = False,
 ) -> ExactDistribution:
     """Compute the output distribution and the expected cost of a sampler, without sampling.
 
@@ -74,6 +75,7 @@ def exact_distribution(
         prompt: Token ids of the prompt (default: empty).
         max_new_tokens: Maximum length of a completion (default: up to the oracle's `max_length`).
         max_states: Largest number of states of the Markov chain (default: 1,000,000).
+        progress: Whether to count the states on standard error (default: False).
 
     Returns:
         Probabilities and weights of the outputs, the probability of failure, and the expected number of model calls.
@@ -84,7 +86,7 @@ def exact_distribution(
     """
     found = StateEnumeration(
         sampler, oracle, verifier, prompt=prompt, max_new_tokens=max_new_tokens, max_states=max_states
-    ).run()
+    ).run(progress=progress)
     return _output_distribution(found)
 
 

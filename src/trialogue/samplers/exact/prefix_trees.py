@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from tqdm import tqdm
 
 from trialogue.errors import InputError
 from trialogue.oracles import Autoregressive, as_oracle, next_log_probs, pad_sequences
@@ -103,6 +104,7 @@ def prefix_tree(
     max_new_tokens: int | None = None,
     max_nodes: int = MAX_NODES,
     viable: VerifierLike | None = None,
+    progress: bool = False,
 ) -> PrefixTree:
     """Enumerate all prefixes of positive probability under a model.
 
@@ -112,6 +114,7 @@ def prefix_tree(
         max_new_tokens: Maximum length of a completion (default: up to the oracle's `max_length`).
         max_nodes: Largest number of prefixes (default: 1,000,000).
         viable: Verifier that excludes prefixes of value zero and their continuations (default: none).
+        progress: Whether to count the prefixes on standard error (default: False).
 
     Returns:
         The prefixes with their parents and log-probabilities.
@@ -127,30 +130,34 @@ def prefix_tree(
     prefixes, parent, log_probs, leaf = [prompt], [-1], [0.0], [_complete(oracle, prompt, longest, True)]
     growing = [] if leaf[0] else [0]
     choose_batch_size = max(1, _MAX_NUMBERS // oracle.vocab_size)
-    while growing:
-        first = len(prefixes)
-        for begin in range(0, len(growing), choose_batch_size):
-            places = growing[begin : begin + choose_batch_size]
-            tokens, lengths = pad_sequences([prefixes[place] for place in places], longest)
-            # Samplers normalise single precision in the same way.
-            distributions = next_log_probs(oracle, tokens, lengths).double().log_softmax(1)
-            if viable is not None:
-                distributions = distributions.masked_fill(
-                    _find_rejected_continuations(viable, oracle, tokens, lengths, len(prompt), distributions),
-                    -math.inf,
-                )
-            rows, children = (distributions > -math.inf).nonzero(as_tuple=True)
-            if len(prefixes) + len(rows) > most:
-                raise _too_many(oracle, len(prompt), longest, most)
-            for row, token, log_prob in zip(
-                rows.tolist(), children.tolist(), distributions[rows, children].tolist(), strict=True
-            ):
-                prefix = (*prefixes[places[row]], token)
-                prefixes.append(prefix)
-                parent.append(places[row])
-                log_probs.append(log_probs[places[row]] + log_prob)
-                leaf.append(_complete(oracle, prefix, longest))
-        growing = [place for place in range(first, len(prefixes)) if not leaf[place]]
+    with tqdm(desc="prefixes of the model", unit="prefix", disable=not progress, leave=False) as bar:
+        while growing:
+            first = len(prefixes)
+            for begin in range(0, len(growing), choose_batch_size):
+                bar.update(len(prefixes) - bar.n)
+                places = growing[begin : begin + choose_batch_size]
+                tokens, lengths = pad_sequences([prefixes[place] for place in places], longest)
+                # Samplers normalise single precision in the same way.
+                distributions = next_log_probs(oracle, tokens, lengths).double().log_softmax(1)
+                if viable is not None:
+                    distributions = distributions.masked_fill(
+                        _find_rejected_continuations(
+                            viable, oracle, tokens, lengths, len(prompt), distributions
+                        ),
+                        -math.inf,
+                    )
+                rows, children = (distributions > -math.inf).nonzero(as_tuple=True)
+                if len(prefixes) + len(rows) > most:
+                    raise _too_many(oracle, len(prompt), longest, most)
+                for row, token, log_prob in zip(
+                    rows.tolist(), children.tolist(), distributions[rows, children].tolist(), strict=True
+                ):
+                    prefix = (*prefixes[places[row]], token)
+                    prefixes.append(prefix)
+                    parent.append(places[row])
+                    log_probs.append(log_probs[places[row]] + log_prob)
+                    leaf.append(_complete(oracle, prefix, longest))
+            growing = [place for place in range(first, len(prefixes)) if not leaf[place]]
     return PrefixTree(
         oracle, prefixes, np.array(parent), np.array(log_probs), np.array(leaf, dtype=np.bool_), longest
     )
