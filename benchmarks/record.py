@@ -4,6 +4,8 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+from trialogue.storage import atomic_write
+
 FOLDER = Path(__file__).parent / "rows"
 
 
@@ -24,5 +26,5 @@ class Record:
         if self._path.is_file():
             lines = self._path.read_text(encoding="utf-8").splitlines()
             self._rows += filter(keep, map(json.loads, lines))
-        self._path.write_text("".join(f"{json.dumps(row)}\n" for row in self._rows), encoding="utf-8")
+        atomic_write(self._path, "".join(f"{json.dumps(row)}\n" for row in self._rows))
         print(f"rows: {self._path}")
