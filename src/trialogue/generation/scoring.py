@@ -1,6 +1,7 @@
 """Log-probabilities and judgements of given texts, as JSON records."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Literal
 
 from trialogue.display.numbers import finite_or_none
@@ -46,9 +47,7 @@ def score_texts(
     """
     prompts, completions = list[list[int]](), list[list[int]]()
     for given in texts:
-        prompt, completion = with_location(
-            given.prompt.where, lambda given=given: _encode(oracle, given, chat)
-        )
+        prompt, completion = with_location(given.prompt.where, partial(_encode, oracle, given, chat))
         prompts.append(prompt)
         completions.append(completion)
     scores = score(oracle, prompts, completions, batch_size=batch_size or _ROWS, progress=progress)
