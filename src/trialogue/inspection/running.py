@@ -127,13 +127,13 @@ def run_inspection(
             inspection.run_locally(pending)
         else:
             inspection.run_workers(pending, executor, threads)
-        names = [None if path is None else path.resolve().name for path in material.paths]
+        files = [None if path is None else path.resolve().name for path in material.paths]
         head = {
             "format": FORMAT,
             "version": __version__,
             "model": str(model),
             "settings": settings,
-            "material": dict(zip(("text", "clones"), names, strict=True)),
+            "material": dict(zip(("text", "clones"), files, strict=True)),
         }
         record = {**head, **collect_results(work, checkpoints, control)}
         atomic_write(folder / RECORD, json.dumps(record, indent=1, allow_nan=False) + "\n")
