@@ -36,22 +36,22 @@ class LastPartJudge(CachedVerifier):
 class HopefulJudge(CachedVerifier):
     """Treat the largest possible truncation as the final one."""
 
-    def _count_missing_values(self, known, hoped, judged, cut):
-        kept = cut(torch.where(judged, known, hoped)) > -math.inf
-        return (kept & ~judged).sum(1)
+    def _count_missing_values(self, log_weights, upper_bounds, is_known, truncate):
+        kept = truncate(torch.where(is_known, log_weights, upper_bounds)) > -math.inf
+        return (kept & ~is_known).sum(1)
 
 
 class ContentJudge(CachedVerifier):
     """Stop at the first accepted children."""
 
-    def _count_missing_values(self, known, hoped, judged, cut):
-        missing = super()._count_missing_values(known, hoped, judged, cut)
-        accepted = (judged & (known > -math.inf)).any(1)
+    def _count_missing_values(self, log_weights, upper_bounds, is_known, truncate):
+        missing = super()._count_missing_values(log_weights, upper_bounds, is_known, truncate)
+        accepted = (is_known & (log_weights > -math.inf)).any(1)
         return missing.masked_fill(accepted, 0)
 
 
 class BoundlessJudge(CachedVerifier):
     """Assume a maximum value of 1."""
 
-    def _count_missing_values(self, known, hoped, judged, cut):
-        return super()._count_missing_values(known, hoped - math.log(3.0), judged, cut)
+    def _count_missing_values(self, log_weights, upper_bounds, is_known, truncate):
+        return super()._count_missing_values(log_weights, upper_bounds - math.log(3.0), is_known, truncate)

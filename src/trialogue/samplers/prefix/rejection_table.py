@@ -173,9 +173,13 @@ def merge_tables(first: RejectionTable | None, second: RejectionTable | None) ->
         second: A table, or None.
 
     Returns:
-        The union. Its `log_unvisited` is an upper bound: a difference that is rounded up. The next draw of an unvisited
-        token at the prefix computes the value again as a sum. Differences are used only if the probabilities of tokens
-        that both tables contain agree within the rounding of single precision. Otherwise, a warning is issued.
+        A table with the entries of both. Its `log_unvisited` is an upper bound of the unvisited probability, namely one
+        table's value minus the probabilities of the tokens that only the other table contains, rounded up. The next
+        draw of an unvisited token at the prefix computes the exact value.
+
+    Warns:
+        RuntimeWarning: If the two tables give the same token different probabilities (beyond float32 rounding). Nothing
+            is subtracted in this case, and `log_unvisited` is the smaller of the two values.
     """
     is_precise = _have_equal_probabilities(first, second)
     if not is_precise:

@@ -211,26 +211,32 @@ class CachedVerifier:
         return values.masked_fill_(rank >= evaluated[:, None], 0.0)
 
     def _count_missing_values(
-        self, known: Tensor, hoped: Tensor, judged: Tensor, cut: Callable[[Tensor], Tensor]
+        self,
+        log_weights: Tensor,
+        upper_bounds: Tensor,
+        is_known: Tensor,
+        truncate: Callable[[Tensor], Tensor],
     ) -> Tensor:
-        """Return how many more values (n,) are at least needed to determine which tokens a truncation keeps.
+        """Return a lower bound (n,) of the number of values to compute before a truncation of tokens is determined.
+
+        The bound is 0 if the truncation keeps the same tokens whatever the missing values are.
 
         Args:
-            known: Log-weights (n, vocab), defined where `judged`.
-            hoped: Upper bounds (n, vocab) of all log-weights.
-            judged: Whether a value is known, (n, vocab) bool.
-            cut: The truncation, a function from log-weights to truncated ones.
+            log_weights: Log-weights (n, vocab) of next tokens, valid where `is_known`.
+            upper_bounds: Upper bounds (n, vocab) of all log-weights.
+            is_known: Whether the value of a token has been computed, (n, vocab) bool.
+            truncate: Function from log-weights (n, vocab) to log-weights that are -inf at the excluded tokens.
         """
-        best = torch.where(judged, known, hoped)
+        best = torch.where(is_known, log_weights, upper_bounds)
         possible = (best.amax(1) > -math.inf).nonzero()[:, 0]
         missing = torch.zeros(len(best), dtype=torch.int64)
-        kept = cut(best[possible]) > -math.inf
-        missing[possible] = (kept & ~judged[possible]).sum(1)
+        kept = truncate(best[possible]) > -math.inf
+        missing[possible] = (kept & ~is_known[possible]).sum(1)
         # With the upper bounds, only known values are kept. Without them, more values might be kept.
-        settled = missing[possible] == 0
-        rows, kept = possible[settled], kept[settled]
-        worst = known[rows].masked_fill(~judged[rows], -math.inf)
-        missing[rows] = ((cut(worst) > -math.inf) != kept).any(1).long()
+        is_settled = missing[possible] == 0
+        rows, kept = possible[is_settled], kept[is_settled]
+        worst = log_weights[rows].masked_fill(~is_known[rows], -math.inf)
+        missing[rows] = ((truncate(worst) > -math.inf) != kept).any(1).long()
         return missing
 
     def _with_targets(self, batch: View, rows: Tensor, log_values: Tensor) -> Tensor:

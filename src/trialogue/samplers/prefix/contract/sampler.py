@@ -359,10 +359,10 @@ def concatenate_states(states: Sequence[StateT]) -> StateT:
 
 
 def log_values_as_given(decoding: Decoding, log_values: Callable[[Tensor], Tensor]) -> Tensor:
-    """Return the log-values of prompts that are already complete, and 0 for all other rows.
+    """Return the log-weight with which a weighted sampler starts each row, before it appends a token.
 
-    Weighted samplers start from these log-values: the value of a prompt counts as 1, unless the prompt itself is the
-    output.
+    The log-weight is 0, except for a prompt that is already complete. Such a prompt is the output, so its log-weight is
+    the logarithm of its value.
 
     Args:
         decoding: The batch of sequences (rows), each a prompt and the completion so far.
