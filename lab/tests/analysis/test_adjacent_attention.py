@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from trialogue.errors import InputError
+from refusals import expect_error
 from trialogue.models.encoder_decoder.config import EncoderDecoderConfig
 from trialogue.models.encoder_decoder.network import EncoderDecoder, append_eos
 from trialogue.models.encoder_decoder.refiner import Refiner
@@ -104,12 +104,8 @@ def test_refinement_agrees_with_single_steps(monkeypatch, at_once):
 
 def test_invalid_input_is_rejected():
     network = _network()
-    with pytest.raises(InputError, match="at least two tokens"):
-        adjacent_attention(network, [[5]], [[6]])
-    with pytest.raises(InputError, match="1 sources and 0 targets"):
-        adjacent_attention(network, [[5]], [])
+    expect_error("at least two tokens", adjacent_attention, network, [[5]], [[6]])
+    expect_error("1 sources and 0 targets", adjacent_attention, network, [[5]], [])
     causal = _network(causal=True, positional_attention=False)
-    with pytest.raises(InputError, match="passes"):
-        refined_attention(Refiner(network), SOURCES, 1)
-    with pytest.raises(InputError, match="reads a whole target"):
-        adjacent_attention(causal, SOURCES, TARGETS)
+    expect_error("passes", refined_attention, Refiner(network), SOURCES, 1)
+    expect_error("reads a whole target", adjacent_attention, causal, SOURCES, TARGETS)

@@ -8,19 +8,9 @@ from torch import Tensor
 
 from trialogue.data import Dyck
 from trialogue.randomness import generator
-from trialogue_lab.analysis.attention_variation import (
-    causal_baseline,
-    stack_likeness,
-    variation,
-    with_uniform_attention,
-)
+from trialogue_lab.analysis import attention_variation
 from trialogue_lab.analysis.closing_accuracy import closing_accuracy
-from trialogue_lab.models.dyck_transformer import (
-    DyckTransformer,
-    DyckTransformerConfig,
-    balanced_transformer,
-    uniform_attention_transformer,
-)
+from trialogue_lab.models import dyck_transformer
 
 
 def random_patterns(count: int, length: int, causal: bool) -> Tensor:
@@ -33,15 +23,15 @@ def random_patterns(count: int, length: int, causal: bool) -> Tensor:
 
 
 def test_the_baseline_agrees_with_random_causal_attention() -> None:
-    assert causal_baseline(19) == pytest.approx(3.295, abs=5e-4)
-    assert [causal_baseline(n) for n in (1, 2)] == pytest.approx([0, 1 / 3])
+    assert attention_variation.causal_baseline(19) == pytest.approx(3.295, abs=5e-4)
+    assert [attention_variation.causal_baseline(n) for n in (1, 2)] == pytest.approx([0, 1 / 3])
     pattern = random_patterns(1, 5, True)
-    assert float(variation(pattern, pattern)) == 0
-    samples = variation(*random_patterns(20_000, 9, True).view(2, -1, 9, 9))
+    assert float(attention_variation.variation(pattern, pattern)) == 0
+    samples = attention_variation.variation(*random_patterns(20_000, 9, True).view(2, -1, 9, 9))
     error = 4 * float(samples.std()) / math.sqrt(len(samples))
-    assert float(samples.mean()) == pytest.approx(causal_baseline(9), abs=error)
-    everywhere = variation(*random_patterns(20_000, 9, False).view(2, -1, 9, 9))
-    assert float(everywhere.mean()) != pytest.approx(causal_baseline(9), abs=error)
+    assert float(samples.mean()) == pytest.approx(attention_variation.causal_baseline(9), abs=error)
+    everywhere = attention_variation.variation(*random_patterns(20_000, 9, False).view(2, -1, 9, 9))
+    assert float(everywhere.mean()) != pytest.approx(attention_variation.causal_baseline(9), abs=error)
 
 
 def test_stack_similarity_of_perfect_and_wrong_attention_has_the_expected_value() -> None:
@@ -57,22 +47,22 @@ def test_stack_similarity_of_perfect_and_wrong_attention_has_the_expected_value(
             else:
                 assert partner[row, i] == stack.pop()
             perfect[row, i + 1, stack[-1] + 1 if stack else 0] = 1.0
-    assert stack_likeness(perfect, tokens) == 1.0
+    assert attention_variation.stack_likeness(perfect, tokens) == 1.0
     # Attention to a neighboring position is not stack-like.
-    assert stack_likeness(perfect.roll(1, 2), tokens) == 0.0
+    assert attention_variation.stack_likeness(perfect.roll(1, 2), tokens) == 0.0
     opened = perfect.clone()
     bracket = ((tokens % 2 == 1) & (depths > 0)).nonzero()[0]
     opened[bracket[0], bracket[1] + 1] = 0
     opened[bracket[0], bracket[1] + 1, 0] = 1
-    assert 0 < stack_likeness(opened, tokens) < 1
+    assert 0 < attention_variation.stack_likeness(opened, tokens) < 1
 
 
 def test_closing_accuracy_of_exact_and_constant_networks_has_the_expected_value() -> None:
     tokens = Dyck(60, (0.5, 0.5), 0.5, 3, complete=False).sample(30, seed=2)
     # The exact network gives only the correct closing bracket a probability.
-    assert closing_accuracy(balanced_transformer(2, 3, 1.0), tokens) == (1.0, 1.0)
-    assert closing_accuracy(uniform_attention_transformer(2, 3), tokens, 40) == (1.0, 1.0)
-    network = DyckTransformer(DyckTransformerConfig(depth=3)).eval()
+    assert closing_accuracy(dyck_transformer.balanced_transformer(2, 3, 1.0), tokens) == (1.0, 1.0)
+    assert closing_accuracy(dyck_transformer.uniform_attention_transformer(2, 3), tokens, 40) == (1.0, 1.0)
+    network = dyck_transformer.DyckTransformer(dyck_transformer.DyckTransformerConfig(depth=3)).eval()
     with torch.no_grad():
         network.head.weight.zero_()
         network.head.bias.copy_(torch.tensor([0.0, 1.0, 0.0, 0.0]))
@@ -86,10 +76,12 @@ def test_closing_accuracy_of_exact_and_constant_networks_has_the_expected_value(
 
 
 def test_uniform_attention_changes_only_the_attention() -> None:
-    config = DyckTransformerConfig(embedding="tokens", residual=True, mlps=((9, 50), ()), initial_scale=0.5)
-    network = DyckTransformer(config, 1).eval()
+    config = dyck_transformer.DyckTransformerConfig(
+        embedding="tokens", residual=True, mlps=((9, 50), ()), initial_scale=0.5
+    )
+    network = dyck_transformer.DyckTransformer(config, 1).eval()
     tokens = Dyck(12, (0.5, 0.5), 0.5, 4, complete=False).sample(4, seed=1)
-    ablated = with_uniform_attention(network)
+    ablated = attention_variation.with_uniform_attention(network)
     rows = 1 / torch.arange(1, 14)[:, None].expand(13, 13).tril() * torch.ones(13, 13).tril()
     for pattern in ablated.attention_weights(tokens):
         assert torch.allclose(pattern, rows.expand(4, 13, 13).nan_to_num(posinf=0.0), atol=1e-6)

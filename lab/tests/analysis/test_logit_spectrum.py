@@ -31,6 +31,11 @@ def test_spectrum_of_two_values_agrees_with_walsh_hadamard() -> None:
     torch.testing.assert_close(found / found.max(), expected / expected.max(), rtol=1e-9, atol=1e-12)
 
 
+def test_layer_norm_and_five_layers_have_all_orders() -> None:
+    for fields in ({"layers": 2, "layer_norm": True}, {"layers": 5}):
+        assert FactoredAttentionConfig(vocab_size=2, sites=12, **fields).max_order == 12
+
+
 @pytest.mark.parametrize("order", [2, 3, 4])
 @pytest.mark.parametrize("site", [0, 2, 4])
 def test_spectrum_of_k_body_interactions_ends_at_k_minus_1_other_sites(order: int, site: int) -> None:

@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 
-from trialogue.errors import InputError
+from refusals import expect_error
 from trialogue.oracles import enumerate_sequences
 from trialogue.randomness import generator
 from trialogue.testing.models import check_energy, check_masked
@@ -93,9 +93,6 @@ def test_impossible_sequences_and_invalid_parameters_are_rejected():
     model = HiddenMarkov([1.0, 0.0], [[0.0, 1.0], [0.0, 0.0]], torch.eye(2), [0.0, 1.0])
     assert model.energy(torch.tensor([[0, 1], [1, 1]])).tolist() == [0.0, math.inf]
     assert model.energy(torch.tensor([[0]])).tolist() == [math.inf]
-    with pytest.raises(InputError, match="row 1 has probability zero"):
-        model.site_log_probs(torch.tensor([[0, 1], [1, 0]]))
-    with pytest.raises(InputError, match="together sum to one"):
-        HiddenMarkov([1.0], [[0.5]], [[1.0]], [0.4])
-    with pytest.raises(InputError, match=r"use the shape \(1, 1\)"):
-        HiddenMarkov([1.0], [[0.5, 0.5]], [[1.0]], [0.0])
+    expect_error("row 1 has probability zero", model.site_log_probs, torch.tensor([[0, 1], [1, 0]]))
+    expect_error("together sum to one", HiddenMarkov, [1.0], [[0.5]], [[1.0]], [0.4])
+    expect_error(r"use the shape \(1, 1\)", HiddenMarkov, [1.0], [[0.5, 0.5]], [[1.0]], [0.0])

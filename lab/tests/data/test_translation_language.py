@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 import torch
 
+from refusals import expect_error
 from trialogue.errors import InputError
 from trialogue_lab.studies.translation_dependency.language import (
     SPECIAL,
@@ -108,12 +109,10 @@ def test_invalid_phrases_and_sentences_are_rejected():
         ([[[0], [1]], [[2]]], "same number"),
         ([[[]]], "one token"),
     ):
-        with pytest.raises(InputError, match=message):
-            translation_model(phrases, coupling=1.0)
+        expect_error(message, translation_model, phrases, coupling=1.0)
     language = TranslationLanguage(words=6)
     for source in ([], [SPECIAL, SPECIAL], [SPECIAL + 6], [1]):
-        with pytest.raises(InputError, match="different words from 4 to 9"):
-            language.condition(source)
+        expect_error("different words from 4 to 9", language.condition, source)
     for field, value in (("swapping", 1.5), ("synonyms", 3)):
         with pytest.raises(InputError, match=field):
             TranslationLanguage(**{field: value})

@@ -3,6 +3,7 @@
 import itertools
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,15 @@ import numpy as np
 import pytest
 
 from html_page import Page
-from trialogue import cli, exact_distribution, generate, run_chain, target_distribution, total_variation
+from refusals import commands_without_expected_error
+from trialogue import exact_distribution, generate, run_chain, target_distribution, total_variation
 from trialogue.samplers import MaskedDecoding, SequentialMonteCarlo
 from trialogue_lab.gallery import domain_walls, rule_at_the_end, two_cliques, waking_layers
 from trialogue_lab.gallery.document import _percent
 from trialogue_lab.gallery.embedding import in_base_36, rounded
 
 ROOT = Path(__file__).parents[2]
+Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(scope="module")
@@ -191,15 +194,11 @@ def test_text_shows_the_recorded_numbers(page: Path, recorded: dict[str, Any]) -
     assert "{{" not in text
 
 
-def test_missing_rows_raise_a_one_line_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_rows_and_folders_are_reported(tmp_path: Path, run_command: Run) -> None:
     out = tmp_path / "gallery.html"
-    assert cli.main(["gallery", "--out", str(out), "--results", str(tmp_path)]) == 2
-    message = capsys.readouterr().err
-    assert message.count("\n") == 1
-    assert "trialogue run interaction-order" in message
+    cases = [
+        (f"gallery --out {out} --results {tmp_path}", "trialogue run interaction-order"),
+        (f"gallery --out {tmp_path / 'no' / 'gallery.html'}", "there is no folder"),
+    ]
+    assert commands_without_expected_error(cases, run_command) == []
     assert not out.exists()
-
-
-def test_a_missing_folder_is_reported_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["gallery", "--out", str(tmp_path / "no" / "gallery.html")]) == 2
-    assert "there is no folder" in capsys.readouterr().err

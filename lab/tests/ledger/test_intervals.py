@@ -15,7 +15,6 @@ from scipy import stats
 from trialogue.intervals.bounds import mean_bounds, share_bounds
 from trialogue.randomness import numpy_generator
 from trialogue_lab.ledger import Counts, Criterion, Replication, Statistic
-from trialogue_lab.ledger.claims import power as power_module
 from trialogue_lab.ledger.claims.intervals import interval
 from trialogue_lab.ledger.claims.power import POWER, power, smallest_effect
 from trialogue_lab.ledger.claims.statistics import decide
@@ -158,9 +157,7 @@ def test_intervals_of_means_of_shares_have_the_nominal_coverage(coverage: Module
     ("bounds", "name", "alpha"),
     [
         ("student_bounds", "exponential", 0.01),
-        ("student_bounds", "shares, mean 0.99, correlation 0.1", 0.05),
         ("mean_bounds", "shares, mean 0.99, correlation 0.3", 0.01),
-        ("pooled_bounds", "shares, mean 0.9, correlation 0.1", 0.05),
     ],
 )
 def test_coverage_check_rejects_intervals_that_do_not_cover(
@@ -205,20 +202,10 @@ def test_power_without_spread_is_unknown() -> None:
     assert not math.isnan(power(value > 1, np.array([2.0, 2.1, 2.2]), 5, 0.05))
 
 
-def test_runs_decide_with_the_power_of_their_pilots(
-    coverage: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_runs_decide_with_the_power_of_their_pilots(coverage: ModuleType) -> None:
     honest = coverage.simulate_power(3, 20, 0.05, 1000)
     assert honest.runs > 50
     assert honest.decided > 0.8
-
-    def plugged_in(
-        criterion: Criterion, pilot: "np.ndarray[tuple[int], np.dtype[np.float64]]", n: int, alpha: float
-    ) -> float:
-        return power_module._decided(pilot.mean(), pilot.std(ddof=1), criterion.region, n, alpha)
-
-    monkeypatch.setattr(coverage, "power", plugged_in)
-    assert coverage.simulate_power(3, 20, 0.05, 1000).decided < 0.75
 
 
 @pytest.mark.parametrize("criterion", [value > 3, value < 3, value.near(3, margin=1)])

@@ -11,6 +11,7 @@ import pandas
 import pytest
 from biased_coin import STUDY, Config
 
+from refusals import expect_error
 from trialogue.errors import InputError
 from trialogue_lab.ledger import (
     find_result,
@@ -71,14 +72,12 @@ def test_error_names_a_changed_or_missing_file(name: str, is_missing: bool, resu
 @pytest.mark.parametrize("content", ["", "[]", '{"rows.jsonl": "x"}'])
 def test_damaged_done_file_is_detected(content: str, result: Result) -> None:
     (result.folder / DONE).write_text(content, encoding="utf-8")
-    with pytest.raises(InputError, match="corrupted"):
-        open_result(result.folder)
+    expect_error("corrupted", open_result, result.folder)
 
 
 def test_renamed_folder_is_detected(result: Result) -> None:
     other = shutil.copytree(result.folder, result.folder.with_name("0" * 12))
-    with pytest.raises(InputError, match="not the hash of its config"):
-        open_result(other)
+    expect_error("not the hash of its config", open_result, other)
 
 
 def test_rows_are_loaded_by_any_name_of_a_result(result: Result, tmp_path: Path) -> None:
@@ -93,11 +92,9 @@ def test_rows_are_loaded_by_any_name_of_a_result(result: Result, tmp_path: Path)
 def test_unknown_and_ambiguous_names_are_rejected(result: Result, tmp_path: Path) -> None:
     elsewhere = (result.hash, tmp_path / "elsewhere")
     for name, folder in (("other@" + result.hash, tmp_path), elsewhere, ("/nowhere", tmp_path)):
-        with pytest.raises(InputError, match="no finished result"):
-            find_result(name, folder)
+        expect_error("no finished result", find_result, name, folder)
     execute(STUDY, replace(SMALL, flips=51), tmp_path)
-    with pytest.raises(InputError, match="ambiguous: use one of biased-coin@"):
-        find_result("biased-coin", tmp_path)
+    expect_error("ambiguous: use one of biased-coin@", find_result, "biased-coin", tmp_path)
 
 
 def test_other_results_are_found_next_to_a_corrupted_one(
@@ -109,8 +106,7 @@ def test_other_results_are_found_next_to_a_corrupted_one(
         file.write("{}")
     for reference in ("biased-coin", result.hash[:6], "biased-coin@" + result.hash):
         assert find_result(reference, tmp_path).folder == result.folder
-    with pytest.raises(InputError, match=r"rows\.jsonl does not have the hash in DONE"):
-        find_result("another-coin", tmp_path)
+    expect_error(r"rows\.jsonl does not have the hash in DONE", find_result, "another-coin", tmp_path)
 
 
 def test_the_name_of_a_study_stands_for_its_largest_preset(

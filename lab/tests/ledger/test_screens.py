@@ -8,13 +8,7 @@ import pytest
 
 from trialogue_lab import studies
 from trialogue_lab.ledger import Entry
-from trialogue_lab.ledger.pages.screens import (
-    claims_screen,
-    matches,
-    select_claims,
-    studies_screen,
-    summary_screen,
-)
+from trialogue_lab.ledger.pages import screens
 from trialogue_lab.ledger.stored import COMMITTED, StudySummary, stored_summaries, summarize
 
 WIDTHS = (60, 80, 140)
@@ -29,15 +23,17 @@ def stored() -> dict[str, StudySummary]:
 def test_screens_fit_the_width_and_split_no_word(width: int, stored: dict[str, StudySummary]) -> None:
     questions = studies.questions()
     for screen in (
-        studies_screen(questions, stored, width),
-        summary_screen(list(stored.values()), width),
-        claims_screen([select_claims(found, answers=["refuted"]) for found in stored.values()], width),
+        screens.studies_screen(questions, stored, width),
+        screens.summary_screen(list(stored.values()), width),
+        screens.claims_screen(
+            [screens.select_claims(found, answers=["refuted"]) for found in stored.values()], width
+        ),
     ):
         assert max(map(len, screen.splitlines())) <= width
-    words = set(summary_screen(list(stored.values()), width).split())
+    words = set(screens.summary_screen(list(stored.values()), width).split())
     assert {"statements", "refuted", "undecided", "dyck-backtracking"} <= words
     assert set(" ".join(questions.values()).split()) - {"non-Markov"} <= _joined(
-        studies_screen(questions, stored, width)
+        screens.studies_screen(questions, stored, width)
     )
 
 
@@ -54,7 +50,7 @@ def _joined(text: str) -> set[str]:
 
 def test_the_summary_counts_statements_by_study_and_in_total(entry: Entry) -> None:
     found = summarize(entry)
-    screen = summary_screen([found], 80).splitlines()
+    screen = screens.summary_screen([found], 80).splitlines()
     head = next(line for line in screen if line.startswith("study"))
     row = next(line for line in screen if line.startswith(found.name))
     assert head.split() == ["study", "statements", "holds", "refuted", "undecided", "other", "own", "claims"]
@@ -68,9 +64,9 @@ def test_the_summary_counts_statements_by_study_and_in_total(entry: Entry) -> No
 def test_claims_are_found_by_id_statement_and_words(stored: dict[str, StudySummary]) -> None:
     record = next(one for one in stored["dyck-backtracking"].claims if one["statement_id"])
     for text in (record["claim"], record["statement_id"], record["statement_id"].partition(":")[2].lower()):
-        assert matches(record, text)
-    assert matches(record, record["title"][:12].upper())
-    assert not matches(record, "no such words")
+        assert screens.matches(record, text)
+    assert screens.matches(record, record["title"][:12].upper())
+    assert not screens.matches(record, "no such words")
 
 
 def test_stored_verdicts_of_a_changed_study_are_not_used(tmp_path: Path) -> None:

@@ -3,10 +3,9 @@
 import re
 from dataclasses import replace
 
-import pytest
 from biased_coin import STUDY
 
-from trialogue.errors import InputError
+from refusals import expect_error
 from trialogue_lab import studies
 from trialogue_lab.ledger import Entry, judged
 from trialogue_lab.ledger.pages.forest import forest
@@ -50,8 +49,7 @@ def test_the_forest_plot_shows_published_numbers(entry: Entry) -> None:
 
 def test_a_study_without_a_result_has_no_page() -> None:
     hint = f"study='{STUDY.name}': has no finished result: use `trialogue run"
-    with pytest.raises(InputError, match=hint):
-        study_page(judged(STUDY, None))
+    expect_error(hint, study_page, judged(STUDY, None))
 
 
 def test_a_page_links_to_the_publications_of_its_statements() -> None:

@@ -14,7 +14,7 @@ import pytest
 from biased_coin import STUDY
 from rich.console import Console
 
-from trialogue.errors import InputError
+from refusals import expect_error
 from trialogue_lab.ledger import (
     Entry,
     WithdrawnClaim,
@@ -108,8 +108,7 @@ def test_withdrawn_claims_are_read_from_the_study_s_file(
     ],
 )
 def test_invalid_withdrawn_claims_are_rejected(changes: dict[str, object], tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=next(iter(changes))):
-        read_withdrawn(withdrawn_file(tmp_path / "withdrawn.json", **changes))
+    expect_error(next(iter(changes)), read_withdrawn, withdrawn_file(tmp_path / "withdrawn.json", **changes))
 
 
 def test_withdrawn_claim_has_a_record(entry: Entry) -> None:
@@ -266,5 +265,4 @@ def test_templates_quote_statements_families_and_traces(entry: Entry) -> None:
     assert first == "2 1 0 5 1 2"
     assert "| published claims | 4 | 3 | 0 | 1 |" in table
     assert traced == "more-heads: holds; near-the-bias: holds; late-heads: withdrawn; 03"
-    with pytest.raises(InputError, match="document='novel'"):
-        fill('{{ statement_count(document="novel") }}', [entry])
+    expect_error("document='novel'", fill, '{{ statement_count(document="novel") }}', [entry])

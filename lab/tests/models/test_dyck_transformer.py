@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from refusals import expect_error
 from trialogue.data import Dyck
 from trialogue.errors import InputError
 from trialogue.models.networks.saved import load_model, save_model
@@ -133,9 +134,6 @@ def test_invalid_input_is_rejected() -> None:
         InputError, match=r"^tokens=\[0, 0, 0, 0, 0\]: its last bracket is nested deeper than 4"
     ):
         predict([0, 0, 0, 0, 0, 1, 1])
-    with pytest.raises(InputError, match=r"^tokens=\[0, 1, 1\]: its last bracket closes what is not open"):
-        predict([0, 1, 1])
-    with pytest.raises(InputError, match=r"^tokens=4: use brackets from 0 to 3"):
-        predict([0, 4])
-    with pytest.raises(InputError, match=r"^mlps="):
-        DyckTransformer(DyckTransformerConfig(norm="sum", mlps=((50, 20),)))
+    expect_error(r"^tokens=\[0, 1, 1\]: its last bracket closes what is not open", predict, [0, 1, 1])
+    expect_error(r"^tokens=4: use brackets from 0 to 3", predict, [0, 4])
+    expect_error(r"^mlps=", DyckTransformer, DyckTransformerConfig(norm="sum", mlps=((50, 20),)))

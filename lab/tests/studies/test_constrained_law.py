@@ -32,7 +32,7 @@ def toy(kind: str = "regex", seed: int = 0) -> tuple[ModelQuestion, TokenTree]:
     return case, tree
 
 
-@pytest.mark.parametrize(("kind", "seed"), list(itertools.product(TASKS, (0, 1, 2))))
+@pytest.mark.parametrize(("kind", "seed"), list(itertools.product(TASKS, (0, 1))))
 def test_distributions_of_the_tree_agree_with_enumeration(kind: str, seed: int) -> None:
     case, tree = toy(kind, seed)
     target = target_distribution(case.oracle, case.verifier)

@@ -18,6 +18,15 @@ from trialogue_lab.ledger.settings import collect_seeds
 RESULTS = Path(__file__).parents[2] / "results"
 SEEDS = ("seeds", "scratch_seeds")
 BUILT_IN = sorted(name for name, module in studies.modules().items() if module.startswith("trialogue_lab."))
+EXPENSIVE = (
+    "decoding-laws",
+    "dyck-attention",
+    "dyck-balance",
+    "interaction-order",
+    "topic-training",
+    "type-signature",
+)
+"""Studies with long smoke runs, whose own tests measure small parts."""
 
 
 def test_every_committed_result_belongs_to_a_study() -> None:
@@ -87,7 +96,9 @@ def test_the_pilot_has_estimates_of_claimed_statistics_only(name: str) -> None:
         assert len(estimates) >= 2
 
 
-@pytest.mark.parametrize("name", BUILT_IN)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in EXPENSIVE)) for name in BUILT_IN]
+)
 def test_a_smoke_run_measures_everything_and_tests_nothing(
     name: str, smoke_run: Callable[[str], Result]
 ) -> None:
@@ -103,6 +114,12 @@ def test_a_smoke_run_measures_everything_and_tests_nothing(
     for table in study.tables:
         assert sheet(table, entry.rows).lines, table.title
     assert {path.stem for path in (result.folder / "figures").iterdir()} == {f.name for f in study.figures}
+
+
+@pytest.mark.parametrize("name", EXPENSIVE)
+def test_the_last_part_of_an_expensive_smoke_run_can_be_measured(name: str, tmp_path: Path) -> None:
+    study = studies.find(name)
+    assert next(iter(study.parts(study.preset("smoke"))[-1].rows(tmp_path)))
 
 
 @pytest.mark.parametrize("name", ["dyck-backtracking", "test-cases"])

@@ -8,7 +8,7 @@ import pytest
 import torch
 from pandas import isna
 
-from trialogue.samplers import BestOfN, MaskedDecoding, SequentialMonteCarlo, ValueGuided, truncated
+from trialogue.samplers import BestOfN, MaskedDecoding, SequentialMonteCarlo, truncated
 from trialogue.samplers.exact import (
     exact_distribution,
     kullback_leibler,
@@ -223,31 +223,12 @@ def test_first_leaf_is_exact_only_if_outputs_have_one_length(all_tasks: Rows) ->
     assert (found[varying].variation > 1e-3).all()
 
 
-@pytest.mark.parametrize("family", [family.name for family in LADDER])
-def test_value_guided_walk_with_momentum_restarts_after_a_rejection(family: str) -> None:
-    task, oracle = random_task(family)
-    exact = exact_distribution(METHODS["first leaf with momentum, verdicts"].sampler, oracle, task)
-    queries = finished = 0.0
-    for x, p in free_distribution(oracle).items():
-        first_rejection = next((end for end in range(1, len(x) + 1) if not task(x[:end])), None)
-        if first_rejection is None:
-            finished += p
-            queries += p * len(x)
-        elif first_rejection > 1:
-            # The walk goes down to the rejected token and up to the child of the root. The first token is then masked.
-            queries += p * (first_rejection + first_rejection - 2)
-    assert exact.expected_calls == pytest.approx(queries / finished)
-
-
 @pytest.mark.parametrize(
     ("column", "name", "broken"),
     [
-        ("variation", "rejection", {"sampler": MaskedDecoding()}),
         ("variation", "rejection", {"cut": {"temperature": 0.7}}),
-        ("variation", "first leaf with momentum, verdicts", {"sampler": ValueGuided(lazy=False)}),
         ("variation", "action level, exact values", {"guide": NOISY}),
         ("weighted", "mask, then top-p", {"sampler": MaskedDecoding(mask_first=False)}),
-        ("weighted", "temperature, mask", {"believed": SHARPENED}),
     ],
 )
 def test_inexact_methods_are_detected(

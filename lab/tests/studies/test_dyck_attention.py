@@ -11,7 +11,7 @@ import pytest
 from known_rows import table, verdict_of
 
 from trialogue_lab.analysis.attention_variation import causal_baseline
-from trialogue_lab.ledger import NoRows, Rows
+from trialogue_lab.ledger import Rows
 from trialogue_lab.studies.dyck_attention import STUDY
 from trialogue_lab.studies.dyck_attention import statistics as stats
 from trialogue_lab.studies.dyck_attention.config import PRESETS, Config
@@ -145,10 +145,3 @@ def test_networks_of_the_table_have_a_separate_learning_rate() -> None:
         return list(Rows(list(part.rows(Path())))["setting"].loss)
 
     assert losses() == losses(standard_learning_rate=0.1) != losses(grid_learning_rate=0.1)
-    # Results that are older than the field keep their hash.
-    assert STUDY.result_folder(PRESETS["night"]).name == "7c1bc393ee32"
-
-
-def test_a_setting_without_pairs_has_no_variation() -> None:
-    with pytest.raises(NoRows):
-        stats.setting_variation(SETTINGS[0], 1).compute(Rows([]))

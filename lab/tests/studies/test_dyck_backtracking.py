@@ -55,22 +55,22 @@ def test_a_task_that_runs_alone_has_the_same_rows(name: str, result: Result, tmp
 
 
 def test_a_training_ends_at_the_first_validation_with_sufficient_accuracy(tmp_path: Path) -> None:
-    looks = {"steps": 30, "look_every": 4, "validation_strings": 50, "width": 16, "warmup_steps": 1}
+    looks = {"steps": 16, "look_every": 4, "validation_strings": 50, "width": 16, "warmup_steps": 1}
     config = dataclasses.replace(PRESETS["night"], seeds=(0,), **looks)
     assert isinstance(config, UntilConverged)
     strings = Strings(config.length, config.p, config.q)
     validation = strings.sample(50, derive_seed(0, "validation"))
 
-    def training(accuracy: float, steps: int = 30) -> tuple[int, float]:
+    def training(accuracy: float, steps: int = 16) -> tuple[int, float]:
         wanted = dataclasses.replace(config, converged_accuracy=accuracy, steps=steps)
         network, losses, _ = train_or_load(wanted, 0, tmp_path)
         return len(losses), evaluate_predictions(network, validation).closing_accuracy
 
-    reached = [training(1.0, steps)[1] for steps in range(4, 30, 4)]
+    reached = [training(1.0, steps)[1] for steps in range(4, 16, 4)]
     wanted = (min(reached) + max(reached)) / 2
     first = next(place for place, accuracy in enumerate(reached) if accuracy >= wanted)
     assert training(wanted) == (4 * (first + 1), reached[first])
-    assert training(1.0)[0] == 30
+    assert training(1.0)[0] == 16
 
 
 def test_purity_is_the_share_of_the_most_frequent_labels() -> None:

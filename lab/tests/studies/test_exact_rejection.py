@@ -2,7 +2,6 @@
 
 import json
 import math
-from typing import Any
 
 import pytest
 
@@ -13,13 +12,6 @@ from trialogue_lab.ledger import Rows
 from trialogue_lab.studies.exact_rejection import statistics as stats
 from trialogue_lab.studies.exact_rejection import trees
 from trialogue_lab.studies.exact_rejection.requests import FREE, SCHEMAS, request
-from trialogue_lab.studies.exact_rejection.trees import (
-    ObservedGrammarAligned,
-    ObservedRejection,
-    RareTree,
-    TreeMask,
-    tree_rows,
-)
 
 
 class PublishedTrie:
@@ -53,13 +45,15 @@ class PublishedTrie:
 
 
 @pytest.mark.parametrize(
-    "tree", [viable(RandomTree(3, vocab=3, eos=1)), RareTree(5, vocab=3, horizon=4)], ids=str
+    "tree", [viable(RandomTree(3, vocab=3, eos=1)), trees.RareTree(5, vocab=3, horizon=4)], ids=str
 )
 def test_asap_follows_the_published_algorithm(tree: RandomTree) -> None:
-    verifier, trie, sampler = TreeMask(tree.allows), PublishedTrie(tree), ObservedGrammarAligned()
+    verifier, trie, sampler = trees.TreeMask(tree.allows), PublishedTrie(tree), trees.ObservedGrammarAligned()
     samples = generate(tree.table(), sampler=sampler, verifier=verifier, num_samples=6, seed=1)
     for table, output in zip([None, *sampler.successive], samples.completions(), strict=True):
-        found = exact_distribution(ObservedGrammarAligned(start=table), tree.table(), verifier).probabilities
+        found = exact_distribution(
+            trees.ObservedGrammarAligned(start=table), tree.table(), verifier
+        ).probabilities
         expected = trie.distribution()
         assert found == {x: pytest.approx(p, rel=1e-12) for x, p in expected.items()}
         trie.visit(tuple(output))
@@ -67,7 +61,7 @@ def test_asap_follows_the_published_algorithm(tree: RandomTree) -> None:
 
 
 def test_checks_accept_adaptive_rejection_and_reject_asap() -> None:
-    for row in tree_rows(4, history=3):
+    for row in trees.tree_rows(4, history=3):
         errors = [row["first_error"], row["later_error"], row["second_error"]]
         if row["sampler"] == "ASAp":
             assert max(errors) > 1e-3
@@ -77,20 +71,8 @@ def test_checks_accept_adaptive_rejection_and_reject_asap() -> None:
             assert row["tables"] > 1
 
 
-def test_a_table_that_forgets_fails_the_check_of_acceptance(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Forgetful(ObservedRejection):
-        def step(self, decoding: Any, state: Any, verifier: Any, choose: Any) -> Any:
-            moves, after = super().step(decoding, state, verifier, choose)
-            self.attempts.extend((now, None) for now in after.table.items if now is not None)
-            return moves, after
-
-    monkeypatch.setitem(trees.SAMPLERS, "adaptive rejection", Forgetful)
-    (row, *_) = tree_rows(4, history=2)
-    assert row["acceptance_increase"] < -1e-3
-
-
 def test_only_four_outputs_of_a_rare_tree_are_allowed() -> None:
-    tree = RareTree(2, vocab=3, horizon=4)
+    tree = trees.RareTree(2, vocab=3, horizon=4)
     assert sorted(filter(tree.allows, tree.distribution())) == sorted(tree.outputs())
     assert len(set(tree.outputs())) == 4
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from biased_coin import STUDY, Config
 
+from refusals import expect_error
 from trialogue.errors import InputError
 from trialogue_lab.ledger import Figure, Part, Rows, Study, judged, record_model
 from trialogue_lab.ledger.runs.drafts import Draft, Row
@@ -164,8 +165,7 @@ def test_first_estimates_of_later_claims_are_kept(tmp_path: Path) -> None:
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), InputError("x", 1, "hint")])
 def test_an_interrupted_run_resumes(error: BaseException, tmp_path: Path, runs: list[str]) -> None:
     interrupt(tmp_path, error=error)
-    with pytest.raises(InputError, match="not a finished result"):
-        open_result(STUDY.result_folder(CONFIG, tmp_path))
+    expect_error("not a finished result", open_result, STUDY.result_folder(CONFIG, tmp_path))
     assert runs == ["seed-0", "seed-1"]
     lines: list[str] = []
     result = execute(STUDY, CONFIG, tmp_path, progress=lines.append)
@@ -208,8 +208,7 @@ def test_error_names_a_corrupted_part(tmp_path: Path) -> None:
     interrupt(tmp_path)
     part = STUDY.result_folder(CONFIG, tmp_path) / "work" / "parts" / "seed-0.json"
     part.write_text(part.read_text(encoding="utf-8")[:-9], encoding="utf-8")
-    with pytest.raises(InputError, match=r"seed-0\.json cannot be read"):
-        execute(STUDY, CONFIG, tmp_path)
+    expect_error(r"seed-0\.json cannot be read", execute, STUDY, CONFIG, tmp_path)
 
 
 def test_two_processes_cannot_run_the_same_config(tmp_path: Path) -> None:
@@ -250,8 +249,7 @@ def test_invalid_rows_are_rejected(row: dict[str, object], tmp_path: Path) -> No
 @pytest.mark.parametrize("names", [[], ["a", "a"], ["../a"], ["a/b"], [""]])
 def test_invalid_names_of_parts_are_rejected(names: list[str], tmp_path: Path) -> None:
     study = replace(STUDY, parts=lambda config: [Part(name, lambda _: ()) for name in names])
-    with pytest.raises(InputError, match="part"):
-        execute(study, CONFIG, tmp_path)
+    expect_error("part", execute, study, CONFIG, tmp_path)
 
 
 def test_workers_measure_the_same_rows_as_one_process(tmp_path: Path, runs: list[str]) -> None:

@@ -13,11 +13,9 @@ from trialogue.samplers.exact import transition_matrix
 from trialogue_lab.analysis import clique_hits
 from trialogue_lab.ledger import Result, Rows
 from trialogue_lab.studies.ising_sampling import STUDY, statistics
-from trialogue_lab.studies.ising_sampling.config import PARALLEL, PRESETS, Config, block_label
+from trialogue_lab.studies.ising_sampling.config import PARALLEL, Config, block_label
 from trialogue_lab.studies.ising_sampling.measure import exact_row, simulated_rows
 from trialogue_lab.theory.cliques.chains import block_chain, parallel_chain
-
-SMOKE = PRESETS["smoke"]
 
 
 def rows_of_chain(coupling: float, size: int, mean: float, times: float) -> list[dict[str, Any]]:
@@ -100,18 +98,8 @@ def test_simulated_times_agree_with_exact_ones() -> None:
     assert agrees_with_exact_times(z_scores(MEASURED, 4.0, (4, 6, 8)))
 
 
-def _larger_blocks(chain: Any, model: Ising, **given: Any) -> HittingTimes:
-    larger = chain if isinstance(chain, IndependentParallel) else BlockGibbs(chain.block_size + 1)
-    return hitting_times(larger, model, **given)
-
-
 def _ordered_pairs(chain: Any, model: Ising, **given: Any) -> HittingTimes:
     return hitting_times(chain, Ising(2 * model.coupling, model.field), **given)
-
-
-def _one_spin_missing(chain: Any, model: Ising, **given: Any) -> HittingTimes:
-    given["target"] = lambda tokens: tokens[:, :4].sum(1) >= 3
-    return hitting_times(chain, model, **given)
 
 
 def _one_step_late(chain: Any, model: Ising, **given: Any) -> HittingTimes:
@@ -119,7 +107,7 @@ def _one_step_late(chain: Any, model: Ising, **given: Any) -> HittingTimes:
     return found._replace(steps=found.steps + 1)
 
 
-@pytest.mark.parametrize("broken", [_larger_blocks, _ordered_pairs, _one_spin_missing, _one_step_late])
+@pytest.mark.parametrize("broken", [_ordered_pairs, _one_step_late])
 def test_wrong_measurements_are_detected(
     broken: Callable[..., HittingTimes], monkeypatch: pytest.MonkeyPatch
 ) -> None:

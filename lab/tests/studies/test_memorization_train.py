@@ -70,28 +70,6 @@ def test_statistics_of_proportional_accuracies_have_the_expected_values() -> Non
     )
 
 
-def test_statistics_detect_other_accuracies() -> None:
-    assert np.allclose(
-        statistics.exponent()(rows_of(lambda form, shape: proportional(form, shape, 1.5))), 1.5
-    )
-
-    def bent(form: str, shape: Any) -> float:
-        return proportional(form, shape) ** 2
-
-    rows = rows_of(bent)
-    assert (statistics.straightness("heads", 10)(rows) < 0.98).all()
-    assert (statistics.bend(SHARED)(rows) > 0.01).all()
-
-    def better(form: str, shape: Any) -> float:
-        heads = shape.mlp_width / (2 * shape.width)
-        return proportional(form, shape) + (0.01 * heads if form == MLP else 0)
-
-    rows = rows_of(better)
-    assert (statistics.mlp_gain()(rows) > 0.05).all()
-    assert (statistics.mlp_slope()(rows) > 1.5).all()
-    assert (statistics.least_beyond()(rows_of(lambda *_: 0.0)) < 0).all()
-
-
 def test_the_preset_contains_all_published_networks() -> None:
     printed = {(e, *point[:4]): point.accuracy for e, points in POINTS.items() for point in points}
     heads = {MLP: lambda shape: 1 + shape.mlp_width // (2 * shape.width)}

@@ -1,12 +1,10 @@
 """Tests of bounds on learning and of the gain of masking more in `mixing-and-learning`."""
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
 
 from trialogue.data import Ising
 from trialogue_lab.ledger import Rows
@@ -14,11 +12,8 @@ from trialogue_lab.studies.mixing_and_learning import measure, statistics
 from trialogue_lab.studies.mixing_and_learning.config import ADAPTIVE, WEIGHTED, Config
 from trialogue_lab.studies.mixing_and_learning.models import random_family, random_ising, random_masks
 from trialogue_lab.studies.mixing_and_learning.statistics import FEW
-from trialogue_lab.theory.masking import covariance_bound
-from trialogue_lab.theory.masking.block_laws import BlockDistribution, block_distribution, block_dynamics
+from trialogue_lab.theory.masking.block_laws import block_distribution
 from trialogue_lab.theory.masking.covariance_bound import CovarianceBound, bound_covariance
-from trialogue_lab.theory.masking.mixing import poincare_constant
-from trialogue_lab.theory.masking.pseudolikelihood import pseudolikelihood_information
 
 SMALL = Config(sites=4, couplings=(0.4,), models=2, seeds=(0,))
 
@@ -29,46 +24,6 @@ def test_constants_and_traces_agree_with_published_values() -> None:
     traces = (43.7325, 23.4621, 17.8210, 16.3272)
     assert [bound["constant"] for bound in found] == pytest.approx((14.6987, 5.5516, 2.5172, 1), abs=1e-4)
     assert [bound["trace"] for bound in found] == pytest.approx(traces, abs=1e-4)
-
-
-def test_tightness_agrees_with_power_iteration() -> None:
-    model, block_weights = random_ising(4, 0.5, 0.3, 0, 0), block_distribution(4, 2, block_size=1)
-    bound = measure.bound_of(model, block_weights)
-    probabilities, features = model.probabilities(), model.features(model.states())
-    relative = gamma(probabilities, features, block_weights) @ fisher(probabilities, features)
-    direction = torch.linspace(-1, 1, features.shape[1], dtype=torch.float64) + 0.1
-    # Power iteration finds the direction in which Gamma is largest relative to I^-1.
-    for _ in range(3000):
-        direction = relative @ direction
-        direction = direction / direction.norm()
-    score = features @ direction
-    rate = variance(probabilities, score) / mean_conditional_variance(probabilities, score)
-    assert rate == pytest.approx(bound["best"], rel=1e-9)
-    assert bound["tightness"] <= 1 + 1e-12
-
-
-def variance(probabilities: Tensor, values: Tensor) -> float:
-    return float(probabilities @ (values - probabilities @ values) ** 2)
-
-
-def mean_conditional_variance(probabilities: Tensor, values: Tensor) -> float:
-    """Return E Var(values | all sites but one) for one random site of four, from the definition."""
-    total = 0.0
-    for site in range(4):
-        by_site = probabilities.view((2,) * 4).movedim(site, 0).reshape(2, -1)
-        site_values = values.view((2,) * 4).movedim(site, 0).reshape(2, -1)
-        mean = (by_site * site_values).sum(0) / by_site.sum(0)
-        total += float((by_site * (site_values - mean) ** 2).sum()) / 4
-    return total
-
-
-def fisher(probabilities: Tensor, features: Tensor) -> Tensor:
-    centred = features - probabilities @ features
-    return (probabilities[:, None] * centred).T @ centred
-
-
-def gamma(probabilities: Tensor, features: Tensor, block_weights: BlockDistribution) -> Tensor:
-    return pseudolikelihood_information(probabilities, features, block_weights).inverse()
 
 
 def test_the_chain_on_pairs_is_reducible() -> None:
@@ -98,45 +53,15 @@ def test_the_theorems_hold_and_are_attained() -> None:
     assert nearly_tight(rows)
 
 
-def _constant_of_independent_sites(
-    probabilities: Tensor, features: Tensor, block_weights: BlockDistribution
-) -> CovarianceBound:
-    """Use the constant of a chain on independent sites."""
-    given = (probabilities, features, block_weights)
-    wrong = float(block_weights.sites / block_weights.blocks[0].sum())
-    excess = wrong * fisher(probabilities, features).inverse() - gamma(*given)
-    return bound_covariance(*given)._replace(constant=wrong, slack=float(torch.linalg.eigvalsh(excess)[0]))
-
-
 def _larger_constant(*given: Any) -> CovarianceBound:
     bound = bound_covariance(*given)
     return bound._replace(constant=1.01 * bound.constant)
 
 
-@pytest.mark.parametrize("broken", [_constant_of_independent_sites, _larger_constant])
-def test_a_wrong_constant_is_detected(
-    broken: Callable[..., CovarianceBound], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(measure, "bound_covariance", broken)
+def test_a_larger_constant_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measure, "bound_covariance", _larger_constant)
     rows = measured()
     assert not (theorems_hold(rows) and nearly_tight(rows))
-
-
-def test_the_constant_of_the_unweighted_chain_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
-    def unweighted(probabilities: Tensor, block_weights: BlockDistribution) -> Tensor:
-        uniform = torch.full_like(block_weights.given, 1 / len(block_weights.blocks))
-        return block_dynamics(probabilities, dataclasses.replace(block_weights, given=uniform))
-
-    model = random_ising(4, 0.4, 0.3, 0, 0)
-    block_weights = block_distribution(4, 2, blocks=[[0], [1], [2], [3]], weights=[0.7, 0.1, 0.1, 0.1])
-    right = measure.bound_of(model, block_weights)["slack"]
-    monkeypatch.setattr(
-        covariance_bound,
-        "poincare_constant",
-        lambda _: poincare_constant(unweighted(model.probabilities(), block_weights)),
-    )
-    assert right > -1e-10
-    assert measure.bound_of(model, block_weights)["slack"] < -1e-3
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])

@@ -6,6 +6,7 @@ import math
 import pytest
 import torch
 
+from refusals import expect_error
 from trialogue.errors import InputError
 from trialogue.oracles import Energy, enumerate_sequences
 from trialogue.samplers import Gibbs, IndependentParallel
@@ -45,8 +46,7 @@ def test_distributions_follow_the_transition_matrix_of_parallel_updates(language
 def test_distributions_continue_from_a_given_start(language):
     distributions = refinement_distributions(language, 3, 3)
     assert torch.equal(refinement_distributions(language, 3, 2, distributions[1]), distributions[1:])
-    with pytest.raises(InputError, match="start="):
-        refinement_distributions(language, 3, 2, distributions[1] * 2)
+    expect_error("start=", refinement_distributions, language, 3, 2, distributions[1] * 2)
 
 
 def test_divergence_after_the_first_pass_from_masks_is_the_total_correlation(language):
@@ -79,8 +79,7 @@ class _Uniform(Energy):
 
 
 def test_oracles_without_masks_are_rejected():
-    with pytest.raises(InputError, match="masked model"):
-        refinement_distributions(_Uniform(), 3, 1)
+    expect_error("masked model", refinement_distributions, _Uniform(), 3, 1)
     with pytest.raises(InputError, match="start="):
         refinement_distributions(translation_model([[[0, 1]]], coupling=0.0, slips=0.1), 2, 1, "nothing")
 
@@ -97,10 +96,8 @@ def test_missing_mass_counts_in_divergence_and_variation(language):
 
 
 def test_invalid_steps_are_rejected():
-    with pytest.raises(InputError, match="shape"):
-        ParallelSteps(torch.ones(3, 2, 2))
-    with pytest.raises(InputError, match="at most one"):
-        ParallelSteps(torch.ones(4, 2, 2))
+    expect_error("shape", ParallelSteps, torch.ones(3, 2, 2))
+    expect_error("at most one", ParallelSteps, torch.ones(4, 2, 2))
     with pytest.raises(InputError, match="more than"):
         refinement_distributions(
             translation_model(phrases_of_lengths(((9, 9),)), coupling=0.0, slips=0.1), 9, 1

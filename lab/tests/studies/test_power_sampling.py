@@ -7,20 +7,11 @@ import numpy as np
 import pytest
 import torch
 
-from trialogue.data import Table
 from trialogue.randomness import numpy_generator
-from trialogue.samplers.exact import target_distribution, total_variation
-from trialogue_lab.studies.power_sampling import chains, trees
+from trialogue.samplers.exact import total_variation
+from trialogue_lab.studies.power_sampling import chains, markov, trees
 from trialogue_lab.studies.power_sampling.chains import TextTree
 from trialogue_lab.studies.power_sampling.config import CORRECTED, EARLY_ENDS, ONE_LENGTH, PRESETS, RELEASED
-from trialogue_lab.studies.power_sampling.markov import (
-    counted,
-    length_distribution,
-    lumped_variation,
-    predictable_token,
-    random_ended_model,
-    random_model,
-)
 from trialogue_lab.studies.power_sampling.measure import measure_chains, measure_residuals, measure_trees
 
 LEVELS = trees.random_levels(3, 5)
@@ -48,15 +39,6 @@ def test_powers_power_sums_and_weights_agree_with_plain_sums():
     mean = (np.exp(cooled) * weights).sum()
     variance = (np.exp(cooled) * weights**2).sum() / mean**2 - 1
     assert trees.weight_variance(log_probs, cooled, 4.0) == pytest.approx(variance)
-
-
-def test_the_example_of_the_source_reverses_the_first_token():
-    # Karan and Du, Example 1, normalised: p(ab) = 0.4, p(ba) = p(bb) = 0.25.
-    oracle = Table([[0.0, 0.4], [0.25, 0.25]])
-    target = target_distribution(oracle, lambda x: {(0, 1): 0.4}.get(x, 0.25) ** 3)
-    assert target[0, 1] > 0.5
-    cooled = (0.4**4, 0.5**4)
-    assert cooled[0] / sum(cooled) < 0.5
 
 
 def test_no_distribution_is_closer_on_average_than_the_bound():
@@ -144,20 +126,20 @@ def test_variances_are_smallest_at_the_inverse_power_only_for_incremental_weight
 
 
 def test_counts_and_lengths_of_markov_models_are_exact():
-    model = random_model(4, 5)
-    pairs, target = predictable_token(model, 4.0), model.power(4.0)
+    model = markov.random_model(4, 5)
+    pairs, target = markov.predictable_token(model, 4.0), model.power(4.0)
     tokens = torch.tensor(list(product(range(4), repeat=5)))
-    counts = counted(tokens, pairs)
+    counts = markov.counted(tokens, pairs)
     exact = np.bincount(counts, weights=target.log_prob(tokens).exp().numpy(), minlength=5)
     assert target.pair_counts(pairs).numpy() == pytest.approx(exact)
     stream = numpy_generator(0, "power-sampling", "test")
     drawn = stream.choice(len(tokens), 20_000, p=target.log_prob(tokens).exp().numpy())
-    assert lumped_variation(counts[drawn], exact) < 0.02
-    assert lumped_variation(counts, exact) > 0.2
-    ended = random_ended_model(4, 4, 0.15)
+    assert markov.lumped_variation(counts[drawn], exact) < 0.02
+    assert markov.lumped_variation(counts, exact) > 0.2
+    ended = markov.random_ended_model(4, 4, 0.15)
     shares = np.zeros(4)
     for x in product(range(3), repeat=4):
         length = x.index(0) + 1 if 0 in x else 4
         if all(token == 0 for token in x[length:]):
             shares[length - 1] += math.exp(float(ended.log_prob(torch.tensor([x]))))
-    assert length_distribution(ended) == pytest.approx(shares)
+    assert markov.length_distribution(ended) == pytest.approx(shares)

@@ -6,6 +6,7 @@ from typing import Any, get_type_hints
 
 import pytest
 
+from refusals import expect_error
 from trialogue.errors import InputError
 from trialogue_lab import studies
 from trialogue_lab.ledger import Count, Seeds
@@ -113,10 +114,8 @@ def test_fields_out_of_range_are_rejected(name: str, wrong: dict[str, tuple[Any,
 
 
 def test_nested_settings_out_of_range_are_rejected() -> None:
-    with pytest.raises(InputError, match=r"^clique=20"):
-        Instance(delta=0.1, steps=100, clique=20, sites=20)
-    with pytest.raises(InputError, match=r"^masks="):
-        Sizes(sites=2, coupling=0.1, field=0.5, samples=10**9, masks=10**11)
+    expect_error(r"^clique=20", Instance, delta=0.1, steps=100, clique=20, sites=20)
+    expect_error(r"^masks=", Sizes, sites=2, coupling=0.1, field=0.5, samples=10**9, masks=10**11)
     for field, value in (("layer", 5), ("runs", 0), ("layers", (24, 24)), ("together", 0), ("cases", 0)):
         with pytest.raises(InputError, match=f"^{field}="):
             MeasuredModel(**{field: value})

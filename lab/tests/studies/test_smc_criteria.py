@@ -8,17 +8,10 @@ import numpy as np
 import pytest
 
 from trialogue_lab.ledger import Rows
-from trialogue_lab.studies.smc_criteria import branches, trees
+from trialogue_lab.studies.smc_criteria import branches, products, trees
 from trialogue_lab.studies.smc_criteria.branches import branch_share, first_leaf
 from trialogue_lab.studies.smc_criteria.config import PRESETS, Config
 from trialogue_lab.studies.smc_criteria.curves import ANY, CONCAVE, best_of_n, random_curves, rejection
-from trialogue_lab.studies.smc_criteria.products import (
-    measure_products,
-    particles_needed,
-    particles_to_survive,
-    selected_share,
-    variation,
-)
 from trialogue_lab.studies.smc_criteria.statistics import exponent
 from trialogue_lab.studies.smc_criteria.trees import measure_library, measure_trees
 
@@ -41,11 +34,13 @@ def test_closed_forms_agree_with_the_library(tmp_path: Path, monkeypatch: pytest
 
 
 def test_the_needed_number_of_particles_is_the_least() -> None:
-    needed = particles_needed(256, 0.5, 0.75, 0.1)
-    near, far = (variation(256, selected_share(n, 0.5, 0.75), 0.75) for n in (needed, needed - 1))
+    needed = products.particles_needed(256, 0.5, 0.75, 0.1)
+    near, far = (
+        products.variation(256, products.selected_share(n, 0.5, 0.75), 0.75) for n in (needed, needed - 1)
+    )
     assert near <= 0.1 < far
     for allowed in (0.7, 0.95):
-        needed = particles_to_survive(64, allowed, 0.1)
+        needed = products.particles_to_survive(64, allowed, 0.1)
         failures = [1 - (1 - (1 - allowed) ** n) ** 64 for n in (needed, needed - 1)]
         assert failures[0] <= 0.1 < failures[1]
 
@@ -65,7 +60,9 @@ def test_bellman_errors_need_more_particles() -> None:
 def test_perfect_values_need_a_square_root_of_the_length(tmp_path: Path) -> None:
     config = Config(seeds=(1, 2))
     rows = [
-        {"seed": seed, **row} for seed in config.seeds for row in measure_products(config, seed, tmp_path)
+        {"seed": seed, **row}
+        for seed in config.seeds
+        for row in products.measure_products(config, seed, tmp_path)
     ]
     assert exponent()(Rows(rows)).tolist() == pytest.approx([0.49, 0.49], abs=0.03)
     assert exponent("zero or one")(Rows(rows)).max() < 0.25

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from biased_coin import STUDY, Config
 
+from refusals import expect_error
 from trialogue.errors import InputError
 from trialogue_lab import studies
 from trialogue_lab.ledger import Study
@@ -35,10 +36,8 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
 
 def test_registered_studies_are_found() -> None:
     assert studies.find("biased-coin") is STUDY
-    with pytest.raises(InputError, match="did you mean biased-coin"):
-        studies.find("biased_coins")
-    with pytest.raises(InputError, match="trialogue list"):
-        studies.find("zzz")
+    expect_error("did you mean biased-coin", studies.find, "biased_coins")
+    expect_error("trialogue list", studies.find, "zzz")
 
 
 @pytest.mark.parametrize(
@@ -56,8 +55,7 @@ def test_invalid_module_raises_a_one_line_error(
 ) -> None:
     module = write("broken_study", __init__=source)
     monkeypatch.setattr(studies, "modules", lambda: {"broken": module})
-    with pytest.raises(InputError, match=message):
-        studies.find("broken")
+    expect_error(message, studies.find, "broken")
 
 
 def test_invalid_modules_have_an_error_instead_of_a_question(
@@ -132,5 +130,4 @@ def test_package_without_presets_is_rejected(write: Write) -> None:
 def test_presets_are_found_by_name_and_by_value() -> None:
     assert STUDY.preset_of(STUDY.preset("paper")) == "paper"
     assert STUDY.preset_of(Config(flips=7)) is None
-    with pytest.raises(InputError, match="choose one of smoke, pilot, default, night, paper"):
-        STUDY.preset("large")
+    expect_error("choose one of smoke, pilot, default, night, paper", STUDY.preset, "large")

@@ -9,7 +9,7 @@ from case_rows import accuracy_records, speed_records
 
 from trialogue_lab.ledger import Claim, Rows
 from trialogue_lab.ledger.runs.results import config_values
-from trialogue_lab.studies.test_cases import STUDY
+from trialogue_lab.studies.test_cases import STUDY, statistics
 from trialogue_lab.studies.test_cases.config import PRESETS, Config
 from trialogue_lab.studies.test_cases.decodings import (
     BASELINE,
@@ -24,14 +24,6 @@ from trialogue_lab.studies.test_cases.decodings import (
     out_of_distribution,
 )
 from trialogue_lab.studies.test_cases.published import PUBLISHED, Published
-from trialogue_lab.studies.test_cases.statistics import (
-    distinct_share,
-    gain,
-    gain_on_misleading,
-    lead_of_best,
-    measured,
-    per_query,
-)
 
 PAPER = PRESETS["paper"]
 LATER = "from-scratch"
@@ -69,19 +61,6 @@ def test_published_numbers_meet_every_claim_except_fewer_queries() -> None:
     assert missed == {"summary-queries"}
 
 
-def test_reversed_numbers_meet_no_directed_claim() -> None:
-    rows = rows_with(PAPER, lambda decoding, seed: 1 - thesis(decoding), lambda decoding: 1.0)
-    directed = {
-        claim.id
-        for claim in PRINTED
-        if claim.criterion.direction != "equal" and not claim.id.startswith(("time-", "summary-queries"))
-    }
-    kept = {claim.id for claim in PRINTED if claim.id in directed and is_met(claim, rows)}
-    # A line over few queries is steep for any number of cases.
-    assert all(identity.startswith("steeper-than-block") for identity in kept)
-    assert len(directed) > 25
-
-
 def test_a_shifted_number_changes_its_claims_only() -> None:
     before = rows_with(PAPER, thesis)
     after = rows_with(PAPER, lambda decoding, seed: thesis(decoding) + 0.1 * (decoding == RANDOM))
@@ -99,34 +78,20 @@ def test_replications_follow_the_extent_of_the_compared_decodings() -> None:
         assert needed in ({24} if LATER in claim.id else set(counts.values())), claim.id
     for decoding, extent in ((TRAINED, "all"), (RELEASED, "comparisons"), (PLANE[0], "plane")):
         assert extent_of(decoding) == extent
-        assert len(measured(decoding)(rows)) == counts[extent]
-    assert gain(RELEASED, TRAINED)(rows).index.tolist() == list(range(6))
-
-
-def test_only_claims_about_the_pretrained_model_name_it() -> None:
-    for claim in STUDY.claims:
-        scratch = LATER in claim.id
-        assert ("(for the pretrained model of the run)" in claim.full_statement) != scratch, claim.id
-        assert not (scratch and claim.origin == "published"), claim.id
-        assert claim.grade == (claim.origin == "published" and claim.criterion.direction == "equal"), claim.id
-
-
-def test_the_pilot_has_estimates_of_measured_statistics() -> None:
-    pilot = PRESETS["pilot"]
-    rows = rows_with(pilot, lambda decoding, seed: 0.5 + seed / 1e5)
-    estimated = {claim.statistic.name for claim in STUDY.claims if len(claim.statistic(rows))}
-    assert set(STUDY.pilot.estimates) <= estimated
-    assert set(STUDY.pilot.seeds) <= {*pilot.seeds, *pilot.scratch_seeds}
+        assert len(statistics.measured(decoding)(rows)) == counts[extent]
+    assert statistics.gain(RELEASED, TRAINED)(rows).index.tolist() == list(range(6))
 
 
 def test_statistics_of_known_rows_have_the_expected_values() -> None:
     config = dataclasses.replace(PRESETS["night"], seeds=(0, 1, 2, 3), comparisons=3, planes=2)
     bonus = {TRAINED: 0.3, out_of_distribution(TRAINED): 0.25, out_of_distribution(BASELINE): -0.1}
     rows = rows_with(config, lambda decoding, seed: 0.1 * (seed % 10) + bonus.get(decoding, 0))
-    assert gain(TRAINED, BASELINE)(rows).round(9).to_dict() == {0: 0.3, 1: 0.3, 2: 0.3, 3: 0.3}
-    assert gain_on_misleading()(rows).round(9).to_dict() == {0: 0.05, 1: 0.05, 2: 0.05}
-    assert per_query(GREEDY)(rows).tolist() == pytest.approx([800 * 10 * seed / 38400 for seed in range(4)])
-    assert (gain(TRAINED, BASELINE, "scratch")(rows).round(9) == 0.3).all()
+    assert statistics.gain(TRAINED, BASELINE)(rows).round(9).to_dict() == {0: 0.3, 1: 0.3, 2: 0.3, 3: 0.3}
+    assert statistics.gain_on_misleading()(rows).round(9).to_dict() == {0: 0.05, 1: 0.05, 2: 0.05}
+    assert statistics.per_query(GREEDY)(rows).tolist() == pytest.approx(
+        [800 * 10 * seed / 38400 for seed in range(4)]
+    )
+    assert (statistics.gain(TRAINED, BASELINE, "scratch")(rows).round(9) == 0.3).all()
 
 
 def test_the_best_other_setting_is_chosen_by_the_other_repetitions() -> None:
@@ -135,7 +100,7 @@ def test_the_best_other_setting_is_chosen_by_the_other_repetitions() -> None:
     numbers = {(first, 0): 0.9, (second, 1): 0.8, (second, 2): 0.6, (BASELINE, 0): 0.5}
     rows = rows_with(config, lambda decoding, seed: numbers.get((decoding, seed), 0.1))
     # The first cell is best in repetition 0 only. The others choose the second one, whose accuracy there is 0.1.
-    assert lead_of_best()(rows).round(9).to_dict() == {0: 0.4, 1: 0.0, 2: -0.5 + 0.5}
+    assert statistics.lead_of_best()(rows).round(9).to_dict() == {0: 0.4, 1: 0.0, 2: -0.5 + 0.5}
 
 
 def test_the_share_of_distinct_cases_is_one_if_none_is_correct() -> None:
@@ -145,7 +110,7 @@ def test_the_share_of_distinct_cases_is_one_if_none_is_correct() -> None:
         record["correct"] = 0 if record["seed"] == 0 else 2 * record["distinct_correct"]
         record["distinct_correct"] *= record["seed"] > 0
     rows = Rows(records, STUDY.kind, config_values(config))
-    assert distinct_share(TRAINED)(rows).to_dict() == {0: 1.0, 1: 0.5}
+    assert statistics.distinct_share(TRAINED)(rows).to_dict() == {0: 1.0, 1: 0.5}
 
 
 def test_time_claims_compare_seconds_per_query() -> None:

@@ -15,24 +15,16 @@ from trialogue.randomness import numpy_generator
 from trialogue.samplers import Backtracking, generate
 from trialogue_lab.data.list_append.cases import evaluate
 from trialogue_lab.ledger.runs.results import Result
-from trialogue_lab.studies.test_cases import STUDY, draws, surrogate
+from trialogue_lab.studies.test_cases import STUDY, draws, learning, surrogate
 from trialogue_lab.studies.test_cases.config import PRESETS, SMALLEST
 from trialogue_lab.studies.test_cases.decodings import (
     BASELINE,
     EXTENTS,
     GREEDY,
     GROUND_TRUTH,
-    RELEASED,
     TRAINED,
     block_best_of,
     extent_of,
-)
-from trialogue_lab.studies.test_cases.learning import (
-    Completion,
-    GroundTruth,
-    make_examples,
-    stop_after_first_error,
-    token_at,
 )
 from trialogue_lab.studies.test_cases.statistics import measured
 from trialogue_lab.studies.test_cases.surrogate import (
@@ -45,23 +37,6 @@ from trialogue_lab.studies.test_cases.surrogate import (
 TOKENS = PieceTokens()
 _SHAPE = TransformerConfig(vocab_size=len(surrogate._PIECES), width=16, mlp_width=16)
 UNTRAINED = Surrogate(Transformer(_SHAPE, seed=0))
-
-
-def test_repetitions_of_a_batch_share_a_chain_and_each_extent_has_its_repetitions() -> None:
-    config = PRESETS["night"]
-    parts = STUDY.parts(config)
-    names = [part.name for part in parts]
-    lanes = {part.lane: [each.name for each in parts if each.lane == part.lane] for part in parts}
-    assert len(lanes) == 3 + 24
-    learning = [f"pretrained-{seed}-learn" for seed in (4, 5, 6, 7)]
-    assert lanes["pretrained-4"][:5] == [*learning, "pretrained-4-none"]
-    assert lanes["scratch-1003"] == [f"scratch-1003-{kind}" for kind in ("learn", *EXTENTS, "speed")]
-    for decoding, groups in ((BASELINE, (0, 4, 8)), (RELEASED, (0, 4))):
-        found = [name for name in names if name.endswith(f"-{decoding.name}")]
-        assert found == [f"pretrained-{first}-{decoding.name}" for first in groups]
-    found = [name for name in names if name.endswith("top_p-0.7-T-0.2")]
-    assert found == ["pretrained-0-none-top_p-0.7-T-0.2"]
-    assert sum(name.endswith("-speed") for name in names) == 6 + 24
 
 
 def test_a_decoding_has_one_extent() -> None:
@@ -175,7 +150,7 @@ def test_different_runs_are_counted_separately() -> None:
 
 def test_training_completions_end_with_the_line_of_their_first_error() -> None:
     names = {"abc", "xyz"}
-    has_error = stop_after_first_error(names, TOKENS, 4)
+    has_error = learning.stop_after_first_error(names, TOKENS, 4)
     right, other = "assert abc([1], 2) == [1, 2]\n", "assert xyz([1], 2) == [1, 2]\n"
     assert not has_error(TOKENS.encode(right))
     assert not has_error(TOKENS.encode(right + "assert abc([], 3) == [4"))  # the line is not complete
@@ -200,14 +175,14 @@ def test_numbers_stay_within_their_bounds(smoke_run: Callable[[str], Result]) ->
 
 
 def test_examples_end_with_the_expected_tokens() -> None:
-    assert [token_at(place, [3, 3, 7]) for place in (0, 2, 3, 6, 7)] == [0, 0, 2, 2, 2]
+    assert [learning.token_at(place, [3, 3, 7]) for place in (0, 2, 3, 6, 7)] == [0, 0, 2, 2, 2]
     text = "assert abc([1], 2) == [1, 2]\nassert abc([], 3) == [4]\n"
     tokens = TOKENS.encode(text)
-    completion = Completion("abc", [*TOKENS.encode("abc\n"), *tokens], 4, False)
+    completion = learning.Completion("abc", [*TOKENS.encode("abc\n"), *tokens], 4, False)
     wrong = len(TOKENS.encode(text[: text.index("4]")]))
     seen = set()
     for seed in range(40):
-        examples = make_examples([completion], TOKENS, 2, "token", numpy_generator(seed))
+        examples = learning.make_examples([completion], TOKENS, 2, "token", numpy_generator(seed))
         (before, error), labels = examples.lengths[0], examples.labels
         assert error == 4 + wrong + 1
         assert TOKENS.text(completion.tokens[4:error]).endswith("[4")
@@ -216,11 +191,11 @@ def test_examples_end_with_the_expected_tokens() -> None:
     assert min(seen) >= 5
     assert max(seen) <= 4 + wrong
     assert len(seen) > 10
-    blocks = make_examples([completion], TOKENS, 2, "block", numpy_generator(0))
+    blocks = learning.make_examples([completion], TOKENS, 2, "block", numpy_generator(0))
     assert [TOKENS.text(completion.tokens[4:stop]) for stop in blocks.lengths[0]] == [text[:29], text]
     assert blocks.labels == [1, 0]
     extra = completion._replace(tokens=[*completion.tokens[:4], *TOKENS.encode(text[:29] * 3)])
-    assert not make_examples([extra], TOKENS, 2, "token", numpy_generator(0)).labels
+    assert not learning.make_examples([extra], TOKENS, 2, "token", numpy_generator(0)).labels
 
 
 def test_the_ground_truth_rejects_every_sampled_error() -> None:
@@ -228,12 +203,12 @@ def test_the_ground_truth_rejects_every_sampled_error() -> None:
     prompt = TOKENS.encode("abc\n")
     sampler = Backtracking(5, 1, argmax_redo=False)
 
-    def backtracks(truth: GroundTruth) -> int:
+    def backtracks(truth: learning.GroundTruth) -> int:
         settings = {"num_samples": 50, "max_new_tokens": 6, "trace": True}
         trace = generate(UNTRAINED, [prompt], sampler=sampler, verifier=truth, **settings).trace
         return int((trace.kept < trace.length).sum())
 
-    truth = GroundTruth({tuple(prompt): "abc"}, TOKENS, 2, UNTRAINED.eos)
+    truth = learning.GroundTruth({tuple(prompt): "abc"}, TOKENS, 2, UNTRAINED.eos)
     assert backtracks(truth) == 50 * 5
     truth.values = lambda decoding, rows: torch.ones(len(rows))  # type: ignore[method-assign]
     assert backtracks(truth) == 0

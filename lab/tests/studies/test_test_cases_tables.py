@@ -156,16 +156,6 @@ def test_each_kind_of_decoding_has_its_own_style(paper: Rows) -> None:
     assert len({curve.label for curve in curves}) == len(kinds)
     assert len({(curve.color, curve.line) for curve in curves}) == len(kinds)
     assert curve_of(dataclasses.replace(TRAINED, quota=10).name) == curves[1]
-    steps = [{**record, "table": "progress"} for record in paper.records if record["table"] == "draw"]
-    panes = FIGURES[0].draw(Rows([*paper.records, *steps], STUDY.kind, paper.config)).axes
-    titles = [axes.get_title() for axes in panes if axes.axison]
-    names = sorted(set(paper.where("draw", model="pretrained").decoding))
-    groups = [[title for title in titles if curve_of(name).label.startswith(title)] for name in names]
-    assert [len(group) for group in groups] == [1] * len(names)
-    assert {title for group in groups for title in group} == set(titles)
-    for axes in panes[: len(titles)]:
-        assert len(axes.lines) == len(names)
-        assert sum(line.get_marker() == "o" for line in axes.lines) == groups.count([axes.get_title()])
     accuracies, _ = FIGURES[-1].draw(paper).axes
     labels = [text.get_text() for text in accuracies.get_yticklabels()]
     assert len(set(labels)) == len(labels) == 14

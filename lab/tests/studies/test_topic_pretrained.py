@@ -61,13 +61,6 @@ def test_unequal_or_few_pairs_are_not_compared(pairs: dict[str, int]) -> None:
     )
 
 
-def test_model_without_topics_is_detected() -> None:
-    broken = rows(ratios=(1.1, 0.9, 0.8))
-    assert (gain("gemma3", COSINE)(broken) < 0).all()
-    assert (ratio("gemma3", ATTENTION)(broken) < 1).all()
-    assert mostly("gemma3", (COSINE,))(broken).tolist() == pytest.approx([1 / 3, 1 / 3])
-    assert published_gain(COSINE)(rows(models=HERE)).empty  # one missing model is not five
-
-
 def test_ratios_need_positive_means() -> None:
     assert ratio("minilm", COSINE)(rows(ratios=(2.0, 1.5, -1.0))).empty
+    assert published_gain(COSINE)(rows(models=HERE)).empty  # one missing model is not five

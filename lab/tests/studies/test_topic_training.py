@@ -8,16 +8,9 @@ from known_rows import table
 
 from trialogue.data import TopicModel
 from trialogue_lab.ledger import Rows
-from trialogue_lab.studies.topic_training import statistics
+from trialogue_lab.studies.topic_training import measure, statistics
 from trialogue_lab.studies.topic_training.config import PRESETS, SETTINGS
 from trialogue_lab.studies.topic_training.matrices import entry_means
-from trialogue_lab.studies.topic_training.measure import (
-    ONE_HOT,
-    VALUES_ONLY,
-    TopicTraining,
-    documents,
-    trained,
-)
 from trialogue_lab.studies.topic_training.statistics import (
     contrast,
     gap,
@@ -39,17 +32,17 @@ def test_mean_entries_are_computed_by_class_of_words() -> None:
 
 
 def test_a_training_that_diverges_is_counted() -> None:
-    run = TopicTraining("values", "wild", "squared", "sgd", 1e9, 20, network=VALUES_ONLY)
-    _, row = trained(SMOKE, run, 0)
+    run = measure.TopicTraining("values", "wild", "squared", "sgd", 1e9, 20, network=measure.VALUES_ONLY)
+    _, row = measure.trained(SMOKE, run, 0)
     assert row["failed"]
     assert row["test"] is None
 
 
 def test_trainings_of_a_seed_share_documents_and_are_repeated() -> None:
-    assert documents(SMOKE, 0) is documents(SMOKE, 0)
-    run = TopicTraining("attention", "with values", "CE", "adam", 0.01, 10, network=ONE_HOT)
-    assert trained(SMOKE, run, 0)[1] == trained(SMOKE, run, 0)[1]
-    assert trained(SMOKE, run, 0)[1]["test"] != trained(SMOKE, run, 10)[1]["test"]
+    assert measure.documents(SMOKE, 0) is measure.documents(SMOKE, 0)
+    run = measure.TopicTraining("attention", "with values", "CE", "adam", 0.01, 10, network=measure.ONE_HOT)
+    assert measure.trained(SMOKE, run, 0)[1] == measure.trained(SMOKE, run, 0)[1]
+    assert measure.trained(SMOKE, run, 0)[1]["test"] != measure.trained(SMOKE, run, 10)[1]["test"]
 
 
 def training_row(name: str, **values: Any) -> dict[str, Any]:

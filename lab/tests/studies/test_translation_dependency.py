@@ -10,6 +10,7 @@ import torch
 from trialogue.oracles import enumerate_sequences
 from trialogue_lab.analysis.adjacent_attention import AdjacentAttention
 from trialogue_lab.ledger import Rows
+from trialogue_lab.studies.translation_dependency import statistics
 from trialogue_lab.studies.translation_dependency.attention import attention_rows
 from trialogue_lab.studies.translation_dependency.config import (
     CONDITIONALS,
@@ -32,16 +33,6 @@ from trialogue_lab.studies.translation_dependency.networks import (
     random_targets,
 )
 from trialogue_lab.studies.translation_dependency.parallel_steps import refinement_distributions
-from trialogue_lab.studies.translation_dependency.statistics import (
-    attention,
-    chains_lead,
-    excess_stutter,
-    kept_stutter,
-    least_lead,
-    least_rise,
-    listed,
-    most_undone,
-)
 
 SMOKE = PRESETS["smoke"]
 PAIR = Sentence(name="a pair", words=((1, 1), (1, 1)))
@@ -106,12 +97,12 @@ def test_extremes_are_over_sentences_and_couplings():
         *((("order", DENOISER), each) for each in ((1.0, 2, 0.2), (2.0, 2, 0.2))),
     ]
     rows = Rows(_table("refined", columns, *((*names, *each) for names, each in gaps)))
-    assert least_rise(CONDITIONALS, 1)(rows).tolist() == pytest.approx([-0.2])
-    assert least_lead(2)(rows).tolist() == pytest.approx([0.1])
-    assert most_undone(DENOISER)(rows).tolist() == pytest.approx([0.1])
+    assert statistics.least_rise(CONDITIONALS, 1)(rows).tolist() == pytest.approx([-0.2])
+    assert statistics.least_lead(2)(rows).tolist() == pytest.approx([0.1])
+    assert statistics.most_undone(DENOISER)(rows).tolist() == pytest.approx([0.1])
     chains = [("Gibbs", "a", 0.1), ("Gibbs", "b", 0.3), (CONDITIONALS, "a", 0.5), (CONDITIONALS, "b", 0.4)]
     rows = Rows(_table("chain", "sampler sentence divergence", *chains, passes=10))
-    assert chains_lead("Gibbs", CONDITIONALS, 10)(rows).tolist() == pytest.approx([0.1])
+    assert statistics.chains_lead("Gibbs", CONDITIONALS, 10)(rows).tolist() == pytest.approx([0.1])
 
 
 def test_stutter_of_swapped_words_has_known_values():
@@ -120,7 +111,7 @@ def test_stutter_of_swapped_words_has_known_values():
     truth = [(sentence, swapping, 0.01) for sentence, swapping, _ in found]
     rows = _table("refined", columns, *found, coupling=1.0, **setting)
     rows += _table("truth", columns, *truth, coupling=1.0)
-    assert kept_stutter(CONDITIONALS, 10)(Rows(rows)).tolist() == pytest.approx([0.09])
+    assert statistics.kept_stutter(CONDITIONALS, 10)(Rows(rows)).tolist() == pytest.approx([0.09])
 
 
 def test_statistics_have_one_number_per_training():
@@ -132,9 +123,11 @@ def test_statistics_have_one_number_per_training():
         + _table("law", "divergence", (1.0,), (2.0,), **common)
         + _table("attention", "stutter", (True,), (False,), arm=TWO_STAGES, seed=0, own_mean=0.1)
     )
-    assert excess_stutter(2)(rows).tolist() == pytest.approx([0.1, -0.1])
-    assert listed(ONE_STAGE, "divergence - 2 * perfect_divergence", 4)(rows).tolist() == pytest.approx([0.5])
-    difference = attention("own_mean", True) - attention("own_mean", False)
+    assert statistics.excess_stutter(2)(rows).tolist() == pytest.approx([0.1, -0.1])
+    assert statistics.listed(ONE_STAGE, "divergence - 2 * perfect_divergence", 4)(
+        rows
+    ).tolist() == pytest.approx([0.5])
+    difference = statistics.attention("own_mean", True) - statistics.attention("own_mean", False)
     assert difference(rows).tolist() == [0.0]
 
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from trialogue.errors import InputError
+from refusals import expect_error
 from trialogue.generation.translation.scores import count_repeated_words, translation_quality
 from trialogue_lab.studies.translation.hub_pairs import HUB_PAIRS, hub_parallel
 from trialogue_lab.studies.translation.intervals import bleu_interval, stutter_interval
@@ -44,13 +44,10 @@ def test_unavailable_corpora_are_rejected(monkeypatch):
         raise ConnectionError("no route\nto the hub")
 
     monkeypatch.setitem(sys.modules, "datasets", SimpleNamespace(load_dataset=offline))
-    with pytest.raises(InputError, match=r"wmt/wmt16 could not be loaded from the hub \(no route\)"):
-        hub_parallel("wmt16-ro-en")
-    with pytest.raises(InputError, match="use one of " + ", ".join(HUB_PAIRS)):
-        hub_parallel("wmt13-de-en")
+    expect_error(r"wmt/wmt16 could not be loaded from the hub \(no route\)", hub_parallel, "wmt16-ro-en")
+    expect_error("use one of " + ", ".join(HUB_PAIRS), hub_parallel, "wmt13-de-en")
     monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(InputError, match=r"pip install .trialogue\[hub\]"):
-        hub_parallel("wmt17-zh-en")
+    expect_error(r"pip install .trialogue\[hub\]", hub_parallel, "wmt17-zh-en")
 
 
 REFERENCES = ["the cat sat on the mat .", "a dog had had enough of it", "we go home now together"]

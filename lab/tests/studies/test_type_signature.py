@@ -13,11 +13,10 @@ from trialogue.models.networks.transformer import Transformer
 from trialogue_lab.data.puzzles.arithmetic import SemiprimeTuples
 from trialogue_lab.data.puzzles.hidden_streams import random_seed
 from trialogue_lab.ledger import Rows
-from trialogue_lab.studies.type_signature import STUDY, exact, networks
+from trialogue_lab.studies.type_signature import STUDY, exact, networks, statistics
 from trialogue_lab.studies.type_signature.config import (
     FACTORS_FIRST,
     HIDDEN,
-    PRESETS,
     PRODUCT_FIRST,
     RHO,
     TESTS,
@@ -31,14 +30,6 @@ from trialogue_lab.studies.type_signature.exact import (
 )
 from trialogue_lab.studies.type_signature.measure import cost_rows
 from trialogue_lab.studies.type_signature.networks import NetworkTraining, network_rows
-from trialogue_lab.studies.type_signature.statistics import (
-    density_error,
-    factored,
-    growth,
-    largest_fall,
-    learned,
-    unfactored,
-)
 
 
 def distributions_are_exact() -> bool:
@@ -122,11 +113,15 @@ def test_the_exact_distribution_has_no_excess_loss(monkeypatch: pytest.MonkeyPat
 
 def test_exact_rows_have_known_values() -> None:
     rows = Rows([*reduction_rows(), *density_rows()])
-    assert [factored(digits)(rows).item() for digits in (1, 2, 3)] == [10, 231, 10296]
-    assert unfactored()(rows).item() == 0
+    assert [statistics.factored(digits)(rows).item() for digits in (1, 2, 3)] == [10, 231, 10296]
+    assert statistics.unfactored()(rows).item() == 0
     density = rows["density"].set_index(["digits", "counted", "length"])
     assert density.variation[6, 0, 3] == pytest.approx(0.0289, abs=5e-5)
-    assert density.variation[6, 4, 6] == density_error(4)(rows).item() == pytest.approx(0.0063, abs=5e-5)
+    assert (
+        density.variation[6, 4, 6]
+        == statistics.density_error(4)(rows).item()
+        == pytest.approx(0.0063, abs=5e-5)
+    )
     assert density.uniform[6, 0, 1] == pytest.approx(0.0192, abs=5e-5)
 
 
@@ -141,8 +136,8 @@ def test_largest_fall_includes_only_budgets_that_factor_tuples() -> None:
         (shares(0.4, 1, 1, 0.9, 0.3, 0), 0.9),
         (shares(0.4, 0.5, 0.6, 0), 1.2),
     ):
-        assert largest_fall(2)(rows).item() == pytest.approx(quotient)
-    assert largest_fall(1)(shares(0.4, 0.5, 0.2)).item() == pytest.approx(1.25)
+        assert statistics.largest_fall(2)(rows).item() == pytest.approx(quotient)
+    assert statistics.largest_fall(1)(shares(0.4, 0.5, 0.2)).item() == pytest.approx(1.25)
 
 
 def test_three_digits_are_compared_only_if_networks_learned_them() -> None:
@@ -162,15 +157,8 @@ def test_three_digits_are_compared_only_if_networks_learned_them() -> None:
 def test_growth_of_costs_and_shares_by_training_has_the_expected_value() -> None:
     seeds, sizes = np.repeat([1, 2], 3), np.array([2, 3, 5] * 2)
     costs = Rows(table("cost", seed=seeds, digits=sizes, routine=RHO, cost=seeds * 3.0**sizes))
-    assert (10 ** growth(RHO)(costs)).tolist() == pytest.approx([3, 3])
+    assert (10 ** statistics.growth(RHO)(costs)).tolist() == pytest.approx([3, 3])
     columns = {"seed": [2, 2, 1, 1], "stream": [HIDDEN, PRODUCT_FIRST] * 2, "valid": [1.2, 0.2, 1.1, 0.1]}
     trained = Rows(table("network", digits=2, **columns))
-    assert learned("valid", HIDDEN, 2)(trained).tolist() == pytest.approx([1.1, 1.2])
-    assert learned("valid", HIDDEN, 3)(trained).empty
-
-
-def test_tasks_of_one_training_seed_run_in_one_chain() -> None:
-    parts = STUDY.parts(PRESETS["smoke"])
-    assert [part.name for part in parts][:3] == ["exact", "costs", "network-0-1-0"]
-    assert len(parts) == 2 + 2 * 3 * 3
-    assert {part.lane for part in parts[2:11]} == {"0"}
+    assert statistics.learned("valid", HIDDEN, 2)(trained).tolist() == pytest.approx([1.1, 1.2])
+    assert statistics.learned("valid", HIDDEN, 3)(trained).empty

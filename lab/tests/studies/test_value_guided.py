@@ -12,16 +12,9 @@ from trialogue.samplers import values
 from trialogue.samplers.exact import exact_values, target_distribution, total_variation
 from trialogue.verifiers import NoisyValues
 from trialogue_lab.ledger import Rows
+from trialogue_lab.studies.value_guided import long_horizons
 from trialogue_lab.studies.value_guided.config import EXACT, PRESETS, Config
 from trialogue_lab.studies.value_guided.dyck import measure_dyck
-from trialogue_lab.studies.value_guided.long_horizons import (
-    ProductValues,
-    action_level_shares,
-    first_leaf_shares,
-    log_ratios,
-    measure_long_horizons,
-    variation,
-)
 from trialogue_lab.studies.value_guided.statistics import golden_residual, least_leaf_mass, tree
 from trialogue_lab.studies.value_guided.trees import measure_trees
 from trialogue_lab.theory.value_guided import action_level_distribution, first_leaf
@@ -42,31 +35,33 @@ def product_distribution(shares: np.ndarray) -> dict[tuple[int, ...], float]:
 @pytest.mark.parametrize(
     ("counts_from_shares", "log_probs_from_scores"),
     [
-        (action_level_shares, action_level_distribution),
-        (first_leaf_shares, lambda *tree: first_leaf(*tree).distribution),
+        (long_horizons.action_level_shares, action_level_distribution),
+        (long_horizons.first_leaf_shares, lambda *tree: first_leaf(*tree).distribution),
     ],
 )
 @pytest.mark.parametrize("error", [0.0, 0.3])
 def test_long_horizon_distributions_agree_with_the_tree(counts_from_shares, log_probs_from_scores, error):
-    guide = NoisyValues(ProductValues(0.3), error, "last token")
+    guide = NoisyValues(long_horizons.ProductValues(0.3), error, "last token")
     shares = counts_from_shares(5, 0.3, error)
     distribution, target = log_probs_from_scores(COINS, guide), target_distribution(COINS, guide)
     assert total_variation(product_distribution(shares), distribution) < 1e-12
     distance = total_variation(distribution, target)
     assert distance < 1e-12 if error == 0 else distance > 0.03
-    computed, wrong_share = variation(shares, 0.3, 0)
+    computed, wrong_share = long_horizons.variation(shares, 0.3, 0)
     assert computed == pytest.approx(distance, abs=0.005)
     sequences = np.array(list(target))
-    above = log_ratios(sequences, shares, 0.3) > 1e-12
+    above = long_horizons.log_ratios(sequences, shares, 0.3) > 1e-12
     assert math.fsum(p for x, p in target.items() if above[list(target).index(x)]) == pytest.approx(
         wrong_share if error else 0.0, abs=0.005 if error else 1e-9
     )
 
 
 def test_product_values_are_exact():
-    exact = exact_values(COINS, ProductValues(0.3))
+    exact = exact_values(COINS, long_horizons.ProductValues(0.3))
     prefixes = [(0,), (0, 1), (1, 1, 0), (0, 1, 0, 0, 1)]
-    assert values(ProductValues(0.3), COINS, prefixes).tolist() == pytest.approx([exact(x) for x in prefixes])
+    assert values(long_horizons.ProductValues(0.3), COINS, prefixes).tolist() == pytest.approx(
+        [exact(x) for x in prefixes]
+    )
 
 
 def test_trees_agree_with_theory(tmp_path: Path):
@@ -82,7 +77,7 @@ def test_trees_agree_with_theory(tmp_path: Path):
 
 def test_sampled_rates_at_long_horizons_agree_with_exact_ones(tmp_path: Path):
     config = Config(long_horizons=(6,), draws=4000)
-    for row in measure_long_horizons(config, 0, tmp_path):
+    for row in long_horizons.measure_long_horizons(config, 0, tmp_path):
         assert row["sampled"] == pytest.approx(row["computed"], abs=0.04)
         assert row["queries"] >= 6
 

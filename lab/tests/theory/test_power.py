@@ -63,20 +63,12 @@ class LateSums(MarkovOracle):
         return super().log_power_sums(alpha).roll(1, 0)
 
 
-class NoSums(MarkovOracle):
-    """Draw each token at temperature 1 / alpha."""
-
-    def log_power_sums(self, alpha):
-        return torch.zeros(LENGTH, 3, dtype=torch.float64)
-
-
-@pytest.mark.parametrize("mutant", [LateSums, NoSums])
-def test_faulty_powers_are_rejected(mutant):
+def test_faulty_powers_are_rejected():
     for oracle in CASES:
         model = markov_oracle(oracle, LENGTH)
         right, wrong = (
             kind(model.log_initial, model.log_transitions, model.eos).power(2.0)
-            for kind in (MarkovOracle, mutant)
+            for kind in (MarkovOracle, LateSums)
         )
         target, found = probabilities_of(right), probabilities_of(wrong)
         assert max(abs(found[x] - target[x]) for x in target) > 1e-3

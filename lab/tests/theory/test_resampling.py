@@ -6,8 +6,8 @@ import math
 import numpy as np
 import pytest
 
+from one_line_errors import refusals
 from trialogue.data import Table
-from trialogue.errors import InputError
 from trialogue.randomness import numpy_generator
 from trialogue.samplers import MaskedDecoding, SequentialMonteCarlo
 from trialogue.samplers.exact import exact_distribution
@@ -71,14 +71,11 @@ def test_particles_without_resampling_steps_have_this_distribution():
         assert np.abs(resampled_distribution(q, w, number + 1) - sampled).max() > 1e-3
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
+test_errors_name_the_invalid_argument = refusals(
+    "{}",
     [
-        (([0.5, 0.6], [1, 1], 2), "proposal=1.1"),
-        (([0.5, 0.5], [1, math.inf], 2), "weights="),
-        (([0.5, 0.5], [1], 2), "weights=1"),
+        (lambda: resampled_distribution([0.5, 0.6], [1, 1], 2), "proposal=1.1"),
+        (lambda: resampled_distribution([0.5, 0.5], [1, math.inf], 2), "weights="),
+        (lambda: resampled_distribution([0.5, 0.5], [1], 2), "weights=1"),
     ],
 )
-def test_errors_name_the_invalid_argument(arguments, message):
-    with pytest.raises(InputError, match=message):
-        resampled_distribution(*arguments)

@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from refusals import expect_error
 from trialogue.errors import InputError
 from trialogue_lab.theory.pruning import uniform_weights
 from trialogue_lab.theory.transformer_pruning import (
@@ -94,16 +95,13 @@ def test_errors_for_small_transformers_have_the_required_size() -> None:
     def prune(size: LargeSize, layers: int = 4, first: int = 0) -> Weights:
         return prune_transformer(target, random_transformer(layers, size, 4, 1), first)
 
-    with pytest.raises(InputError, match=r"^stream=6: use at least 8 for a target of width 2"):
-        prune(LargeSize(6, 16, 16))
-    with pytest.raises(InputError, match=r"^keys=3: use at least 4"):
-        prune(LargeSize(8, 3, 16))
+    expect_error(r"^stream=6: use at least 8 for a target of width 2", prune, LargeSize(6, 16, 16))
+    expect_error(r"^keys=3: use at least 4", prune, LargeSize(8, 3, 16))
     with pytest.raises(
         InputError, match=r"^large='3 layers': give 4 random layers for each of the 1 target layers"
     ):
         prune(LARGE, layers=3)
-    with pytest.raises(InputError, match=r"^first=3: use at most 2"):
-        prune(LargeSize(8, 4, 16), first=3)
+    expect_error(r"^first=3: use at most 2", prune, LargeSize(8, 4, 16), first=3)
     heavy = (target[0]._replace(mlp=(target[0].mlp[0] * 3, target[0].mlp[1])),)
     with pytest.raises(InputError, match=r"^target=.*: give finite numbers from -1 to 1"):
         prune_transformer(heavy, random_transformer(4, LARGE, 4, 1))

@@ -7,8 +7,8 @@ import torch
 import torch.nn.functional as F
 
 from mutants.modules import altered
+from one_line_errors import refusals
 from trialogue.data import BertMasking, TopicModel
-from trialogue.errors import InputError
 from trialogue.training import IndependentMasks, Replacement
 from trialogue_lab.models.topic_transformer import TopicTransformer, TopicTransformerConfig
 from trialogue_lab.studies.topic_training.attention import attention_by_class
@@ -61,8 +61,6 @@ def test_losses_agree_with_single_positions(kind: Any) -> None:
     [
         ("shares = 1 / targets.sum(1).clamp_min(1)[document]", "shares = torch.full(document.shape, 0.2)"),
         ("slot = (other.cumsum(1) * other)[targets]", "slot = other[targets].long()"),
-        ("tokens[targets] + 1", "tokens[targets]"),
-        ("replacement.replaced(tokens, targets", "replacement.replaced(tokens, ~targets"),
     ],
 )
 def test_wrong_batches_are_rejected(change: tuple[str, str]) -> None:
@@ -139,8 +137,8 @@ def test_attention_by_class_agrees_with_pairs_of_positions(shift: int) -> None:
     assert list(attention_by_class(net, TOKENS[:6], T, 1 - shift)) != pytest.approx(expected, rel=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
+test_invalid_input_is_rejected = refusals(
+    "^{}",
     [
         (lambda: CountedDocuments(TOKENS, 5, MASKING, 10), "tokens=5: use words from 0 to 4"),
         (lambda: CountedDocuments(TOKENS, 6, BertMasking(p_mask=0.0), 10), "p_mask=0.0: no word"),
@@ -154,6 +152,3 @@ def test_attention_by_class_agrees_with_pairs_of_positions(shift: int) -> None:
         ),
     ],
 )
-def test_invalid_input_is_rejected(call: Any, message: str) -> None:
-    with pytest.raises(InputError, match=f"^{message}"):
-        call()

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trialogue.errors import InputError
+from refusals import expect_error
 from trialogue_lab.data.list_append.cases import CaseError, distinct_correct, evaluate
 from trialogue_lab.data.list_append.prompts import OOD_NAMES, TRAINING_NAMES, PromptLayout, random_names
 
@@ -212,5 +212,4 @@ def test_extra_demonstrations_are_correct_and_have_new_names() -> None:
     names = random_names(50, 1, TRAINING_NAMES)
     assert len(set(names)) == 50
     assert not set(names) & set(TRAINING_NAMES)
-    with pytest.raises(InputError, match=r"^n=20000"):
-        random_names(20_000, 0)
+    expect_error(r"^n=20000", random_names, 20_000, 0)

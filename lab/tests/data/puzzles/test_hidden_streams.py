@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from mutants.arithmetic import ForgetfulStream
+from refusals import expect_error
 from trialogue.errors import InputError
 from trialogue.samplers import Ancestral
 from trialogue.samplers.exact import exact_distribution, total_variation
@@ -88,8 +89,7 @@ def test_hidden_tokens_of_probability_zero_are_rejected(stream, prefix: tuple[in
 def test_public_tokens_must_have_the_declared_length_and_vocabulary() -> None:
     for public in (lambda _: (1,), lambda _: (1, 1, 1), lambda _: (1, 5)):
         stream = HiddenStream(RandomBits(2), public, 2, 3)
-        with pytest.raises(InputError, match=r"^public=\(1.*give 2 tokens from 0 to 2"):
-            stream.weights((0, 1))
+        expect_error(r"^public=\(1.*give 2 tokens from 0 to 2", stream.weights, (0, 1))
     copying_stream = HiddenStream(RandomBits(2), lambda hidden: [*hidden], 2, 2)
     assert exact_distribution(Ancestral(), copying_stream).probabilities == pytest.approx(
         {(a, b, a, b): 0.25 for a in (0, 1) for b in (0, 1)}
@@ -98,9 +98,7 @@ def test_public_tokens_must_have_the_declared_length_and_vocabulary() -> None:
 
 
 def test_source_without_a_maximum_length_is_rejected() -> None:
-    with pytest.raises(InputError, match=r"^bits=0"):
-        RandomBits(0)
+    expect_error(r"^bits=0", RandomBits, 0)
     endless = RandomNumbers(2)
     endless.max_length = None
-    with pytest.raises(InputError, match=r"^source='RandomNumbers'"):
-        HiddenStream(endless, lambda hidden: hidden, 2, 10)
+    expect_error(r"^source='RandomNumbers'", HiddenStream, endless, lambda hidden: hidden, 2, 10)

@@ -6,7 +6,7 @@ import math
 import pytest
 
 from one_line_errors import refusals
-from trialogue.errors import InputError
+from refusals import expect_error
 from trialogue.samplers.exact import total_variation
 from trialogue_lab.data.puzzles import random_activations
 from trialogue_lab.data.puzzles.arithmetic import SemiprimeTuples
@@ -72,5 +72,4 @@ test_invalid_input_is_rejected = refusals(
 def test_too_many_activations_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(random_activations, "ENUMERABLE_STATES", 100)
     model = RandomActivations(lambda *_: [1.0] * 11, lambda *_: [1.0, 0.0], 2, 2)
-    with pytest.raises(InputError, match=r"^length=2: the draws up to position 1 have over 100 outcomes"):
-        model.distribution()
+    expect_error(r"^length=2: the draws up to position 1 have over 100 outcomes", model.distribution)

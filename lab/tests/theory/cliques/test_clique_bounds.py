@@ -8,14 +8,12 @@ import torch
 
 from one_line_errors import refusals
 from trialogue.data.ising.model import Ising
-from trialogue.errors import InputError
 from trialogue.randomness import numpy_generator
 from trialogue_lab.theory.cliques.bounds import (
     clique_assumption,
     hitting_bound,
     mode_ordering,
     one_step_corollary,
-    smallest_block_size,
     smallest_parameters,
     stuck_bound,
 )
@@ -30,28 +28,6 @@ from trialogue_lab.theory.cliques.chains import (
 def smallest_stuck_probability(clique, coupling, field, steps):
     """Return the smallest probability that sum_C x_i <= -2 at every step, over all starts that satisfy it."""
     return 1 - escape_probability(parallel_chain(clique, coupling, field), (clique - 2) // 2, steps).max()
-
-
-# The field is `field` on clique sites and 0.01 on other sites, and J = J_0 + ||h||_1.
-@pytest.mark.parametrize(
-    ("sites", "clique", "size", "excess", "field", "true", "bound"),
-    [
-        (5, 3, 3, 0.5, 0.1, 0.0582, 0.0362),
-        (5, 3, 4, 0.5, 0.1, 0.2330, 0.1449),
-        (6, 4, 5, 0.2, 0.05, 0.1406, 0.0419),
-        (6, 6, 6, 0.01, 0.2, 0.9168, 0.1514),
-        (8, 8, 8, 0.001, 1e-4, 0.00411, 0.00392),
-    ],
-)
-def test_hitting_rates_agree_with_published_values_and_exceed_the_bound(
-    sites, clique, size, excess, field, true, bound
-):
-    coupling = excess + clique * field + 0.01 * (sites - clique)
-    exact = np.exp(block_chain(sites, clique, coupling, field, size)[:, -1]).min()
-    assert exact == pytest.approx(true, abs=6e-5)
-    found = hitting_bound(sites, clique, size, excess, clique * field)
-    assert found.rate == pytest.approx(bound, abs=6e-5)
-    assert found.rate <= exact
 
 
 def test_hitting_bound_holds_for_random_parameters_and_step_count_is_minimal():
@@ -85,37 +61,6 @@ def test_stuck_probabilities_agree_with_published_values():
     assert smallest_stuck_probability(8, 1.0 + 0.08, 0.01, 1) == pytest.approx(0.9994, abs=5e-5)
 
 
-@pytest.mark.parametrize(
-    ("delta", "steps", "clique", "sites", "size", "true", "rate"),
-    [
-        (0.1, 100, 75, 75, 75, 0.9873, 0.9750),
-        (0.1, 100, 75, 15000, 14995, 0.9629, 0.9509),
-        (0.5, 10, 44, 440, 439, 0.8400, 0.7875),
-        (0.05, 10**6, 154, 30800, 30798, 0.9838, 0.9776),
-    ],
-)
-def test_corollary_agrees_with_exact_chains_if_its_assumptions_hold(
-    delta, steps, clique, sites, size, true, rate
-):
-    assert smallest_block_size(sites, clique, delta) == size
-    needed = smallest_parameters(clique, delta=delta, steps=steps)
-    assert needed.clique <= clique
-    corollary = one_step_corollary(
-        sites, clique, size, needed.excess, needed.clique_field, delta=delta, steps=steps
-    )
-    assert corollary.hitting_rate == pytest.approx(rate, abs=6e-5)
-    assert corollary.hitting_rate >= 1 - delta / 2
-    assert corollary.stuck_exponent >= math.log(4 * steps / delta)
-    coupling, field = needed.excess + needed.clique_field, needed.clique_field / clique
-    exact = np.exp(block_chain(sites, clique, coupling, field, size)[:, -1]).min()
-    assert exact == pytest.approx(true, abs=6e-5)
-    assert smallest_stuck_probability(clique, coupling, field, steps) == pytest.approx(1, abs=1e-6)
-    with pytest.raises(InputError, match="block_size"):
-        one_step_corollary(
-            sites, clique, size - 1, needed.excess, needed.clique_field, delta=delta, steps=steps
-        )
-
-
 def test_the_two_modes_have_the_largest_probabilities():
     draws = numpy_generator(0, "modes")
     for _ in range(25):
@@ -137,6 +82,7 @@ def test_clique_assumption_returns_the_parameters_of_a_model():
 
 
 GIVEN = {"delta": 0.1, "steps": 100}
+NEEDED = smallest_parameters(75, **GIVEN)
 
 
 test_violated_assumptions_are_rejected = refusals(
@@ -149,6 +95,7 @@ test_violated_assumptions_are_rejected = refusals(
         (lambda: hitting_bound(10_000, 2000, 2000, 1.0, 1.0), "below double precision"),
         (lambda: stuck_bound(2, 50.0), "^clique=2: .* use at least 3"),
         (lambda: one_step_corollary(75, 74, 75, 30.0, 3.0, **GIVEN), "clique=74"),
+        (lambda: one_step_corollary(15000, 75, 14994, *NEEDED[1:], **GIVEN), "^block_size="),
         (lambda: one_step_corollary(75, 75, 75, 30.0, 2.0, **GIVEN), "clique_field"),
     ],
 )

@@ -12,7 +12,6 @@ from trialogue.samplers import Ancestral
 from trialogue.samplers.exact import exact_distribution, total_variation
 from trialogue_lab.data.puzzles.arithmetic import SemiprimeTuples
 from trialogue_lab.theory.factoring.overlap import (
-    Cheating,
     best_generator_oracle,
     optimal_generator,
     overlap,
@@ -63,24 +62,8 @@ def test_optimal_generator_attains_the_linear_programming_optimum() -> None:
     assert is_optimal(optimal_generator)
 
 
-def _smallest_first(success: torch.Tensor, target: torch.Tensor) -> Cheating:
-    found = optimal_generator(success.max() - success, target)
-    return Cheating(overlap(success, found.first, target), found.first)
-
-
-def _largest_only(success: torch.Tensor, target: torch.Tensor) -> Cheating:
-    first = torch.zeros_like(success)
-    first[int(success.argmax())] = 1.0
-    return Cheating(overlap(success, first, target), first)
-
-
-def _ignoring_masses(success: torch.Tensor, target: torch.Tensor) -> Cheating:
-    return optimal_generator(success)
-
-
-@pytest.mark.parametrize("broken", [_smallest_first, _largest_only, _ignoring_masses])
-def test_suboptimal_strategies_are_detected(broken) -> None:
-    assert not is_optimal(broken)
+def test_a_strategy_that_ignores_the_masses_is_detected() -> None:
+    assert not is_optimal(lambda success, target: optimal_generator(success))
 
 
 def test_optimal_overlap_never_exceeds_the_bound_and_comes_close() -> None:

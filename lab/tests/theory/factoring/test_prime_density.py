@@ -3,7 +3,7 @@
 import pytest
 from mpmath import li
 
-from trialogue.errors import InputError
+from refusals import expect_error
 from trialogue_lab.theory.factoring.prime_density import (
     density_integral,
     density_variation,
@@ -35,5 +35,4 @@ def test_counting_the_last_digits_bounds_the_error() -> None:
 
 
 def test_too_many_counted_digits_are_rejected() -> None:
-    with pytest.raises(InputError, match=r"^counted=4: must be at most digits=3"):
-        density_variation(3, 4)
+    expect_error(r"^counted=4: must be at most digits=3", density_variation, 3, 4)

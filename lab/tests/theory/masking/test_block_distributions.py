@@ -5,8 +5,8 @@ import itertools
 import pytest
 import torch
 
+from refusals import expect_error
 from theory.random_models import SIX_BLOCKS, random_ising, random_simplex, reversibility_gap
-from trialogue.errors import InputError
 from trialogue_lab.theory.masking.block_laws import (
     block_distribution,
     block_dynamics,
@@ -81,5 +81,4 @@ def test_uniform_blocks_contain_every_block_of_a_size():
 
 
 def test_error_about_too_many_blocks_has_a_hint():
-    with pytest.raises(InputError, match=r"^block_size=20: 40 sites have .* use a smaller model"):
-        uniform_blocks(40, 20)
+    expect_error(r"^block_size=20: 40 sites have .* use a smaller model", uniform_blocks, 40, 20)

@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from theory.random_models import SIX_BLOCKS, random_family, random_ising, random_simplex
-from trialogue.data.ising.model import Ising
 from trialogue_lab.theory.masking.block_laws import block_distribution
 from trialogue_lab.theory.masking.covariance_bound import bound_covariance
 from trialogue_lab.theory.masking.pseudolikelihood import (
@@ -12,15 +11,6 @@ from trialogue_lab.theory.masking.pseudolikelihood import (
     enumerated,
     fisher_information,
 )
-
-
-def test_bound_is_an_equality_for_the_published_model():
-    """For k = 2 the slowest function is a score, so that the bound is an equality."""
-    model = Ising.clique(4, 4, coupling=0.3, field=0.0)
-    bound = bound_covariance(*enumerated(model), block_distribution(4, 2, block_size=2))
-    assert bound.constant == pytest.approx(5.5516, abs=6e-5)
-    assert bound.best == pytest.approx(bound.constant, rel=1e-10)
-    assert bound.slack > -1e-10
 
 
 @pytest.mark.parametrize("adaptive", [False, True])

@@ -9,14 +9,10 @@ import torch
 from trialogue.errors import InputError
 from trialogue.oracles import enumerate_sequences
 from trialogue.randomness import generator
-from trialogue_lab.theory.memorization import (
-    memorize_approximately,
-    nearest_encoder,
-    truncated_encoder,
-)
+from trialogue_lab.theory import memorization
 
-likeliest = partial(memorize_approximately, method="likeliest")
-ridge = partial(memorize_approximately, method="ridge")
+likeliest = partial(memorization.memorize_approximately, method="likeliest")
+ridge = partial(memorization.memorize_approximately, method="ridge")
 CONTEXTS = enumerate_sequences(10, 2)
 TARGETS = torch.randn(100, 10, generator=generator(0, "laws"), dtype=torch.float64).log_softmax(1)
 _RANKS = torch.arange(1, 101, dtype=torch.float64)[torch.randperm(100, generator=generator(0, "order"))]
@@ -47,11 +43,11 @@ def test_ridge_regression_has_a_lower_divergence_than_likeliest_contexts():
 
 @pytest.mark.parametrize("build", [likeliest, ridge])
 def test_given_encoder_is_used_and_checked(build):
-    found = nearest_encoder(TARGETS, 4, PRIOR)
+    found = memorization.nearest_encoder(TARGETS, 4, PRIOR)
     given, alone = (build(TARGETS, CONTEXTS, 4, 9, 4, prior=PRIOR, encoder=each) for each in (found, None))
     assert given.encoder_kl == pytest.approx(alone.encoder_kl, rel=1e-6)
     assert given.kl == pytest.approx(alone.kl, rel=1e-3)
-    truncated = truncated_encoder(TARGETS, 4, PRIOR)
+    truncated = memorization.truncated_encoder(TARGETS, 4, PRIOR)
     assert build(TARGETS, CONTEXTS, 4, 9, 4, prior=PRIOR, encoder=truncated).encoder_kl > found.kl
     with pytest.raises(
         InputError,

@@ -118,13 +118,6 @@ def test_impossible_constructions_raise_a_one_line_error(arguments, message):
     assert "\n" not in str(raised.value)
 
 
-def test_error_for_too_few_heads_names_the_required_number():
-    contexts = enumerate_sequences(3, 3)
-    with pytest.raises(InputError, match=r"heads=3: 27 contexts .* use 6 heads"):
-        memorize(random_log_probs(27, 50), contexts, 8, 3, 8)
-    assert memorize(random_log_probs(27, 50), contexts, 8, 6, 8).largest_error < 1e-6
-
-
 def test_folder_with_other_files_is_not_overwritten(tmp_path):
     (tmp_path / "tokenizer.json").write_text("{}")
     with pytest.raises(InputError, match=r"it contains 'tokenizer.json'"):

@@ -5,22 +5,15 @@ import math
 import pytest
 import torch
 
+from refusals import expect_error
 from theory.memorization.targets import kl, random_log_probs
-from trialogue.errors import InputError
-from trialogue_lab.theory.memorization import (
-    association_encoder,
-    harmonic_vectors,
-    look_up_encoder,
-    nearest_encoder,
-    softened,
-    truncated_encoder,
-)
+from trialogue_lab.theory import memorization
 
 TARGETS = random_log_probs(60, 8)
 
 
 def test_width_one_less_than_the_vocabulary_is_exact():
-    encoder = nearest_encoder(TARGETS, 7)
+    encoder = memorization.nearest_encoder(TARGETS, 7)
     assert torch.allclose(encoder.log_probs, TARGETS, atol=1e-12, rtol=0)
     assert encoder.kl < 1e-14
 
@@ -37,7 +30,10 @@ def test_gradient_vanishes_at_the_nearest_encoder_but_not_at_the_truncated_one(w
         assert states.grad is not None
         return float(torch.cat((unembedding.grad, states.grad)).norm())
 
-    nearest, truncated = nearest_encoder(TARGETS, width), truncated_encoder(TARGETS, width)
+    nearest, truncated = (
+        memorization.nearest_encoder(TARGETS, width),
+        memorization.truncated_encoder(TARGETS, width),
+    )
     assert nearest.kl == pytest.approx(kl(TARGETS, nearest.log_probs))
     assert nearest.kl < 0.9 * truncated.kl
     assert gradient_norm(nearest) < 1e-4 < 1e-3 < gradient_norm(truncated)
@@ -47,15 +43,15 @@ def test_gradient_vanishes_at_the_nearest_encoder_but_not_at_the_truncated_one(w
 @pytest.mark.parametrize(("vocab", "width"), [(10, 2), (50, 2), (9, 4), (6, 9)])
 def test_associated_tokens_are_the_likeliest(vocab, width):
     tokens = torch.arange(vocab).repeat(2)
-    encoder = association_encoder(tokens, vocab, width)
+    encoder = memorization.association_encoder(tokens, vocab, width)
     assert (encoder.log_probs.argmax(1) == tokens).all()
     assert encoder.kl < 1e-12
-    vectors = harmonic_vectors(vocab, width)
+    vectors = memorization.harmonic_vectors(vocab, width)
     assert torch.allclose(vectors.norm(dim=1), vectors[0].norm().expand(vocab))
 
 
 def test_look_up_encoder_is_within_its_bound_on_the_divergence():
-    found = look_up_encoder(TARGETS, 8)
+    found = memorization.look_up_encoder(TARGETS, 8)
     predictions = found.encoder.log_probs
     entropy, target = (-(p.exp() * p).sum(1) for p in (predictions, TARGETS))
     logits = found.encoder.states @ found.encoder.unembedding.T
@@ -67,19 +63,18 @@ def test_look_up_encoder_is_within_its_bound_on_the_divergence():
         float((logits.max(1).values * (1 - TARGETS.exp().max(1).values)).mean())
     )
     assert found.encoder.kl - 1e-12 <= found.bound <= found.simple_bound < math.inf
-    assert look_up_encoder(TARGETS, 4).bound == math.inf
-    wide = look_up_encoder(TARGETS, 600)
+    assert memorization.look_up_encoder(TARGETS, 4).bound == math.inf
+    wide = memorization.look_up_encoder(TARGETS, 600)
     assert 0.05 < wide.coherence < 0.5
     assert wide.encoder.kl < wide.bound < wide.simple_bound
 
 
 def test_softening_zeros_increases_the_range_of_logits_logarithmically():
     log_probs = torch.tensor([[0.5, 0.5, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]], dtype=torch.float64).log()
-    with pytest.raises(InputError, match=r"targets=-inf: row 0 .*softened"):
-        nearest_encoder(log_probs, 2)
+    expect_error(r"targets=-inf: row 0 .*softened", memorization.nearest_encoder, log_probs, 2)
     logit_ranges = []
     for floor in (1e-2, 1e-4, 1e-8):
-        softened_log_probs = softened(log_probs, floor)
+        softened_log_probs = memorization.softened(log_probs, floor)
         assert torch.allclose(softened_log_probs.exp().sum(1), torch.ones(2, dtype=torch.float64))
         divergence = torch.where(
             torch.isfinite(log_probs), log_probs.exp() * (log_probs - softened_log_probs), 0.0

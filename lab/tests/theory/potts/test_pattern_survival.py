@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -71,13 +70,6 @@ def test_survival_agrees_with_a_sum_over_texts(name: str) -> None:
     assert largest_error(name) < 1e-12
 
 
-def _shift_followers(original: Callable[..., object]) -> Callable[..., object]:
-    def followers(self: PatternSurvival, position: int) -> object:
-        return original(self, position + 1)
-
-    return followers
-
-
 def _contexts_reversed(mass, codes, following, table, after):  # type: ignore[no-untyped-def]
     return original_advance(mass, codes, following, np.ascontiguousarray(table[::-1]), after)
 
@@ -85,24 +77,9 @@ def _contexts_reversed(mass, codes, following, table, after):  # type: ignore[no
 original_advance = pattern_survival._advance
 
 
-@pytest.mark.parametrize(
-    ("target", "attribute", "broken"),
-    [
-        (PatternSurvival, "_followers", _shift_followers(PatternSurvival._followers)),
-        (pattern_survival, "_advance", _contexts_reversed),
-    ],
-)
-def test_wrong_chains_are_detected(
-    target: object, attribute: str, broken: object, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(target, attribute, broken)
-    errors = []
-    for name in ("phases", "ties"):
-        try:
-            errors.append(largest_error(name, 3))
-        except InputError:  # another label follows the window of the label
-            errors.append(1.0)
-    assert max(errors) > 1e-3
+def test_reversed_contexts_are_detected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pattern_survival, "_advance", _contexts_reversed)
+    assert max(largest_error(name, 3) for name in ("phases", "ties")) > 1e-3
 
 
 @pytest.mark.parametrize("name", CASES)

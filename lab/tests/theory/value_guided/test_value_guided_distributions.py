@@ -8,6 +8,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from one_line_errors import refusals
+from refusals import expect_error
 from samplers.rational_references import ExtremeTree, expected
 from trialogue.data import Dyck, Table
 from trialogue.errors import InputError
@@ -64,8 +65,7 @@ def test_exact_values_continue_a_prompt():
     tree = TREES[1]
     full_values, below = (exact_values(tree.table(), tree.value, prompt=start) for start in ((), (1, 0)))
     assert below((1, 0, 1)) == pytest.approx(full_values((1, 0, 1)), abs=1e-15)
-    with pytest.raises(InputError, match="prefix="):
-        below((0, 1))
+    expect_error("prefix=", below, (0, 1))
 
 
 @pytest.mark.parametrize(("horizon", "vocab"), [(2, 2), (5, 2), (4, 3)])
@@ -131,15 +131,13 @@ def test_mixing_times_are_minimal():
     assert distances[1] <= 0.1 < distances[0]
     leaf_steps = chain.leaf_mixing_time(target, 0.05)
     assert total_variation(chain.leaf_distribution(distribution_after(leaf_steps)), target) <= 0.05
-    with pytest.raises(InputError, match="allow more steps"):
-        chain.mixing_time(0.1, max_steps=2)
+    expect_error("allow more steps", chain.mixing_time, 0.1, max_steps=2)
 
 
 def test_error_about_large_trees_has_the_size_and_a_hint():
     uniform = Table(lambda _: (0.5, 0.5), 2)
     message = r"max_new_tokens=39: .*max_nodes=1000 .* 1,099,511,627,775 prefixes.*generate"
-    with pytest.raises(InputError, match=message):
-        prefix_tree(uniform, max_new_tokens=39, max_nodes=1000)
+    expect_error(message, prefix_tree, uniform, max_new_tokens=39, max_nodes=1000)
     with pytest.raises(InputError, match=r"about 10\^301 prefixes"):
         exact_values(uniform, lambda _: True, max_new_tokens=999, max_nodes=100)
     # Impossible prefixes are not counted: one in twelve thousand strings of eight brackets is balanced.
@@ -156,10 +154,8 @@ def test_error_about_large_trees_has_the_size_and_a_hint():
     ],
 )
 def test_invalid_values_raise_a_one_line_error(values, message):
-    with pytest.raises(InputError, match=message):
-        first_leaf(random_table(3), values)
-    with pytest.raises(InputError, match="accept at least one sequence"):
-        exact_values(random_table(3), lambda x: float(len(x) < 3))
+    expect_error(message, first_leaf, random_table(3), values)
+    expect_error("accept at least one sequence", exact_values, random_table(3), lambda x: float(len(x) < 3))
 
 
 def approx_relative(expected):
