@@ -48,7 +48,7 @@ def test_scores_are_means_over_text_positions():
     config = replace(SMOKE, contexts=8, widths=(2,), smoothing=0.1)
     sample = TextSample(config, 2, TEXT, HELD_OUT)
     table = NgramTable(sample.orders, smoothing=0.1, most_bytes=300)
-    found = sample.scores(table.answers)
+    found = sample.scores(table.context_log_probs)
     places = HELD_OUT.unfold(1, 3, 1).reshape(-1, 3)
     losses = -table.context_log_probs(places[:, :2]).gather(1, places[:, 2:])[:, 0]
     known = torch.tensor(

@@ -95,7 +95,10 @@ test_violated_assumptions_are_rejected = refusals(
         (lambda: hitting_bound(10_000, 2000, 2000, 1.0, 1.0), "below double precision"),
         (lambda: stuck_bound(2, 50.0), "^clique=2: .* use at least 3"),
         (lambda: one_step_corollary(75, 74, 75, 30.0, 3.0, **GIVEN), "clique=74"),
-        (lambda: one_step_corollary(15000, 75, 14994, *NEEDED[1:], **GIVEN), "^block_size="),
+        (
+            lambda: one_step_corollary(15000, 75, 14994, NEEDED.excess, NEEDED.clique_field, **GIVEN),
+            "^block_size=",
+        ),
         (lambda: one_step_corollary(75, 75, 75, 30.0, 2.0, **GIVEN), "clique_field"),
     ],
 )
