@@ -1,5 +1,6 @@
 """Tests of the command line: output, and one-line errors for invalid input."""
 
+import io
 import json
 import os
 import signal
@@ -13,11 +14,15 @@ from typing import NamedTuple
 import biased_coin
 import pytest
 from biased_coin import STUDY, Config
+from rich.console import Console
 
 import trialogue
 import trialogue_lab
 from refusals import commands_without_expected_error
 from trialogue import cli
+from trialogue_lab.ledger import find_result
+from trialogue_lab.ledger.pages.comparison import Comparison
+from trialogue_lab.ledger.pages.terminal import print_comparison
 
 
 class Output(NamedTuple):
@@ -195,6 +200,23 @@ def test_compare_prints_differences(run: Run) -> None:
     output = run("compare", first, f"biased-coin@{second}")
     assert output.code == 0
     assert "-0.300" in output.out
+    # All claims differ or are judged, and all cells of the table differ.
+    assert "are not shown" not in output.out
+
+
+@pytest.mark.parametrize("every", [False, True])
+def test_equal_cells_are_not_compared(every: bool, run: Run) -> None:
+    run(*SMOKE)
+    result = find_result(STUDY.result_folder(Config(flips=10, seeds=(0, 1)), "runs").name)
+    cells = [("same", "1", "1", "0"), ("other", "1", "2", "+1")]
+    claims = [("judged", "holds: 1", "holds: 1", "0"), ("untested", "not tested: –", "not tested: –", "–")]
+    compared = Comparison([], claims, [("table", cells)])
+    console = Console(file=io.StringIO(), width=100)
+    with console.capture() as captured:
+        print_comparison(console, compared, result, result, every=every)
+    out = captured.get()
+    assert ("judged" in out, "other" in out) == (True, True)
+    assert ("same" in out, "untested" in out, "2 rows that are equal" in out) == (every, every, not every)
 
 
 def test_help_shows_the_fields(run: Run) -> None:

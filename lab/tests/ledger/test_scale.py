@@ -63,6 +63,12 @@ def test_only_values_below_the_preset_reduce_a_run(config: Training, reduced: di
     assert reduced_fields(TRAININGS, config_values(config)) == reduced
 
 
+def test_a_changed_smoke_run_is_compared_with_smoke() -> None:
+    changes = {"heads": (SMOKE.heads + 1, SMOKE.heads)}
+    config = replace(SMOKE, heads=SMOKE.heads + 1)
+    assert changed_fields(TRAININGS, config_values(config)) == ("smoke", changes)
+
+
 @pytest.mark.parametrize(("steps", "preset"), [(1000, "default"), (100_000, "paper")])
 def test_changes_are_relative_to_the_closest_preset(steps: int, preset: str) -> None:
     config = Training(steps=steps, heads=2, network=Network(layers=5), folds=5)

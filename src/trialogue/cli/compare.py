@@ -8,10 +8,11 @@ from trialogue.cli.parsing.commands import Commands
 from trialogue.errors import InputError
 from trialogue.registry import Registry
 
-COMPARISONS: Registry[Callable[[Sequence[str], Path | None], None]] = Registry(
+COMPARISONS: Registry[Callable[[Sequence[str], Path | None, bool], None]] = Registry(
     "trialogue.comparisons", "comparison", {}
 )
-"""Functions that compare results other than inspections. Arguments: names of results, and their folder."""
+"""Functions that compare results other than inspections. Arguments: names of results, their folder, and whether to
+print what is equal in both."""
 
 
 def compare(arguments: argparse.Namespace) -> None:
@@ -21,6 +22,8 @@ def compare(arguments: argparse.Namespace) -> None:
             raise InputError(
                 "results", str(arguments.results), "--results does not apply to inspections: leave it out"
             )
+        if arguments.all:
+            raise InputError("all", True, "--all applies to results of studies only: leave it out")
         _inspections(arguments.result, arguments.out, arguments.control)
         return
     if "results" not in COMPARISONS:
@@ -30,7 +33,7 @@ def compare(arguments: argparse.Namespace) -> None:
         raise InputError("out", str(arguments.out), "--out applies to inspections only: leave it out")
     if arguments.control:
         raise InputError("control", True, "--control applies to inspections only: leave it out")
-    COMPARISONS["results"](arguments.result, arguments.results)
+    COMPARISONS["results"](arguments.result, arguments.results, arguments.all)
 
 
 def _is_inspection(place: Path) -> bool:
@@ -75,6 +78,11 @@ def add(commands: Commands) -> None:
         "--control",
         action="store_true",
         help="Also show the values for random weights.",
+    )
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help="Also print rows that are equal in both results of a study.",
     )
     parser.add_argument(
         "--results",

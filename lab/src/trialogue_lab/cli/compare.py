@@ -7,12 +7,13 @@ from trialogue.errors import InputError
 from trialogue_lab import studies
 
 
-def compare_results(names: Sequence[str], folder: Path | None) -> None:
+def compare_results(names: Sequence[str], folder: Path | None, every: bool = False) -> None:
     """Print the differences between two results of one study: configs, tables and verdicts.
 
     Args:
         names: The two results, as for `find_result`.
         folder: Folder of results. None for the default folders.
+        every: Also print what is equal in both results (default: False).
     """
     from trialogue.display.terminal import console
     from trialogue_lab.ledger import find_result
@@ -24,4 +25,4 @@ def compare_results(names: Sequence[str], folder: Path | None) -> None:
     if first.folder == second.folder:
         raise InputError("result", names[1], "is the same result as the first: use another one")
     compared = comparison.compare(studies.find(first.study), first, second)
-    terminal.print_comparison(console(), compared, first, second)
+    terminal.print_comparison(console(), compared, first, second, every=every)

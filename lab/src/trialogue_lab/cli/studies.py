@@ -155,7 +155,7 @@ def _own_runs(found: "StudySummary", runs: Path) -> list[str]:
     for done in sorted((runs / found.name).glob("*/DONE")):
         if found.result.partition("@")[2] != done.parent.name:
             preset = json.loads((done.parent / "config.json").read_text(encoding="utf-8")).get("preset")
-            lines.append(f"{found.name}  {preset or 'changed'}@{done.parent.name}")
+            lines.append(f"{found.name}  {preset or 'custom'}@{done.parent.name}")
     return lines
 
 

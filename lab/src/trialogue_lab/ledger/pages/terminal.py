@@ -139,6 +139,7 @@ def print_ledger(
 def _print_entry(out: Console, entry: Entry, verbose: bool) -> None:
     """Print the claims of a study by origin, then its withdrawn claims."""
     out.print(Text(f"{entry.study.name}: {entry.study.question}", style="bold"))
+    out.print(Text(f"source: {entry.study.source}", style="dim"))
     if entry.result:
         out.print(Text(f"result {result_text(entry.result)} ({entry.scale})", style="dim"))
         for origin, verdicts in by_origin(entry.verdicts).items():
@@ -272,7 +273,9 @@ def _print_indented(out: Console, text: str, style: str = "dim") -> None:
     out.print(Padding(Text(text, style=style), (0, 0, 0, 4), expand=False))
 
 
-def print_comparison(out: Console, comparison: Comparison, first: Result, second: Result) -> None:
+def print_comparison(
+    out: Console, comparison: Comparison, first: Result, second: Result, *, every: bool = False
+) -> None:
     """Print the differences between two results of a study.
 
     Args:
@@ -280,9 +283,24 @@ def print_comparison(out: Console, comparison: Comparison, first: Result, second
         comparison: The differences of configs, claims and tables.
         first: The first result.
         second: The second result.
+        every: Also print the rows that are equal in both results, and untested claims (default: False).
     """
     pair = (result_text(first), result_text(second))
     out.print(grid("config", ("field", *pair), comparison.config))
-    out.print(grid("claims", ("claim", *pair, "difference"), comparison.claims))
-    for title, lines in comparison.tables:
-        out.print(grid(title, ("cell", *pair, "difference"), lines))
+    hidden = 0
+    untested = "not tested: "
+    for title, head, lines in (("claims", "claim", comparison.claims), *_titled_cells(comparison)):
+        shown = [
+            line
+            for line in lines
+            if every or line[1] != line[2] or (head == "claim" and not line[1].startswith(untested))
+        ]
+        hidden += len(lines) - len(shown)
+        if shown:
+            out.print(grid(title, (head, *pair, "difference"), shown))
+    if hidden:
+        out.print(Text(f"{hidden:,} rows that are equal in both results are not shown: use --all"))
+
+
+def _titled_cells(comparison: Comparison) -> list[tuple[str, str, list[tuple[str, str, str, str]]]]:
+    return [(title, "cell", lines) for title, lines in comparison.tables]

@@ -14,8 +14,8 @@ Differences = Mapping[str, tuple[Any, Any]]
 def changed_fields(study: Study[Any], values: Mapping[str, Any]) -> tuple[str, Differences]:
     """Return the preset closest to a run, and the config fields that differ from it.
 
-    The closest preset has the fewest differing fields. Only presets whose results count are considered, and ties go to
-    the smallest.
+    The closest preset has the fewest differing fields. Ties go to presets whose results count, then to the
+    smallest.
 
     Args:
         study: The study, an experiment that tests claims of a publication.
@@ -25,7 +25,7 @@ def changed_fields(study: Study[Any], values: Mapping[str, Any]) -> tuple[str, D
         Name of the preset, and the differing fields. Fields of nested configs are joined by dots.
     """
     run = _run(study, values)
-    presets = [name for name in COUNTING if name in study.presets]
+    presets = [name for name in dict.fromkeys([*COUNTING, *study.presets]) if name in study.presets]
     differences = {name: _differences(run, _preset(study, name)) for name in presets}
     closest = min(presets, key=lambda name: len(differences[name]))
     return closest, differences[closest]
