@@ -122,8 +122,8 @@ def test_text_above_the_screen_is_marked(monkeypatch):
 
 def test_control_characters_are_displayed_as_symbols():
     terminal = Terminal()
-    LiveText(terminal).end("a\x1b[2Jb\rc\td")
-    assert terminal.text() == wrapped("a␛[2Jb␍c    d\n")
+    LiveText(terminal).end("a\x1b[2Jb\rc\td\x7f\x9f\xa0")
+    assert terminal.text() == wrapped("a␛[2Jb␍c    d��\xa0\n")
 
 
 def test_a_file_receives_only_the_final_text():

@@ -152,6 +152,13 @@ def test_a_budget_stops_a_sample_and_is_reported(bound):
     assert by_steps.stopped == ["max_steps"] * 5
 
 
+def test_the_default_number_of_steps_is_proportional_to_the_longest_completion(monkeypatch):
+    monkeypatch.setattr("trialogue.samplers.prefix.engine.run.STEPS_PER_TOKEN", 4)
+    stuck = generate(COINS, [(0, 0), ()], sampler=TokenwiseRejection(), verifier=lambda prefix: False)
+    assert stuck.queries.tolist() == [12, 12]
+    assert stuck.stopped == ["max_steps"] * 2
+
+
 def test_steps_are_counted_from_the_start_of_each_sample():
     run = generate(COINS, num_samples=50, batch_size=2, max_steps=4)
     assert set(run.stopped) == {""}
