@@ -254,6 +254,20 @@ def test_backtracked_texts_and_tool_calls_arrive_in_one_piece(client):
     assert [call.function.name in ("count", "list") for call in calls] == [True]
 
 
+def test_a_text_that_is_cut_off_ends_by_length(client):
+    # The mask rejects every last token that does not complete the text, so samples fail one token earlier.
+    for limit in (1, 2, 5):
+        choices = complete(client, rule={"regex": "[a-c]{40}"}, max_tokens=limit, n=3, seed=limit).choices
+        assert {choice.finish_reason for choice in choices} == {"length"}
+    rejected = complete(client, rule={"regex": "q"}, sampler="ancestral", stop=[*"aeiou"], seed=1).choices[0]
+    assert (rejected.trialogue["ended"], rejected.finish_reason) == ("stop", "content_filter")
+
+
+def test_max_tokens_is_limited_by_the_server_and_the_context(client):
+    assert complete(client, max_tokens=10_000, seed=1).usage.completion_tokens == 64
+    assert complete(client, "the cat " * 40, max_tokens=10_000, seed=1).usage.total_tokens == 128
+
+
 def test_verifiers_of_the_server_are_selected_by_name(client):
     response = complete(client, rule="short", sampler="rejection", max_tokens=2, n=3, seed=2, max_steps=200)
     assert all(len(choice.text) <= 3 for choice in response.choices if choice.trialogue["accepted"])

@@ -198,21 +198,11 @@ def _max_new_tokens(
     if prompt >= context:
         message = f"{field}: it has {prompt} tokens and the context {context}: use a shorter prompt"
         raise RequestError(400, message, field, "context_length_exceeded")
-    name, value, default = "max_tokens", body.max_tokens, _DEFAULT_MAX_TOKENS
+    value, default = body.max_tokens, _DEFAULT_MAX_TOKENS
     if isinstance(body, ChatBody):
         default, other = serving.max_new_tokens, body.max_completion_tokens
         if other is not None and value not in (None, other):
             hint = "leave out max_tokens or max_completion_tokens: their values differ"
             raise InputError("max_tokens", value, hint)
-        if other is not None:
-            name, value = "max_completion_tokens", other
-    if value is None:
-        return min(default, context - prompt)
-    if value > serving.max_new_tokens:
-        raise InputError(name, value, f"use at most {serving.max_new_tokens}")
-    if prompt + value > context:
-        message = (
-            f"{name}={value}: use at most {context - prompt}: the prompt has {prompt} of {context} tokens"
-        )
-        raise RequestError(400, message, name, "context_length_exceeded")
-    return value
+        value = value if other is None else other
+    return min(default if value is None else value, serving.max_new_tokens, context - prompt)

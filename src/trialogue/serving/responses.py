@@ -183,6 +183,8 @@ class CompletionResponse:
         if verdict.accepted and (self._request.requested_verifiers or verdict.ended in ("eos", "stop")):
             return "stop"
         bounded = sample.stopped in ("max_queries", "max_steps")
+        # A mask allows only tokens that complete the text at the last position, so it can fail one token earlier.
+        bounded |= sample.stopped == "failed" and len(sample.tokens) + 1 == self._request.max_new_tokens
         return "length" if bounded or verdict.ended in ("max_new_tokens", "context") else "content_filter"
 
     def _tokens(self, finished: FinishedChoice) -> list[tuple[bytes, float]]:

@@ -31,7 +31,8 @@ class Serving:
     samplers: Annotated[Count, arg(metavar="N")] = 4
     """Run at most this many sampler configurations at once. Requests for others wait."""
     max_new_tokens: Annotated[Count, arg(metavar="TOKENS")] = 512
-    """Limit completions to this many tokens. Also the default length of a chat completion."""
+    """Limit completions to this many tokens, also if a request has a larger limit. Also the default limit of a chat
+    completion."""
     max_steps: Annotated[Count, arg(metavar="N")] = 65536
     """Limit each sample to this many steps of its sampler. Also the default of a request."""
     verifier_whole: bool = False
