@@ -142,6 +142,11 @@ def test_an_import_loads_few_modules(module, limit):
     assert len(modules_after(f"import {module}") - modules_after("pass")) < limit
 
 
+def test_the_list_of_commands_fits_the_terminal(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert max(map(len, cli.parser().format_help().splitlines())) <= 80
+
+
 def test_every_option_of_every_command_has_a_help_text():
     def options(parser, path):
         for action in parser._actions:

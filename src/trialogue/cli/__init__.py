@@ -62,7 +62,7 @@ def parser() -> argparse.ArgumentParser:
             COMMANDS[name](commands)
         except InputError as error:  # A broken package must not break other commands.
             print(f"trialogue: {error}", file=sys.stderr)
-    about = "Sample from language models under constraints, exactly, and inspect what they have learned."
+    about = "Sample from language models under constraints, and inspect what they learned."
     root.description = (
         f"{about}\n\n{commands.summary()}\n\nRun `trialogue COMMAND --help` for the options of a command."
     )

@@ -2,6 +2,8 @@
 
 import argparse
 import inspect
+import shutil
+import textwrap
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -111,11 +113,15 @@ class Commands:
         return Commands(self._add(name, about, group))
 
     def summary(self) -> str:
-        """Return the list of commands with their summaries, by group, for the help of the parser."""
-        lines = []
+        """Return the list of commands by group, with summaries wrapped to the width of the terminal."""
+        lines, width = [], shutil.get_terminal_size().columns
         for title in GROUPS:
             commands = self._summaries.get(title, {})
-            lines += [f"{title}:", *(f"  {name:<18} {about}" for name, about in commands.items()), ""]
+            lines += [
+                f"{title}:",
+                *(_wrap(f"  {name:<18} {about}", width) for name, about in commands.items()),
+                "",
+            ]
             if not commands:
                 del lines[-2:]
         return "\n".join(lines).rstrip()
@@ -126,3 +132,7 @@ class Commands:
         self._summaries.setdefault(group, {})[name] = about.partition("\n")[0]
         summary = self._summaries[group][name]
         return self._parsers.add_parser(name, help=summary, description=about, allow_abbrev=False, **settings)
+
+
+def _wrap(line: str, width: int) -> str:
+    return textwrap.fill(line, max(40, width), subsequent_indent=" " * 21, break_on_hyphens=False)
