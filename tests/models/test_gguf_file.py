@@ -11,7 +11,7 @@ import transformers
 from gguf import GGMLQuantizationType as Kind
 from torch import Tensor
 
-from models.tiny_gguf import WIDTH, digit_tokenizer, write_gguf
+from models.tiny_gguf import digit_tokenizer, write_gguf
 from models.tiny_pretrained import next_distribution
 from refusals import expect_error
 from trialogue.errors import InputError
@@ -98,20 +98,6 @@ def test_long_arrays_are_skipped_but_counted(path, long, monkeypatch):
     del file._fields[f"{file._architecture}.vocab_size"]
     assert file.config().vocab_size == len(digit_tokenizer().get_vocab())
     assert torch.equal(distributions(load_directly(path)), distributions(expected))
-
-
-@pytest.mark.parametrize("which", ["queries", "keys", "all", "shifted"])
-def test_check_rejects_wrong_row_order(mixed, which, monkeypatch):
-    original, expected = gguf_file._rotary_permutation, distributions(load_with_transformers(mixed))
-
-    def wrong(rows: int, heads: int) -> np.ndarray:
-        if which == "shifted":
-            return np.roll(original(rows, heads), 1)
-        kept = {"queries": rows == WIDTH, "keys": rows < WIDTH, "all": True}[which]
-        return np.arange(rows) if kept else original(rows, heads)
-
-    monkeypatch.setattr(gguf_file, "_rotary_permutation", wrong)
-    assert float((distributions(load_directly(mixed)) - expected).abs().sum(-1).max()) > 0.05
 
 
 @needs_formats

@@ -26,32 +26,9 @@ class UnnarrowedJudge(CachedVerifier):
         return values * super().children(rows, support)
 
 
-class LastPartJudge(CachedVerifier):
-    """Use the value of the verifier that is called per child instead of the product."""
-
-    def _values(self, batch, rows, parts=None, others=None):
-        return super()._values(batch, rows, parts, None if others is None else others.sign())
-
-
 class HopefulJudge(CachedVerifier):
     """Treat the largest possible truncation as the final one."""
 
     def _count_missing_values(self, log_weights, upper_bounds, is_known, truncate):
         kept = truncate(torch.where(is_known, log_weights, upper_bounds)) > -math.inf
         return (kept & ~is_known).sum(1)
-
-
-class ContentJudge(CachedVerifier):
-    """Stop at the first accepted children."""
-
-    def _count_missing_values(self, log_weights, upper_bounds, is_known, truncate):
-        missing = super()._count_missing_values(log_weights, upper_bounds, is_known, truncate)
-        accepted = (is_known & (log_weights > -math.inf)).any(1)
-        return missing.masked_fill(accepted, 0)
-
-
-class BoundlessJudge(CachedVerifier):
-    """Assume a maximum value of 1."""
-
-    def _count_missing_values(self, log_weights, upper_bounds, is_known, truncate):
-        return super()._count_missing_values(log_weights, upper_bounds - math.log(3.0), is_known, truncate)

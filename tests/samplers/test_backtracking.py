@@ -4,7 +4,6 @@ from itertools import product
 
 import pytest
 
-from mutants import samplers as mutants
 from samplers.reference_distributions import backtracking, largest_difference, released_backtracking
 from trialogue.data.table import Table
 from trialogue.samplers import Backtracking
@@ -56,20 +55,6 @@ def test_released_backtracking_equals_the_released_code(tree):
         assert released_error(Backtracking, tree, prompt, **settings) < 1e-12, settings
 
 
-def test_a_redo_counted_from_the_start_of_the_prompt_is_detected():
-    tree = RandomTree(7, vocab=2, horizon=5)
-
-    def error(sampler):
-        return max(released_error(sampler, tree, (0,), **settings) for settings in RELEASED)
-
-    assert error(Backtracking) < 1e-12
-    assert error(mutants.AbsoluteRedoBacktracking) > 1e-3
-
-
-def test_an_inverted_erase_prompt_setting_is_detected():
-    assert backtracking_error(mutants.PromptErasingBacktracking, TREES[1], (0, 1), quota=2, stride=3) > 1e-3
-
-
 def test_a_redo_takes_the_lowest_index_among_ties():
     table = Table(lambda prefix: [0.2, 0.4, 0.4], 3, max_length=2)
 
@@ -78,17 +63,5 @@ def test_a_redo_takes_the_lowest_index_among_ties():
 
     expected = {(1, token): 0.8 * p for token, p in enumerate((0.2, 0.4, 0.4))}
     expected |= {(0, token): 0.2 * p for token, p in enumerate((0.2, 0.4, 0.4))}
-    assert (
-        largest_difference(
-            probabilities(Backtracking(quota=1, stride=1)),
-            expected | {(0, 0): 0.04, (0, 1): 0.16, (0, 2): 0.0},
-        )
-        < 1e-12
-    )
-    assert (
-        largest_difference(
-            probabilities(mutants.HighestTieBacktracking(quota=1, stride=1)),
-            probabilities(Backtracking(1, 1)),
-        )
-        > 1e-3
-    )
+    expected |= {(0, 0): 0.04, (0, 1): 0.16, (0, 2): 0.0}
+    assert largest_difference(probabilities(Backtracking(quota=1, stride=1)), expected) < 1e-12

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import torch
-from scipy.sparse import csr_array, eye_array
+from scipy.sparse import eye_array
 from scipy.sparse.linalg import splu
 
 from mutants import samplers as mutants
@@ -220,17 +220,9 @@ class SubtractiveSolver(AbsorbingChain):
         return visits
 
 
-class LosingEnds(AbsorbingChain):
-    """A chain that loses half of the mass that ends in the last state."""
-
-    def __init__(self, transitions: csr_array, ends: np.ndarray) -> None:
-        super().__init__(transitions, np.where(np.arange(len(ends)) == len(ends) - 1, 0.5 * ends, ends))
-
-
-@pytest.mark.parametrize("mutant", [SubtractiveSolver, LosingEnds])
-@pytest.mark.parametrize("sampler", [Rejection(), TokenwiseRejection(), ValueGuided()], ids=str)
-def test_faulty_solvers_differ_from_the_reference(sampler, mutant, monkeypatch):
-    monkeypatch.setattr(samplers, "AbsorbingChain", mutant)
+@pytest.mark.parametrize("sampler", [Rejection(), ValueGuided()], ids=str)
+def test_faulty_solvers_differ_from_the_reference(sampler, monkeypatch):
+    monkeypatch.setattr(samplers, "AbsorbingChain", SubtractiveSolver)
     monkeypatch.setattr(samplers, "require_distribution", lambda *given: None)
     worst = 0.0
     for seed in range(20):

@@ -50,9 +50,9 @@ class Bounded(FunctionVerifier):
     most = 1.0
 
 
-def mask_error(sampler, tree, rule, cut, truncation=Truncated, verifier=Bounded) -> float:
+def mask_error(sampler, tree, rule, cut, verifier=Bounded) -> float:
     """Return the distance from the defined distribution, weights and failures, and the missing mass."""
-    distribution = exact_distribution(sampler, truncation(tree.table(), **cut), verifier(rule))
+    distribution = exact_distribution(sampler, Truncated(tree.table(), **cut), verifier(rule))
     reference, proper, stuck = masked_first(tree, rule, **cut)
     total = math.fsum(distribution.probabilities.values()) + distribution.failed
     if sampler.rows_per_sample > 1:
@@ -83,22 +83,16 @@ def test_particles_are_drawn_from_the_truncated_product_of_distribution_and_valu
         assert mask_error(sampler, tree, verified_values(tree), cut) < 1e-12
 
 
-def largest_mask_error(sampler, **options) -> float:
-    return max(mask_error(sampler, tree, tree.allows, cut, **options) for tree in VIABLE[2:4] for cut in CUTS)
+def largest_mask_error(sampler) -> float:
+    return max(mask_error(sampler, tree, tree.allows, cut) for tree in VIABLE[2:4] for cut in CUTS)
 
 
 @pytest.mark.parametrize("sampler", [MaskedDecoding(), SequentialMonteCarlo(1, proposal="mask")], ids=repr)
-@pytest.mark.parametrize("mutant", [mutants.forgotten_mass, mutants.nothing_cut, mutants.cut_twice])
-def test_faulty_truncations_are_detected(sampler, mutant, monkeypatch):
+def test_a_repeated_truncation_is_detected(sampler, monkeypatch):
     assert largest_mask_error(sampler) < 1e-12
     for module in (masked_decoding, sequential_monte_carlo):
-        monkeypatch.setattr(module, "truncated_distribution", mutant)
+        monkeypatch.setattr(module, "truncated_distribution", mutants.cut_twice)
     assert largest_mask_error(sampler) > 1e-3
-
-
-@pytest.mark.parametrize("sampler", [MaskedDecoding(), SequentialMonteCarlo(1, proposal="mask")], ids=repr)
-def test_a_missing_temperature_is_detected(sampler):
-    assert largest_mask_error(sampler, truncation=mutants.UntemperedDistributions) > 1e-3
 
 
 @pytest.mark.parametrize(
@@ -186,10 +180,8 @@ def test_few_continuations_are_judged_if_most_are_accepted():
     )
 
 
-@pytest.mark.parametrize("mutant", [judges.HopefulJudge, judges.ContentJudge, judges.BoundlessJudge])
-def test_cached_verifiers_that_stop_too_early_are_detected(mutant):
-    most = 3.0 if mutant is judges.BoundlessJudge else 1.0
-    assert sum(count_judged_and_wrong(mutant, cut, 0.5, most=most)[1] for cut in LAZY) > 0
+def test_a_cached_verifier_that_stops_too_early_is_detected():
+    assert sum(count_judged_and_wrong(judges.HopefulJudge, cut, 0.5)[1] for cut in LAZY) > 0
 
 
 def test_calls_of_the_verifier_are_counted():

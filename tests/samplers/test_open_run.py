@@ -27,7 +27,6 @@ from trialogue.samplers import (
     ValueGuided,
     WeightedRejection,
 )
-from trialogue.samplers.prefix.batch import View
 from trialogue.samplers.prefix.engine import running
 from trialogue.verifiers import FunctionVerifier, GrammarVerifier
 
@@ -150,19 +149,6 @@ def count_differences(sampler: Any, requests: int = 16) -> int:
 @pytest.mark.parametrize("sampler", SAMPLERS, ids=repr)
 def test_requests_have_the_same_results_as_single_requests(sampler):
     assert count_differences(sampler) == 0
-
-
-def with_first_truncation(self: View, log_probs: Any, rows: Any, alter: Any) -> Any:
-    """A faulty `View._apply_by_truncation` that applies the truncation of the first row to all rows."""
-    return (
-        alter(self._truncations[int(self._rows.settings_id[rows][0])], log_probs) if len(rows) else log_probs
-    )
-
-
-def test_the_check_rejects_a_truncation_shared_by_all_rows(monkeypatch):
-    monkeypatch.setattr(View, "_apply_by_truncation", with_first_truncation)
-    assert count_differences(Ancestral()) > 0
-    assert count_differences(MaskedDecoding()) > 0
 
 
 @pytest.mark.parametrize(

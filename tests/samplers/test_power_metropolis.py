@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from mutants.samplers import ShortProposals, TruncatedComparison, UncorrectedCuts
+from mutants.samplers import ShortProposals, UncorrectedCuts
 from refusals import expect_error
 from trialogue import tilted
 from trialogue.data import Table
@@ -58,7 +58,7 @@ def test_the_distribution_is_that_of_the_reference(number):
     assert max(valued) < 1e-12
 
 
-@pytest.mark.parametrize("mutant", [UncorrectedCuts, ShortProposals, TruncatedComparison])
+@pytest.mark.parametrize("mutant", [UncorrectedCuts, ShortProposals])
 def test_faulty_steps_are_rejected(mutant):
     # At temperature 1 / alpha, a shorter proposal is always accepted, with or without truncation.
     settings = {"alpha": 2.0, "num_steps": 1, "proposal_temperature": 1.0}

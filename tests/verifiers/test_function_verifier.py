@@ -70,8 +70,7 @@ def texts(verifier_type, scope="completion") -> list[tuple[str, str]]:
 @pytest.mark.parametrize("scope", ["completion", "sequence"])
 def test_a_function_of_text_receives_complete_characters(scope):
     assert all(seen == expected for seen, expected in texts(TextVerifier, scope))
-    for mutant in (mutants.HastyText, mutants.PatientText, mutants.ScopelessText):
-        assert any(seen != expected for seen, expected in texts(mutant)), mutant
+    assert any(seen != expected for seen, expected in texts(mutants.HastyText))
 
 
 def test_an_end_of_sequence_token_with_text_is_not_part_of_the_text():

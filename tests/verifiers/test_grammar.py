@@ -9,7 +9,7 @@ import torch
 
 import batches
 from mutants import verifiers as mutants
-from refusals import expect_error, expect_failure
+from refusals import expect_error
 from samplers.small_languages import JSON, LETTERS, FiniteLanguage, Language, matching, tokenization
 from trialogue.data.table import Table
 from trialogue.errors import InputError
@@ -148,20 +148,7 @@ def test_verdicts_equal_those_of_the_enumerated_language(language):
     assert mistakes(language) == (0, 0)
 
 
-@pytest.mark.parametrize(
-    "mutant",
-    [
-        mutants.EndAnywhere,
-        mutants.NoEnd,
-        mutants.BlindToTheLimit,
-        mutants.PrefixForMember,
-        mutants.MemberForPrefix,
-        mutants.WithoutEnd,
-        mutants.StaleMatcher,
-        mutants.MovedMatcher,
-        mutants.PromptJudging,
-    ],
-)
+@pytest.mark.parametrize("mutant", [mutants.EndAnywhere, mutants.BlindToTheLimit, mutants.StaleMatcher])
 def test_mistakes_of_mutants_are_detected(mutant):
     def build(tokens):
         return mutant.regex(LANGUAGES[1].name, tokens)
@@ -170,13 +157,13 @@ def test_mistakes_of_mutants_are_detected(mutant):
     assert sum(mistakes(LANGUAGES[1], limit=4, prompt=(1, 0))) == 0
 
 
-@pytest.mark.parametrize("mutant", [mutants.Unvalidated, mutants.UnvalidatedAtTheLimit])
 @pytest.mark.parametrize("language", VALIDATED, ids=str)
-def test_a_verifier_without_validation_is_detected(language, mutant):
+def test_a_verifier_without_validation_is_detected(language):
     # A text of this many tokens is truncated at the limit.
     limits = (2, 4) if language.texts[0] != "{}" else (LIMIT,)
     assert sum(sum(mistakes(language, limit=limit)) for limit in limits) == 0
-    assert sum(sum(mistakes(language, lambda t: language.build(t, mutant), limit)) for limit in limits) > 0
+    unvalidated = [mistakes(language, lambda t: language.build(t, mutants.Unvalidated), n) for n in limits]
+    assert sum(map(sum, unvalidated)) > 0
 
 
 def test_canonical_tokenizations_alone_miss_texts_of_the_language(monkeypatch):
@@ -218,13 +205,6 @@ def test_a_grammar_keeps_the_contract_with_any_memory(monkeypatch, language, mem
     verifier = language.build(language.tokenization)
     verifier._memory = memory
     check_verifier(verifier, uniform_oracle(language), [(), (0,)], max_new_tokens=LIMIT)
-
-
-@pytest.mark.parametrize("mutant", [mutants.StaleMatcher, mutants.MovedMatcher])
-def test_a_matcher_that_does_not_follow_the_rows_is_detected(mutant):
-    language = LANGUAGES[1]
-    verifier = mutant.regex(language.name, language.tokenization)
-    expect_failure("", check_verifier, verifier, uniform_oracle(language), [(), (0,)], max_new_tokens=LIMIT)
 
 
 def test_masked_decoding_is_the_default_if_every_verifier_has_a_mask():

@@ -299,7 +299,6 @@ def test_the_grammar_accepts_every_valid_number(schema):
 def test_numbers_lost_by_unwidened_ranges_are_detected(monkeypatch):
     monkeypatch.setattr(grammars, "_widen_numbers", lambda schema: set())
     assert lost_numbers(RANGES[0]) == ["0.9"]
-    assert sum(bool(lost_numbers(schema)) for schema in RANGES) >= 9
 
 
 def test_bounds_that_the_grammar_can_express_stay_in_the_grammar():

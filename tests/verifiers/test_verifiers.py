@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from batches import AllChildrenVerifier, batch_of
-from mutants import verifiers as mutants
-from mutants.verifiers import ForgetfulRandomVerifier, LengthKeyedRandomVerifier, StrictThreshold
+from mutants.verifiers import ForgetfulRandomVerifier, StrictThreshold
 from refusals import expect_error
 from samplers.reference_distributions import largest_difference
 from trialogue.data.table import Table
@@ -86,7 +85,6 @@ def is_a_random_function(verifier_type) -> bool:
 def test_random_values_are_a_function_of_the_prefix():
     assert is_a_random_function(RandomVerifier)
     assert not is_a_random_function(ForgetfulRandomVerifier)
-    assert not is_a_random_function(LengthKeyedRandomVerifier)
     assert all(0 <= value < 1 for value in values(RandomVerifier(), PREFIXES))
     runs = [
         generate(COINS, sampler=ValueGuided(), verifier=RandomVerifier(3), num_samples=30, batch_size=size)
@@ -149,7 +147,7 @@ def verifier_pairs(tree):
             yield first(tree.allows), second(tree.value)
 
 
-@pytest.mark.parametrize("tree", TREES[:4], ids=str)
+@pytest.mark.parametrize("tree", [TREES[0], TREES[3]], ids=str)
 @pytest.mark.parametrize("sampler", [Rejection(), MaskedDecoding(), ValueGuided()], ids=repr)
 def test_combinations_have_the_distribution_of_an_equivalent_function(tree, sampler):
     for verifiers in verifier_pairs(tree):
@@ -160,14 +158,10 @@ def test_combinations_have_the_distribution_of_an_equivalent_function(tree, samp
         assert distribution_error(All, tree, sampler, tree.allows, *verifiers) < 1e-12
 
 
-def test_mutants_have_other_distributions():
+def test_a_product_and_all_have_different_distributions():
     tree, sampler = TREES[0], ValueGuided()
     verifiers = next(verifier_pairs(tree))
-    product = lambda prefix: tree.allows(prefix) * tree.value(prefix)  # noqa: E731
-    for mutant in (mutants.Sum, mutants.FirstOnly):
-        assert distribution_error(mutant, tree, sampler, product, *verifiers) > 1e-3
     assert distribution_error(Product, tree, sampler, tree.allows, *verifiers) > 1e-3
-    assert distribution_error(All, tree, sampler, product, *verifiers) > 1e-3
 
 
 SEQUENCES = [(0,), (1,), (0, 0), (0, 1), (1, 1)]

@@ -59,10 +59,6 @@ def mutated(dyck: Dyck, change: Callable[[Dyck], object]) -> Dyck:
     return twin
 
 
-def raise_ceiling(dyck: Dyck) -> None:
-    dyck._ceiling = np.minimum(dyck._ceiling + 1, dyck.length)
-
-
 def lower_ceiling(dyck: Dyck) -> None:
     dyck._ceiling = np.minimum(dyck._ceiling, 3)
 

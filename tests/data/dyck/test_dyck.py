@@ -12,7 +12,6 @@ from dyck_enumeration import (
     lower_ceiling,
     mutated,
     prefixes,
-    raise_ceiling,
     strings,
     words,
 )
@@ -125,18 +124,9 @@ def test_parser_and_distribution_agree_with_enumeration(dyck):
     check_distribution(dyck)
 
 
-def charge_forced_closings(dyck: Dyck) -> None:
-    dyck._log_distribution[2, -1] = math.log(1 - dyck.open_prob)
-
-
-@pytest.mark.parametrize("change", [raise_ceiling, lower_ceiling])
-def test_parser_mutants_are_rejected(change):
-    expect_failure("", check_parser, mutated(DISTRIBUTIONS[0], change))
-
-
-@pytest.mark.parametrize("change", [raise_ceiling, lower_ceiling, charge_forced_closings])
-def test_distribution_mutants_are_rejected(change):
-    expect_failure("", check_distribution, mutated(DISTRIBUTIONS[0], change))
+@pytest.mark.parametrize("check", [check_parser, check_distribution])
+def test_a_mutant_is_rejected(check):
+    expect_failure("", check, mutated(DISTRIBUTIONS[0], lower_ceiling))
 
 
 @pytest.mark.parametrize(("p", "q"), [(0.2, 0.5), (0.8, 0.5), (0.35, 0.9)])
@@ -233,9 +223,8 @@ def test_verifier_is_perfect(limit, vocab_size, eos):
     check_verifier(Dyck(4), limit, vocab_size, eos)
 
 
-def test_verifier_of_bounded_prefixes_and_mutants():
+def test_verifier_of_bounded_prefixes():
     check_verifier(Dyck(5, (0.5, 0.5), 0.5, max_depth=2, complete=False), 6, 5, 4)
-    expect_failure("", check_verifier, mutated(Dyck(4), raise_ceiling), 5, 5, 4)
 
 
 @pytest.mark.parametrize(

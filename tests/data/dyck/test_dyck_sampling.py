@@ -11,7 +11,6 @@ import torch
 from dyck_enumeration import (
     DISTRIBUTIONS,
     String,
-    lower_ceiling,
     mutated,
     open_more,
     words,
@@ -114,10 +113,9 @@ def test_samples_follow_the_distribution(dyck):
     check_sampler(dyck, dyck)
 
 
-@pytest.mark.parametrize("change", [lower_ceiling, open_more])
-def test_sampler_mutants_are_rejected(change):
+def test_a_mutant_of_the_sampler_is_rejected():
     with pytest.raises(AssertionError):
-        check_sampler(mutated(Dyck(8), change), Dyck(8))
+        check_sampler(mutated(Dyck(8), open_more), Dyck(8))
 
 
 DISTRIBUTIONS = (

@@ -45,37 +45,11 @@ def test_codes_are_used_unchanged(kind):
     assert relative_rounding_error(blocks_of(kind)) <= 1
 
 
-MUTANTS = {
-    "neighbours share a byte": (
-        "_nibbles",
-        lambda packed: torch.stack([packed & 15, packed >> 4], -1).flatten(-2),
-    ),
-    "high halves first": ("_nibbles", lambda packed: torch.cat([packed >> 4, packed & 15], -1)),
-    "wrong scale of the block": (
-        "_halves",
-        lambda halves: lambda blocks, place: halves(blocks, place + 2),
-    ),
-}
-
-
-@pytest.mark.parametrize("mutant", MUTANTS)
 @pytest.mark.parametrize("kind", [Kind.Q4_0, Kind.Q4_1])
-def test_a_wrong_order_within_a_block_is_detected(mutant, kind, monkeypatch):
-    name, wrong = MUTANTS[mutant]
-    original = getattr(gguf_blocks, name)
-    monkeypatch.setattr(gguf_blocks, name, wrong(original) if name == "_halves" else wrong)
+def test_a_wrong_order_within_a_block_is_detected(kind, monkeypatch):
+    wrong = lambda packed: torch.cat([packed >> 4, packed & 15], -1)  # noqa: E731
+    monkeypatch.setattr(gguf_blocks, "_nibbles", wrong)
     assert not relative_rounding_error(blocks_of(kind)) <= 1
-
-
-def test_a_wrong_order_within_a_super_block_is_detected(monkeypatch):
-    original = gguf.quants.Q4_K.get_scale_min
-    blocks = blocks_of(Kind.Q4_K)
-    expected = blocks.weight()
-    monkeypatch.setattr(gguf_blocks.GgufBlocks, "weight", lambda self: expected)
-    assert relative_rounding_error(blocks) <= 1
-    for wrong in (lambda s: original(s)[::-1], lambda s: tuple(part[:, ::-1].copy() for part in original(s))):
-        monkeypatch.setattr(gguf.quants.Q4_K, "get_scale_min", staticmethod(wrong))
-        assert not relative_rounding_error(blocks) <= 1
 
 
 @pytest.mark.parametrize("kind", [*UNCHANGED_KINDS, Kind.Q8_0, Kind.Q5_1])

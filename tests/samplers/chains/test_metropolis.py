@@ -93,23 +93,13 @@ def test_the_score_is_invariant(gauge, bodies):
     "change",
     [
         (" + distribution[moved, present[moved]] - distribution[moved, proposed[moved]]", ""),
-        ("energy[moved] - scored + distribution", "distribution"),
         ("logits.double().sum(1)", "logits[:, 0].double()"),
-        ("tokens[moved[taken]], energy[moved[taken]] = sequences[taken], scored[taken]",
-         "tokens[moved[taken]] = sequences[taken]"),
     ],
-    ids=["without the ratio of proposals", "without energies", "the score of one site", "a stale energy"],
-)  # fmt: skip
+    ids=["without the ratio of proposals", "the score of one site"],
+)
 def test_faulty_chains_are_detected(change):
     mutant = altered(masked_metropolis, change, compiled=False)["MaskedMetropolis"]()
-    if change[1].startswith("tokens[moved"):
-        paths = [
-            run_chain(kind, NETWORK, start=STATES[:40], steps=30).tokens
-            for kind in (mutant, MaskedMetropolis())
-        ]
-        assert not torch.equal(*paths)
-    else:
-        assert invariance_error(mutant) > 1e-4
+    assert invariance_error(mutant) > 1e-4
 
 
 @pytest.mark.parametrize("order", [2, 3, 4])

@@ -132,39 +132,17 @@ def test_a_recompiled_kernel_equals_the_reference(name):
     assert not differs_from_reference(altered(module, interpreted=False), TABLES[name])
 
 
-STALE = (
-    "for site in range(len(values)):",
-    "old = values.copy()\n            for site in range(len(values)):",
-)
-
-
-@pytest.mark.parametrize(
-    ("name", "changes"),
-    [
-        # In numba the sum of two 32-bit numbers has 64 bits and is rarely below a threshold.
-        (
-            "ring",
-            [("np.uint32(a + d)", "a + d"), ("np.empty(LANES, np.uint32)", "np.empty(LANES, np.uint64)")],
-        ),
-        ("windows", [("(np.uint32(product) >> _5)", "(product >> _5)")]),
-        ("ring", [STALE, ("find_table_entries(values,", "find_table_entries(old,")]),
-        ("windows", [STALE, ("find_table_entries(values,", "find_table_entries(old,")]),
-    ],
-    ids=["sum of 64 bits", "coin of 64 bits", "stale spins", "stale tokens"],
-)
-def test_faulty_compiled_kernels_are_detected(name, changes):
-    assert differs_from_reference(altered(module, *changes, interpreted=False), TABLES[name])
+def test_a_faulty_compiled_kernel_is_detected():
+    """In numba the sum of two 32-bit numbers has 64 bits and is rarely below a threshold."""
+    changes = [("np.uint32(a + d)", "a + d"), ("np.empty(LANES, np.uint32)", "np.empty(LANES, np.uint64)")]
+    assert differs_from_reference(altered(module, *changes, interpreted=False), TABLES["ring"])
 
 
 @pytest.mark.parametrize(
     ("name", "change"),
     [
-        ("ring", ("numbers[lane] < entries", "numbers[lane] <= ~entries")),
-        ("ring", ("entries[places[lane]]", "entries[places[lane] // 2]")),
         ("windows", ("if keeps else", "if not keeps else")),
-        ("windows", ("np.uint32(places[lane] + column)", "np.uint32(places[lane])")),
         ("ring", ("torch.arange(lanes)", "torch.arange(lanes) % LANES")),
-        ("ring", ("np.uint64(place + 1)", "np.uint64(1)")),
     ],
 )
 def test_faulty_kernels_are_detected(name, change):
