@@ -51,7 +51,7 @@ from trialogue.samplers import (
     total_variation,
 )
 from trialogue.verifiers import GrammarVerifier
-from trialogue_lab.studies.constrained_law.distributions import by_text, drawn_distance
+from trialogue_lab.studies.constrained_law.distributions import simulate_sample_distance, sum_by_text
 from trialogue_lab.studies.constrained_law.tree import explore
 
 ATTEMPTS, PARTICLES = 32, 8
@@ -153,13 +153,15 @@ def distances(
     """Return the total variation of each contender to the exact distribution of texts, and the sampling error."""
     text, numbers = oracle.tokenization.text, {}
     tree = explore(oracle, verifier, prompt, tokens, tolerance=0.02, max_prefixes=4000)
-    target = by_text(tree.restricted, text)
+    target = sum_by_text(tree.restricted, text)
     for sampler, (samples, weights, effective) in contenders.items():
         shares: dict[str, float] = defaultdict(float)
         for completion, weight in zip(samples.completions(), weights.tolist(), strict=True):
             shares[text(completion)] += weight
         numbers[sampler, "total variation"] = total_variation(shares, target)
-        numbers[sampler, "sampling error"] = drawn_distance(target, target, max(1, round(effective)), 0)
+        numbers[sampler, "sampling error"] = simulate_sample_distance(
+            target, target, max(1, round(effective)), 0
+        )
     return numbers
 
 

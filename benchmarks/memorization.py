@@ -24,7 +24,7 @@ from trialogue.models.networks.attention_only import AttentionOnlyConfig
 from trialogue.oracles import enumerate_sequences
 from trialogue.randomness import generator
 from trialogue_lab.theory.memorization import generic_network, memorize, nearest_encoder
-from trialogue_lab.theory.memorization.folding import padded_states, solved
+from trialogue_lab.theory.memorization.folding import pad_states, solved
 
 VOCABULARIES = {20: 10, 50: 1}
 """Number of rounds by vocabulary size N."""
@@ -41,7 +41,7 @@ def contenders(vocab_size: int) -> tuple[int, dict[str, Callable[[], object]]]:
     heads = math.ceil(((1 + SPARE) * total - width) / width)
     shape = AttentionOnlyConfig(vocab_size=vocab_size, context=2, width=width, heads=heads, head_width=width)
     features = generic_network(shape).features(contexts)
-    states = padded_states(nearest_encoder(distributions, width).orthogonal(), features, width)
+    states = pad_states(nearest_encoder(distributions, width).orthogonal(), features, width)
     matrix, right = features.numpy(), states.numpy()
     return total, {
         "solve of memorize": lambda: solved(matrix, right),

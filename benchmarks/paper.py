@@ -32,7 +32,7 @@ from trialogue_lab.ledger.entries import counting_result
 from trialogue_lab.ledger.runs.results import Result
 from trialogue_lab.studies.translation.config import REFINER
 from trialogue_lab.studies.translation_dependency.config import TWO_STAGES
-from trialogue_lab.studies.translation_dependency.networks import recipe as dependency_recipe
+from trialogue_lab.studies.translation_dependency.networks import make_recipe as dependency_recipe
 
 ROOT = Path(__file__).parents[1]
 SMALLER = ("default", "night")

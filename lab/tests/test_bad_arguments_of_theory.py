@@ -15,7 +15,7 @@ from trialogue_lab.theory.masking.pseudolikelihood import asymptotic_covariance
 from trialogue_lab.theory.memorization import association_encoder
 
 EYE, MODEL, MASKING = torch.eye(2), TopicModel(3, 2, 2), BertMasking()
-MOMENTS = topics.moments_of(MODEL, MASKING)
+MOMENTS = topics.compute_moments(MODEL, MASKING)
 CHAIN = HiddenMarkov([1.0], [[0.5]], [[0.5, 0.5]], [0.5])
 LANGUAGE = TranslationLanguage(words=3)
 
@@ -27,7 +27,7 @@ def tokens(*rows: list[int]) -> torch.Tensor:
 CASES: list[tuple[str, Callable[[], object]]] = [
     ("sites=1.2", lambda: joint_distribution([[0.6, 0.6]])),
     (r"values=\(2, 2\)", lambda: topics.squared_loss(EYE, MOMENTS)),
-    (r"second=\(3, 2\)", lambda: pruning.prune_pair(EYE, EYE, torch.ones(3, 2))),
+    (r"second=\(3, 2\)", lambda: pruning.prune_weight_matrices(EYE, EYE, torch.ones(3, 2))),
     (r"key=\(2, 3\)", lambda: pruning.prune_keys_and_queries(EYE, torch.ones(2, 3), EYE)),
     (r"second=\(2, 3\)", lambda: pruning.prune_network(EYE, torch.ones(2, 3), (4, 6))),
     ("targets=9", lambda: association_encoder(tokens([0, 9])[0], 4, 2)),

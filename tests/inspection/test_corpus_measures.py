@@ -21,7 +21,7 @@ from trialogue.inspection.subject import Subject
 from trialogue.inspection.topic_structure.measure import TopicSettings, measure_topics
 from trialogue.models.hub.attention_weights import AttentionModel
 from trialogue.randomness import generator
-from trialogue_lab.studies.topic_pretrained.tiny import synthetic_documents, synthetic_tokenizer
+from trialogue_lab.studies.topic_pretrained.tiny import make_synthetic_documents, make_synthetic_tokenizer
 
 SHAPE = {
     "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2,
@@ -32,14 +32,14 @@ SHAPE = {
 @pytest.fixture(scope="module")
 def subject():
     model = random_model(lambda: transformers.LlamaForCausalLM(transformers.LlamaConfig(**SHAPE)), 5)
-    return Subject(model, synthetic_tokenizer(), "causal", name="made up")
+    return Subject(model, make_synthetic_tokenizer(), "causal", name="made up")
 
 
 def test_topics_equal_those_of_the_command(subject, tmp_path, monkeypatch):
     for name, value in (("TOPICS", 4), ("PASSAGE", 40), ("WORDS", 8), ("_LENGTH", 30)):
         monkeypatch.setattr(topics, name, value)
     material, before = Material(), subject.model.config._attn_implementation
-    material.documents, material.shared_folder = synthetic_documents(), tmp_path / "kept"
+    material.documents, material.shared_folder = make_synthetic_documents(), tmp_path / "kept"
     found = TopicRatios().take(subject, material, Effort(factor=0.2), lambda _: None)
     ratios = {one.name: one.points[0] for one in found}
     assert subject.model.config._attn_implementation == before
@@ -47,8 +47,8 @@ def test_topics_equal_those_of_the_command(subject, tmp_path, monkeypatch):
     body.load_state_dict(subject.model.model.state_dict())
     settings = TopicSettings(topics=4, passes=10, read=12, length=30)
     results = measure_topics(
-        AttentionModel(body, synthetic_tokenizer()),
-        split_passages(synthetic_documents(), 40),
+        AttentionModel(body, make_synthetic_tokenizer()),
+        split_passages(make_synthetic_documents(), 40),
         settings,
         control=False,
     )[0].compare(8, single=True, resamples=200)
@@ -64,7 +64,7 @@ def test_topics_equal_those_of_the_command(subject, tmp_path, monkeypatch):
         assert (point.low, point.high) == pytest.approx((one.ratio.low, one.ratio.high), rel=1e-6)
     assert len(list((tmp_path / "kept").iterdir())) == 2
     few = Material()
-    few.documents = synthetic_documents()[:3]
+    few.documents = make_synthetic_documents()[:3]
     expect_error("at least 8 passages of 40 words", TopicRatios().require, subject, few, Effort())
 
 
@@ -86,14 +86,14 @@ def test_only_model_dependent_errors_name_the_model(field, reported_field, hint,
 
     monkeypatch.setattr(topics, "measure_topics", fails)
     material = Material()
-    material.documents = synthetic_documents()
+    material.documents = make_synthetic_documents()
     raised = expect_error("", TopicRatios().take, subject, material, Effort(), lambda _: None)
     assert raised.field == reported_field
     assert re.fullmatch(hint, raised.hint)
 
 
 def test_losses_on_clones_equal_those_of_the_command(subject, tmp_path):
-    tokenizer = synthetic_tokenizer()
+    tokenizer = make_synthetic_tokenizer()
     clones = Clones.create(tmp_path / "clones", tokenizer.backend_tokenizer, length=6, vocab_size=42)
     for name, order in (("independent", 1), ("text", None)):
         tokens = torch.randint(2, 42, (40, 6), generator=generator(0, name))

@@ -45,26 +45,26 @@ from trialogue.inspection.topic_structure.words import (
 from trialogue.models.hub.attention_weights import AttentionModel, load_attention_model
 from trialogue.randomness import generator
 from trialogue_lab.studies.topic_pretrained.tiny import (
-    synthetic_documents,
-    synthetic_tokenizer,
-    synthetic_words,
-    tiny_model,
+    list_synthetic_words,
+    make_synthetic_documents,
+    make_synthetic_tokenizer,
+    make_tiny_model,
 )
 
 WORDS = 10
 SMALL = {"vocab_size": 42, "hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1}
 SETTINGS = TopicSettings(topics=4, passes=30, least=2, read=12, length=30)
-PLANTED = [set(synthetic_words()[first : first + WORDS]) for first in range(0, 40, WORDS)]
+PLANTED = [set(list_synthetic_words()[first : first + WORDS]) for first in range(0, 40, WORDS)]
 
 
 @pytest.fixture(scope="module")
 def corpus():
-    return split_passages(synthetic_documents(), 40)
+    return split_passages(make_synthetic_documents(), 40)
 
 
 @pytest.fixture(scope="module")
 def measurement(corpus):
-    return measure_topics(tiny_model("encoder", causal=False), corpus, SETTINGS, control=False)[0]
+    return measure_topics(make_tiny_model("encoder", causal=False), corpus, SETTINGS, control=False)[0]
 
 
 def topics_of(table: torch.Tensor, measurement: TopicMeasurement) -> list[TopicComparison]:
@@ -96,7 +96,7 @@ def test_ratio_detects_topics_in_embeddings(measurement):
         assert one.pairs[SAME] == 4 * 45
         assert one.pairs[DIFFERENT] == 6 * 100
     # Other sets of words of equal size show no structure in the same embeddings.
-    words = synthetic_words()
+    words = list_synthetic_words()
     for one in topics_of(planted_table(names, [set(words[first::4]) for first in range(4)]), measurement):
         assert abs(one.ratio.estimate - 1) < 0.1
 
@@ -128,12 +128,12 @@ def test_means_equal_a_loop_over_pairs(measurement, single):
 
 @pytest.mark.parametrize("causal", [False, True])
 def test_attention_sums_equal_a_loop_and_debiased_means_do_not_depend_on_length(corpus, causal):
-    model = tiny_model("model", causal=causal)
+    model = make_tiny_model("model", causal=causal)
     texts = [
         tokenize_passages(model.tokenizer, [passage.text], 8 + 3 * row)[0]
         for row, passage in enumerate(corpus[:9])
     ]
-    names = synthetic_words()
+    names = list_synthetic_words()
     sums = attention_sums(model, texts, names)
     expected: dict[tuple[int, int, int], list[float]] = {}
     for row, text in enumerate(texts):
@@ -189,7 +189,7 @@ def test_intervals_and_embeddings_as_read(measurement, corpus):
         assert one.difference.low < one.difference.estimate < one.difference.high
     assert COSINE + AS_READ in found
     assert found[COSINE + AS_READ].ratio.estimate == pytest.approx(1, abs=0.1)
-    causal = measure_topics(tiny_model("decoder", causal=True), corpus, SETTINGS, control=False)[0]
+    causal = measure_topics(make_tiny_model("decoder", causal=True), corpus, SETTINGS, control=False)[0]
     assert causal.read is None  # The first layer of this decoder reads the input embeddings.
 
 
@@ -220,7 +220,7 @@ def test_frequent_pairs_are_as_many_as_pairs_of_one_topic(measurement):
 
 
 def test_words_of_several_tokens_are_counted():
-    tokenizer = synthetic_tokenizer()
+    tokenizer = make_synthetic_tokenizer()
     text = "The Baba, badi <unk> xx stranger-bebo bebobebo"
     one = tokenize_passages(tokenizer, [text])[0]
     assert one.words == ["baba", "badi", "stranger", "bebo", "bebobebo"]
@@ -248,7 +248,7 @@ def _pieces() -> Any:
 def test_interrupted_measurement_resumes_with_equal_results(corpus, tmp_path, monkeypatch, stop_at):
     monkeypatch.setattr("trialogue.inspection.topic_structure.attention._SAVE_SECONDS", -1.0)
     monkeypatch.setattr("trialogue.inspection.topic_structure.attention._REPORT_SECONDS", -1.0)
-    model = tiny_model("decoder", causal=True)
+    model = make_tiny_model("decoder", causal=True)
 
     def stop(line: str) -> None:
         if line.startswith(stop_at) or stop_at in line:
@@ -269,7 +269,7 @@ def test_interrupted_measurement_resumes_with_equal_results(corpus, tmp_path, mo
 
 
 def test_invalid_input_is_reported_in_one_line(corpus, measurement):
-    model = tiny_model("decoder", causal=True)
+    model = make_tiny_model("decoder", causal=True)
     cases = [
         (
             "topics=500: the corpus has 80 passages",
@@ -291,12 +291,14 @@ def test_invalid_input_is_reported_in_one_line(corpus, measurement):
 def test_model_without_attention_weights_is_rejected():
     config = transformers.BertConfig(**SMALL, num_attention_heads=2, attn_implementation="sdpa")
     hint = "'sdpa' does not return attention weights. Load it with attn_implementation='eager'"
-    expect_error(hint, AttentionModel, transformers.BertModel(config), synthetic_tokenizer(), name="bert")
+    expect_error(
+        hint, AttentionModel, transformers.BertModel(config), make_synthetic_tokenizer(), name="bert"
+    )
     recurrent = transformers.MambaModel(
         transformers.MambaConfig(vocab_size=42, hidden_size=16, num_hidden_layers=1)
     )
     with pytest.raises(InputError, match="it does not return attention weights"):
-        AttentionModel(recurrent, synthetic_tokenizer(), name="mamba")
+        AttentionModel(recurrent, make_synthetic_tokenizer(), name="mamba")
 
 
 @pytest.fixture
@@ -304,9 +306,9 @@ def saved(tmp_path):
     """Return a folder with a masked model without a pooler, and a text file."""
     config = transformers.BertConfig(**SMALL, num_attention_heads=2, max_position_embeddings=64)
     transformers.BertForMaskedLM(config).save_pretrained(tmp_path / "model")
-    synthetic_tokenizer().save_pretrained(tmp_path / "model")
+    make_synthetic_tokenizer().save_pretrained(tmp_path / "model")
     text = tmp_path / "text.txt"
-    text.write_text("\n<|endoftext|>\n".join(synthetic_documents()), encoding="utf-8")
+    text.write_text("\n<|endoftext|>\n".join(make_synthetic_documents()), encoding="utf-8")
     return tmp_path / "model", text
 
 

@@ -9,7 +9,7 @@ from trialogue.errors import InputError
 from trialogue.models.networks.factored import FactoredAttention, FactoredAttentionConfig
 from trialogue.oracles import enumerate_sequences
 from trialogue_lab.studies.interaction_order import logit_spectrum as module
-from trialogue_lab.studies.interaction_order.logit_spectrum import logit_spectrum
+from trialogue_lab.studies.interaction_order.logit_spectrum import compute_logit_spectrum
 
 
 def walsh_hadamard_spectrum(net: FactoredAttention, sites: int) -> torch.Tensor:
@@ -27,7 +27,7 @@ def walsh_hadamard_spectrum(net: FactoredAttention, sites: int) -> torch.Tensor:
 
 def test_spectrum_of_two_values_agrees_with_walsh_hadamard() -> None:
     net = FactoredAttention(FactoredAttentionConfig(vocab_size=2, sites=7, layers=3), seed=4)
-    found, expected = logit_spectrum(net, 7), walsh_hadamard_spectrum(net, 7)
+    found, expected = compute_logit_spectrum(net, 7), walsh_hadamard_spectrum(net, 7)
     torch.testing.assert_close(found / found.max(), expected / expected.max(), rtol=1e-9, atol=1e-12)
 
 
@@ -40,7 +40,7 @@ def test_layer_norm_and_five_layers_have_all_orders() -> None:
 @pytest.mark.parametrize("site", [0, 2, 4])
 def test_spectrum_of_k_body_interactions_ends_at_k_minus_1_other_sites(order: int, site: int) -> None:
     model = ManyBody.random(5, 3, order=order, scale=1.0, seed=1)
-    spectrum = logit_spectrum(model, 5, site)
+    spectrum = compute_logit_spectrum(model, 5, site)
     assert spectrum[order - 1] > 1e-3 * spectrum.max()
     assert spectrum[order:].max() < 1e-12 * spectrum.max()
 
@@ -51,7 +51,7 @@ def test_spectrum_of_k_body_interactions_ends_at_k_minus_1_other_sites(order: in
 )
 def test_wrong_gauge_and_basis_are_detected(change: tuple[str, str]) -> None:
     model = ManyBody.random(5, 3, order=2, scale=1.0, seed=1)
-    spectrum = altered(module, change, compiled=False)["logit_spectrum"](model, 5)
+    spectrum = altered(module, change, compiled=False)["compute_logit_spectrum"](model, 5)
     assert spectrum[2:].max() > 1e-3 * spectrum.max()
 
 
@@ -59,5 +59,5 @@ def test_wrong_gauge_and_basis_are_detected(change: tuple[str, str]) -> None:
 def test_errors_name_the_invalid_argument(sites: int, site: int, field: str) -> None:
     net = FactoredAttention(FactoredAttentionConfig(vocab_size=2, sites=max(sites, 1)))
     with pytest.raises(InputError) as caught:
-        logit_spectrum(net, sites, site)
+        compute_logit_spectrum(net, sites, site)
     assert caught.value.field == field

@@ -14,7 +14,7 @@ from trialogue.errors import InputError
 from trialogue.inspection.topic_structure.measure import AS_READ, TopicSettings, measure_topics
 from trialogue.inspection.topic_structure.ratios import ATTENTION, COSINE, DIFFERENT, SAME
 from trialogue.models.hub.attention_weights import load_attention_model
-from trialogue_lab.studies.topic_pretrained.tiny import synthetic_documents, synthetic_tokenizer
+from trialogue_lab.studies.topic_pretrained.tiny import make_synthetic_documents, make_synthetic_tokenizer
 
 WIDTH, TABLE, POSITIONS = 16, 8, 40
 SHAPE = {"vocab_size": 42, "hidden_size": WIDTH, "intermediate_size": 16, "num_attention_heads": 2}
@@ -55,7 +55,7 @@ def saved_model(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Pa
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(0)
         model(config(**shape)).save_pretrained(tmp_path)
-    synthetic_tokenizer().save_pretrained(tmp_path)
+    make_synthetic_tokenizer().save_pretrained(tmp_path)
     return request.param, tmp_path
 
 
@@ -75,7 +75,7 @@ def test_topics_are_measured_in_every_published_architecture(saved_model: tuple[
     assert read.shape == (10, WIDTH)
     assert any(torch.equal(rows, table[tokens[0]]) for table in _token_tables(folder))
 
-    corpus = split_passages(synthetic_documents(), 40)
+    corpus = split_passages(make_synthetic_documents(), 40)
     settings = TopicSettings(topics=4, passes=2, least=2, read=8, length=24)
     for one in measure_topics(model, corpus, settings):
         found = {each.measure: each for each in one.compare(6)}
@@ -93,7 +93,7 @@ def test_texts_longer_than_the_position_embeddings_are_rejected(saved_model: tup
     max_length = POSITIONS - 2 if name == "roberta" else POSITIONS
     assert model.max_length == max_length
     model.attention(torch.full((1, max_length), 5), torch.tensor([max_length]))
-    corpus = split_passages(synthetic_documents(), 40)
+    corpus = split_passages(make_synthetic_documents(), 40)
     settings = TopicSettings(topics=4, passes=2, least=2, read=8, length=max_length + 1)
     with pytest.raises(
         InputError, match=f"length={max_length + 1}: use at most {max_length}, the maximum length"

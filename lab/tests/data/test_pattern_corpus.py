@@ -9,7 +9,7 @@ from torch import Tensor
 
 from one_line_errors import refusals
 from trialogue.oracles import Autoregressive, enumerate_sequences
-from trialogue_lab.studies.window_coherence.pattern_corpus import PatternCorpus, maximal_length_patterns
+from trialogue_lab.studies.window_coherence.pattern_corpus import PatternCorpus, make_maximal_length_patterns
 
 LENGTH = 5
 SMALL = {
@@ -114,7 +114,7 @@ def test_samples_have_the_exact_distribution(name: str) -> None:
 
 @pytest.mark.parametrize("bits", [2, 3, 4, 5])
 def test_patterns_of_maximal_length_contain_every_window_once(bits: int) -> None:
-    patterns = maximal_length_patterns(bits)
+    patterns = make_maximal_length_patterns(bits)
     period = 2**bits - 1
     assert [len(pattern) for pattern in patterns] == [period, period]
     labels = PatternCorpus(patterns, 0.1).predictions(period)
@@ -132,7 +132,7 @@ test_errors_name_the_invalid_argument = refusals(
         ("patterns", lambda: PatternCorpus([[0, 1], [0]], 0.1)),
         ("patterns", lambda: PatternCorpus([[0, 3]], 0.1, vocab_size=3)),
         ("window", lambda: SMALL["binary"].context_log_probs(21)),
-        ("bits", lambda: maximal_length_patterns(25)),
+        ("bits", lambda: make_maximal_length_patterns(25)),
         ("label", lambda: SMALL["binary"].label_log_probs(SMALL["binary"].labels, 0, 3)),
     ],
 )

@@ -12,8 +12,8 @@ from trialogue.errors import InputError
 from trialogue_lab.studies.translation_dependency.language import (
     SPECIAL,
     TranslationLanguage,
-    phrases_of_lengths,
-    translation_model,
+    make_phrases,
+    make_translation_model,
 )
 
 
@@ -44,15 +44,15 @@ def _enumerate_clean(phrases, coupling, swapping):
 
 @pytest.mark.parametrize("lengths", [((1, 2), (2, 1)), ((1, 1), (1, 2), (2, 2)), ((1, 2, 1), (2, 1, 1))])
 def test_translation_model_agrees_with_enumeration(lengths):
-    phrases = phrases_of_lengths(lengths)
-    distribution = translation_model(phrases, coupling=0.7, swapping=0.3)
+    phrases = make_phrases(lengths)
+    distribution = make_translation_model(phrases, coupling=0.7, swapping=0.3)
     expected = _enumerate_clean(phrases, 0.7, 0.3)
     assert sum(expected.values()) == pytest.approx(1)
     for target, chance in expected.items():
         assert math.exp(-float(distribution.energy(torch.tensor([target]))[0])) == pytest.approx(chance)
     longest = max(map(len, expected))
     assert float(distribution.length_log_probs(longest).exp().sum()) == pytest.approx(1)
-    wrong = translation_model(phrases, coupling=0.7, swapping=0.25)
+    wrong = make_translation_model(phrases, coupling=0.7, swapping=0.25)
     target = min(expected, key=expected.get)
     assert math.exp(-float(wrong.energy(torch.tensor([target]))[0])) != pytest.approx(expected[target])
 
@@ -109,7 +109,7 @@ def test_invalid_phrases_and_sentences_are_rejected():
         ([[[0], [1]], [[2]]], "same number"),
         ([[[]]], "one token"),
     ):
-        expect_error(message, translation_model, phrases, coupling=1.0)
+        expect_error(message, make_translation_model, phrases, coupling=1.0)
     language = TranslationLanguage(words=6)
     for source in ([], [SPECIAL, SPECIAL], [SPECIAL + 6], [1]):
         expect_error("different words from 4 to 9", language.condition, source)

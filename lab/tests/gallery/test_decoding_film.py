@@ -28,8 +28,8 @@ def test_bars_end_at_the_shares_of_the_samples() -> None:
     for method in ("masked", "exact"):
         answers = record[method]["answers"]
         assert len(answers) == len(record[method]["calls"]) == decoding_film.SAMPLES
-        assert sum(decoding_film.shares(answers).values()) == pytest.approx(1)
-        frames = decoding_film.arrivals(answers, "Santiago")
+        assert sum(decoding_film.compute_shares(answers).values()) == pytest.approx(1)
+        frames = decoding_film.compute_keyframes(answers, "Santiago")
         assert len(frames) == answers.count("Santiago") + 2
         assert frames == sorted(frames)
         assert frames[-1] == (100.0, 1.0)
@@ -37,12 +37,12 @@ def test_bars_end_at_the_shares_of_the_samples() -> None:
 
 def test_distances_are_those_of_the_study() -> None:
     rows = load_rows("constrained-law", COMMITTED)
-    target = decoding_film.target_of(rows)
+    target = decoding_film.compute_target(rows)
     chosen = rows[(rows.seed == decoding_film.SEED) & (rows.kind == "regex")]
     answers = chosen[chosen.measure == "answer"].set_index("text")
     for column, rule, size in (("masked", "masked, weighted", 1), ("smc, 16", "smc", 16)):
         row = chosen[
             chosen.measure.isin(("exact", "simulated")) & (chosen.rule == rule) & (chosen["size"] == size)
         ]
-        found = decoding_film.distance(answers[column].to_dict(), target)
+        found = decoding_film.compute_distance(answers[column].to_dict(), target)
         assert found == pytest.approx(row.tv.item(), abs=0.002)

@@ -15,8 +15,8 @@ from refusals import commands_without_expected_error
 from trialogue import exact_distribution, generate, run_chain, target_distribution, total_variation
 from trialogue.samplers import MaskedDecoding, SequentialMonteCarlo
 from trialogue_lab.gallery import domain_walls, rule_at_the_end, two_cliques, waking_layers
-from trialogue_lab.gallery.document import _percent
-from trialogue_lab.gallery.embedding import in_base_36, rounded
+from trialogue_lab.gallery.document import _format_percent
+from trialogue_lab.gallery.embedding import encode_base_36, round_floats
 
 ROOT = Path(__file__).parents[2]
 Run = Callable[..., tuple[int, str, str]]
@@ -47,15 +47,15 @@ def test_the_page_is_valid_small_and_self_contained(page: Path) -> None:
 
 def test_equal_arguments_give_equal_scenes(recorded: dict[str, Any]) -> None:
     """Other tests compare the scenes of chains and walls with their samplers."""
-    again = {"walks": rule_at_the_end.scene(0), "layers": waking_layers.scene(ROOT / "results")}
-    assert rounded(again["walks"]) == recorded["walks"]
-    assert rounded(again["layers"]) == recorded["layers"]
-    assert rule_at_the_end.scene(1)["walks"][0]["runs"] != again["walks"]["walks"][0]["runs"]
+    again = {"walks": rule_at_the_end.make_scene(0), "layers": waking_layers.make_scene(ROOT / "results")}
+    assert round_floats(again["walks"]) == recorded["walks"]
+    assert round_floats(again["layers"]) == recorded["layers"]
+    assert rule_at_the_end.make_scene(1)["walks"][0]["runs"] != again["walks"]["walks"][0]["runs"]
 
 
 def test_distributions_of_samplers_are_exact(recorded: dict[str, Any]) -> None:
     scene = recorded["walks"]
-    oracle, verifier = rule_at_the_end.oracle(), rule_at_the_end.verifier()
+    oracle, verifier = rule_at_the_end.make_oracle(), rule_at_the_end.make_verifier()
     target = target_distribution(oracle, verifier)
     # Expected shares of sentences that end with "loudly", computed by hand.
     loudly = {"Dogs bark": 0.4 * 0.7 * 0.8, "Dogs swim": 0.4 * 0.3 * 0.3, "Fish swim": 0.6 * 0.95 * 0.02}
@@ -83,7 +83,7 @@ def sentence(scene: dict[str, Any], node: int) -> str:
 def test_recorded_runs_agree_with_the_samplers(recorded: dict[str, Any]) -> None:
     """Recorded outputs and numbers of queries agree with the samplers."""
     scene = recorded["walks"]
-    oracle, verifier = rule_at_the_end.oracle(), rule_at_the_end.verifier()
+    oracle, verifier = rule_at_the_end.make_oracle(), rule_at_the_end.make_verifier()
     for place, player in enumerate(rule_at_the_end.PLAYERS[:3]):
         runs = scene["walks"][place]["runs"]
         samples = generate(
@@ -104,7 +104,7 @@ def test_recorded_runs_agree_with_the_samplers(recorded: dict[str, Any]) -> None
 
 def test_copies_of_drafts_have_their_source() -> None:
     """The nodes of a step continue the nodes of their sources."""
-    oracle, verifier = rule_at_the_end.oracle(), rule_at_the_end.verifier()
+    oracle, verifier = rule_at_the_end.make_oracle(), rule_at_the_end.make_verifier()
     sampler = SequentialMonteCarlo(particles=4, proposal="mask")
     samples = generate(oracle, sampler=sampler, verifier=verifier, num_samples=50, seed=3, trace=True)
     prefixes = [()] + [(a,) for a in (0, 1)] + [(a, b) for a in (0, 1) for b in (2, 3)]
@@ -122,7 +122,7 @@ def test_copies_of_drafts_have_their_source() -> None:
 
 
 def test_walls_agree_with_counts_and_exact_expectations(recorded: dict[str, Any]) -> None:
-    walls, chain = recorded["walls"], domain_walls.chain()
+    walls, chain = recorded["walls"], domain_walls.make_chain()
     level = walls["levels"][8]
     texts = chain.sample(domain_walls.SAMPLES, domain_walls.LENGTH, level["temperature"], seed=0)
     assert level["text"] == "".join(domain_walls.LETTERS[letter] for letter in texts[0].tolist())
@@ -138,12 +138,12 @@ def test_walls_agree_with_counts_and_exact_expectations(recorded: dict[str, Any]
 def test_recorded_chains_agree_with_the_sampler(recorded: dict[str, Any]) -> None:
     """A new run has the same counts of all copies and the same spins of the first copy."""
     for level, coupling in zip(recorded["cliques"]["levels"], two_cliques.COUPLINGS, strict=True):
-        ising = two_cliques.model(coupling)
+        ising = two_cliques.make_model(coupling)
         start = ising.states()[:1].expand(two_cliques.COPIES, -1)
         for shown, (chain, _) in zip(level["chains"], two_cliques.CHAINS.values(), strict=True):
             run = run_chain(chain, ising, start=start, steps=100, seed=0, thin=1, require_ergodic=False)
-            assert shown["copies"][1:] == in_base_36(two_cliques.counts(run.samples))
-            assert shown["spins"][1:] == in_base_36(run.samples[:, 0])
+            assert shown["copies"][1:] == encode_base_36(two_cliques.count_up_spins(run.samples))
+            assert shown["spins"][1:] == encode_base_36(run.samples[:, 0])
 
 
 def test_distribution_of_two_cliques_is_exact(recorded: dict[str, Any]) -> None:
@@ -188,7 +188,7 @@ def test_trainings_agree_with_the_rows_of_the_study(recorded: dict[str, Any]) ->
 def test_text_shows_the_recorded_numbers(page: Path, recorded: dict[str, Any]) -> None:
     text = " ".join(page.read_text("utf-8").split("<script", maxsplit=1)[0].split())
     scene, layers = recorded["walks"], recorded["layers"]
-    masked = _percent(scene["walks"][0]["probabilities"][scene["tempting"]]).replace("\u00a0", " ")
+    masked = _format_percent(scene["walks"][0]["probabilities"][scene["tempting"]]).replace("\u00a0", " ")
     assert f"{masked} of its sentences" in text
     assert f"In {layers['last_first']} of {len(layers['trainings'])} trainings" in text
     assert "{{" not in text

@@ -17,7 +17,7 @@ from trialogue.display.numbers import format_number
 from trialogue.errors import InputError
 from trialogue_lab import studies
 from trialogue_lab.ledger import Entry, ResultTable, Rows, ledger
-from trialogue_lab.ledger.pages.comparison import compare, difference
+from trialogue_lab.ledger.pages.comparison import compare, format_difference
 from trialogue_lab.ledger.pages.figures import svg
 from trialogue_lab.ledger.pages.report import render_report
 from trialogue_lab.ledger.pages.tables import sheet
@@ -152,5 +152,10 @@ def test_comparison_lists_changed_settings_verdicts_and_cells(entry: Entry, tmp_
 
 
 def test_differences_are_signed_numbers_or_a_dash() -> None:
-    assert (difference(1, 1.5), difference(1.5, 1.0)) == ("+0.500", "-0.500")
-    assert difference("a", 1.0) == difference(True, False) == difference(math.nan, 1.0) == "–"
+    assert (format_difference(1, 1.5), format_difference(1.5, 1.0)) == ("+0.500", "-0.500")
+    assert (
+        format_difference("a", 1.0)
+        == format_difference(True, False)
+        == format_difference(math.nan, 1.0)
+        == "–"
+    )

@@ -14,9 +14,13 @@ from trialogue_lab import studies
 from trialogue_lab.ledger import NoRows, Result, Rows
 from trialogue_lab.studies.clones import statistics
 from trialogue_lab.studies.clones.config import ENCODER, PRESETS, TEXT
-from trialogue_lab.studies.clones.material import corpus_of, order_of, starts_of
-from trialogue_lab.studies.clones.statistics import saturation_step
-from trialogue_lab.studies.clones.twin import twin_rows
+from trialogue_lab.studies.clones.material import (
+    find_interaction_order,
+    load_corpus,
+    select_initial_sequences,
+)
+from trialogue_lab.studies.clones.statistics import find_saturation_step
+from trialogue_lab.studies.clones.twin import measure_twin
 from trialogue_lab.studies.clones_gpt.config import PRESETS as GPT_PRESETS
 
 SMOKE = PRESETS["smoke"]
@@ -37,12 +41,12 @@ def curve(*losses: float) -> "pd.Series[float]":
     ],
 )
 def test_saturation_step_of_a_curve_has_the_known_value(losses, step):
-    assert saturation_step(curve(*losses)) == pytest.approx(step)
+    assert find_saturation_step(curve(*losses)) == pytest.approx(step)
 
 
 def test_a_rising_curve_has_no_saturation_step():
     with pytest.raises(NoRows):
-        saturation_step(curve(1.0, 2.0, 3.0, 4.0, 5.0))
+        find_saturation_step(curve(1.0, 2.0, 3.0, 4.0, 5.0))
 
 
 def rows(
@@ -194,12 +198,12 @@ def test_every_clone_is_measured_at_every_step(smoke: Rows):
 
 def test_orders_are_those_of_the_architecture():
     config = replace(PRESETS["default"], layers=(1, 2, 4, 6))
-    assert [order_of(config, name) for name in config.names] == [2, 3, 9, None, None]
-    assert order_of(replace(config, layer_norm=True), "layers-2") is None
+    assert [find_interaction_order(config, name) for name in config.names] == [2, 3, 9, None, None]
+    assert find_interaction_order(replace(config, layer_norm=True), "layers-2") is None
 
 
 def test_chains_start_from_held_out_text(tmp_path: Path):
-    corpus, starts = corpus_of(SMOKE, tmp_path), starts_of(SMOKE, tmp_path)
+    corpus, starts = load_corpus(SMOKE, tmp_path), select_initial_sequences(SMOKE, tmp_path)
     assert len(starts) == SMOKE.sequences == len(starts.unique(dim=0))
     assert {tuple(row) for row in starts.tolist()} <= {tuple(row) for row in corpus.test.tolist()}
 
@@ -207,7 +211,7 @@ def test_chains_start_from_held_out_text(tmp_path: Path):
 def test_losses_on_exact_clones_are_bounded_by_their_entropies(smoke: Rows):
     for order in SMOKE.twin_orders:
         entropy = smoke.where("twin-law", order=order).set_index("seed").entropy
-        losses = statistics.twin_curves(smoke, order)
+        losses = statistics.select_twin_curves(smoke, order)
         assert (losses >= entropy - 1e-9).all(axis=None)
         # The distribution is nearly uniform before training.
         assert losses.iloc[0].to_numpy() == pytest.approx(np.log(SMOKE.twin_vocab), abs=0.05)
@@ -218,7 +222,7 @@ def test_losses_on_exact_clones_are_bounded_by_their_entropies(smoke: Rows):
 
 def test_twin_learns_the_exact_distribution(tmp_path: Path):
     config = replace(SMOKE, twin_steps=250, twin_rows=20_000, twin_rank=20)
-    found = Rows(list(twin_rows(config, 3, tmp_path)), "kind")
+    found = Rows(list(measure_twin(config, 3, tmp_path)), "kind")
     last = found.where("twin-loss", order=4, step=250).loss.item()
     first = found.where("twin-loss", order=4, step=0).loss.item()
     smallest = found.where("twin-law", order=4).entropy.item()
@@ -228,12 +232,12 @@ def test_twin_learns_the_exact_distribution(tmp_path: Path):
 def test_twin_curves_do_not_depend_on_other_orders(tmp_path: Path):
     def twin(*orders: int) -> Rows:
         config = replace(SMOKE, twin_steps=20, twin_orders=orders)
-        return Rows([{"seed": 3} | row for row in twin_rows(config, 3, tmp_path)], "kind")
+        return Rows([{"seed": 3} | row for row in measure_twin(config, 3, tmp_path)], "kind")
 
     all_orders, parts = twin(2, 3, 4), twin(2, 3)
     for order in (2, 3):
         pd.testing.assert_frame_equal(
-            statistics.twin_curves(parts, order), statistics.twin_curves(all_orders, order)
+            statistics.select_twin_curves(parts, order), statistics.select_twin_curves(all_orders, order)
         )
     later = statistics.twin_later(4, 3)
     assert later(parts).empty
@@ -243,7 +247,7 @@ def test_twin_curves_do_not_depend_on_other_orders(tmp_path: Path):
 @pytest.mark.parametrize("preset", [PRESETS["default"], GPT_PRESETS["default"]])
 def test_missing_text_is_rejected(preset: Any, tmp_path: Path):
     with pytest.raises(InputError, match="existing file or folder") as error:
-        corpus_of(replace(preset, text="nowhere"), tmp_path)
+        load_corpus(replace(preset, text="nowhere"), tmp_path)
     assert error.value.field == "text"
 
 

@@ -16,18 +16,27 @@ from trialogue_lab.ledger import Rows
 from trialogue_lab.ledger.pages.figures import svg
 from trialogue_lab.studies.constrained_law import STUDY
 from trialogue_lab.studies.constrained_law import statistics as stats
-from trialogue_lab.studies.constrained_law.cases import ModelQuestion, toy_case
+from trialogue_lab.studies.constrained_law.cases import ModelQuestion, make_toy_question
 from trialogue_lab.studies.constrained_law.config import PRESETS
-from trialogue_lab.studies.constrained_law.distributions import distance, drawn_distance, sampling_error
-from trialogue_lab.studies.constrained_law.measure import measure
+from trialogue_lab.studies.constrained_law.distributions import (
+    distance,
+    estimate_sampling_error,
+    simulate_sample_distance,
+)
+from trialogue_lab.studies.constrained_law.measure import measure_question
 from trialogue_lab.studies.constrained_law.tasks import CAPITALS, TASKS
-from trialogue_lab.studies.constrained_law.tree import Lumped, TokenTree, explore, first_leaf
+from trialogue_lab.studies.constrained_law.tree import (
+    ExploredTreeModel,
+    TokenTree,
+    compute_first_leaf_distribution,
+    explore,
+)
 
 SMOKE = PRESETS["smoke"]
 
 
 def toy(kind: str = "regex", seed: int = 0) -> tuple[ModelQuestion, TokenTree]:
-    case = toy_case(SMOKE, kind, seed)
+    case = make_toy_question(SMOKE, kind, seed)
     tree = explore(case.oracle, case.verifier, (), SMOKE.max_new_tokens, tolerance=1e-9, max_prefixes=1000)
     return case, tree
 
@@ -49,7 +58,7 @@ def test_samplers_have_the_same_distribution_on_the_lumped_oracle(
     sampler: ValueGuided | TokenwiseRejection | Rejection,
 ) -> None:
     case, tree = toy()
-    lumped = Lumped(tree, case.oracle.eos)
+    lumped = ExploredTreeModel(tree, case.oracle.eos)
     exact = exact_distribution(sampler, case.oracle, case.verifier)
     lumped_exact = exact_distribution(sampler, lumped, lumped)
     translated = {lumped.leaves[x]: p for x, p in lumped_exact.probabilities.items() if p}
@@ -61,7 +70,7 @@ def test_samplers_have_the_same_distribution_on_the_lumped_oracle(
 @pytest.mark.parametrize("kind", TASKS)
 def test_first_leaf_distribution_agrees_with_enumeration(kind: str) -> None:
     case, tree = toy(kind, seed=2)
-    distribution, queries = first_leaf(tree)
+    distribution, queries = compute_first_leaf_distribution(tree)
     exact = exact_distribution(ValueGuided(), case.oracle, case.verifier)
     assert total_variation(distribution, {x: p for x, p in exact.probabilities.items() if p}) < 1e-9
     assert queries == pytest.approx(exact.expected_calls)
@@ -97,7 +106,7 @@ def test_prefixes_without_completion_are_visited_but_have_no_leaves() -> None:
     case = dataclasses.replace(case_of_words(set(), 3, 1), verifier=FunctionVerifier(allowed))
     tree = explore(case.oracle, case.verifier, (), 3, tolerance=1e-9, max_prefixes=100)
     assert (1, 1) in tree.nodes
-    distribution, queries = first_leaf(tree)
+    distribution, queries = compute_first_leaf_distribution(tree)
     exact = exact_distribution(ValueGuided(), case.oracle, case.verifier)
     assert total_variation(distribution, {x: p for x, p in exact.probabilities.items() if p}) < 1e-9
     assert queries == pytest.approx(exact.expected_calls)
@@ -108,7 +117,7 @@ def test_samplers_on_the_lumped_oracle_end_in_known_leaves() -> None:
     tree = explore(case.oracle, case.verifier, (), 5, tolerance=1e-9, max_prefixes=100)
     partial = dataclasses.replace(tree, leaves={x: p for x, p in tree.leaves.items() if len(x) < 4})
     assert max(map(len, partial.nodes)) > max(map(len, partial.leaves))
-    lumped = Lumped(partial, case.oracle.eos)
+    lumped = ExploredTreeModel(partial, case.oracle.eos)
     lumped_exact = exact_distribution(MaskedDecoding(), lumped, lumped)
     assert {lumped.leaves[x] for x, p in lumped_exact.probabilities.items() if p} <= set(partial.leaves)
 
@@ -121,7 +130,9 @@ def test_distance_of_sample_counts_exceeds_the_distance_of_their_distribution() 
     for sampled in itertools.product(outcomes, repeat=number):
         counts = {x: sampled.count(x) / number for x in distribution}
         exact += math.prod(outcomes[x] for x in sampled) * distance(counts, target)
-    assert drawn_distance(distribution, target, number, 0, rounds=100_000) == pytest.approx(exact, abs=5e-3)
+    assert simulate_sample_distance(distribution, target, number, 0, rounds=100_000) == pytest.approx(
+        exact, abs=5e-3
+    )
     assert distance(distribution, target) < exact - 0.02
 
 
@@ -137,7 +148,7 @@ def test_unexplored_mass_bounds_the_missing_mass() -> None:
 
 
 def test_large_trees_and_unsatisfiable_constraints_are_rejected() -> None:
-    case = toy_case(SMOKE, "regex", 0)
+    case = make_toy_question(SMOKE, "regex", 0)
     with pytest.raises(InputError, match="max_prefixes=2: "):
         explore(case.oracle, case.verifier, (), 5, tolerance=1e-9, max_prefixes=2)
     with pytest.raises(InputError, match="allows no completion"):
@@ -147,8 +158,8 @@ def test_large_trees_and_unsatisfiable_constraints_are_rejected() -> None:
 def test_distances_include_missing_mass() -> None:
     assert distance({"a": 0.5}, {"a": 1.0}) == 0.5
     assert distance({"a": 0.5, "b": 0.5}, {"a": 1.0}) == 0.5
-    assert sampling_error({"a": 1.0}, 10) == 0.0
-    assert sampling_error({"a": 0.5, "b": 0.5}, 100) == pytest.approx(0.0399, abs=1e-3)
+    assert estimate_sampling_error({"a": 1.0}, 10) == 0.0
+    assert estimate_sampling_error({"a": 0.5, "b": 0.5}, 100) == pytest.approx(0.0399, abs=1e-3)
 
 
 def test_seeds_have_different_questions() -> None:
@@ -200,7 +211,7 @@ def test_particles_without_a_matching_number_of_samples_have_no_estimate() -> No
     measured = [
         {"seed": 0, "kind": kind, **row}
         for kind in TASKS
-        for row in measure(toy_case(config, kind, 0), config, 0)
+        for row in measure_question(make_toy_question(config, kind, 0), config, 0)
     ]
     rows = Rows(measured, STUDY.kind)
     assert stats.gain_of_resampling_on_the_way()(rows).empty

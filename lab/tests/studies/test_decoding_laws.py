@@ -19,11 +19,11 @@ from trialogue_lab.ledger import Rows
 from trialogue_lab.studies.decoding_laws import measure, methods
 from trialogue_lab.studies.decoding_laws import statistics as stats
 from trialogue_lab.studies.decoding_laws.config import Config
-from trialogue_lab.studies.decoding_laws.difficulty import difficulty
+from trialogue_lab.studies.decoding_laws.difficulty import compute_difficulty
 from trialogue_lab.studies.decoding_laws.distributions import (
-    best_of_distribution,
-    expected_distribution,
-    weighted_distribution,
+    compute_best_of_distribution,
+    compute_weighted_distribution,
+    select_expected_distribution,
 )
 from trialogue_lab.studies.decoding_laws.measure import measure_task
 from trialogue_lab.studies.decoding_laws.methods import MASK, METHODS, NOISY, SHARPENED, TEMPERATURE, TEMPERED
@@ -32,8 +32,8 @@ from trialogue_lab.studies.decoding_laws.tasks import (
     LADDER,
     VARYING,
     ConstraintTask,
-    random_model,
-    uniform_model,
+    make_random_model,
+    make_uniform_model,
 )
 
 CONFIG = Config(seeds=(3, 4), candidates=(2,), drawn_among=(2,))
@@ -46,7 +46,7 @@ def find_task(name: str, place: int = 0) -> ConstraintTask:
 
 def random_task(name: str, seed: int = 3, place: int = 0) -> tuple[ConstraintTask, Any]:
     task = find_task(name, place)
-    return task, random_model(task, seed, 1.0)
+    return task, make_random_model(task, seed, 1.0)
 
 
 def free_distribution(oracle: Any) -> dict[tuple[int, ...], float]:
@@ -83,14 +83,18 @@ def test_closed_forms_agree_with_exact_distributions_of_samplers(name: str) -> N
     restricted = target_distribution(oracle, task)
     best = exact_distribution(BestOfN(2), oracle, task)
     assert (
-        total_variation(best.probabilities, best_of_distribution(free.probabilities, restricted, 2)) < 1e-12
+        total_variation(best.probabilities, compute_best_of_distribution(free.probabilities, restricted, 2))
+        < 1e-12
     )
-    assert total_variation(best.probabilities, best_of_distribution(free.probabilities, restricted, 3)) > 1e-3
+    assert (
+        total_variation(best.probabilities, compute_best_of_distribution(free.probabilities, restricted, 3))
+        > 1e-3
+    )
     assert best.expected_calls == pytest.approx(2 * free.expected_calls)
     masked = exact_distribution(MaskedDecoding(), oracle, task)
     particles = exact_distribution(SequentialMonteCarlo(2, 0.0, "mask"), oracle, task)
-    assert total_variation(particles.probabilities, weighted_distribution(masked, 2)) < 1e-12
-    assert total_variation(particles.probabilities, weighted_distribution(masked, 3)) > 1e-3
+    assert total_variation(particles.probabilities, compute_weighted_distribution(masked, 2)) < 1e-12
+    assert total_variation(particles.probabilities, compute_weighted_distribution(masked, 3)) > 1e-3
     assert particles.expected_calls == pytest.approx(2 * masked.expected_calls)
 
 
@@ -99,7 +103,7 @@ def test_difficulty_measures_agree_with_exact_distributions(family: str) -> None
     task, oracle = random_task(family)
     target, free = target_distribution(oracle, task), free_distribution(oracle)
     masked = exact_distribution(MaskedDecoding(), oracle, task).probabilities
-    found = difficulty(oracle, task)
+    found = compute_difficulty(oracle, task)
     assert found.mass == pytest.approx(math.fsum(free[x] for x in target))
     assert found.rarity == pytest.approx(kullback_leibler(target, free))
     assert found.unseen == pytest.approx(kullback_leibler(target, masked), abs=1e-12)
@@ -110,12 +114,12 @@ def test_difficulty_measures_agree_with_exact_distributions(family: str) -> None
 
 def test_lateness_and_spread_have_known_values() -> None:
     checksum = find_task("checksum")
-    early = difficulty(*reversed(random_task("first token")))
-    late = difficulty(uniform_model(checksum), checksum)
+    early = compute_difficulty(*reversed(random_task("first token")))
+    late = compute_difficulty(make_uniform_model(checksum), checksum)
     assert (early.lateness, late.lateness) == pytest.approx((1 / 3, 1))
     assert (early.spread, late.spread) == pytest.approx((0, 0), abs=1e-12)
     assert late.rarity == pytest.approx(math.log(3))
-    hidden = difficulty(*reversed(random_task(HIDDEN)))
+    hidden = compute_difficulty(*reversed(random_task(HIDDEN)))
     # One of two valid tokens has value zero at two positions, so deviation over mean is 1 twice.
     expected = ((1 / 3 + 2 / 3) / 2, 2 * math.log(2), 2)
     assert (hidden.lateness, hidden.unseen, hidden.spread) == pytest.approx(expected)
@@ -127,7 +131,7 @@ def test_expected_distributions_of_methods_agree_with_their_definitions() -> Non
     tempered = target_distribution(truncated(oracle, temperature=TEMPERATURE), task)
 
     def expected_for(name: str, given: dict[tuple[int, ...], float] | None = None) -> Any:
-        return expected_distribution(name, free, restricted, tempered, given or restricted)
+        return select_expected_distribution(name, free, restricted, tempered, given or restricted)
 
     (mode,) = expected_for(methods.LIKELIEST)
     assert restricted[mode] == max(restricted.values())
@@ -279,10 +283,10 @@ def test_statistics_of_known_rows_have_the_expected_values() -> None:
     assert stats.at_varying_lengths("mask")(rows).empty
     varying = Rows([{**each, "family": "JSON"} for each in rows.records if each["family"] == "b"], "kind")
     assert stats.at_varying_lengths("mask")(varying).tolist() == pytest.approx([0.25, 0.3])
-    names = [task.name for task in stats.task_difficulties(rows)]
+    names = [task.name for task in stats.average_task_difficulties(rows)]
     assert names == ["a, 2", "b, 2", "a, 4", "b, 8", f"{HIDDEN}, 3"]
-    assert len(stats.task_difficulties(rows, hidden=False)) == 4
-    assert stats.task_difficulties(rows)[0].difficulty.lateness == pytest.approx(0.5)
+    assert len(stats.average_task_difficulties(rows, hidden=False)) == 4
+    assert stats.average_task_difficulties(rows)[0].difficulty.lateness == pytest.approx(0.5)
 
 
 def test_random_oracles_depend_only_on_seed_and_family() -> None:

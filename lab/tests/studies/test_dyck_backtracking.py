@@ -17,10 +17,10 @@ from trialogue.samplers import Backtracking, generate
 from trialogue_lab.ledger import Result
 from trialogue_lab.ledger.runs.execution import execute
 from trialogue_lab.studies.dyck_backtracking import STUDY
-from trialogue_lab.studies.dyck_backtracking.config import PRESETS, UntilConverged
-from trialogue_lab.studies.dyck_backtracking.measure import _purity
+from trialogue_lab.studies.dyck_backtracking.config import PRESETS, EarlyStoppingConfig
+from trialogue_lab.studies.dyck_backtracking.measure import _compute_purity
 from trialogue_lab.studies.dyck_backtracking.models import Strings, evaluate_predictions, train_or_load
-from trialogue_lab.studies.dyck_backtracking.traces import rejected_prefixes
+from trialogue_lab.studies.dyck_backtracking.traces import find_rejected_prefixes
 
 SMOKE = PRESETS["smoke"]
 
@@ -57,7 +57,7 @@ def test_a_task_that_runs_alone_has_the_same_rows(name: str, result: Result, tmp
 def test_a_training_ends_at_the_first_validation_with_sufficient_accuracy(tmp_path: Path) -> None:
     looks = {"steps": 16, "look_every": 4, "validation_strings": 50, "width": 16, "warmup_steps": 1}
     config = dataclasses.replace(PRESETS["night"], seeds=(0,), **looks)
-    assert isinstance(config, UntilConverged)
+    assert isinstance(config, EarlyStoppingConfig)
     strings = Strings(config.length, config.p, config.q)
     validation = strings.sample(50, derive_seed(0, "validation"))
 
@@ -75,9 +75,9 @@ def test_a_training_ends_at_the_first_validation_with_sufficient_accuracy(tmp_pa
 
 def test_purity_is_the_share_of_the_most_frequent_labels() -> None:
     found, labels = np.array([0, 0, 0, 1, 1, 1]), np.array([1, 1, 0, 0, 0, 0])
-    assert _purity(found, labels) == pytest.approx(5 / 6)
-    assert _purity(found, 1 - labels) == pytest.approx(5 / 6)
-    assert _purity(np.zeros(6, dtype=int), labels) == pytest.approx(4 / 6)
+    assert _compute_purity(found, labels) == pytest.approx(5 / 6)
+    assert _compute_purity(found, 1 - labels) == pytest.approx(5 / 6)
+    assert _compute_purity(np.zeros(6, dtype=int), labels) == pytest.approx(4 / 6)
 
 
 def test_rejected_prefixes_are_prefixes_that_the_verifier_rejects() -> None:
@@ -93,7 +93,7 @@ def test_rejected_prefixes_are_prefixes_that_the_verifier_rejects() -> None:
         trace=True,
     )
     tokens = prompts[0].repeat_interleave(20, 0)
-    rejected, rejected_lengths = rejected_prefixes(samples, tokens)
+    rejected, rejected_lengths = find_rejected_prefixes(samples, tokens)
     assert len(rejected) > 20
     viable = distribution.is_prefix(rejected, rejected_lengths)
     assert not bool(viable.any())

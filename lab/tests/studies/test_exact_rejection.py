@@ -11,7 +11,7 @@ from trialogue.testing.trees import Prefix, RandomTree, viable
 from trialogue_lab.ledger import Rows
 from trialogue_lab.studies.exact_rejection import statistics as stats
 from trialogue_lab.studies.exact_rejection import trees
-from trialogue_lab.studies.exact_rejection.requests import FREE, SCHEMAS, request
+from trialogue_lab.studies.exact_rejection.requests import FREE, SCHEMAS, make_request
 
 
 class PublishedTrie:
@@ -48,11 +48,15 @@ class PublishedTrie:
     "tree", [viable(RandomTree(3, vocab=3, eos=1)), trees.RareTree(5, vocab=3, horizon=4)], ids=str
 )
 def test_asap_follows_the_published_algorithm(tree: RandomTree) -> None:
-    verifier, trie, sampler = trees.TreeMask(tree.allows), PublishedTrie(tree), trees.ObservedGrammarAligned()
+    verifier, trie, sampler = (
+        trees.TreeMaskVerifier(tree.allows),
+        PublishedTrie(tree),
+        trees.RecordingGrammarAligned(),
+    )
     samples = generate(tree.table(), sampler=sampler, verifier=verifier, num_samples=6, seed=1)
     for table, output in zip([None, *sampler.successive], samples.completions(), strict=True):
         found = exact_distribution(
-            trees.ObservedGrammarAligned(start=table), tree.table(), verifier
+            trees.RecordingGrammarAligned(start=table), tree.table(), verifier
         ).probabilities
         expected = trie.distribution()
         assert found == {x: pytest.approx(p, rel=1e-12) for x, p in expected.items()}
@@ -61,7 +65,7 @@ def test_asap_follows_the_published_algorithm(tree: RandomTree) -> None:
 
 
 def test_checks_accept_adaptive_rejection_and_reject_asap() -> None:
-    for row in trees.tree_rows(4, history=3):
+    for row in trees.measure_trees(4, history=3):
         errors = [row["first_error"], row["later_error"], row["second_error"]]
         if row["sampler"] == "ASAp":
             assert max(errors) > 1e-3
@@ -79,7 +83,7 @@ def test_only_four_outputs_of_a_rare_tree_are_allowed() -> None:
 
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_requests_have_an_example_of_their_schema(name: str) -> None:
-    asked = request(name, 0)
+    asked = make_request(name, 0)
     schema = json.loads(asked.schema)
     example = json.loads(asked.text.split("Another example: ")[1].split("\n")[0])
     assert list(example) == schema["required"] == list(schema["properties"])
@@ -91,7 +95,7 @@ def test_requests_have_an_example_of_their_schema(name: str) -> None:
             <= kind.get("maximum", 3e3)
         )
     assert {"type": "string"} in schema["properties"].values() if name in FREE else True
-    assert len({request(name, seed).text for seed in range(6)}) > 1
+    assert len({make_request(name, seed).text for seed in range(6)}) > 1
 
 
 def test_failed_outputs_count_against_exact_sampling() -> None:

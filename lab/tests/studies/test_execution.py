@@ -17,7 +17,7 @@ from trialogue.errors import InputError
 from trialogue_lab.ledger import Figure, Part, Rows, Study, judged, record_model
 from trialogue_lab.ledger.runs.drafts import Draft, Row
 from trialogue_lab.ledger.runs.execution import execute
-from trialogue_lab.ledger.runs.provenance import session
+from trialogue_lab.ledger.runs.provenance import describe_session
 from trialogue_lab.ledger.runs.results import DONE, FILES, open_result
 
 CONFIG = Config(flips=50, seeds=(0, 1, 2))
@@ -62,7 +62,7 @@ def test_the_recorded_command_omits_the_folder_of_results(
     option: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.argv", ["/usr/bin/trialogue", "run", "biased-coin", *option, "--seeds", "1"])
-    assert session()["command"] == "trialogue run biased-coin --seeds 1"
+    assert describe_session()["command"] == "trialogue run biased-coin --seeds 1"
 
 
 def test_rows_begin_with_the_columns_of_their_part() -> None:

@@ -11,7 +11,7 @@ from trialogue_lab.studies.ising_masking import measure
 from trialogue_lab.studies.ising_masking.config import Config
 from trialogue_lab.training.pseudolikelihood import PseudolikelihoodFit, fit_pseudolikelihood
 
-EXACT = list(measure.exact_rows(Config()))
+EXACT = list(measure.measure_exact_errors(Config()))
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_exact_traces_have_known_values(coupling: float, pairs: str, expected: t
 
 def test_the_control_scores_every_mask_of_every_sample() -> None:
     samples = torch.tensor([[0, 1, 0], [1, 1, 0]])
-    repeated, masks = measure.every_mask(samples, 2)
+    repeated, masks = measure.apply_every_mask(samples, 2)
     assert repeated.tolist() == samples[[0, 0, 0, 1, 1, 1]].tolist()
     assert masks[:3].tolist() == [[True, True, False], [True, False, True], [False, True, True]]
     assert torch.equal(masks[:3], masks[3:])
@@ -45,10 +45,10 @@ def measured_ratios(masks: str = "one") -> list[float]:
     config = Config(couplings=(0.05,), sizes=(5000,), data_sets=25)
     limits = [
         row["trace"]
-        for row in measure.exact_rows(config)
+        for row in measure.measure_exact_errors(config)
         if row["kind"] == "exact" and (row["pairs"], row["masks"]) == ("unordered", masks)
     ]
-    rows = [row for row in measure.measured_rows(config, 0.05, 7) if row["masks"] == masks]
+    rows = [row for row in measure.measure_fits(config, 0.05, 7) if row["masks"] == masks]
     return [5000 * row["squared_error"] / limit for row, limit in zip(rows, limits, strict=True)]
 
 
@@ -70,6 +70,6 @@ def test_half_the_samples_do_not_follow_the_limits(monkeypatch: pytest.MonkeyPat
 
 
 def test_samples_without_a_finite_estimate_count_as_infinite_errors() -> None:
-    rows = list(measure.measured_rows(Config(couplings=(3.0,), sizes=(5,), data_sets=2), 3.0, 0))
+    rows = list(measure.measure_fits(Config(couplings=(3.0,), sizes=(5,), data_sets=2), 3.0, 0))
     assert {row["unbounded"] for row in rows} == {1.0}
     assert {row["squared_error"] for row in rows} == {math.inf}

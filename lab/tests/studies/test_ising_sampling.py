@@ -14,7 +14,7 @@ from trialogue_lab.analysis import clique_hits
 from trialogue_lab.ledger import Result, Rows
 from trialogue_lab.studies.ising_sampling import STUDY, statistics
 from trialogue_lab.studies.ising_sampling.config import PARALLEL, Config, block_label
-from trialogue_lab.studies.ising_sampling.measure import exact_row, simulated_rows
+from trialogue_lab.studies.ising_sampling.measure import measure_exactly, simulate_chain
 from trialogue_lab.theory.cliques.chains import block_chain, parallel_chain
 
 
@@ -32,10 +32,10 @@ def test_statistics_compare_chains_and_couplings_on_a_logarithmic_scale() -> Non
     rows = Rows(
         [row for (coupling, size), mean in means.items() for row in rows_of_chain(coupling, size, mean, 2.0)]
     )
-    assert statistics.blocks(rows, below_all=1) == ["k = 2", "k = 9"]
-    assert statistics.blocks(rows, smallest=9) == ["k = 9", "k = 10"]
+    assert statistics.list_block_samplers(rows, below_all=1) == ["k = 2", "k = 9"]
+    assert statistics.list_block_samplers(rows, smallest=9) == ["k = 9", "k = 10"]
     # Chains are compared by size. Without k = 9, the statistic uses another k below N - 1.
-    assert statistics.blocks(rows, below_all=2) == ["k = 2"]
+    assert statistics.list_block_samplers(rows, below_all=2) == ["k = 2"]
     assert statistics.log_steps_ratio("k = 2", "k = 9")(rows)[5] == pytest.approx(math.log(10 * 32) / 2)
     assert statistics.slowdown(8.0, 2.0, below_all=2)(rows)[5] == pytest.approx(math.log(4))
     assert statistics.slowdown(8.0, 2.0)(rows)[5] == pytest.approx(math.log(4 * 1.25 * 0.9) / 3)
@@ -65,7 +65,7 @@ def test_exact_rows_agree_with_the_transition_matrix(chain: BlockGibbs | Indepen
         first, second = first + float(alive.sum()), second + (2 * step + 1) * float(alive.sum())
         alive = alive @ waiting
     expected = torch.linalg.solve(torch.eye(len(waiting)) - waiting, torch.ones_like(alive))[0]
-    row = exact_row(small_chain(chain, sites, clique, coupling, field), budget)
+    row = measure_exactly(small_chain(chain, sites, clique, coupling, field), budget)
     assert row["mean"] == pytest.approx(first)
     assert row["deviation"] == pytest.approx(math.sqrt(second - first**2))
     assert row["reached"] == pytest.approx(1 - float(alive.sum()))
@@ -78,8 +78,8 @@ def z_scores(config: Config, coupling: float, sizes: tuple[int | None, ...]) -> 
     for size in sizes:
         chain = IndependentParallel() if size is None else BlockGibbs(size)
         exact_chain = small_chain(chain, config.sites, config.clique, coupling, config.field)
-        exact = exact_row(exact_chain, config.budget)
-        rows = list(simulated_rows(config, coupling, str(size), chain))
+        exact = measure_exactly(exact_chain, config.budget)
+        rows = list(simulate_chain(config, coupling, str(size), chain))
         error = exact["deviation"] / math.sqrt(len(rows) * config.chains)
         scores.append((sum(row["mean"] for row in rows) / len(rows) - exact["mean"]) / error)
     return scores

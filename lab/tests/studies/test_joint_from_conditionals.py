@@ -61,7 +61,7 @@ def test_constants_are_certain(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_bound_holds_and_is_below_one() -> None:
     for place, sizes in enumerate(SMOKE.sizes):
-        row = measure.bound_row(SMOKE, sizes, 0, place)
+        row = measure.compare_bounds(SMOKE, sizes, 0, place)
         assert row["stated_bound_most"] < 1
         assert row["proved_bound"] < row["stated_bound"]
         for name in ("stated", "proved", "average", "lemma", "empirical"):
@@ -71,21 +71,21 @@ def test_the_bound_holds_and_is_below_one() -> None:
 def test_wrong_fits_are_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tightest bound rejects a fit far from the data. The bound of the theorem is too loose to reject it."""
     monkeypatch.setattr(measure.sample_bound, "empirical_distribution_bound", lambda **_: 1e-4)
-    row = measure.bound_row(SMOKE, SMOKE.sizes[0], 0, 0)
+    row = measure.compare_bounds(SMOKE, SMOKE.sizes[0], 0, 0)
     assert row["empirical_within"] < 1
 
 
 def test_decay_bounds_hold_and_twice_the_rate_does_not() -> None:
     draws = numpy_generator(0, "decay")
-    model = measure.random_model(3, 0.5, draws)
+    model = measure.sample_model(3, 0.5, draws)
     rows = [
         row
         for size in (1, 2, 3)
-        for row in measure.decay_rows(SMOKE, model, block_distribution(3, 2, block_size=size), draws)
+        for row in measure.measure_decay(SMOKE, model, block_distribution(3, 2, block_size=size), draws)
     ]
     assert max(row["chi_square"] for row in rows) < 1e-6
     assert max(row["entropy"] for row in rows) < 1e-6
-    slow = Rows(list(measure.slow_rows(SMOKE)))
+    slow = Rows(list(measure.measure_slow_decay(SMOKE)))
     assert largest("slow", "log_ratio + time")(slow).item() < 1e-6
     assert largest("slow", "log_ratio + 2 * time")(slow).item() > 1
     near = slow["slow"].query("rare == 1e-4 and time == 1").log_ratio.item()
@@ -94,7 +94,9 @@ def test_decay_bounds_hold_and_twice_the_rate_does_not() -> None:
 
 def test_loss_is_convex_but_its_square_root_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     def smallest_eigenvalue() -> float:
-        rows = [measure.convexity_row(SMOKE, numpy_generator(0, "convexity", place)) for place in range(3)]
+        rows = [
+            measure.measure_convexity(SMOKE, numpy_generator(0, "convexity", place)) for place in range(3)
+        ]
         return smallest("convexity", "smallest")(Rows([{"kind": "convexity", **row} for row in rows])).item()
 
     assert smallest_eigenvalue() > -1e-12

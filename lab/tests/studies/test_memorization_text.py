@@ -71,19 +71,19 @@ def test_transformer_has_matching_size_and_training_windows():
     } <= windows
     assert not torch.equal(contexts, networks.sample_windows(TEXT, 3, 50, 0, step=5)[0])
     shape = AttentionOnlyConfig(vocab_size=257, context=3, width=8, heads=37, head_width=8)
-    equal = networks.matching_transformer(257, 3, 2, shape.parameters)
+    equal = networks.match_transformer_size(257, 3, 2, shape.parameters)
     transformer, attention = Transformer(equal), AttentionOnly(shape)
     assert networks.count_parameters(attention) == shape.parameters
     assert abs(networks.count_parameters(transformer) / shape.parameters - 1) < 0.01
     contexts = torch.tensor([[1, 2, 3], [4, 5, 6]])
     assert torch.equal(
-        networks.next_token_log_probs(attention, contexts),
+        networks.compute_next_token_log_probs(attention, contexts),
         attention(contexts).detach().double().log_softmax(-1),
     )
     # The transformer reads its BOS first, and has no probability of EOS.
     read = torch.cat((torch.full((2, 1), transformer.bos), contexts), 1)
     expected = transformer(read)[:, -1, :257].detach().double().log_softmax(-1)
-    assert torch.equal(networks.next_token_log_probs(transformer, contexts), expected)
+    assert torch.equal(networks.compute_next_token_log_probs(transformer, contexts), expected)
 
 
 def test_a_text_with_too_few_rows_is_rejected(tmp_path):

@@ -35,7 +35,7 @@ def rows_of(accuracy: Any, config: Config = PAPER) -> Rows:
             "previous": 0.005,
         }
         for seed in (1, 2)
-        for experiment, shapes in measure.experiments(config).items()
+        for experiment, shapes in measure.list_experiments(config).items()
         for form, shape in shapes
     ]
     return Rows(records, "kind", {"seeds": (1, 2)})
@@ -75,7 +75,7 @@ def test_the_preset_contains_all_published_networks() -> None:
     heads = {MLP: lambda shape: 1 + shape.mlp_width // (2 * shape.width)}
     measured = {
         (experiment, form, shape.width, shape.head_width, heads.get(form, lambda one: one.heads)(shape))
-        for experiment, shapes in measure.experiments(PAPER).items()
+        for experiment, shapes in measure.list_experiments(PAPER).items()
         for form, shape in shapes
     }
     assert set(printed) <= measured
@@ -116,7 +116,7 @@ def test_published_accuracies_are_transcribed_correctly() -> None:
 
 
 def test_an_mlp_has_as_many_parameters_as_the_heads_it_replaces() -> None:
-    shapes = measure.experiments(PAPER)["mlp"]
+    shapes = measure.list_experiments(PAPER)["mlp"]
     attention = {shape.heads: shape.parameters for form, shape in shapes if form == PER_HEAD}
     for form, shape in shapes:
         if form == MLP:
@@ -128,20 +128,25 @@ def test_training_stores_the_sampled_associations(monkeypatch: pytest.MonkeyPatc
     shape = measure.AttentionOnlyConfig(vocab_size=5, context=2, width=6, heads=6, head_width=6)
 
     def trained_accuracy() -> float:
-        (row,) = measure._trained(config, 7, [(PER_HEAD, shape)], Path())
+        (row,) = measure._measure_experiment(config, 7, [(PER_HEAD, shape)], Path())
         return float(row["accuracy"])
 
     assert trained_accuracy() == 1
     # The associations of other contexts must not be learned.
-    loss = measure.association_loss
-    monkeypatch.setattr(measure, "association_loss", lambda model, tokens: loss(model, tokens.roll(1, 0)))
+    loss = measure.compute_association_loss
+    monkeypatch.setattr(
+        measure, "compute_association_loss", lambda model, tokens: loss(model, tokens.roll(1, 0))
+    )
     assert trained_accuracy() < 0.8
 
 
 def test_the_loss_averages_over_all_contexts() -> None:
-    _, shape = measure.experiments(SMOKE)["mlp"][-1]
-    network, tokens = measure.initial_network(SMOKE, shape, 3), measure.sample_tokens(3, shape.vocab_size)
+    _, shape = measure.list_experiments(SMOKE)["mlp"][-1]
+    network, tokens = (
+        measure.make_initial_network(SMOKE, shape, 3),
+        measure.sample_tokens(3, shape.vocab_size),
+    )
     plain = functional.cross_entropy(network(enumerate_sequences(shape.vocab_size, 2)), tokens)
-    torch.testing.assert_close(measure.association_loss(network, tokens), plain)
+    torch.testing.assert_close(measure.compute_association_loss(network, tokens), plain)
     assert float(network.embedding.detach().std()) == pytest.approx(SMOKE.initial_scale, rel=0.2)
     assert not torch.equal(measure.sample_tokens(3, 12), measure.sample_tokens(4, 12))

@@ -14,18 +14,18 @@ from trialogue.samplers.chains.conditionals import site_distributions
 from trialogue.samplers.chains.refinement import Refinement
 from trialogue.samplers.exact import transition_matrix
 from trialogue_lab.studies.translation_dependency.hidden_markov import Denoiser
-from trialogue_lab.studies.translation_dependency.language import phrases_of_lengths, translation_model
+from trialogue_lab.studies.translation_dependency.language import make_phrases, make_translation_model
 from trialogue_lab.studies.translation_dependency.parallel_steps import (
     ParallelSteps,
-    divergence_and_variation,
-    refinement_distributions,
+    compute_divergence_and_variation,
+    compute_refinement_distributions,
 )
 from trialogue_lab.theory.masking.product_kernels import closest_in_divergence
 
 
 @pytest.fixture(scope="module")
 def language():
-    return translation_model(phrases_of_lengths(((1, 1), (1, 2))), coupling=1.0, swapping=0.3, slips=0.01)
+    return make_translation_model(make_phrases(((1, 1), (1, 2))), coupling=1.0, swapping=0.3, slips=0.01)
 
 
 def _exact_distribution(language, sites):
@@ -35,7 +35,7 @@ def _exact_distribution(language, sites):
 
 @pytest.mark.parametrize("start", ["mask", "random"])
 def test_distributions_follow_the_transition_matrix_of_parallel_updates(language, start):
-    distributions = refinement_distributions(language, 3, 3, start)
+    distributions = compute_refinement_distributions(language, 3, 3, start)
     matrix = transition_matrix(IndependentParallel(), language, sites=3)
     for before, after in itertools.pairwise(distributions):
         assert (before @ matrix - after).abs().max() < 1e-12
@@ -44,16 +44,16 @@ def test_distributions_follow_the_transition_matrix_of_parallel_updates(language
 
 
 def test_distributions_continue_from_a_given_start(language):
-    distributions = refinement_distributions(language, 3, 3)
-    assert torch.equal(refinement_distributions(language, 3, 2, distributions[1]), distributions[1:])
-    expect_error("start=", refinement_distributions, language, 3, 2, distributions[1] * 2)
+    distributions = compute_refinement_distributions(language, 3, 3)
+    assert torch.equal(compute_refinement_distributions(language, 3, 2, distributions[1]), distributions[1:])
+    expect_error("start=", compute_refinement_distributions, language, 3, 2, distributions[1] * 2)
 
 
 def test_divergence_after_the_first_pass_from_masks_is_the_total_correlation(language):
     exact = _exact_distribution(language, 3)
-    first = refinement_distributions(language, 3, 0)[0]
+    first = compute_refinement_distributions(language, 3, 0)[0]
     best = closest_in_divergence(exact.view((language.vocab_size,) * 3))
-    assert divergence_and_variation(exact, first)[0] == pytest.approx(best.distance)
+    assert compute_divergence_and_variation(exact, first)[0] == pytest.approx(best.distance)
     assert best.distance > 0.3
     assert (first - torch.from_numpy(best.joint()).flatten()).abs().max() < 1e-12
 
@@ -63,7 +63,7 @@ def test_distributions_of_a_denoiser_follow_the_refinement_chain(language, corre
     denoiser = Denoiser(language, correct, 40)
     chain = Refinement(choice="sampled", keep="nothing")
     matrix = transition_matrix(chain, denoiser, sites=3)
-    distributions = refinement_distributions(denoiser, 3, 2)
+    distributions = compute_refinement_distributions(denoiser, 3, 2)
     for before, after in itertools.pairwise(distributions):
         assert (before @ matrix - after).abs().max() < 1e-12
     alone = transition_matrix(chain, language, sites=3)
@@ -79,9 +79,11 @@ class _Uniform(Energy):
 
 
 def test_oracles_without_masks_are_rejected():
-    expect_error("masked model", refinement_distributions, _Uniform(), 3, 1)
+    expect_error("masked model", compute_refinement_distributions, _Uniform(), 3, 1)
     with pytest.raises(InputError, match="start="):
-        refinement_distributions(translation_model([[[0, 1]]], coupling=0.0, slips=0.1), 2, 1, "nothing")
+        compute_refinement_distributions(
+            make_translation_model([[[0, 1]]], coupling=0.0, slips=0.1), 2, 1, "nothing"
+        )
 
 
 def test_missing_mass_counts_in_divergence_and_variation(language):
@@ -90,7 +92,7 @@ def test_missing_mass_counts_in_divergence_and_variation(language):
     start = torch.full((25,), 1 / 25, dtype=torch.float64)
     assert float(step(start).sum()) == pytest.approx(0.81)
     exact = _exact_distribution(language, 2)
-    divergence, variation = divergence_and_variation(exact, exact * 0.9)
+    divergence, variation = compute_divergence_and_variation(exact, exact * 0.9)
     assert divergence == pytest.approx(-math.log(0.9))
     assert variation == pytest.approx(0.1)
 
@@ -99,6 +101,6 @@ def test_invalid_steps_are_rejected():
     expect_error("shape", ParallelSteps, torch.ones(3, 2, 2))
     expect_error("at most one", ParallelSteps, torch.ones(4, 2, 2))
     with pytest.raises(InputError, match="more than"):
-        refinement_distributions(
-            translation_model(phrases_of_lengths(((9, 9),)), coupling=0.0, slips=0.1), 9, 1
+        compute_refinement_distributions(
+            make_translation_model(make_phrases(((9, 9),)), coupling=0.0, slips=0.1), 9, 1
         )

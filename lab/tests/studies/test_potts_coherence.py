@@ -11,8 +11,12 @@ from trialogue.oracles import enumerate_sequences
 from trialogue_lab.ledger import Rows
 from trialogue_lab.studies.potts_coherence import chains, statistics
 from trialogue_lab.studies.potts_coherence.chains import UNIFORM
-from trialogue_lab.studies.potts_coherence.config import PRESETS, Config, Sampled
-from trialogue_lab.studies.potts_coherence.maps import map_rows, random_model, sequence_probabilities
+from trialogue_lab.studies.potts_coherence.config import PRESETS, Config, SampledChain
+from trialogue_lab.studies.potts_coherence.maps import (
+    compute_sequence_probabilities,
+    make_random_model,
+    measure_maps,
+)
 
 SMOKE = PRESETS["smoke"]
 
@@ -20,10 +24,10 @@ SMOKE = PRESETS["smoke"]
 @pytest.mark.parametrize(
     "family",
     [
-        chains.uniform(2, 3, 1.0, 3),
-        chains.planted(3, 2, 1.5),
-        chains.periodic(1.0),
-        chains.shared_tokens(2.0),
+        chains.make_uniform_chain(2, 3, 1.0, 3),
+        chains.make_planted_chain(3, 2, 1.5),
+        chains.make_periodic_chain(1.0),
+        chains.make_shared_token_chain(2.0),
     ],
 )
 def test_rows_of_a_chain_agree_with_enumeration(family):
@@ -31,19 +35,21 @@ def test_rows_of_a_chain_agree_with_enumeration(family):
     states = enumerate_sequences(chain.vocab_size, length)
     probabilities = (-chain.energy(states) / temperature).softmax(0)
     walls = chain.domain_walls(states)
-    row = next(row for row in chains.chain_rows(family, [temperature], [length]) if row["kind"] == "length")
+    row = next(
+        row for row in chains.measure_chain(family, [temperature], [length]) if row["kind"] == "length"
+    )
     assert row["walls"] == pytest.approx(float(probabilities @ walls.sum(1).double()), abs=1e-12)
     assert row["wall"] == pytest.approx(float(probabilities @ walls.any(1).double()), abs=1e-12)
     runs = (walls.long().cumsum(1) == 0).sum(1) + 1
     assert row["run"] == pytest.approx(float(probabilities @ runs.double()), abs=1e-12)
     assert row["windows"] == length - chain.window + 1
-    first = next(chains.chain_rows(family, [temperature], []))
+    first = next(chains.measure_chain(family, [temperature], []))
     assert first["max_energy"] == float(chain.energies.max())
     assert first["wall_decay"] > 0 < first["ground_decay"]
 
 
 def test_control_has_no_walls():
-    rows = list(chains.control_rows())
+    rows = list(chains.measure_control())
     assert [row["forbidden"] for row in rows] == [False] * 4 + [True]
     assert rows[-1]["ground_decay"] == rows[-1]["wall"] == 0.0
     assert rows[-2]["wall"] > 1e-4
@@ -53,13 +59,13 @@ def agrees_with_exact_shares(setting, count, sweeps):
     """Return whether shares with a wall are within five standard errors of exact shares."""
     scores = []
     config = Config(sampled=(setting,), chains=count, sweeps=sweeps)
-    for row in chains.sampled_rows(config, 3, Path()):
+    for row in chains.measure_samples(config, 3, Path()):
         error = math.sqrt(row["wall"] * (1 - row["wall"]) / count)
         scores += [(row[column] - row["wall"]) / error for column in ("drawn", "gibbs")]
     return max(map(abs, scores)) < 5
 
 
-SETTING = Sampled(patterns=2, window=2, temperature=0.5)
+SETTING = SampledChain(patterns=2, window=2, temperature=0.5)
 
 
 def test_sampled_walls_agree_with_exact_ones():
@@ -81,9 +87,9 @@ def test_a_hotter_chain_is_rejected(monkeypatch):
 
 
 def test_maps_agree_with_products_of_conditionals():
-    oracle = random_model(2, 0)
-    assert float(sequence_probabilities(oracle).sum()) == pytest.approx(1, abs=1e-12)
-    row = next(map_rows([2], 1))
+    oracle = make_random_model(2, 0)
+    assert float(compute_sequence_probabilities(oracle).sum()) == pytest.approx(1, abs=1e-12)
+    row = next(measure_maps([2], 1))
     assert max(row["global"], row["round_trip"], row["exact_0.5"], row["exact_2"]) < 1e-12
     assert min(row["per_context"], row["per_step_0.5"], row["per_step_2"]) > 1e-3
     assert row["patterns"] >= row["cycles"] >= 1
@@ -118,7 +124,7 @@ def test_steps_of_rare_and_frequent_walls_are_comparable() -> None:
 
 
 def test_planted_energies_store_their_patterns() -> None:
-    chain = chains.planted(3, 3, 2.0).chain
+    chain = chains.make_planted_chain(3, 3, 2.0).chain
     assert isinstance(chain, PottsChain)
     assert int((chain.energies == 0).sum()) == 3
     assert 1.0 <= float(chain.energies[chain.energies > 0].min()) <= chain.max_energy <= 2.0

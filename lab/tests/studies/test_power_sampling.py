@@ -14,7 +14,7 @@ from trialogue_lab.studies.power_sampling.chains import TextTree
 from trialogue_lab.studies.power_sampling.config import CORRECTED, EARLY_ENDS, ONE_LENGTH, PRESETS, RELEASED
 from trialogue_lab.studies.power_sampling.measure import measure_chains, measure_residuals, measure_trees
 
-LEVELS = trees.random_levels(3, 5)
+LEVELS = trees.make_random_levels(3, 5)
 TEXTS = list(product(range(trees.VOCAB), repeat=3))
 
 
@@ -23,40 +23,42 @@ def probability(x):
 
 
 def test_powers_power_sums_and_weights_agree_with_plain_sums():
-    log_probs = trees.log_joint(LEVELS)
+    log_probs = trees.compute_log_joint(LEVELS)
     for x in TEXTS:
         assert log_probs[x] == pytest.approx(math.log(probability(x)), abs=1e-12)
     total = sum(probability(x) ** 4 for x in TEXTS)
-    assert trees.power_of(log_probs, 4.0)[1, 2, 0] == pytest.approx(probability((1, 2, 0)) ** 4 / total)
-    futures = trees.log_futures(LEVELS, 4.0)
+    assert trees.compute_power_distribution(log_probs, 4.0)[1, 2, 0] == pytest.approx(
+        probability((1, 2, 0)) ** 4 / total
+    )
+    futures = trees.compute_log_power_sums(LEVELS, 4.0)
     assert futures[0] == pytest.approx(math.log(total))
     # The source gives the distribution of the first token: its probability to the power, times the power sum.
     first = np.exp(4 * LEVELS[0] + futures[1])
     expected = [sum(probability(x) ** 4 for x in TEXTS if x[0] == token) for token in range(trees.VOCAB)]
     assert first == pytest.approx(expected)
-    cooled = trees.log_joint(trees.tempered(LEVELS, [0.3] * 3))
+    cooled = trees.compute_log_joint(trees.apply_temperatures(LEVELS, [0.3] * 3))
     weights = np.exp(4 * log_probs - cooled)
     mean = (np.exp(cooled) * weights).sum()
     variance = (np.exp(cooled) * weights**2).sum() / mean**2 - 1
-    assert trees.weight_variance(log_probs, cooled, 4.0) == pytest.approx(variance)
+    assert trees.compute_weight_variance(log_probs, cooled, 4.0) == pytest.approx(variance)
 
 
 def test_no_distribution_is_closer_on_average_than_the_bound():
     stream = numpy_generator(0, "power-sampling", "test")
     distributions = stream.dirichlet(np.ones(3), 12)
-    bound = trees.least_mean_variation(distributions)
+    bound = trees.minimize_mean_variation(distributions)
     tried = stream.dirichlet(np.ones(3), 4000)
     means = np.abs(tried[:, None] - distributions).sum(2).mean(1) / 2
     assert bound - 1e-9 <= means.min() < bound + 0.01
-    assert trees.least_mean_variation(distributions[:1]) == pytest.approx(0.0, abs=1e-9)
+    assert trees.minimize_mean_variation(distributions[:1]) == pytest.approx(0.0, abs=1e-9)
 
 
 def test_lookahead_by_many_completions_is_the_power_and_by_one_is_enumerated():
-    target = trees.power_of(trees.log_joint(LEVELS), 4.0)
+    target = trees.compute_power_distribution(trees.compute_log_joint(LEVELS), 4.0)
     stream = numpy_generator(1, "power-sampling", "test")
-    many = np.exp(trees.log_joint(trees.lookahead(LEVELS, 4.0, 2000, 20, stream)))
-    assert trees.variation(many, target) < 0.02
-    one = np.exp(trees.lookahead(LEVELS, 4.0, 1, 20_000, stream)[0])
+    many = np.exp(trees.compute_log_joint(trees.compute_lookahead_levels(LEVELS, 4.0, 2000, 20, stream)))
+    assert trees.compute_variation(many, target) < 0.02
+    one = np.exp(trees.compute_lookahead_levels(LEVELS, 4.0, 1, 20_000, stream)[0])
     completions = [
         [(probability((token, *y)) / math.exp(LEVELS[0][token])) for y in product(range(3), repeat=2)]
         for token in range(3)
@@ -126,20 +128,20 @@ def test_variances_are_smallest_at_the_inverse_power_only_for_incremental_weight
 
 
 def test_counts_and_lengths_of_markov_models_are_exact():
-    model = markov.random_model(4, 5)
-    pairs, target = markov.predictable_token(model, 4.0), model.power(4.0)
+    model = markov.make_random_model(4, 5)
+    pairs, target = markov.mark_predictable_token(model, 4.0), model.power(4.0)
     tokens = torch.tensor(list(product(range(4), repeat=5)))
-    counts = markov.counted(tokens, pairs)
+    counts = markov.count_pairs(tokens, pairs)
     exact = np.bincount(counts, weights=target.log_prob(tokens).exp().numpy(), minlength=5)
     assert target.pair_counts(pairs).numpy() == pytest.approx(exact)
     stream = numpy_generator(0, "power-sampling", "test")
     drawn = stream.choice(len(tokens), 20_000, p=target.log_prob(tokens).exp().numpy())
-    assert markov.lumped_variation(counts[drawn], exact) < 0.02
-    assert markov.lumped_variation(counts, exact) > 0.2
-    ended = markov.random_ended_model(4, 4, 0.15)
+    assert markov.estimate_count_variation(counts[drawn], exact) < 0.02
+    assert markov.estimate_count_variation(counts, exact) > 0.2
+    ended = markov.make_random_ended_model(4, 4, 0.15)
     shares = np.zeros(4)
     for x in product(range(3), repeat=4):
         length = x.index(0) + 1 if 0 in x else 4
         if all(token == 0 for token in x[length:]):
             shares[length - 1] += math.exp(float(ended.log_prob(torch.tensor([x]))))
-    assert markov.length_distribution(ended) == pytest.approx(shares)
+    assert markov.compute_length_distribution(ended) == pytest.approx(shares)

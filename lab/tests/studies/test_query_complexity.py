@@ -10,17 +10,26 @@ from trialogue_lab.ledger import Rows
 from trialogue_lab.studies.query_complexity import exact, knapsacks, measure, statistics
 from trialogue_lab.studies.query_complexity.config import PRESETS
 from trialogue_lab.studies.query_complexity.exact import DYCK, HIDDEN
-from trialogue_lab.studies.query_complexity.knapsacks import greedy_rows, lattice_rows, random_rows
-from trialogue_lab.studies.query_complexity.measure import REJECTION, TOKENWISE, search_rows, walk_rows
-from trialogue_lab.theory.query_complexity.trying_tokens import Generated
+from trialogue_lab.studies.query_complexity.knapsacks import (
+    solve_by_lattice_reduction,
+    solve_random_knapsacks,
+    solve_superincreasing_knapsacks,
+)
+from trialogue_lab.studies.query_complexity.measure import (
+    REJECTION,
+    TOKENWISE,
+    simulate_samplers,
+    simulate_searches,
+)
+from trialogue_lab.theory.query_complexity.trying_tokens import GenerationResult
 
 
 def test_exact_rows_have_known_values() -> None:
     costs = (
-        exact.optimum_rows((4, 8)),
-        exact.order_rows((4,)),
-        exact.zero_rows((2, 6)),
-        exact.dyck_rows((2, 8)),
+        exact.measure_optimal_search((4, 8)),
+        exact.measure_fixed_order_search((4,)),
+        exact.measure_zero_string((2, 6)),
+        exact.measure_dyck_strings((2, 8)),
     )
     rows = Rows([row for found in costs for row in found])
     optimum = rows["optimum"].set_index("length")
@@ -42,7 +51,7 @@ def test_exact_rows_have_known_values() -> None:
 
 
 def test_verifier_does_not_reduce_the_cost_of_a_hidden_string() -> None:
-    rows = Rows([*exact.hidden_rows((2, 5), (1, 3)), *exact.verifier_rows((2, 4), (1, 3))])
+    rows = Rows([*exact.measure_hidden_string((2, 5), (1, 3)), *exact.measure_verifier_calls((2, 4), (1, 3))])
     assert statistics.capped_error()(rows).item() < 1e-12
     assert rows["hidden"].rejection.tolist() == pytest.approx([4, 80])
     capped = rows["capped"].set_index(["length", "cap"])
@@ -55,7 +64,7 @@ def test_verifier_does_not_reduce_the_cost_of_a_hidden_string() -> None:
 
 
 def test_exact_distributions_as_fractions_have_known_distances() -> None:
-    rows = Rows(list(exact.distribution_rows((1, 2, 3))))["law"]
+    rows = Rows(list(exact.measure_tokenwise_distribution((1, 2, 3))))["law"]
     assert rows.variation.tolist() == pytest.approx([0, 1 / 6, 3 / 28])
     assert rows.walked.tolist() == pytest.approx([0, 1 / 6, 3 / 28])
     assert rows.off.tolist() == [0] * 3
@@ -65,7 +74,7 @@ def test_exact_distributions_as_fractions_have_known_distances() -> None:
 
 
 def wrong_answers(count: int = 12) -> tuple[float, ...]:
-    rows = Rows([*random_rows(count), *greedy_rows(30)])
+    rows = Rows([*solve_random_knapsacks(count), *solve_superincreasing_knapsacks(30)])
     assert {*rows["knapsack"].feasible} == {*rows["greedy"].unique} == {True, False}
     assert statistics.calls_beyond("knapsack")(rows).item() <= 0
     columns = (("knapsack", "generated_wrong"), ("knapsack", "table_wrong"), ("greedy", "wrong"))
@@ -75,7 +84,7 @@ def wrong_answers(count: int = 12) -> tuple[float, ...]:
 @pytest.mark.parametrize(
     ("place", "name", "broken"),
     [
-        (0, "generated", lambda task, seed: Generated(None, 0, 0)),
+        (0, "generated", lambda task, seed: GenerationResult(None, 0, 0)),
         (1, "knapsack_by_table", lambda weights, total: None),
         (2, "superincreasing_knapsack", lambda weights, total: (1,) * len(weights)),
     ],
@@ -91,7 +100,7 @@ def test_wrong_answers_are_counted(
 
 def test_solved_lattices_are_counted_as_shares() -> None:
     config = dataclasses.replace(PRESETS["smoke"], lattices=3)
-    rows = Rows(list(lattice_rows(config)))
+    rows = Rows(list(solve_by_lattice_reduction(config)))
     assert statistics.solved(32)(rows).tolist() == [1, 1]
     assert rows.where("lattice", digits=32).density.tolist() == pytest.approx([0.25, 0.25], rel=0.05)
     counts = statistics.solved(32).counts(rows)
@@ -100,7 +109,7 @@ def test_solved_lattices_are_counted_as_shares() -> None:
 
 
 def searches_agree_with_the_optimum() -> bool:
-    rows = Rows([*exact.optimum_rows((2, 4)), *search_rows((2, 4), 60, (5, 6))])
+    rows = Rows([*exact.measure_optimal_search((2, 4)), *simulate_searches((2, 4), 60, (5, 6))])
     assert rows["search"].right.tolist() == [1] * 8
     costs = (("inferred", True), ("queried", False))
     close = [abs(statistics.searched_over(*cost)(rows).mean() - 1) < 0.15 for cost in costs]
@@ -119,7 +128,7 @@ def test_search_without_inference_of_the_last_string_is_detected(monkeypatch: py
 
 
 def test_costs_of_samplers_agree_with_published_values() -> None:
-    rows = Rows(list(walk_rows((2, 4), 400, (3,))))
+    rows = Rows(list(simulate_samplers((2, 4), 400, (3,))))
     assert rows["walk"].accepted.tolist() == [1] * 4
     for sampler in (REJECTION, TOKENWISE):
         assert statistics.walked_over_printed(sampler)(rows).item() == pytest.approx(1, abs=0.15)

@@ -10,13 +10,13 @@ from refusals import expect_error
 from trialogue.errors import InputError
 from trialogue_lab import studies
 from trialogue_lab.ledger import Count, Seeds
-from trialogue_lab.studies.joint_from_conditionals.config import Sizes
-from trialogue_lab.studies.parallel_gap.config import Instance
-from trialogue_lab.studies.potts_coherence.config import Sampled
+from trialogue_lab.studies.joint_from_conditionals.config import FitProblem
+from trialogue_lab.studies.parallel_gap.config import CorollaryInstance
+from trialogue_lab.studies.potts_coherence.config import SampledChain
 from trialogue_lab.studies.test_cases.config import MeasuredModel
 
-_CHAIN = Sampled(patterns=2, window=2, temperature=0.5)
-_COLD = Sampled(patterns=2, window=2, temperature=0.05)
+_CHAIN = SampledChain(patterns=2, window=2, temperature=0.5)
+_COLD = SampledChain(patterns=2, window=2, temperature=0.05)
 
 OUT_OF_RANGE: list[tuple[str, dict[str, tuple[Any, ...]]]] = [
     ("clones", {"rank": (400,), "layers": ((2, 1),), "sweeps": ((70, 20),), "vocab_size": (256,)}),
@@ -114,8 +114,8 @@ def test_fields_out_of_range_are_rejected(name: str, wrong: dict[str, tuple[Any,
 
 
 def test_nested_settings_out_of_range_are_rejected() -> None:
-    expect_error(r"^clique=20", Instance, delta=0.1, steps=100, clique=20, sites=20)
-    expect_error(r"^masks=", Sizes, sites=2, coupling=0.1, field=0.5, samples=10**9, masks=10**11)
+    expect_error(r"^clique=20", CorollaryInstance, delta=0.1, steps=100, clique=20, sites=20)
+    expect_error(r"^masks=", FitProblem, sites=2, coupling=0.1, field=0.5, samples=10**9, masks=10**11)
     for field, value in (("layer", 5), ("runs", 0), ("layers", (24, 24)), ("together", 0), ("cases", 0)):
         with pytest.raises(InputError, match=f"^{field}="):
             MeasuredModel(**{field: value})

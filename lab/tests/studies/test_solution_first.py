@@ -20,12 +20,12 @@ SMOKE = PRESETS["smoke"]
 
 
 def test_distributions_are_exact() -> None:
-    assert all(row["variation"] < 1e-12 for row in measure.stop_rows(SMOKE))
-    assert all(row["variation"] < 1e-12 and row["factorings"] == 0 for row in measure.activation_rows())
+    assert all(row["variation"] < 1e-12 for row in measure.measure_stopping(SMOKE))
+    assert all(row["variation"] < 1e-12 and row["factorings"] == 0 for row in measure.measure_activations())
 
 
 def sudoku_error() -> float:
-    return max(row["error"] for row in measure.sudoku_rows(SMOKE) if row["kind"] == "sudoku")
+    return max(row["error"] for row in measure.measure_sudoku(SMOKE) if row["kind"] == "sudoku")
 
 
 def test_sudoku_has_the_same_distribution_in_both_orders(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,7 +46,7 @@ def halving_error(rows: Rows) -> float:
 
 
 def test_an_index_searches_matching_objects_only() -> None:
-    rows = Rows(list(measure.question_rows(SMOKE)))
+    rows = Rows(list(measure.measure_questions(SMOKE)))
     table = rows["question"]
     assert halving_error(rows) < 0.1
     assert (table.variation < 1e-12).all()
@@ -54,7 +54,7 @@ def test_an_index_searches_matching_objects_only() -> None:
 
 
 def test_error_after_counted_digits_has_the_expected_value() -> None:
-    rows = {row["counted"]: row["variation"] for row in measure.density_rows(SMOKE) if row["digits"] == 4}
+    rows = {row["counted"]: row["variation"] for row in measure.measure_density(SMOKE) if row["digits"] == 4}
     for counted in (1, 2):
         assert rows[counted] == pytest.approx(float(density_variation(4, counted)[-1]), abs=1e-12)
 
@@ -76,7 +76,7 @@ def test_trends_are_largest_ratios() -> None:
 
 
 def test_vectors_are_split_into_batches_within_the_bound() -> None:
-    rows = list(measure.overlap_rows(dataclasses.replace(SMOKE, vectors=250)))
+    rows = list(measure.measure_overlap(dataclasses.replace(SMOKE, vectors=250)))
     assert [row["vectors"] for row in rows] == [100, 100, 50]
     assert all(row["excess"] <= 1e-12 and 0.5 < row["ratio"] <= 1 for row in rows)
 

@@ -19,8 +19,8 @@ from trialogue_lab.studies.test_cases.decodings import (
     RELEASED,
     TRAINED,
     DecodingRule,
-    block_best_of,
-    extent_of,
+    find_extent,
+    make_block_best_of,
     out_of_distribution,
 )
 from trialogue_lab.studies.test_cases.published import PUBLISHED, Published
@@ -77,7 +77,7 @@ def test_replications_follow_the_extent_of_the_compared_decodings() -> None:
         assert len(claim.statistic(rows)) == needed, claim.id
         assert needed in ({24} if LATER in claim.id else set(counts.values())), claim.id
     for decoding, extent in ((TRAINED, "all"), (RELEASED, "comparisons"), (PLANE[0], "plane")):
-        assert extent_of(decoding) == extent
+        assert find_extent(decoding) == extent
         assert len(statistics.measured(decoding)(rows)) == counts[extent]
     assert statistics.gain(RELEASED, TRAINED)(rows).index.tolist() == list(range(6))
 
@@ -116,7 +116,7 @@ def test_the_share_of_distinct_cases_is_one_if_none_is_correct() -> None:
 def test_time_claims_compare_seconds_per_query() -> None:
     claims = {claim.id: claim for claim in STUDY.claims}
     rows = rows_with(
-        PAPER, thesis, lambda decoding: {TRAINED: 2.0, block_best_of(4): 0.25}.get(decoding, 1.0)
+        PAPER, thesis, lambda decoding: {TRAINED: 2.0, make_block_best_of(4): 0.25}.get(decoding, 1.0)
     )
     assert claims["candidates-of-a-batch-take-less"].statistic(rows).tolist() == [0.25] * 5
     assert claims["time-is-more-than-queries"].statistic(rows).tolist() == [2.0] * 5

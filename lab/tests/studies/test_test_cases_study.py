@@ -23,15 +23,15 @@ from trialogue_lab.studies.test_cases.decodings import (
     GREEDY,
     GROUND_TRUTH,
     TRAINED,
-    block_best_of,
-    extent_of,
+    find_extent,
+    make_block_best_of,
 )
 from trialogue_lab.studies.test_cases.statistics import measured
 from trialogue_lab.studies.test_cases.surrogate import (
     PieceTokens,
     Surrogate,
-    surrogate_completion,
-    surrogate_prompt,
+    make_surrogate_prompt,
+    sample_surrogate_completion,
 )
 
 TOKENS = PieceTokens()
@@ -43,7 +43,7 @@ def test_a_decoding_has_one_extent() -> None:
     for preset in ("night", "paper"):
         config = PRESETS[preset]
         found = {extent: config.decodings("pretrained", extent) for extent in EXTENTS}
-        assert all(extent_of(rule) == extent for extent, rules in found.items() for rule in rules)
+        assert all(find_extent(rule) == extent for extent, rules in found.items() for rule in rules)
         names = [rule.name for rules in found.values() for rule in rules]
         assert len(set(names)) == len(names) > 50
 
@@ -62,9 +62,9 @@ def test_candidates_share_the_batch(
     monkeypatch.setattr(draws, "generate", generate)
     monkeypatch.setattr(draws, "make_verifiers", lambda *args: None)
     subject = dataclasses.replace(SMALLEST, batch_size=size)
-    monkeypatch.setattr(draws.learning, "oracle_of", lambda *args: UNTRAINED)
+    monkeypatch.setattr(draws.learning, "load_oracle", lambda *args: UNTRAINED)
     with pytest.raises(InterruptedError):
-        list(draws.measure_decoding(subject, [0], block_best_of(8), tmp_path))
+        list(draws.measure_decoding(subject, [0], make_block_best_of(8), tmp_path))
     assert batch_sizes == [rows]
 
 
@@ -76,7 +76,7 @@ class Scripted(Table):
     def __init__(self, completions: Mapping[str, str]) -> None:
         eos = len(surrogate._PIECES)
         self.scripts = [
-            (*TOKENS.encode(surrogate_prompt(name) + text), eos) for name, text in completions.items()
+            (*TOKENS.encode(make_surrogate_prompt(name) + text), eos) for name, text in completions.items()
         ]
 
         def distribution(prefix: tuple[int, ...]) -> list[float]:
@@ -98,7 +98,7 @@ def test_rows_of_known_completions_have_the_expected_values(
         for name, chosen in zip(names, (endings[:2], endings[2:], endings[:2], endings[1:3]), strict=True)
     }
     lengths = {name: len(TOKENS.encode(text)) + 1 for name, text in completions.items()}
-    monkeypatch.setattr(draws.learning, "oracle_of", lambda *args: Scripted(completions))
+    monkeypatch.setattr(draws.learning, "load_oracle", lambda *args: Scripted(completions))
     for decoding in (BASELINE, GREEDY, GROUND_TRUTH):
         rows = list(draws.measure_decoding(subject, [5, 6], decoding, tmp_path))
         assert [row["table"] for row in rows] == ["draw", "progress", "progress"] * 2
@@ -132,7 +132,7 @@ def test_different_runs_are_counted_separately() -> None:
     samples = SimpleNamespace(
         queries=torch.tensor([99, 10, 20, 30, 40, 99]), verifier_calls=torch.tensor([9, 1, 2, 3, 4, 9])
     )
-    rows = draws.cumulative_rows(SMALLEST, 2, evaluations, samples, range(1, 5))  # type: ignore[arg-type]
+    rows = draws.compute_cumulative_totals(SMALLEST, 2, evaluations, samples, range(1, 5))  # type: ignore[arg-type]
     assert rows == [
         {
             "runs": 1, "distinct_correct": 1, "correct": 2, "accuracy": 2 / 4, "accuracy_distinct": 1 / 4,
@@ -143,9 +143,9 @@ def test_different_runs_are_counted_separately() -> None:
             "queries": 100, "verifier_calls": 10,
         },
     ]  # fmt: skip
-    assert draws.slope(rows) == pytest.approx(100 * 2 / 60)
+    assert draws.fit_slope(rows) == pytest.approx(100 * 2 / 60)
     third = rows[1] | {"queries": 160, "distinct_correct": 4}
-    assert draws.slope([*rows, third]) == pytest.approx(100 * 3 / 120)
+    assert draws.fit_slope([*rows, third]) == pytest.approx(100 * 3 / 120)
 
 
 def test_training_completions_end_with_the_line_of_their_first_error() -> None:
@@ -175,7 +175,7 @@ def test_numbers_stay_within_their_bounds(smoke_run: Callable[[str], Result]) ->
 
 
 def test_examples_end_with_the_expected_tokens() -> None:
-    assert [learning.token_at(place, [3, 3, 7]) for place in (0, 2, 3, 6, 7)] == [0, 0, 2, 2, 2]
+    assert [learning.find_token(place, [3, 3, 7]) for place in (0, 2, 3, 6, 7)] == [0, 0, 2, 2, 2]
     text = "assert abc([1], 2) == [1, 2]\nassert abc([], 3) == [4]\n"
     tokens = TOKENS.encode(text)
     completion = learning.Completion("abc", [*TOKENS.encode("abc\n"), *tokens], 4, False)
@@ -216,7 +216,7 @@ def test_the_ground_truth_rejects_every_sampled_error() -> None:
 
 def test_completions_of_the_surrogate_have_the_documented_flaws() -> None:
     draw = np.random.Generator(np.random.PCG64(1))
-    found = [evaluate(surrogate_completion("abc", 4, draw), "abc", 4) for _ in range(2000)]
+    found = [evaluate(sample_surrogate_completion("abc", 4, draw), "abc", 4) for _ in range(2000)]
     cases = [case.correct for one in found for case in one.cases]
     assert abs(1 - np.mean(cases) - 0.15 * (1 - 1 / 9)) < 0.03  # some flaws do not change the list
     assert abs(np.mean([len(one.cases) < 4 for one in found]) - 0.3) < 0.05

@@ -12,7 +12,7 @@ from case_rows import accuracy_records, probe_records, speed_records
 from trialogue_lab.ledger import ResultTable, Rows
 from trialogue_lab.ledger.runs.results import config_values
 from trialogue_lab.studies.test_cases import STUDY
-from trialogue_lab.studies.test_cases.config import PRESETS, ROLES, Config, Role, headed
+from trialogue_lab.studies.test_cases.config import PRESETS, ROLES, Config, Role, mark_heading
 from trialogue_lab.studies.test_cases.decodings import (
     BASELINE,
     EXTENTS,
@@ -20,10 +20,10 @@ from trialogue_lab.studies.test_cases.decodings import (
     RANDOM,
     TRAINED,
     DecodingRule,
-    block_best_of,
+    make_block_best_of,
     out_of_distribution,
 )
-from trialogue_lab.studies.test_cases.figures import FIGURES, curve_of
+from trialogue_lab.studies.test_cases.figures import FIGURES, choose_curve
 from trialogue_lab.studies.test_cases.published import MODEL, PUBLISHED, TABLE_3_13, VALIDATION
 from trialogue_lab.studies.test_cases.tables import HEAD, TABLES
 
@@ -99,7 +99,7 @@ def test_each_published_number_is_next_to_ours_for_the_same_setting(paper: Rows)
     assert found > 120
 
 
-@pytest.mark.parametrize(("role", "head"), [(role, headed(HEAD, role)) for role in ROLES])
+@pytest.mark.parametrize(("role", "head"), [(role, mark_heading(HEAD, role)) for role in ROLES])
 def test_every_measured_decoding_is_in_a_table(role: Role, head: str) -> None:
     """Every decoding has a different accuracy, which must be in a table."""
     decodings = [rule for extent in EXTENTS for rule in PAPER.decodings(role, extent)]
@@ -138,7 +138,7 @@ def test_the_night_preset_fills_every_published_table_and_adds_lines_for_its_lay
     assert cells["layer 24, below 0.1, smollm2", HEAD].value == 0.5
     assert cells["layer 15, below 0.1, smollm2", "validation accuracy"].value == 0.75
     assert cells["layer 15, below 0.1, smollm2", HEAD].value == 0.5
-    assert cells["layer 1, below 0.1, surrogate", headed(HEAD, "scratch")].value == 0.25
+    assert cells["layer 1, below 0.1, surrogate", mark_heading(HEAD, "scratch")].value == 0.25
     assert ("layer 1, below 0.1, surrogate", HEAD) not in cells
 
 
@@ -151,11 +151,11 @@ def test_seconds_are_per_query_alone_and_in_a_batch(paper: Rows) -> None:
 
 
 def test_each_kind_of_decoding_has_its_own_style(paper: Rows) -> None:
-    kinds = (BASELINE, TRAINED, RANDOM, GROUND_TRUTH, block_best_of(2), out_of_distribution(TRAINED))
-    curves = [curve_of(decoding.name) for decoding in kinds]
+    kinds = (BASELINE, TRAINED, RANDOM, GROUND_TRUTH, make_block_best_of(2), out_of_distribution(TRAINED))
+    curves = [choose_curve(decoding.name) for decoding in kinds]
     assert len({curve.label for curve in curves}) == len(kinds)
     assert len({(curve.color, curve.line) for curve in curves}) == len(kinds)
-    assert curve_of(dataclasses.replace(TRAINED, quota=10).name) == curves[1]
+    assert choose_curve(dataclasses.replace(TRAINED, quota=10).name) == curves[1]
     accuracies, _ = FIGURES[-1].draw(paper).axes
     labels = [text.get_text() for text in accuracies.get_yticklabels()]
     assert len(set(labels)) == len(labels) == 14

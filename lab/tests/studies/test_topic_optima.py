@@ -7,7 +7,7 @@ from trialogue.data import BertMasking, TopicModel
 from trialogue_lab.ledger import NoRows, Rows
 from trialogue_lab.studies.topic_optima import STUDY
 from trialogue_lab.studies.topic_optima.config import PRESETS
-from trialogue_lab.studies.topic_optima.measure import heights, population
+from trialogue_lab.studies.topic_optima.measure import compute_log_heights, compute_population
 from trialogue_lab.studies.topic_optima.statistics import least_growth, minimum
 
 SMOKE = PRESETS["smoke"]
@@ -42,7 +42,7 @@ def test_edges_of_the_region_of_low_loss_have_the_expected_values(rows: Rows) ->
 
 
 def test_heights_are_relative_to_the_minimum() -> None:
-    shown = heights(np.array([[1.0, 1.1], [2.0, 1.0]]))
+    shown = compute_log_heights(np.array([[1.0, 1.1], [2.0, 1.0]]))
     assert shown.min() == -4
     assert shown.max() == 0
 
@@ -54,7 +54,7 @@ def test_a_growth_needs_two_landscapes(rows: Rows) -> None:
 
 
 def test_documents_have_the_measured_inputs() -> None:
-    read, targets = population(TopicModel(4, 2, 3), BertMasking())
+    read, targets = compute_population(TopicModel(4, 2, 3), BertMasking())
     assert read.shape == targets.shape == (9, 4)
     assert float((read.sum(0) - 1).abs().max()) < 1e-14
     assert float(targets[0].abs().max()) == 0

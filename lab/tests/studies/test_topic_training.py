@@ -10,7 +10,7 @@ from trialogue.data import TopicModel
 from trialogue_lab.ledger import Rows
 from trialogue_lab.studies.topic_training import measure, statistics
 from trialogue_lab.studies.topic_training.config import PRESETS, SETTINGS
-from trialogue_lab.studies.topic_training.matrices import entry_means
+from trialogue_lab.studies.topic_training.matrices import compute_entry_means
 from trialogue_lab.studies.topic_training.statistics import (
     contrast,
     gap,
@@ -27,22 +27,22 @@ def test_mean_entries_are_computed_by_class_of_words() -> None:
     matrix = torch.zeros(5, 5)
     matrix[1:, 1:] = torch.tensor([[3.0, 1, 0, 0], [1, 3, 0, 0], [0, 0, 3, 1], [0, 0, 1, 3]])
     matrix[0] = matrix[:, 0] = 9
-    found = entry_means(matrix, TopicModel(2, 2, 1))
+    found = compute_entry_means(matrix, TopicModel(2, 2, 1))
     assert found == {"diagonal": 3, "block": 1, "in_topic": 2, "other": 0, "other_std": 0}
 
 
 def test_a_training_that_diverges_is_counted() -> None:
     run = measure.TopicTraining("values", "wild", "squared", "sgd", 1e9, 20, network=measure.VALUES_ONLY)
-    _, row = measure.trained(SMOKE, run, 0)
+    _, row = measure.train_network(SMOKE, run, 0)
     assert row["failed"]
     assert row["test"] is None
 
 
 def test_trainings_of_a_seed_share_documents_and_are_repeated() -> None:
-    assert measure.documents(SMOKE, 0) is measure.documents(SMOKE, 0)
+    assert measure.sample_documents(SMOKE, 0) is measure.sample_documents(SMOKE, 0)
     run = measure.TopicTraining("attention", "with values", "CE", "adam", 0.01, 10, network=measure.ONE_HOT)
-    assert measure.trained(SMOKE, run, 0)[1] == measure.trained(SMOKE, run, 0)[1]
-    assert measure.trained(SMOKE, run, 0)[1]["test"] != measure.trained(SMOKE, run, 10)[1]["test"]
+    assert measure.train_network(SMOKE, run, 0)[1] == measure.train_network(SMOKE, run, 0)[1]
+    assert measure.train_network(SMOKE, run, 0)[1]["test"] != measure.train_network(SMOKE, run, 10)[1]["test"]
 
 
 def training_row(name: str, **values: Any) -> dict[str, Any]:

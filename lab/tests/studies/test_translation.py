@@ -17,10 +17,10 @@ from trialogue_lab.studies.translation import material as making
 from trialogue_lab.studies.translation.config import MASK_PREDICT, PLAIN, PRESETS, REFINER, SMALL, TWIN
 from trialogue_lab.studies.translation.material import HeldOut, TranslationCorpus
 from trialogue_lab.studies.translation.measure import (
-    _evenly_spaced,
-    _latency,
-    _score_rows,
-    _strata,
+    _group_sentences,
+    _measure_latency,
+    _score_outputs,
+    _select_evenly,
     _translate_by_length,
 )
 from trialogue_lab.studies.translation.statistics import (
@@ -53,7 +53,7 @@ def test_only_networks_with_long_training_use_dropout():
 
 def test_strata_partition_the_test_sentences():
     tested = HeldOut([[4]] * 4, ["a"] * 4, ["b"] * 4, [5, 12, 20, 3], [True, False, False, True])
-    assert _strata(tested, [0, 1, 2, 3]) == {
+    assert _group_sentences(tested, [0, 1, 2, 3]) == {
         "all": [0, 1, 2, 3],
         "familiar": [0, 3],
         "new": [1, 2],
@@ -80,7 +80,7 @@ def test_repeated_tokens_are_removed_for_refiners_but_not_for_the_twin():
 
     def bleus(arm):
         setting = {"arm": arm, "steps": 4, "hypotheses": 1}
-        rows = _score_rows(config, material, lambda *_: [translation(4, 4, 5, 6, 7, 8)] * 2, setting, 0)
+        rows = _score_outputs(config, material, lambda *_: [translation(4, 4, 5, 6, 7, 8)] * 2, setting, 0)
         return [row["bleu"] for row in rows if row["kind"] == "set"]
 
     assert bleus(TWIN) == pytest.approx([100, 100])
@@ -91,7 +91,7 @@ def test_chinese_is_scored_by_characters():
     config = replace(PRESETS["smoke"], text="wmt17-en-zh", test=4, sets=2, small_sets=1)
     material = translation_material(["我喜欢吃苹果"] * 4, lambda _: ["我喜欢吃香蕉"])
     setting = {"arm": TWIN, "steps": 4, "hypotheses": 1}
-    rows = list(_score_rows(config, material, lambda *_: [translation(5)] * 4, setting, 0))
+    rows = list(_score_outputs(config, material, lambda *_: [translation(5)] * 4, setting, 0))
     assert all(row["bleu"] > 40 for row in rows)  # BLEU would be 0 if whole lines were words
     assert all(row["low"] > 40 for row in rows if row["kind"] == "corpus")
     assert replace(config, text="wmt17-zh-en").tokenize == "13a"
@@ -126,19 +126,19 @@ def test_contenders_take_turns_and_rounds_have_different_sentences(monkeypatch):
     def contender(name):
         return lambda sources, numbers: calls.append((name, *numbers))
 
-    monkeypatch.setattr(measure, "material", lambda *_: TranslationCorpus((), tested, None))
-    for name in ("twin_of", "refiner_of"):
+    monkeypatch.setattr(measure, "load_corpus", lambda *_: TranslationCorpus((), tested, None))
+    for name in ("load_twin", "load_refiner"):
         monkeypatch.setattr(measure, name, lambda *_: None)
-    monkeypatch.setattr(measure, "_by_twin", lambda *_: contender("twin"))
+    monkeypatch.setattr(measure, "_make_twin", lambda *_: contender("twin"))
     monkeypatch.setattr(
-        measure, "_by_refiner", lambda *arguments: contender(f"{arguments[-2]} steps, {arguments[-1]}")
+        measure, "_make_refiner", lambda *arguments: contender(f"{arguments[-2]} steps, {arguments[-1]}")
     )
     monkeypatch.setattr(
         measure,
-        "_by_rescoring",
+        "_make_rescorer",
         lambda *arguments: contender(f"{arguments[-2]} steps, {arguments[-1]}, rescored"),
     )
-    found = list(_latency(config, 0, None))
+    found = list(_measure_latency(config, 0, None))
     names = ["twin", "4 steps, 1", "4 steps, 5", "10 steps, 1", "10 steps, 5", "4 steps, 5, rescored"]
     rounds = [calls[start : start + 6] for start in range(0, len(calls), 6)]
     assert all(sorted(name for name, _ in turn) == sorted(names) for turn in rounds)
@@ -156,17 +156,17 @@ def test_contenders_take_turns_and_rounds_have_different_sentences(monkeypatch):
 
 
 def test_timed_sentences_are_evenly_spaced_in_length():
-    assert _evenly_spaced(list(range(222)), 200)[-1] >= 220
-    assert _evenly_spaced(list(range(400)), 200) == list(range(0, 400, 2))
-    assert _evenly_spaced([3, 5], 9) == [3, 5]
-    assert _evenly_spaced([], 9) == []
+    assert _select_evenly(list(range(222)), 200)[-1] >= 220
+    assert _select_evenly(list(range(400)), 200) == list(range(0, 400, 2))
+    assert _select_evenly([3, 5], 9) == [3, 5]
+    assert _select_evenly([], 9) == []
 
 
 def test_too_few_test_sentences_are_rejected(monkeypatch, tmp_path):
     pair = ParallelText(["a"], ["b"])
     monkeypatch.setattr(making, "_split", lambda *_: Split(pair, pair, pair))
     with pytest.raises(InputError, match=r"test=40: use at most the 1 test pairs of the text"):
-        making.material(PRESETS["smoke"], 0, tmp_path)
+        making.load_corpus(PRESETS["smoke"], 0, tmp_path)
 
 
 def rows(**changed: float) -> Rows:

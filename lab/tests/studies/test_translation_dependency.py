@@ -11,7 +11,7 @@ from trialogue.oracles import enumerate_sequences
 from trialogue_lab.analysis.adjacent_attention import AdjacentAttention
 from trialogue_lab.ledger import Rows
 from trialogue_lab.studies.translation_dependency import statistics
-from trialogue_lab.studies.translation_dependency.attention import attention_rows
+from trialogue_lab.studies.translation_dependency.attention import summarize_attention
 from trialogue_lab.studies.translation_dependency.config import (
     CONDITIONALS,
     DENOISER,
@@ -23,16 +23,20 @@ from trialogue_lab.studies.translation_dependency.config import (
     TWO_STAGES,
     Sentence,
 )
-from trialogue_lab.studies.translation_dependency.exact import Truth, chain_rows, sentence_rows
+from trialogue_lab.studies.translation_dependency.exact import (
+    TrueDistribution,
+    measure_chains,
+    measure_sentence,
+)
 from trialogue_lab.studies.translation_dependency.hidden_markov import Denoiser
 from trialogue_lab.studies.translation_dependency.networks import (
-    _without_last,
-    listed_sources,
-    network_rows,
-    perfect_distributions,
-    random_targets,
+    _remove_last_token,
+    compute_perfect_distributions,
+    list_short_sources,
+    measure_network,
+    sample_targets,
 )
-from trialogue_lab.studies.translation_dependency.parallel_steps import refinement_distributions
+from trialogue_lab.studies.translation_dependency.parallel_steps import compute_refinement_distributions
 
 SMOKE = PRESETS["smoke"]
 PAIR = Sentence(name="a pair", words=((1, 1), (1, 1)))
@@ -43,7 +47,7 @@ def _of(rows, **values):
 
 
 def test_losses_of_the_first_pass_and_of_a_teacher_have_known_values(tmp_path):
-    rows = list(sentence_rows(PAIR, replace(SMOKE, couplings=(0.0, 3.0), passes=2), tmp_path))
+    rows = list(measure_sentence(PAIR, replace(SMOKE, couplings=(0.0, 3.0), passes=2), tmp_path))
     stay = math.exp(3) / (math.exp(3) + 1)
     entropy = -sum(p * math.log(p) for p in (stay, 1 - stay))
     for coupling, lost in ((0.0, 0.0), (3.0, math.log(2) - entropy)):
@@ -59,7 +63,7 @@ def test_losses_of_the_first_pass_and_of_a_teacher_have_known_values(tmp_path):
 
 
 def test_chains_with_an_invariant_distribution_converge_to_it(tmp_path):
-    rows = list(chain_rows(ORDER, replace(SMOKE, chain_passes=20), tmp_path))
+    rows = list(measure_chains(ORDER, replace(SMOKE, chain_passes=20), tmp_path))
     (ruled,) = _of(rows, sampler="chain rule")
     assert ruled["divergence"] < 1e-9
     assert ruled["passes"] == pytest.approx(3)
@@ -71,7 +75,7 @@ def test_chains_with_an_invariant_distribution_converge_to_it(tmp_path):
 
 
 def test_comparison_with_the_exact_distribution_has_known_values():
-    truth = Truth(LENGTHS.translations(1.0), LENGTHS.translations(1.0, slips=0.0), LENGTHS.longest)
+    truth = TrueDistribution(LENGTHS.translations(1.0), LENGTHS.translations(1.0, slips=0.0), LENGTHS.longest)
     assert sum(truth.lengths.values()) == pytest.approx(1)
     self_comparison = truth.compared(truth.distributions)
     assert self_comparison["divergence"] == pytest.approx(0, abs=1e-12)
@@ -135,29 +139,29 @@ def test_attention_rows_split_the_pairs():
     stutter = np.array([True, False, False])
     heads = np.array([[0.1, 0.3], [0.2, 0.2], [0.4, 0.6]])
     pairs = AdjacentAttention(stutter, heads, heads, heads, heads, heads, np.array([0, 0, 1]))
-    yes, no = attention_rows(pairs)
+    yes, no = summarize_attention(pairs)
     assert (yes["pairs"], no["pairs"]) == (1, 2)
     assert yes["variation_least"] == pytest.approx(0.1)
     assert no["variation_most"] == pytest.approx(0.4)
     assert no["own_overlap_2"] == pytest.approx(0.4)
-    assert [row["stutter"] for row in attention_rows(pairs._replace(stutter=~stutter | True))] == [True]
-    assert [row["stutter"] for row in attention_rows(pairs.where(pairs.target == 1))] == [False]
-    assert not list(attention_rows(pairs.where(pairs.target == 2)))
+    assert [row["stutter"] for row in summarize_attention(pairs._replace(stutter=~stutter | True))] == [True]
+    assert [row["stutter"] for row in summarize_attention(pairs.where(pairs.target == 1))] == [False]
+    assert not list(summarize_attention(pairs.where(pairs.target == 2)))
 
 
 def test_the_last_token_is_removed_from_a_distribution():
     probabilities = torch.arange(27.0)
-    assert _without_last(probabilities, 3, 3).tolist() == [0, 1, 3, 4, 9, 10, 12, 13]
+    assert _remove_last_token(probabilities, 3, 3).tolist() == [0, 1, 3, 4, 9, 10, 12, 13]
 
 
 def test_perfect_refinement_starts_from_the_same_targets():
     config = replace(SMOKE, starts=3, passes=2)
-    (source,) = listed_sources(config)
+    (source,) = list_short_sources(config)
     model = config.language().condition(source)
     states = enumerate_sequences(len(model.alphabet), 2)
     prior = (-model.energy(states)).softmax(0)
     expected = torch.zeros(len(states), dtype=torch.float64)
-    targets = random_targets(config, 2, 5)
+    targets = sample_targets(config, 2, 5)
     targets[0, 0] = int(model.alphabet[0])
     for target in targets:
         right = torch.from_numpy(model.alphabet)[states] == target
@@ -165,22 +169,22 @@ def test_perfect_refinement_starts_from_the_same_targets():
         posterior = prior * noise.prod(1)
         posterior = (posterior / posterior.sum()).view((len(model.alphabet),) * 2)
         expected += torch.outer(posterior.sum(1), posterior.sum(0)).flatten() / len(targets)
-    first, second = perfect_distributions(config, model, targets)
+    first, second = compute_perfect_distributions(config, model, targets)
     assert (first - expected).abs().max() < 1e-12
-    masks = refinement_distributions(Denoiser(model, config.correct, config.noise_tokens), 2, 0)[0]
+    masks = compute_refinement_distributions(Denoiser(model, config.correct, config.noise_tokens), 2, 0)[0]
     assert (first - masks).abs().max() > 1e-3
     assert (second - first).abs().max() > 1e-3
 
 
 def test_small_networks_give_complete_rows(tmp_path):
     config = replace(SMOKE, training_steps=2, sources=10)
-    (source,) = listed_sources(config)
+    (source,) = list_short_sources(config)
     assert len(config.language().condition(source).alphabet) <= 6
-    twin = list(network_rows(config, TWIN, 0, tmp_path))
+    twin = list(measure_network(config, TWIN, 0, tmp_path))
     (row,) = _of(twin, kind="law")
     assert 0 < row["outside"] < 1
     assert row["divergence"] > 1
-    refiner = list(network_rows(config, ONE_STAGE, 0, tmp_path))
+    refiner = list(measure_network(config, ONE_STAGE, 0, tmp_path))
     rows_by_pass = _of(refiner, kind="law")
     assert [row["passes"] for row in rows_by_pass] == [1, 2, 3, 4]
     assert all(row["divergence"] > row["perfect_divergence"] for row in rows_by_pass)

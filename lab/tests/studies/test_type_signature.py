@@ -23,17 +23,17 @@ from trialogue_lab.studies.type_signature.config import (
     Config,
 )
 from trialogue_lab.studies.type_signature.exact import (
-    density_rows,
-    distribution_rows,
-    overlap_rows,
-    reduction_rows,
+    measure_density,
+    measure_orders,
+    measure_overlap,
+    measure_reduction,
 )
-from trialogue_lab.studies.type_signature.measure import cost_rows
-from trialogue_lab.studies.type_signature.networks import NetworkTraining, network_rows
+from trialogue_lab.studies.type_signature.measure import measure_costs
+from trialogue_lab.studies.type_signature.networks import NetworkTraining, measure_network
 
 
 def distributions_are_exact() -> bool:
-    rows = list(distribution_rows())
+    rows = list(measure_orders())
     exact = all(row["variation"] < 1e-12 for row in rows)
     return exact and all((row["factorings"] > 0) == (row["stream"] == PRODUCT_FIRST) for row in rows)
 
@@ -47,7 +47,7 @@ def test_distributions_are_exact_and_only_product_first_factors(monkeypatch: pyt
 
 
 def test_overlap_bound_is_tight_and_never_violated() -> None:
-    rows = list(overlap_rows(100))
+    rows = list(measure_overlap(100))
     assert all(row["overlap"] <= row["bound"] + 1e-12 for row in rows)
     tight = [row for row in rows if row["kind"] == "tight"]
     assert [row["overlap"] for row in tight] == pytest.approx([row["factored"] / 100 for row in tight])
@@ -57,7 +57,7 @@ def test_overlap_bound_is_tight_and_never_violated() -> None:
 
 
 def test_costs_grow_in_one_order() -> None:
-    rows = list(cost_rows(dataclasses.replace(Config(), cost_digits=(3, 5), cost_seeds=(7,))))
+    rows = list(measure_costs(dataclasses.replace(Config(), cost_digits=(3, 5), cost_seeds=(7,))))
     cost = {(row["routine"], row["digits"]): row["cost"] for row in rows}
     assert cost[RHO, 5] > 4 * cost[RHO, 3]
     assert cost[TESTS, 5] < 4 * cost[TESTS, 3]
@@ -68,7 +68,7 @@ QUICK = NetworkTraining(1, FACTORS_FIRST, 300, 32, 32)
 
 
 def network(training: NetworkTraining, seed: int = 0) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    summary, *positions = network_rows(training, 200, seed)
+    summary, *positions = measure_network(training, 200, seed)
     return summary, positions
 
 
@@ -104,7 +104,7 @@ def test_the_exact_distribution_has_no_excess_loss(monkeypatch: pytest.MonkeyPat
         found = [log_probs.gather(1, sequences[:, k : k + 1]) for k, log_probs in enumerate(each)]
         return torch.cat((*found, torch.zeros(len(sequences), 1)), 1)
 
-    monkeypatch.setattr(networks, "_log_probs", exact_log_probs)
+    monkeypatch.setattr(networks, "_compute_log_probs", exact_log_probs)
     summary, positions = network(dataclasses.replace(QUICK, steps=1))
     assert summary["overlap"] == pytest.approx(1)
     assert summary["excess"] == pytest.approx(0, abs=1e-9)
@@ -112,7 +112,7 @@ def test_the_exact_distribution_has_no_excess_loss(monkeypatch: pytest.MonkeyPat
 
 
 def test_exact_rows_have_known_values() -> None:
-    rows = Rows([*reduction_rows(), *density_rows()])
+    rows = Rows([*measure_reduction(), *measure_density()])
     assert [statistics.factored(digits)(rows).item() for digits in (1, 2, 3)] == [10, 231, 10296]
     assert statistics.unfactored()(rows).item() == 0
     density = rows["density"].set_index(["digits", "counted", "length"])

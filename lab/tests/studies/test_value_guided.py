@@ -35,8 +35,8 @@ def product_distribution(shares: np.ndarray) -> dict[tuple[int, ...], float]:
 @pytest.mark.parametrize(
     ("counts_from_shares", "log_probs_from_scores"),
     [
-        (long_horizons.action_level_shares, action_level_distribution),
-        (long_horizons.first_leaf_shares, lambda *tree: first_leaf(*tree).distribution),
+        (long_horizons.compute_action_level_shares, action_level_distribution),
+        (long_horizons.compute_first_leaf_shares, lambda *tree: first_leaf(*tree).distribution),
     ],
 )
 @pytest.mark.parametrize("error", [0.0, 0.3])
@@ -47,10 +47,10 @@ def test_long_horizon_distributions_agree_with_the_tree(counts_from_shares, log_
     assert total_variation(product_distribution(shares), distribution) < 1e-12
     distance = total_variation(distribution, target)
     assert distance < 1e-12 if error == 0 else distance > 0.03
-    computed, wrong_share = long_horizons.variation(shares, 0.3, 0)
+    computed, wrong_share = long_horizons.estimate_variation(shares, 0.3, 0)
     assert computed == pytest.approx(distance, abs=0.005)
     sequences = np.array(list(target))
-    above = long_horizons.log_ratios(sequences, shares, 0.3) > 1e-12
+    above = long_horizons.compute_log_ratios(sequences, shares, 0.3) > 1e-12
     assert math.fsum(p for x, p in target.items() if above[list(target).index(x)]) == pytest.approx(
         wrong_share if error else 0.0, abs=0.005 if error else 1e-9
     )

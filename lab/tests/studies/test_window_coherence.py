@@ -16,9 +16,9 @@ from trialogue_lab.ledger import Rows
 from trialogue_lab.studies.window_coherence import measure, statistics
 from trialogue_lab.studies.window_coherence.config import PRESETS, SLIDING, UNLIMITED, Config, cropped
 from trialogue_lab.studies.window_coherence.measure import (
-    network_rows,
-    reference_rows,
-    token_loss,
+    compute_token_loss,
+    measure_network,
+    measure_references,
     train_network,
 )
 
@@ -35,7 +35,7 @@ def train_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_rates_of_the_best_models_have_known_values() -> None:
-    rows = list(reference_rows(SHORT, Path()))
+    rows = list(measure_references(SHORT, Path()))
     assert rows[0]["survival"] == pytest.approx(0.98, abs=0.01)
     found = {(row["window"], row["temperature"]): row["rate"] for row in rows[1:]}
     known = {(3, 1.0): 0.252, (5, 1.0): 0.0930, (7, 1.0): 0.0186, (3, 0.5): 0.251, (7, 0.5): 1.62e-4}
@@ -44,7 +44,9 @@ def test_rates_of_the_best_models_have_known_values() -> None:
 
 def text_agrees_with_exact_shares(name: str, temperature: float = 1.0) -> bool:
     """Return whether shares of 600 texts agree with exact ones within five standard errors plus 0.005."""
-    rows = [row for row in network_rows(SHORT, name, 0, Path()) if row.get("temperature", 1.0) == temperature]
+    rows = [
+        row for row in measure_network(SHORT, name, 0, Path()) if row.get("temperature", 1.0) == temperature
+    ]
     shares = [(row["survival"], row["exact_survival"]) for row in rows if "exact_survival" in row]
     assert len(shares) > (5 if temperature == 1 else 0)
     return all(
@@ -81,7 +83,7 @@ def test_loss_averages_all_tokens() -> None:
     tokens = torch.tensor([[0, 1, 1, 0], [1, 1, 0, 0]])
     expected = [_log_prob(model, row[:place], int(row[place])) for row in tokens for place in range(4)]
     with torch.no_grad():
-        assert float(token_loss(model, tokens)) == pytest.approx(-sum(expected) / 8, abs=1e-5)
+        assert float(compute_token_loss(model, tokens)) == pytest.approx(-sum(expected) / 8, abs=1e-5)
 
 
 def _log_prob(model: Transformer, prefix: Tensor, token: int) -> float:

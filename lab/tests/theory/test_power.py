@@ -11,7 +11,7 @@ from trialogue.data import Table
 from trialogue.randomness import numpy_generator
 from trialogue.samplers import Ancestral, generate
 from trialogue.samplers.exact import exact_distribution, target_distribution
-from trialogue_lab.theory.potts.map import autoregressive_of, hamiltonian_of
+from trialogue_lab.theory.potts.map import convert_to_autoregressive, convert_to_hamiltonian
 from trialogue_lab.theory.power import (
     MarkovOracle,
     incremental_weight_variances,
@@ -97,7 +97,7 @@ def test_long_texts_agree_with_the_transfer_matrices_of_potts_chains():
     oracle = table(5)
     oracle.max_length = None
     power = markov_oracle(oracle, 64).power(4.0)
-    chain = autoregressive_of(hamiltonian_of(oracle, 1), 64, 0.25)
+    chain = convert_to_autoregressive(convert_to_hamiltonian(oracle, 1), 64, 0.25)
     tokens = generate(power, num_samples=5, max_new_tokens=64).tokens
     for length in (0, 1, 30, 63):
         lengths = torch.full((5,), length)

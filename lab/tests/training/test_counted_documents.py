@@ -11,7 +11,7 @@ from one_line_errors import refusals
 from trialogue.data import BertMasking, TopicModel
 from trialogue.training import IndependentMasks, Replacement
 from trialogue_lab.models.topic_transformer import TopicTransformer, TopicTransformerConfig
-from trialogue_lab.studies.topic_training.attention import attention_by_class
+from trialogue_lab.studies.topic_training.attention import compute_attention_by_class
 from trialogue_lab.training import counted_documents
 from trialogue_lab.training.counted_documents import CountedDocuments, document_loss
 from trialogue_lab.training.weight_norms import WeightNorms
@@ -133,8 +133,10 @@ def test_attention_by_class_agrees_with_pairs_of_positions(shift: int) -> None:
     net = network()
     with torch.no_grad():
         expected = classes_by_pairs(net, TOKENS[:6], shift)
-    assert list(attention_by_class(net, TOKENS[:6], T, shift)) == pytest.approx(expected, rel=1e-6)
-    assert list(attention_by_class(net, TOKENS[:6], T, 1 - shift)) != pytest.approx(expected, rel=1e-3)
+    assert list(compute_attention_by_class(net, TOKENS[:6], T, shift)) == pytest.approx(expected, rel=1e-6)
+    assert list(compute_attention_by_class(net, TOKENS[:6], T, 1 - shift)) != pytest.approx(
+        expected, rel=1e-3
+    )
 
 
 test_invalid_input_is_rejected = refusals(
@@ -147,7 +149,7 @@ test_invalid_input_is_rejected = refusals(
             "kind='mse': use one of cross-entropy, squared",
         ),
         (
-            lambda: attention_by_class(network(), TOKENS, TopicModel(2, 2, 1)),
+            lambda: compute_attention_by_class(network(), TOKENS, TopicModel(2, 2, 1)),
             "model=4: use a topic model with 6 words",
         ),
     ],

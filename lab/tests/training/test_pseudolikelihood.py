@@ -80,12 +80,12 @@ def test_loss_and_derivatives_agree_with_brute_force() -> None:
 
 
 def test_wrong_moments_are_detected(monkeypatch: pytest.MonkeyPatch) -> None:
-    spread = block_conditionals._spread
+    spread = block_conditionals._sum_covariances
 
     def without_couplings(local: np.ndarray, weights: np.ndarray, outside: np.ndarray, k: int) -> np.ndarray:
         return spread(local, weights, abs(outside), k)
 
-    monkeypatch.setattr(block_conditionals, "_spread", without_couplings)
+    monkeypatch.setattr(block_conditionals, "_sum_covariances", without_couplings)
     assert worst_differences()["hessian"] > 1e-2
 
 

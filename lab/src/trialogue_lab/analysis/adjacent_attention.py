@@ -74,11 +74,11 @@ def refined_attention(
     Raises:
         InputError: If a source is too long for the model, or if no target has two tokens.
     """
-    read, written = (_translated(refiner, sources, passes - before, seed) for before in (1, 0))
+    read, written = (_refine_translations(refiner, sources, passes - before, seed) for before in (1, 0))
     return adjacent_attention(refiner.model, sources, read, written)
 
 
-def _translated(
+def _refine_translations(
     refiner: Refiner, sources: Sequence[Sequence[int]], passes: int, seed: int
 ) -> list[list[int]]:
     beam = LengthBeam(steps=passes, hypotheses=1, chain=Refinement(keep="nothing"), drop_repeats=False)
@@ -125,12 +125,12 @@ def adjacent_attention(
         places = kept[start : start + _BATCH]
         source, read, output = ([rows[place] for place in places] for rows in (sources, targets, written))
         encoded = pad_sources(source, model.config.max_length, model.config.vocab_size)
-        parts.append(_pairs(model, encoded, append_eos(read), append_eos(output), np.array(places)))
+        parts.append(_measure_pairs(model, encoded, append_eos(read), append_eos(output), np.array(places)))
     return AdjacentAttention(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
 
 @torch.no_grad()
-def _pairs(
+def _measure_pairs(
     model: EncoderDecoder, sources: Tensor, tokens: Tensor, written: Tensor, places: NDArray[np.int64]
 ) -> AdjacentAttention:
     device = model.head.weight.device
@@ -144,8 +144,10 @@ def _pairs(
     first, second = source[row, :, left], source[row, :, right]
     own_overlap, source_overlap = [], []
     for k in (1, 2):
-        own_overlap.append((_most_attended(attention, k) == partner).any(-1).double().mean((1, 2)))
-        pairs = _most_attended(first, k)[..., :, None] == _most_attended(second, k)[..., None, :]
+        own_overlap.append((_select_most_attended(attention, k) == partner).any(-1).double().mean((1, 2)))
+        pairs = (
+            _select_most_attended(first, k)[..., :, None] == _select_most_attended(second, k)[..., None, :]
+        )
         source_overlap.append(pairs.any(-1).any(-1).double().mean(1))
     cosine = 1 - torch.nn.functional.cosine_similarity(first, second, dim=-1)
     return AdjacentAttention(
@@ -159,5 +161,5 @@ def _pairs(
     )
 
 
-def _most_attended(weights: Tensor, k: int) -> Tensor:
+def _select_most_attended(weights: Tensor, k: int) -> Tensor:
     return weights.topk(min(k, weights.shape[-1]), -1).indices

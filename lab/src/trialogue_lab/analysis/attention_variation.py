@@ -46,11 +46,10 @@ def variation(first: Pattern, second: Pattern) -> Tensor:
 
 @validated
 def causal_baseline(length: Count) -> float:
-    """Return the expected squared Frobenius distance of two random causal attention patterns.
+    """Return the expected value of `variation` for two random causal attention patterns, as a baseline.
 
-    It is the baseline for `variation`. Row m of a random pattern is uniformly distributed over the probability vectors
-    on m positions. The two rows m contribute 2 (m - 1) / (m (m + 1)). The sum over n rows is 2 H_n + 4 / (n + 1) - 4,
-    with the harmonic number H_n.
+    Row m of a random pattern is uniformly distributed over the probability vectors on m positions. The two rows m
+    contribute 2 (m - 1) / (m (m + 1)). The sum over n rows is 2 H_n + 4 / (n + 1) - 4, with the harmonic number H_n.
 
     Args:
         length: Number of positions n.

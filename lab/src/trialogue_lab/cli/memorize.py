@@ -13,7 +13,7 @@ from trialogue.cli.parsing.commands import Commands
 from trialogue.cli.parsing.fields import Group, parse
 
 if TYPE_CHECKING:
-    from trialogue_lab.theory.memorization.text import MemorizedText, Plan, TextMemorySettings
+    from trialogue_lab.theory.memorization.text import MemorizedText, MemoryPlan, TextMemorySettings
 
 
 def memorize(arguments: argparse.Namespace) -> None:
@@ -40,7 +40,7 @@ def memorize(arguments: argparse.Namespace) -> None:
         _print_built(built, settings)
 
 
-def _print_plan(plan: "Plan", settings: "TextMemorySettings") -> None:
+def _print_plan(plan: "MemoryPlan", settings: "TextMemorySettings") -> None:
     print(
         f"{plan.tokens:,} tokens with a vocabulary of {settings.vocab_size}; {plan.different:,} distinct contexts of "
         f"{settings.context} tokens"

@@ -122,18 +122,18 @@ def show_ledger(arguments: argparse.Namespace) -> None:
     if arguments.study or arguments.json:
         _show_studies(arguments, filters, width)
         return
-    summaries = _summaries(arguments.results)
+    summaries = _collect_summaries(arguments.results)
     if any(filters.values()):
         print(claims_screen([select_claims(found, **filters) for found in summaries], width))
         return
     print(summary_screen(summaries, width))
-    own = [f"    {line}" for found in summaries for line in _own_runs(found, arguments.runs)]
+    own = [f"    {line}" for found in summaries for line in _list_own_runs(found, arguments.runs)]
     if own:
         names = " ".join(dict.fromkeys(line.split()[0] for line in own))
         print("\n".join([f"\nYour runs in {arguments.runs}: trialogue ledger {names}", *own]))
 
 
-def _summaries(results: Path | None) -> "list[StudySummary]":
+def _collect_summaries(results: Path | None) -> "list[StudySummary]":
     """Return the verdicts of all studies, those of the committed results from the stored file."""
     from trialogue_lab.ledger.stored import stored_summaries, summarize
 
@@ -149,7 +149,7 @@ def _summaries(results: Path | None) -> "list[StudySummary]":
     return [found[name] for name in modules if name in found]
 
 
-def _own_runs(found: "StudySummary", runs: Path) -> list[str]:
+def _list_own_runs(found: "StudySummary", runs: Path) -> list[str]:
     """Return one line for each finished run of a study in the user's folder."""
     lines = []
     for done in sorted((runs / found.name).glob("*/DONE")):
@@ -242,7 +242,7 @@ def fill(arguments: argparse.Namespace) -> None:
         print(atomic_write(arguments.out / path.stem if into_folder else arguments.out, text))
 
 
-def _width(text: str) -> int:
+def _parse_width(text: str) -> int:
     """Return a width of the output, for argparse."""
     if not text.isdecimal() or int(text) < 40:
         raise argparse.ArgumentTypeError(f"{text!r}: use a whole number of at least 40")
@@ -309,7 +309,7 @@ def add(commands: Commands) -> None:
         metavar = option.removeprefix("--").upper()
         showing.add_argument(option, metavar=metavar, action="append", choices=choices, help=_HELP[option])
     showing.add_argument("--statement", metavar="TEXT", help=_HELP["--statement"])
-    showing.add_argument("--width", metavar="N", type=_width, help=_HELP["--width"])
+    showing.add_argument("--width", metavar="N", type=_parse_width, help=_HELP["--width"])
     showing.add_argument("--verbose", action="store_true", help=_HELP["--verbose"])
     showing.add_argument("--json", action="store_true", help=_HELP["--json"])
     reporting = commands.add("report", report, group="Laboratory")

@@ -1,4 +1,4 @@
-"""Documents of a topic model with the random numbers of the committed topic studies."""
+"""Sampling of topic-model documents with the random numbers that the committed topic studies used."""
 
 import torch
 

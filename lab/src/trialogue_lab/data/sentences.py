@@ -35,14 +35,14 @@ def corpus_or_sentences(
         made_up = folder / "sentences.txt"
         with FileLock(folder / ".sentences.lock"):
             if not made_up.exists():
-                atomic_write(made_up, _sentences())
+                atomic_write(made_up, _make_sentences())
         text, test_share = str(made_up), _TEST_SHARE
     return Corpus.open(
         text, vocab_size=vocab_size, length=length, test_share=test_share, cache=folder / "corpus"
     )
 
 
-def _sentences() -> str:
+def _make_sentences() -> str:
     """Return about a thousand synthetic sentences."""
     sentences = [f"{who} {did} a {how} {what}." for who, did, how, what in product(*WORDS)]
     # In this order, consecutive sentences have little in common.

@@ -1,7 +1,8 @@
-"""Pictures for README: samples of decoding methods, next to the model's own distribution given the constraint.
+"""Animated pictures for the README: samples of decoding methods, compared with the exact target distribution.
 
 `python -m trialogue_lab.gallery.decoding_film FOLDER` draws `hero.svg` and `decoding-rules.svg` from `samples.json` in
-the same folder. With `--sample` it first samples the language model again and replaces `samples.json`.
+the same folder. With `--sample` it first samples the language model again and replaces `samples.json`. The target is
+the model's own distribution given the constraint.
 """
 
 import argparse
@@ -39,12 +40,12 @@ def sample() -> dict[str, Any]:
     """
     from trialogue import samplers
     from trialogue.randomness import derive_seed
-    from trialogue_lab.studies.constrained_law.cases import case_of
+    from trialogue_lab.studies.constrained_law.cases import load_question
     from trialogue_lab.studies.constrained_law.config import PRESETS
     from trialogue_lab.studies.constrained_law.tasks import TASKS
 
     config = PRESETS["default"]
-    case = case_of(config, "regex", SEED)
+    case = load_question(config, "regex", SEED)
     runs = {}
     for name, sampler in (
         ("masked", samplers.MaskedDecoding()),
@@ -64,61 +65,61 @@ def sample() -> dict[str, Any]:
     return {"model": config.model, "seed": SEED, "question": TASKS["regex"](SEED).question, **runs}
 
 
-def hero(record: dict[str, Any], rows: DataFrame) -> str:
-    """Return an animated SVG in which the samples of two methods arrive one by one.
+def draw_hero(record: dict[str, Any], rows: DataFrame) -> str:
+    """Draw an animated SVG in which the samples of two decoding methods arrive one by one.
 
     Args:
         record: Samples as returned by `sample`.
         rows: Rows of the study `constrained-law`.
     """
-    target = target_of(rows)
+    target = compute_target(rows)
     panels = []
     for key, title, color in (
         ("masked", "Masked decoding", "masked"),
         ("exact", "AdaptiveRejection", "exact"),
     ):
         run = record[key]
-        found = shares(run["answers"])
+        found = compute_shares(run["answers"])
         panels.append(
             {
                 "key": key,
                 "title": title,
                 "color": color,
-                "distance": distance(found, target),
+                "distance": compute_distance(found, target),
                 "calls": sum(run["calls"]) / len(run["calls"]),
                 "bars": [
                     {
                         "name": name,
                         "target": mass,
                         "share": found.get(name, 0.0),
-                        "frames": arrivals(run["answers"], name),
+                        "frames": compute_keyframes(run["answers"], name),
                     }
                     for name, mass in target.items()
                 ],
             }
         )
     return (
-        _pages()
+        _make_environment()
         .get_template("page/hero.svg.jinja")
         .render(
-            question=_question(record["question"]),
+            question=_split_question(record["question"]),
             panels=panels,
             samples=SAMPLES,
             seconds=SECONDS,
             appears=100 * LAST,
-            counts=_counts(),
+            counts=_list_counter_values(),
         )
     )
 
 
-def decoding_rules(record: dict[str, Any], rows: DataFrame) -> str:
-    """Return an SVG with the answers of the conditioned model and of six decoding methods to one question.
+def draw_decoding_rules(record: dict[str, Any], rows: DataFrame) -> str:
+    """Draw an SVG that compares the answers of six decoding methods with the model given the constraint.
 
     Args:
         record: Samples as returned by `sample`.
         rows: Rows of the study `constrained-law`.
     """
-    target = target_of(rows)
+    target = compute_target(rows)
     colors = dict(zip(target, COLORS, strict=True))
     cells = rows[(rows.seed == SEED) & (rows.kind == "regex")]
 
@@ -143,7 +144,11 @@ def decoding_rules(record: dict[str, Any], rows: DataFrame) -> str:
             calls("exact", "masked, weighted", 64),
         ),
         ("Value-guided, first leaf", found_by("value-guided"), calls("exact", "value-guided")),
-        ("AdaptiveRejection, 64 samples", shares(adaptive["answers"]), sum(adaptive["calls"]) / SAMPLES),
+        (
+            "AdaptiveRejection, 64 samples",
+            compute_shares(adaptive["answers"]),
+            sum(adaptive["calls"]) / SAMPLES,
+        ),
     ]
     shown = []
     for title, found, cost in lines:
@@ -157,16 +162,16 @@ def decoding_rules(record: dict[str, Any], rows: DataFrame) -> str:
         if invalid > 0.03:
             segments.append({"name": "not one of the cities", "start": start, "mass": invalid, "color": ""})
         shown.append(
-            {"title": title, "segments": segments, "calls": cost, "distance": distance(found, target)}
+            {"title": title, "segments": segments, "calls": cost, "distance": compute_distance(found, target)}
         )
     return (
-        _pages()
+        _make_environment()
         .get_template("page/decoding_rules.svg.jinja")
-        .render(question=_question(record["question"]), lines=shown, colors=colors)
+        .render(question=_split_question(record["question"]), lines=shown, colors=colors)
     )
 
 
-def target_of(rows: DataFrame) -> dict[str, float]:
+def compute_target(rows: DataFrame) -> dict[str, float]:
     """Return the model's distribution of answers given the constraint, most probable first.
 
     Args:
@@ -177,20 +182,20 @@ def target_of(rows: DataFrame) -> dict[str, float]:
     return dict(zip(ordered.text, ordered.restricted.astype(float), strict=True))
 
 
-def shares(answers: Sequence[str]) -> dict[str, float]:
+def compute_shares(answers: Sequence[str]) -> dict[str, float]:
     """Return the share of every answer."""
     return {name: count / len(answers) for name, count in Counter(answers).items()}
 
 
-def distance(found: dict[str, float], target: dict[str, float]) -> float:
+def compute_distance(found: dict[str, float], target: dict[str, float]) -> float:
     """Return the total variation distance. Probability that is missing in `found` counts as invalid answers."""
     missing = max(0.0, sum(target.values()) - sum(found.values()))
     differences = (abs(found.get(name, 0.0) - target.get(name, 0.0)) for name in {*found, *target})
     return 0.5 * (sum(differences) + missing)
 
 
-def arrivals(answers: Sequence[str], name: str) -> list[tuple[float, float]]:
-    """Return keyframes of a bar: the time in percent of the animation, and the share of its final length.
+def compute_keyframes(answers: Sequence[str], name: str) -> list[tuple[float, float]]:
+    """Compute the keyframes of a bar: the time in percent of the animation, and the share of its final length.
 
     Args:
         answers: The answers in the order of their arrival.
@@ -200,32 +205,32 @@ def arrivals(answers: Sequence[str], name: str) -> list[tuple[float, float]]:
     for index, answer in enumerate(answers):
         if answer == name:
             count += 1
-            frames.append((_time(index, len(answers)), count / total))
+            frames.append((_compute_arrival_time(index, len(answers)), count / total))
     return [*frames, (100.0, frames[-1][1])]
 
 
-def _time(index: int, number: int) -> float:
+def _compute_arrival_time(index: int, number: int) -> float:
     """Return the percentage of the animation at which a sample arrives."""
     return 100 * (FIRST + (LAST - FIRST) * index / (number - 1))
 
 
-def _counts() -> list[dict[str, float]]:
-    """Return the numbers that the counter shows, with the percentages at which each appears and disappears."""
+def _list_counter_values() -> list[dict[str, float]]:
+    """Return the numbers that the counter shows, with the times (in percent) at which each appears and disappears."""
     shown = [0, 1, 2, 4, 8, 16, 32, 48, SAMPLES]
-    starts = [0.0, *(_time(count - 1, SAMPLES) for count in shown[1:])]
+    starts = [0.0, *(_compute_arrival_time(count - 1, SAMPLES) for count in shown[1:])]
     return [
         {"count": count, "start": start, "end": end}
         for count, start, end in zip(shown, starts, [*starts[1:], 100.0], strict=True)
     ]
 
 
-def _question(text: str) -> list[str]:
+def _split_question(text: str) -> list[str]:
     """Split a question into its first part, which names the country, and the list of cities."""
     question, cities = text.split(": ", 1)
     return [question + "?", cities.split("?")[0] + "."]
 
 
-def _pages() -> Environment:
+def _make_environment() -> Environment:
     pages = make_environment("trialogue_lab.gallery")
     pages.filters["percent"] = lambda share: (
         f"{100 * share:.0f} %" if share == 0 or share >= 0.005 else "< 1 %"
@@ -249,8 +254,8 @@ def write(folder: Path, *, resample: bool = False) -> list[Path]:
         atomic_write(stored, json.dumps(sample(), indent=1) + "\n")
     record, rows = json.loads(stored.read_text(encoding="utf-8")), load_rows(STUDY, COMMITTED)
     return [
-        atomic_write(folder / "hero.svg", hero(record, rows)),
-        atomic_write(folder / "decoding-rules.svg", decoding_rules(record, rows)),
+        atomic_write(folder / "hero.svg", draw_hero(record, rows)),
+        atomic_write(folder / "decoding-rules.svg", draw_decoding_rules(record, rows)),
     ]
 
 

@@ -8,7 +8,7 @@ from markupsafe import Markup
 from trialogue import __version__
 from trialogue.display.html import make_environment
 from trialogue_lab.gallery import domain_walls, rule_at_the_end, two_cliques, waking_layers
-from trialogue_lab.gallery.embedding import rounded
+from trialogue_lab.gallery.embedding import round_floats
 
 
 def render_gallery(results: str | Path | None = None, seed: int = 0) -> str:
@@ -25,17 +25,17 @@ def render_gallery(results: str | Path | None = None, seed: int = 0) -> str:
         InputError: If the study `interaction-order` has no finished result.
     """
     # This scene comes first because it is the only one that can fail.
-    layers = waking_layers.scene(results)
-    scenes = rounded(
+    layers = waking_layers.make_scene(results)
+    scenes = round_floats(
         {
-            "walks": rule_at_the_end.scene(seed),
-            "walls": domain_walls.scene(seed),
-            "cliques": two_cliques.scene(seed),
+            "walks": rule_at_the_end.make_scene(seed),
+            "walls": domain_walls.make_scene(seed),
+            "cliques": two_cliques.make_scene(seed),
             "layers": layers,
         }
     )
     pages = make_environment("trialogue_lab.gallery")
-    pages.filters["percent"] = _percent
+    pages.filters["percent"] = _format_percent
     recorded = json.dumps(scenes, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return pages.get_template("page/page.html.jinja").render(
         **scenes,
@@ -51,7 +51,7 @@ def render_gallery(results: str | Path | None = None, seed: int = 0) -> str:
     )
 
 
-def _percent(share: float) -> str:
+def _format_percent(share: float) -> str:
     if share == 0:
         return "0\u00a0%"
     return (

@@ -7,7 +7,7 @@ another word, or to another shift of the same word.
 from typing import Any
 
 from trialogue.data import PottsChain
-from trialogue_lab.gallery.embedding import in_base_36
+from trialogue_lab.gallery.embedding import encode_base_36
 
 PATTERNS = ("fish ", "wren ", "lamb ")
 WINDOW = 3
@@ -18,7 +18,7 @@ SAMPLES = 24
 LETTERS = tuple(sorted({letter for pattern in PATTERNS for letter in pattern}))
 
 
-def chain() -> PottsChain:
+def make_chain() -> PottsChain:
     """Return the Potts chain of the scene, a distribution over texts that stores three words.
 
     The energy of a window of letters is its Hamming distance to the nearest window of a stored word.
@@ -27,7 +27,7 @@ def chain() -> PottsChain:
     return PottsChain.from_patterns(patterns, window=WINDOW, vocab_size=len(LETTERS))
 
 
-def scene(seed: int = 0) -> dict[str, Any]:
+def make_scene(seed: int = 0) -> dict[str, Any]:
     """Sample texts at every temperature, and return them with exact expectations as JSON values.
 
     A text follows one of three stored words at each position. A domain wall is a position at which it switches to
@@ -41,7 +41,7 @@ def scene(seed: int = 0) -> dict[str, Any]:
         walls in each sample), "expected" (its exact expectation), "no_walls" (probability of a text without domain
         walls), and "labels". Labels have one base-36 digit per window of each sample, which is word * period + shift.
     """
-    potts = chain()
+    potts = make_chain()
     levels = []
     for temperature in TEMPERATURES:
         texts = potts.sample(SAMPLES, LENGTH, temperature, seed=seed)
@@ -49,7 +49,7 @@ def scene(seed: int = 0) -> dict[str, Any]:
             {
                 "temperature": temperature,
                 "text": "".join(LETTERS[letter] for letter in texts[0].tolist()),
-                "labels": in_base_36(potts.followed(texts)),
+                "labels": encode_base_36(potts.followed(texts)),
                 "walls": potts.domain_walls(texts).sum(1).tolist(),
                 "expected": potts.expected_domain_walls(LENGTH, temperature),
                 "no_walls": potts.no_wall_probability(LENGTH, temperature),

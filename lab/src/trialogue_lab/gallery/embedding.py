@@ -9,7 +9,7 @@ from torch import Tensor
 _DIGITS = string.digits + string.ascii_lowercase
 
 
-def in_base_36(numbers: Tensor) -> list[str]:
+def encode_base_36(numbers: Tensor) -> list[str]:
     """Convert each row of integers below 36 to a string of base-36 digits.
 
     Args:
@@ -21,7 +21,7 @@ def in_base_36(numbers: Tensor) -> list[str]:
     return ["".join(_DIGITS[number] for number in row) for row in numbers.tolist()]
 
 
-def rounded(value: Any) -> Any:
+def round_floats(value: Any) -> Any:
     """Round all floats in a JSON value to six significant digits.
 
     Rounding errors of different machines then do not change the page.

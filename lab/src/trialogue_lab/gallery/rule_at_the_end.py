@@ -92,13 +92,13 @@ PLAYERS = (
 )
 
 
-def oracle() -> Table:
+def make_oracle() -> Table:
     """Return the language model of the scene, whose sentences have three words."""
-    rows = {_tokens(prefix): row for prefix, row in PROBABILITIES.items()}
+    rows = {_encode_sentence(prefix): row for prefix, row in PROBABILITIES.items()}
     return Table(lambda prefix: [rows[prefix].get(word, 0.0) for word in WORDS], len(WORDS), max_length=3)
 
 
-def verifier() -> Verifier:
+def make_verifier() -> Verifier:
     """Return the constraint of the scene: a sentence must end with the word `LAST`.
 
     It is checked for complete sentences only, so that every prefix is accepted.
@@ -106,7 +106,7 @@ def verifier() -> Verifier:
     return FunctionVerifier(lambda prefix: WORDS[prefix[-1]] == LAST, whole=True)
 
 
-def scene(seed: int = 0) -> dict[str, Any]:
+def make_scene(seed: int = 0) -> dict[str, Any]:
     """Run every sampler on the language model, and return all data of the scene as JSON values.
 
     Args:
@@ -117,7 +117,7 @@ def scene(seed: int = 0) -> dict[str, Any]:
         sampler. This entry has the exact output probabilities and sampled runs, as returned by `record_runs`. The runs
         of a sampler take at most `QUERIES` model calls. Nodes of the tree are numbered level by level from the root.
     """
-    model, constraint = oracle(), verifier()
+    model, constraint = make_oracle(), make_verifier()
     tree = prefix_tree(model)
     target, values = target_distribution(model, constraint), exact_values(model, constraint)
     walks = []
@@ -146,7 +146,7 @@ def scene(seed: int = 0) -> dict[str, Any]:
         "words": [WORDS[prefix[-1]] if prefix else "" for prefix in tree.prefixes],
         "parents": tree.parent.tolist(),
         "reached": np.exp(tree.log_probs).tolist(),
-        "tempting": tree.prefixes.index(_tokens(TEMPTING)),
+        "tempting": tree.prefixes.index(_encode_sentence(TEMPTING)),
         "target": [target.get(prefix, 0.0) for prefix in tree.prefixes],
         "walks": walks,
     }
@@ -188,5 +188,5 @@ def record_runs(samples: Samples, members: int, prefixes: Sequence[Prefix]) -> l
     return runs
 
 
-def _tokens(sentence: str) -> Prefix:
+def _encode_sentence(sentence: str) -> Prefix:
     return tuple(WORDS.index(word) for word in sentence.split())

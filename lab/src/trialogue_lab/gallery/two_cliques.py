@@ -11,7 +11,7 @@ from torch import Tensor
 from trialogue.data import Ising
 from trialogue.samplers import BlockGibbs, IndependentParallel, run_chain
 from trialogue.samplers.exact import transition_matrix
-from trialogue_lab.gallery.embedding import in_base_36
+from trialogue_lab.gallery.embedding import encode_base_36
 
 CLIQUE = 4
 FIELD = 0.1
@@ -28,7 +28,7 @@ CHAINS = {
 """The Markov chains of the scene and their descriptions, by name."""
 
 
-def model(coupling: float) -> Ising:
+def make_model(coupling: float) -> Ising:
     """Return an Ising model of two groups of spins, which are coupled within but not between groups.
 
     Args:
@@ -39,7 +39,7 @@ def model(coupling: float) -> Ising:
     return Ising(torch.block_diag(inside, inside), field)
 
 
-def counts(states: Tensor) -> Tensor:
+def count_up_spins(states: Tensor) -> Tensor:
     """Return the numbers of up (+1) spins in both groups as one integer.
 
         first * (CLIQUE + 1) + second
@@ -54,7 +54,7 @@ def counts(states: Tensor) -> Tensor:
     return cliques[..., 0] * (CLIQUE + 1) + cliques[..., 1]
 
 
-def scene(seed: int = 0) -> dict[str, Any]:
+def make_scene(seed: int = 0) -> dict[str, Any]:
     """Run two Markov chains on Ising models with several couplings, and return the data of the scene.
 
     Each Markov chain is run `COPIES` times from a state with all spins down.
@@ -70,10 +70,10 @@ def scene(seed: int = 0) -> dict[str, Any]:
     """
     levels = []
     for coupling in COUPLINGS:
-        ising = model(coupling)
+        ising = make_model(coupling)
         states, probabilities = ising.states(), ising.probabilities()
         target = torch.zeros((CLIQUE + 1) ** 2, dtype=torch.float64)
-        target.index_add_(0, counts(states), probabilities)
+        target.index_add_(0, count_up_spins(states), probabilities)
         start = states[:1].expand(COPIES, -1)
         chains = []
         for chain, _ in CHAINS.values():
@@ -82,10 +82,10 @@ def scene(seed: int = 0) -> dict[str, Any]:
             transitions = transition_matrix(chain, ising)
             chains.append(
                 {
-                    "copies": in_base_36(counts(visited)),
-                    "spins": in_base_36(visited[:, 0]),
-                    "distance": _distances(transitions, probabilities),
-                    "limit": _limit_distance(transitions, probabilities),
+                    "copies": encode_base_36(count_up_spins(visited)),
+                    "spins": encode_base_36(visited[:, 0]),
+                    "distance": _compute_distances(transitions, probabilities),
+                    "limit": _compute_limit_distance(transitions, probabilities),
                 }
             )
         levels.append({"coupling": coupling, "target": target.tolist(), "chains": chains})
@@ -96,26 +96,26 @@ def scene(seed: int = 0) -> dict[str, Any]:
     return {"clique": CLIQUE, "chains": described, "levels": levels}
 
 
-def _distances(transitions: Tensor, target: Tensor) -> list[float]:
+def _compute_distances(transitions: Tensor, target: Tensor) -> list[float]:
     """Return the total variation distances from `target` (states,) after 0, 1, ..., `STEPS` steps from state 0."""
     current = torch.zeros_like(target)
     current[0] = 1.0
     distances = []
     for _ in range(STEPS + 1):
-        distances.append(_total_variation(current, target))
+        distances.append(_compute_total_variation(current, target))
         current = current @ transitions
     return distances
 
 
-def _limit_distance(transitions: Tensor, target: Tensor) -> float:
+def _compute_limit_distance(transitions: Tensor, target: Tensor) -> float:
     """Return the total variation distance from `target` (states,) after 2^60 steps from state 0."""
     power = transitions
     for _ in range(60):
         power = power @ power
         power = power / power.sum(1, keepdim=True)
-    return _total_variation(power[0], target)
+    return _compute_total_variation(power[0], target)
 
 
-def _total_variation(first: Tensor, second: Tensor) -> float:
+def _compute_total_variation(first: Tensor, second: Tensor) -> float:
     # Without rounding, equal distributions would have a distance above 0.
     return round(float((first - second).abs().sum()) / 2, 12)

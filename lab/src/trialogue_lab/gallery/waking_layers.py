@@ -17,7 +17,7 @@ from trialogue_lab.studies.interaction_order import STUDY
 DEPTHS = (1, 2, 3)
 
 
-def scene(results: str | Path | None) -> dict[str, Any]:
+def make_scene(results: str | Path | None) -> dict[str, Any]:
     """Return the trainings in the result of the study `interaction-order`, as JSON values for the gallery.
 
     Args:
@@ -40,19 +40,19 @@ def scene(results: str | Path | None) -> dict[str, Any]:
         raise InputError("results", ", ".join(map(str, search_folders(results))), hint)
     rows = STUDY.rows(result)
     bounds = rows["law"].sort_values("seed")
-    trainings = [_training(rows, int(seed)) for seed in bounds.seed]
+    trainings = [_extract_training(rows, int(seed)) for seed in bounds.seed]
     onsets = [training["onsets"] for training in trainings]
     return {
         "result": f"{STUDY.name}@{result.hash}",
         "trainings": trainings,
-        "first": _shown_first(bounds, onsets),
+        "first": _choose_first_training(bounds, onsets),
         "last_first": sum(last < min(first, middle) for first, middle, last in onsets),
         "middle_second": sum(middle < first for first, middle, _ in onsets),
     }
 
 
-def _shown_first(bounds: DataFrame, onsets: list[list[int]]) -> int:
-    """Return the index of the training that shows most clearly when the layers begin to learn.
+def _choose_first_training(bounds: DataFrame, onsets: list[list[int]]) -> int:
+    """Return the index of the training to show first: the one in which the layers begin to learn most distinctly.
 
     Only trainings with the most common order of layers are considered. Among them, the training with the largest
     distance between successive loss bounds is chosen. The smaller of its two distances counts.
@@ -63,7 +63,7 @@ def _shown_first(bounds: DataFrame, onsets: list[list[int]]) -> int:
     return max((index for index, order in enumerate(orders) if order == common), key=smaller.__getitem__)
 
 
-def _training(rows: Rows, seed: int) -> dict[str, Any]:
+def _extract_training(rows: Rows, seed: int) -> dict[str, Any]:
     bounds = rows.where("law", seed=seed).iloc[0]
     curves = [rows.where("curve", seed=seed, layers=depth).sort_values("step") for depth in DEPTHS]
     three, training = curves[-1], rows.where("training", seed=seed, layers=DEPTHS[-1]).iloc[0]

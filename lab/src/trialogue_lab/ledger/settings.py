@@ -32,7 +32,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         settings: Any = type(self)
-        for name, adapter in _adapters(settings).items():
+        for name, adapter in _make_adapters(settings).items():
             checked_value(name, getattr(self, name), adapter)
         self.check()
 
@@ -53,12 +53,12 @@ class Settings:
 
 
 @cache
-def _adapters(settings: type[Any]) -> dict[str, TypeAdapter[Any]]:
+def _make_adapters(settings: type[Any]) -> dict[str, TypeAdapter[Any]]:
     hints = get_type_hints(settings, include_extras=True)
-    return {field.name: _adapter(hints[field.name]) for field in fields(settings) if field.init}
+    return {field.name: _make_adapter(hints[field.name]) for field in fields(settings) if field.init}
 
 
-def _adapter(hint: Any) -> TypeAdapter[Any]:
+def _make_adapter(hint: Any) -> TypeAdapter[Any]:
     """Return the Pydantic adapter of a type. Nested settings are not validated again."""
     if isinstance(hint, type) and issubclass(hint, Settings):
         return TypeAdapter(InstanceOf[hint])

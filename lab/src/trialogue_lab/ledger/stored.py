@@ -1,4 +1,4 @@
-"""The verdicts of all committed results in one file, from which `trialogue list` and `trialogue ledger` start quickly.
+"""Stored verdicts of all committed results, with which `trialogue list` and `trialogue ledger` start quickly.
 
 The file `ledger.json` in the folder of results has one entry per study. `make pages` writes it. An entry is used only
 while the files of the study and of its results are those from which it was made.
@@ -102,7 +102,7 @@ def stored_summaries(modules: Mapping[str, str]) -> dict[str, StudySummary]:
             [dict.fromkeys(COLUMNS) | {"study": name} | record for record in found["claims"]],
         )
         for name, module in modules.items()
-        if (found := stored.get(name)) and found["digest"] == _digest(name, module)
+        if (found := stored.get(name)) and found["digest"] == _hash_sources(name, module)
     }
 
 
@@ -121,7 +121,7 @@ def store_summaries(entries: "Iterable[Entry]") -> Path:
     for entry in entries:
         found = summarize(entry)
         head = {
-            "digest": _digest(found.name, entry.study.module),
+            "digest": _hash_sources(found.name, entry.study.module),
             "source": found.source,
             "result": found.result,
         }
@@ -134,7 +134,7 @@ def store_summaries(entries: "Iterable[Entry]") -> Path:
     return atomic_write(COMMITTED / FILE, "{\n" + ",\n".join(studies) + "\n}\n")
 
 
-def _digest(name: str, module: str) -> str:
+def _hash_sources(name: str, module: str) -> str:
     """Return a hash of the source files of a study and of the hashes of its committed results."""
     spec = importlib.util.find_spec(module)
     if spec is None or spec.origin is None:

@@ -165,7 +165,7 @@ class Study(Generic[Config]):
         if missing:
             place = " and ".join(f"{module}.{_CONVENTIONS[each][1][0]}" for each in sorted(missing))
             raise InputError("study", module, f"define {' and '.join(sorted(missing))} in {place}")
-        settings["claims"] = _add_titles(settings.get("claims", ()), _file_of(module, "titles.toml"))
+        settings["claims"] = _add_titles(settings.get("claims", ()), _find_file(module, "titles.toml"))
         return cls(module=module, source=source, **settings)
 
     @property
@@ -186,7 +186,7 @@ class Study(Generic[Config]):
     @property
     def pilot_file(self) -> Path:
         """Path of the pilot estimates: `pilot.json` in a package, `name.pilot.json` next to `name.py`."""
-        return _file_of(self.module, "pilot.json")
+        return _find_file(self.module, "pilot.json")
 
     @cached_property
     def pilot(self) -> Pilot:
@@ -196,7 +196,7 @@ class Study(Generic[Config]):
     @cached_property
     def withdrawn(self) -> tuple[WithdrawnClaim, ...]:
         """Claims that the study no longer makes, from `withdrawn.json` next to the pilot."""
-        return read_withdrawn(_file_of(self.module, "withdrawn.json"))
+        return read_withdrawn(_find_file(self.module, "withdrawn.json"))
 
     def preset(self, name: str) -> Config:
         """Return the config with the given name.
@@ -230,7 +230,7 @@ class Study(Generic[Config]):
         return sys.modules[self.module].__doc__ or ""
 
 
-def _file_of(module: str, name: str) -> Path:
+def _find_file(module: str, name: str) -> Path:
     """Return the path of a study's file, inside its package or next to its module."""
     loaded = sys.modules[module]
     path = Path(str(loaded.__file__))

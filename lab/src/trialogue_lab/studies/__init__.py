@@ -87,10 +87,10 @@ def questions() -> dict[str, str]:
 
     The question is the first paragraph of the module's docstring. It is read from the source, without an import.
     """
-    return {name: _question(module) for name, module in modules().items()}
+    return {name: _read_question(module) for name, module in modules().items()}
 
 
-def _question(module: str) -> str:
+def _read_question(module: str) -> str:
     try:
         spec = importlib.util.find_spec(module)
     except ModuleNotFoundError:

@@ -73,7 +73,7 @@ def state_vectors(network: InstanceOf[DyckTransformer]) -> Tensor:
     if shape.positions == "none" and len(network.stack) == 1 and shape.embedding != "tokens":
         return network.table.double()
     first, second = (
-        _last_layer_inputs(network, kind, extra) for kind, extra in ((0, 0), (shape.types - 1, 2))
+        _compute_last_layer_inputs(network, kind, extra) for kind, extra in ((0, 0), (shape.types - 1, 2))
     )
     difference = float((first - second).abs().max())
     if difference > _MINIMAL:
@@ -83,7 +83,7 @@ def state_vectors(network: InstanceOf[DyckTransformer]) -> Tensor:
 
 
 @torch.no_grad()
-def _last_layer_inputs(network: DyckTransformer, kind: int, extra: int) -> Tensor:
+def _compute_last_layer_inputs(network: DyckTransformer, kind: int, extra: int) -> Tensor:
     """Return the last layer's input for each bracket and depth, in strings that begin with matched pairs.
 
     The number of matched pairs is `extra`, and their type is `kind`.
@@ -171,7 +171,7 @@ class Balance:
         return found
 
     def shortest(self, j: int, d: int) -> tuple[list[int], list[int], float, float]:
-        """Return the two strings of open brackets whose attention sums have the smallest norms for a query.
+        """Find the two strings of open brackets whose attention sums have the smallest norms for a query.
 
         A query is a closing bracket, and each string consists of the d - 1 brackets that are still open after it. The
         attention sum also includes the start token and the query's own pair. The second string is the best among those
@@ -250,7 +250,7 @@ class InequalityChain(NamedTuple):
     lipschitz: float
 
 
-def _lipschitz_bound(network: InstanceOf[DyckTransformer]) -> float:
+def _bound_lipschitz_constant(network: InstanceOf[DyckTransformer]) -> float:
     """Return an upper bound on how fast the next-token distribution can change with the attention output."""
     with torch.no_grad():
         layer = network.stack[-1]
@@ -271,7 +271,7 @@ def inequality_chain(
     open_prob: Probability = 0.5,
     target: Target = "next",
 ) -> InequalityChain:
-    """Return both sides of the inequalities in the proof of Theorem 2.2.2, with corrected constants.
+    """Evaluate the inequalities in the proof of Theorem 2.2.2 on a network, with corrected constants.
 
     The theorem states that a network with small errors on long strings is nearly balanced: matched brackets nearly
     cancel in its attention sums (see `Balance`). For each query, two strings are compared that differ in the types of
@@ -290,16 +290,16 @@ def inequality_chain(
     balance = Balance(network)
     for length in lengths:
         check("lengths", length, integer_range(8 * balance.depth))
-    gamma, sizes = _lipschitz_bound(network), balance.pairs.norm(dim=-1)
+    gamma, sizes = _bound_lipschitz_constant(network), balance.pairs.norm(dim=-1)
     columns: list[list[float]] = [[] for _ in range(6)]
     distance, required, total, total_bound, pair, pair_bound = columns
     for length, d, j in itertools.product(lengths, range(2, balance.depth + 1), range(balance.types)):
         t, other, _, least = balance.shortest(j, d)
-        exact = [_exact_distribution(balance, types[-1], open_prob, target) for types in (t, other)]
+        exact = [_compute_exact_distribution(balance, types[-1], open_prob, target) for types in (t, other)]
         apart, factors = float((exact[0] - exact[1]).norm()), []
         for outer, i in itertools.product(range(balance.depth), range(balance.types)):
-            pumped = _pumped_counts(balance, outer, i, length // 2 - outer - d - 1)
-            normed, outputs, raw = _outputs(balance, pumped, (t, other), j, d, target)
+            pumped = _count_brackets(balance, outer, i, length // 2 - outer - d - 1)
+            normed, outputs, raw = _compute_outputs(balance, pumped, (t, other), j, d, target)
             errors = float((outputs - torch.stack(exact)).norm(dim=1).sum())
             distance.append(float((normed[0] - normed[1]).norm()))
             required.append((apart - errors) / gamma)
@@ -316,11 +316,11 @@ def inequality_chain(
 
 @validated
 def pumped_distances(network: InstanceOf[DyckTransformer], pairs: Natural) -> Tensor:
-    """Return how far apart two strings remain in the attention output after repeated matched brackets.
+    """Measure how well a network distinguishes two strings after many repeated pairs of matched brackets.
 
     The two strings have different open brackets (see `Balance.shortest`). If the repeated pairs do not cancel in the
-    attention sum, the distance falls as 1 / `pairs` (equation 2.49), and the network can no longer distinguish the
-    strings.
+    attention sum, the distance of their attention outputs falls as 1 / `pairs` (equation 2.49), and the network can no
+    longer distinguish the strings.
 
     Args:
         network: Network to analyze.
@@ -338,8 +338,8 @@ def pumped_distances(network: InstanceOf[DyckTransformer], pairs: Natural) -> Te
     for d, j in itertools.product(range(2, balance.depth + 1), range(balance.types)):
         t, other, _, _ = balance.shortest(j, d)
         for outer, i in itertools.product(range(balance.depth), range(balance.types)):
-            pumped = _pumped_counts(balance, outer, i, pairs)
-            normed, _, _ = _outputs(balance, pumped, (t, other), j, d, "next")
+            pumped = _count_brackets(balance, outer, i, pairs)
+            normed, _, _ = _compute_outputs(balance, pumped, (t, other), j, d, "next")
             found.append(float((normed[0] - normed[1]).norm()))
     return torch.tensor(found, dtype=torch.float64)
 
@@ -365,7 +365,7 @@ def log_weight_decay(
     return math.log(2 * eps / squared) + length * least
 
 
-def _pumped_counts(balance: Balance, outer: int, i: int, pairs: int) -> Tensor:
+def _count_brackets(balance: Balance, outer: int, i: int, pairs: int) -> Tensor:
     """Count the brackets of the string that consists of `outer` nested pairs around `pairs` pairs, all of type i.
 
     Returns the number of occurrences of each row of `state_vectors`.
@@ -377,7 +377,7 @@ def _pumped_counts(balance: Balance, outer: int, i: int, pairs: int) -> Tensor:
     return counts
 
 
-def _outputs(
+def _compute_outputs(
     balance: Balance, pumped: Tensor, strings: Sequence[Sequence[int]], j: int, d: int, target: Target
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Compute the attention of a query after each of some strings of open brackets.
@@ -404,7 +404,7 @@ def _outputs(
     return normed, logits.softmax(1), raw
 
 
-def _exact_distribution(balance: Balance, innermost: int, open_prob: float, target: Target) -> Tensor:
+def _compute_exact_distribution(balance: Balance, innermost: int, open_prob: float, target: Target) -> Tensor:
     """Return the exact distribution of the next bracket, given the type of the innermost open bracket."""
     if target == "closing":
         return torch.eye(balance.types, dtype=torch.float64)[innermost]

@@ -49,7 +49,7 @@ class MarkovOracle(PrefixOracle):
         return answers
 
     def sufficient(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """Return the last token (n, 1) of each prefix, or -1 for the empty prefix."""
+        """Return the last token (n, 1) of each prefix, which determines the next-token distribution, or -1."""
         last = tokens.gather(1, (lengths - 1).clamp_min(0)[:, None]) if tokens.shape[1] else lengths[:, None]
         return last.masked_fill(lengths[:, None] == 0, -1)
 
@@ -171,8 +171,8 @@ def log_weight_second_moment(target: MarkovOracle, proposal: MarkovOracle) -> fl
     """
     total = torch.zeros(target.vocab_size, dtype=torch.float64)
     for wanted, drawn in zip(target.log_transitions.flip(0), proposal.log_transitions.flip(0), strict=True):
-        total = (_log_squares(wanted, drawn) + total).logsumexp(1)
-    return float((_log_squares(target.log_initial, proposal.log_initial) + total).logsumexp(0))
+        total = (_compute_log_squares(wanted, drawn) + total).logsumexp(1)
+    return float((_compute_log_squares(target.log_initial, proposal.log_initial) + total).logsumexp(0))
 
 
 def incremental_weight_variances(model: MarkovOracle, alpha: float, proposal: MarkovOracle) -> Tensor:
@@ -192,10 +192,10 @@ def incremental_weight_variances(model: MarkovOracle, alpha: float, proposal: Ma
         Power-SMC, arXiv 2602.10273. The variance is zero exactly if q(b | a) is proportional to p(b | a)^alpha.
     """
     powers = alpha * model.log_transitions
-    second = _log_squares(powers, proposal.log_transitions).logsumexp(2)
+    second = _compute_log_squares(powers, proposal.log_transitions).logsumexp(2)
     return (second - 2 * powers.logsumexp(2)).expm1().clamp_min(0.0)
 
 
-def _log_squares(wanted: Tensor, drawn: Tensor) -> Tensor:
-    """Return the logarithms of wanted² / drawn, -inf if `wanted` is impossible."""
+def _compute_log_squares(wanted: Tensor, drawn: Tensor) -> Tensor:
+    """Return log(wanted^2 / drawn) elementwise, -inf if `wanted` is impossible."""
     return torch.where(wanted == -math.inf, -math.inf, 2 * wanted - drawn)

@@ -35,11 +35,12 @@ def product_form_bound(population: MaskedPopulation, order: int, starts: Count =
         vocab_size=population.joint.shape[1], sites=population.inputs.shape[1], order=order
     )
     return min(
-        _minimised(population, ProductForm(config, seed * starts + start).double()) for start in range(starts)
+        _minimize_loss(population, ProductForm(config, seed * starts + start).double())
+        for start in range(starts)
     )
 
 
-def _minimised(population: MaskedPopulation, form: ProductForm) -> float:
+def _minimize_loss(population: MaskedPopulation, form: ProductForm) -> float:
     optimizer = torch.optim.LBFGS(
         form.parameters(),
         max_iter=_STEPS,

@@ -47,7 +47,7 @@ def closest_subset(numbers: Numbers, target: Finite) -> tuple[Tensor, float]:
         )
     numbers = numbers.double()
     halves = numbers[: count // 2], numbers[count // 2 :]
-    left, right = (_subset_sums(half) for half in halves)
+    left, right = (_compute_subset_sums(half) for half in halves)
     ordered, order = right.sort()
     above = torch.searchsorted(ordered, target - left).clamp_max(len(ordered) - 1)
     below = (above - 1).clamp_min(0)
@@ -60,7 +60,7 @@ def closest_subset(numbers: Numbers, target: Finite) -> tuple[Tensor, float]:
     return chosen, float((numbers[chosen].sum() - target).abs())
 
 
-def _subset_sums(numbers: Tensor) -> Tensor:
+def _compute_subset_sums(numbers: Tensor) -> Tensor:
     """Return the sums of all subsets, shape (2^n,). Bit i of the index selects number i."""
     sums = numbers.new_zeros(1)
     for number in numbers:
@@ -136,7 +136,7 @@ def prune_linear(target: Weights, width: int, seed: Natural = 0, name: str = "")
     """
     inputs = target.shape[1]
     width = check("width", width, integer_range(2 * inputs))
-    return prune_pair(
+    return prune_weight_matrices(
         target,
         uniform_weights(width, inputs, seed, f"{name}first"),
         uniform_weights(len(target), width, seed, f"{name}second"),
@@ -144,7 +144,9 @@ def prune_linear(target: Weights, width: int, seed: Natural = 0, name: str = "")
 
 
 @validated
-def prune_pair(target: Weights, first: Matrix, second: Matrix, most: Count = MOST_NUMBERS) -> PrunedLinear:
+def prune_weight_matrices(
+    target: Weights, first: Matrix, second: Matrix, most: Count = MOST_NUMBERS
+) -> PrunedLinear:
     """Prune two given weight matrices to the linear map x -> W x (see `prune_linear`).
 
     Args:

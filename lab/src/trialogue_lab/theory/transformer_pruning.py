@@ -23,7 +23,7 @@ from trialogue.errors import InputError
 from trialogue.validation import Natural, Positive, validated
 from trialogue_lab.models.dyck_transformer.config import DyckTransformerConfig
 from trialogue_lab.models.dyck_transformer.layers import DyckLayer
-from trialogue_lab.theory.pruning import prune_keys_and_queries, prune_pair, uniform_weights
+from trialogue_lab.theory.pruning import prune_keys_and_queries, prune_weight_matrices, uniform_weights
 
 LAYERS_FOR_EACH = 4
 """Number of random layers per target layer."""
@@ -106,13 +106,16 @@ def random_target(layers: int, size: LargeSize, seed: int, name: str = "") -> We
     """
     return tuple(
         LayerWeights(
-            _unit(layer.value), _unit(layer.key), _unit(layer.query), tuple(_unit(each) for each in layer.mlp)
+            _scale_to_unit_norm(layer.value),
+            _scale_to_unit_norm(layer.key),
+            _scale_to_unit_norm(layer.query),
+            tuple(_scale_to_unit_norm(each) for each in layer.mlp),
         )
         for layer in random_transformer(layers, size, 2, seed, f"target {name}")
     )
 
 
-def _unit(weights: Tensor) -> Tensor:
+def _scale_to_unit_norm(weights: Tensor) -> Tensor:
     return weights / torch.linalg.matrix_norm(weights, 2)
 
 
@@ -182,16 +185,16 @@ def prune_transformer(
     for place, layer in enumerate(large):
         which, attends = divmod(place - first, 2)
         if not 0 <= which < len(target):
-            pruned.append(_linear_layer(layer, torch.eye(len(inputs)).double(), inputs, inputs))
+            pruned.append(_prune_to_linear_layer(layer, torch.eye(len(inputs)).double(), inputs, inputs))
             continue
         own = target[which]
         if attends:
-            pruned.append(_attending_layer(layer, own, inputs))
+            pruned.append(_prune_to_attention_layer(layer, own, inputs))
             continue
-        rows, columns, diagonal = _diagonal(large[place + 1].value, len(inputs))
+        rows, columns, diagonal = _choose_diagonal(large[place + 1].value, len(inputs))
         centred = own.value - own.value.mean(0)
         carried = torch.cat((torch.eye(len(inputs)).double(), centred / diagonal[:, None]))
-        pruned.append(_linear_layer(layer, carried, inputs, torch.cat((rows, columns))))
+        pruned.append(_prune_to_linear_layer(layer, carried, inputs, torch.cat((rows, columns))))
     return tuple(pruned)
 
 
@@ -208,8 +211,8 @@ def _require_room(target: LayerWeights, large: LayerWeights) -> None:
             raise InputError(field, has, hint)
 
 
-def _diagonal(value: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Choose one entry of `value` for each of `count` coordinates, the largest one of a block.
+def _choose_diagonal(value: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Choose one large entry of `value` for each of `count` coordinates, the largest one of a block.
 
     Returns rows, columns (count,) and weights. Rows are in the first half of the coordinates and columns in the second
     half, so the layer never writes to the coordinates that it reads.
@@ -225,7 +228,9 @@ def _diagonal(value: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
     return torch.tensor(rows), torch.tensor(columns), value[rows, columns]
 
 
-def _linear_layer(layer: LayerWeights, wanted: Tensor, inputs: Tensor, outputs: Tensor) -> LayerWeights:
+def _prune_to_linear_layer(
+    layer: LayerWeights, wanted: Tensor, inputs: Tensor, outputs: Tensor
+) -> LayerWeights:
     """Return a layer without attention that maps coordinates `inputs` by the matrix `wanted` to `outputs`.
 
     By Lemma 2.2.20, W x = [W, -W] ReLU([I; -I] x).
@@ -233,25 +238,25 @@ def _linear_layer(layer: LayerWeights, wanted: Tensor, inputs: Tensor, outputs: 
     identity = torch.eye(len(inputs)).double()
     both = torch.cat((identity, -identity)), torch.cat((wanted, -wanted), 1)
     value, key, query = (torch.zeros_like(each) for each in layer[:3])
-    return LayerWeights(value, key, query, _pruned_mlp(layer.mlp, both, inputs, outputs))
+    return LayerWeights(value, key, query, _prune_mlp(layer.mlp, both, inputs, outputs))
 
 
-def _attending_layer(layer: LayerWeights, target: LayerWeights, outputs: Tensor) -> LayerWeights:
+def _prune_to_attention_layer(layer: LayerWeights, target: LayerWeights, outputs: Tensor) -> LayerWeights:
     """Return a pruned layer that approximates the attention and feedforward network of `target`.
 
     It reads the output of the layer before it, and writes to the coordinates `outputs`.
     """
-    rows, columns, diagonal = _diagonal(layer.value, len(outputs))
+    rows, columns, diagonal = _choose_diagonal(layer.value, len(outputs))
     value, key, query = (torch.zeros_like(each) for each in layer[:3])
     value[rows, columns] = diagonal
     scores = prune_keys_and_queries(
         target.key.T @ target.query, layer.key[:, rows], layer.query[:, rows], _COMPARED
     )
     key[:, rows], query[:, rows] = scores.key, scores.query
-    return LayerWeights(value, key, query, _pruned_mlp(layer.mlp, target.mlp, rows, outputs))
+    return LayerWeights(value, key, query, _prune_mlp(layer.mlp, target.mlp, rows, outputs))
 
 
-def _pruned_mlp(
+def _prune_mlp(
     mlp: tuple[Tensor, ...], target: tuple[Tensor, ...], inputs: Tensor, outputs: Tensor
 ) -> tuple[Tensor, ...]:
     """Prune a random four-layer feedforward network to a two-layer one (Lemma 2.2.6).
@@ -261,8 +266,8 @@ def _pruned_mlp(
     first, second = target
     hidden = torch.arange(len(first))
     found = [torch.zeros_like(each) for each in mlp]
-    inner = prune_pair(first, mlp[0][:, inputs], mlp[1][hidden], _COMPARED)
-    outer = prune_pair(second, mlp[2][:, hidden], mlp[3][outputs], _COMPARED)
+    inner = prune_weight_matrices(first, mlp[0][:, inputs], mlp[1][hidden], _COMPARED)
+    outer = prune_weight_matrices(second, mlp[2][:, hidden], mlp[3][outputs], _COMPARED)
     found[0][:, inputs], found[1][hidden] = inner.first, inner.second
     found[2][:, hidden], found[3][outputs] = outer.first, outer.second
     return tuple(found)

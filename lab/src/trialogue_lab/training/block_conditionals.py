@@ -53,11 +53,11 @@ class BlockConditionals:
         self._pair_index = np.zeros((self.sites, self.sites), dtype=np.int64)
         self._pair_index[self.first, self.second] = np.arange(len(self.first))
         self._pair_index += self._pair_index.T
-        pairs, pair_of_sample = _distinct_rows(masks, up)
+        pairs, pair_of_sample = _find_distinct_rows(masks, up)
         pair_share = np.bincount(pair_of_sample) / samples
         masks, up = masks[pairs], up[pairs]
         spins = np.where(up, 1.0, -1.0)
-        contexts, context = _distinct_rows(masks, up & ~masks)
+        contexts, context = _find_distinct_rows(masks, up & ~masks)
         sizes = masks[contexts].sum(1)
         _check_completions(sizes)
         # Number of parameters whose statistics depend on the masked spins.
@@ -109,11 +109,11 @@ class BlockConditionals:
                 others = np.setdiff1d(np.arange(self.sites), sites)
                 columns = self._touched_parameters(sites, others)
                 outside = group.outside[write_block][:, others]
-                hessian[columns] += _spread(
+                hessian[columns] += _sum_covariances(
                     covariance[write_block], group.share[write_block], outside, len(sites)
                 )
                 outside = group.outside[group.context[pairs]][:, others]
-                gradients = _gradients(residual[pairs], outside, len(sites))
+                gradients = _compute_gradients(residual[pairs], outside, len(sites))
                 scores[columns] += (group.pair_share[pairs][:, None] * gradients).T @ gradients
         return hessian, scores
 
@@ -161,16 +161,8 @@ class BlockConditionals:
         return np.ix_(places, places)
 
 
-def _spread(local: Floats, weights: Floats, outside: Floats, k: int) -> Floats:
-    """Return the weighted sum of the covariances of all products of spins that involve masked spins.
-
-    Args:
-        local: Covariances (c, q, q) of the masked spins and their pairs.
-        weights: Weights of the contexts (c,).
-        outside: Spins that are not masked (c, N - k). Each masked spin appears alone, for its field, and multiplied by
-            each of these.
-        k: Number of masked spins.
-    """
+def _sum_covariances(local: Floats, weights: Floats, outside: Floats, k: int) -> Floats:
+    """Return the weighted sum of the covariances between products of spins that involve masked spins."""
     factors = np.column_stack((np.ones(len(outside)), outside))
     weighted = local * weights[:, None, None]
     spins = np.einsum("cab,cu,cv->aubv", weighted[:, :k, :k], factors, factors)
@@ -181,7 +173,7 @@ def _spread(local: Floats, weights: Floats, outside: Floats, k: int) -> Floats:
     return np.block([[spins.reshape(size, size), mixed], [mixed.T, corner]])
 
 
-def _gradients(residual: Floats, outside: Floats, k: int) -> Floats:
+def _compute_gradients(residual: Floats, outside: Floats, k: int) -> Floats:
     """Return the gradients of samples in the order of `_touched_parameters`.
 
     Args:
@@ -194,7 +186,7 @@ def _gradients(residual: Floats, outside: Floats, k: int) -> Floats:
     return np.concatenate((spins.reshape(len(residual), -1), residual[:, k:]), 1)
 
 
-def _distinct_rows(*columns: Bools) -> tuple[Indices, Indices]:
+def _find_distinct_rows(*columns: Bools) -> tuple[Indices, Indices]:
     """Return indices of the distinct rows of the joined `columns` (n, m), and the inverse (n,)."""
     packed = np.packbits(np.concatenate(columns, 1), axis=1)
     keys = packed.view(f"V{packed.shape[1]}")[:, 0]

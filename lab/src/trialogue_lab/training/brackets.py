@@ -137,14 +137,14 @@ def copying_loss(model: DyckTransformer, tokens: Tensor, lengths: Tensor) -> Ten
         tokens: Token ids (n, width).
         lengths: Lengths of the strings (n,). Later tokens do not count.
     """
-    return _cross_entropy(model(tokens, lengths)[:, 1:], tokens, _within(tokens, lengths))
+    return _cross_entropy(model(tokens, lengths)[:, 1:], tokens, _mask_padding(tokens, lengths))
 
 
 def _closing_loss(logits: Tensor, tokens: Tensor, lengths: Tensor) -> Tensor:
-    return _cross_entropy(logits[:, :-1], tokens, (tokens % 2 == 1) & _within(tokens, lengths))
+    return _cross_entropy(logits[:, :-1], tokens, (tokens % 2 == 1) & _mask_padding(tokens, lengths))
 
 
-def _within(tokens: Tensor, lengths: Tensor) -> Tensor:
+def _mask_padding(tokens: Tensor, lengths: Tensor) -> Tensor:
     return torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]
 
 

@@ -13,7 +13,7 @@ Groups = Callable[[Any], Mapping[str, Iterable[Tensor]]]
 
 
 class WeightNorms(Observer):
-    """Training observer that records how long named groups of matrices are and how far they turn.
+    """Training observer that records the norms of named groups of matrices, and how far the matrices rotate.
 
     Args:
         steps: Training steps after which the matrices are recorded.
@@ -47,11 +47,12 @@ class WeightNorms(Observer):
         }
         self.norms[update.step] = {name: float(weights.norm()) for name, weights in flat.items()}
         self.rotations[update.step] = {
-            name: _rotation(self._before.get(name, weights), weights) for name, weights in flat.items()
+            name: _compute_rotation(self._before.get(name, weights), weights)
+            for name, weights in flat.items()
         }
         self._before = flat
 
 
-def _rotation(before: Tensor, after: Tensor) -> float:
+def _compute_rotation(before: Tensor, after: Tensor) -> float:
     size = float(before.norm() * after.norm())
     return max(0.0, (1 - float(before @ after) / size) / 2) if size else 0.0

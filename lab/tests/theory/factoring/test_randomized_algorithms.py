@@ -10,7 +10,7 @@ from trialogue.samplers.exact import exact_distribution, total_variation
 from trialogue_lab.data.puzzles.arithmetic import SemiprimeTuples
 from trialogue_lab.data.puzzles.random_primes import RandomNumbers
 from trialogue_lab.theory.factoring.randomized_algorithms import (
-    derandomized,
+    derandomize,
     distribution_over_coins,
     randomness_test,
 )
@@ -28,7 +28,7 @@ def biased_repetition(prefix: tuple[int, ...], coins: int) -> int:
 
 
 def test_derandomized_algorithm_has_the_distribution_of_the_randomized_one() -> None:
-    oracle = derandomized(biased_repetition, 5, 3, length=5)
+    oracle = derandomize(biased_repetition, 5, 3, length=5)
     distribution = exact_distribution(Ancestral(), oracle).probabilities
     assert total_variation(distribution, distribution_over_coins(biased_repetition, 5, 5)) < 1e-14
     # The distribution differs if all calls share one toss.
@@ -67,7 +67,7 @@ def test_uniform_numbers_pass_the_randomness_test() -> None:
 
 
 def sample_token(token: int) -> None:
-    exact_distribution(Ancestral(), derandomized(lambda prefix, coins: token, 2, 3, 2))
+    exact_distribution(Ancestral(), derandomize(lambda prefix, coins: token, 2, 3, 2))
 
 
 test_invalid_input_is_rejected = refusals(

@@ -8,7 +8,7 @@ from trialogue_lab.theory.masking.block_laws import block_distribution
 from trialogue_lab.theory.masking.covariance_bound import bound_covariance
 from trialogue_lab.theory.masking.pseudolikelihood import (
     asymptotic_covariance,
-    enumerated,
+    enumerate_family,
     fisher_information,
 )
 
@@ -19,7 +19,7 @@ def test_covariance_bound_holds_and_is_tight_for_random_models(seed, adaptive):
     model = random_ising(4, seed) if seed % 3 else random_family(4, 2, 6, seed)
     name, shape = ("distribution", (16, 6)) if adaptive else ("weights", (6,))
     given = {name: random_simplex(*shape, names=seed)}
-    bound = bound_covariance(*enumerated(model), block_distribution(4, 2, blocks=SIX_BLOCKS, **given))
+    bound = bound_covariance(*enumerate_family(model), block_distribution(4, 2, blocks=SIX_BLOCKS, **given))
     assert bound.information_slack > -1e-10
     assert bound.slack > -1e-9 * bound.constant
     assert bound.best <= bound.constant * (1 + 1e-10)
@@ -29,7 +29,7 @@ def test_covariance_bound_holds_and_is_tight_for_random_models(seed, adaptive):
 
 def test_slack_and_best_agree_with_eigenvalues():
     model, block_weights = random_ising(3), block_distribution(3, 2, block_size=1)
-    p, features = enumerated(model)
+    p, features = enumerate_family(model)
     bound = bound_covariance(p, features, block_weights)
     inverse = torch.linalg.inv(fisher_information(p, features))
     gamma = asymptotic_covariance(model, 1)

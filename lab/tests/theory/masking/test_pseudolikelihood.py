@@ -15,9 +15,9 @@ from trialogue.errors import InputError
 from trialogue_lab.theory.masking.block_laws import block_distribution, conditionals
 from trialogue_lab.theory.masking.pseudolikelihood import (
     asymptotic_covariance,
-    enumerated,
+    compare_mask_sizes,
+    enumerate_family,
     fisher_information,
-    masking_more,
     pseudolikelihood_information,
     pseudolikelihood_loss,
     sandwich_covariance,
@@ -71,7 +71,7 @@ BLOCK_DISTRIBUTIONS = {
 
 def hessian_and_information(model, block_weights, shift=0.0):
     """Return the Hessian of the loss at shifted parameters by autograd, and the information matrix."""
-    probabilities, features = enumerated(model)
+    probabilities, features = enumerate_family(model)
     hessian = torch.autograd.functional.hessian(
         lambda theta: pseudolikelihood_loss(probabilities, features @ theta, block_weights),
         model.parameters + shift,
@@ -106,7 +106,7 @@ def test_loss_is_finite_only_if_data_have_positive_probability():
 @pytest.mark.parametrize("seed", range(6))
 def test_larger_blocks_have_no_larger_covariance(seed):
     model = random_family(4, 2, 6, seed) if seed % 2 else random_ising(4, seed)
-    check = masking_more(model)
+    check = compare_mask_sizes(model)
     assert float(check.smallest_eigenvalue.min()) > -1e-10
     assert float(check.identity_discrepancy.max()) < 1e-14
 
@@ -121,7 +121,7 @@ def test_larger_blocks_can_be_worse_if_blocks_are_not_uniform():
 
 def test_single_precision_features_give_the_same_information():
     model, block_weights = random_ising(4), block_distribution(4, 2, block_size=1)
-    probabilities, features = enumerated(model)
+    probabilities, features = enumerate_family(model)
     single = pseudolikelihood_information(probabilities, features.float(), block_weights)
     assert torch.equal(single, pseudolikelihood_information(probabilities, features, block_weights))
 
@@ -130,7 +130,7 @@ def test_information_and_masking_more_hold_for_three_tokens():
     model = random_family(3, 3, 5)
     hessian, information = hessian_and_information(model, block_distribution(3, 3, block_size=2))
     assert float((hessian - information).abs().max()) < 1e-13
-    assert float(masking_more(model).smallest_eigenvalue.min()) > -1e-10
+    assert float(compare_mask_sizes(model).smallest_eigenvalue.min()) > -1e-10
 
 
 def fit_parameters(data, features, block_weights):
@@ -175,9 +175,9 @@ test_invalid_input_is_rejected = refusals(
     "^{}=",
     [
         (lambda m: asymptotic_covariance(m, 2, masks_per_sample=0), "masks_per_sample"),
-        (lambda m: sandwich_covariance(random_simplex(16), *enumerated(m), SINGLE), "probabilities"),
+        (lambda m: sandwich_covariance(random_simplex(16), *enumerate_family(m), SINGLE), "probabilities"),
         (lambda m: pseudolikelihood_loss(torch.ones(16), torch.zeros(16), SINGLE), "data"),
-        (lambda m: masking_more(Ising.clique(1, 1, 0.0, 0.1)), "model"),
+        (lambda m: compare_mask_sizes(Ising.clique(1, 1, 0.0, 0.1)), "model"),
         (lambda m: fisher_information(m.probabilities(), torch.zeros(8, 3)), "probabilities"),
     ],
     random_ising(4),

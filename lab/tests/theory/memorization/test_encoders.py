@@ -74,7 +74,7 @@ def test_softening_zeros_increases_the_range_of_logits_logarithmically():
     expect_error(r"targets=-inf: row 0 .*softened", memorization.nearest_encoder, log_probs, 2)
     logit_ranges = []
     for floor in (1e-2, 1e-4, 1e-8):
-        softened_log_probs = memorization.softened(log_probs, floor)
+        softened_log_probs = memorization.smooth_log_probs(log_probs, floor)
         assert torch.allclose(softened_log_probs.exp().sum(1), torch.ones(2, dtype=torch.float64))
         divergence = torch.where(
             torch.isfinite(log_probs), log_probs.exp() * (log_probs - softened_log_probs), 0.0

@@ -201,7 +201,7 @@ def test_leading_eigenvalue_of_a_defective_matrix_is_exact():
         is_free[tuple(windows.T)] = 1.0
     matrix = potts_spectrum.transfer_matrix(is_free)
     assert np.abs(np.linalg.eigvals(matrix.toarray())).max() != pytest.approx(1, abs=1e-9)
-    assert transfer_decay.leading_eigenvalue(matrix, 1.0) == pytest.approx(1, abs=1e-14)
+    assert transfer_decay.compute_leading_eigenvalue(matrix, 1.0) == pytest.approx(1, abs=1e-14)
 
 
 def test_decay_rate_of_one_token_windows_sums_over_tokens():

@@ -15,9 +15,9 @@ from trialogue.samplers import truncated
 from trialogue_lab.theory.potts.greedy_patterns import greedy_patterns
 from trialogue_lab.theory.potts.map import (
     ChainConditionals,
-    autoregressive_of,
     context_log_probs,
-    hamiltonian_of,
+    convert_to_autoregressive,
+    convert_to_hamiltonian,
 )
 
 V, L = 3, 6
@@ -61,7 +61,7 @@ def random_chain(width, *names, vocab=V):
 @pytest.mark.parametrize("width", [0, 1, 2, 3])
 def test_hamiltonian_with_one_constant_has_the_distribution_of_the_model(width):
     oracle = random_oracle(width)
-    hamiltonian = hamiltonian_of(oracle, width)
+    hamiltonian = convert_to_hamiltonian(oracle, width)
     assert hamiltonian.chain.window == width + 1
     assert float(hamiltonian.chain.energies.min()) == float(hamiltonian.boundary.min()) == 0.0
     assert distance(boltzmann(hamiltonian), sequence_probabilities(oracle)) < 1e-12
@@ -78,7 +78,7 @@ def test_hamiltonian_with_one_constant_has_the_distribution_of_the_model(width):
 @pytest.mark.parametrize("width", [0, 1, 2, 3])
 def test_map_and_inverse_give_the_same_model(width):
     oracle = random_oracle(width)
-    back = autoregressive_of(hamiltonian_of(oracle, width), L, 1.0)
+    back = convert_to_autoregressive(convert_to_hamiltonian(oracle, width), L, 1.0)
     assert isinstance(back, Autoregressive)
     assert distance(sequence_probabilities(back), sequence_probabilities(oracle)) < 1e-12
     for known in range(L):
@@ -90,28 +90,31 @@ def test_map_and_inverse_give_the_same_model(width):
 
 def test_wider_window_gives_the_same_distribution():
     oracle = random_oracle(1)
-    assert distance(boltzmann(hamiltonian_of(oracle, 3)), sequence_probabilities(oracle)) < 1e-12
+    assert distance(boltzmann(convert_to_hamiltonian(oracle, 3)), sequence_probabilities(oracle)) < 1e-12
 
 
 @pytest.mark.parametrize("width", [1, 2])
 def test_constants_per_context_give_another_distribution(width):
     oracle = random_oracle(width)
-    found = boltzmann(hamiltonian_of(oracle, width, "per-context"))
+    found = boltzmann(convert_to_hamiltonian(oracle, width, "per-context"))
     likeliest = torch.zeros(len(STATES), dtype=torch.float64)
     for place in range(L):
         likeliest += oracle.next_log_probs(STATES, torch.full((len(STATES),), place)).amax(1)
     assert distance(found, (sequence_probabilities(oracle).log() - likeliest).softmax(0)) < 1e-12
     assert distance(found, sequence_probabilities(oracle)) > 1e-3
-    chain = hamiltonian_of(oracle, width, "per-context").chain
+    chain = convert_to_hamiltonian(oracle, width, "per-context").chain
     assert not chain.energies.amin(-1).any()
 
 
 @pytest.mark.parametrize("temperature", [0.5, 2.0])
 def test_temperature_of_the_hamiltonian_differs_from_temperature_per_token(temperature):
     oracle = random_oracle(1)
-    hamiltonian = hamiltonian_of(oracle, 1)
+    hamiltonian = convert_to_hamiltonian(oracle, 1)
     exact = boltzmann(hamiltonian, temperature)
-    assert distance(sequence_probabilities(autoregressive_of(hamiltonian, L, temperature)), exact) < 1e-12
+    assert (
+        distance(sequence_probabilities(convert_to_autoregressive(hamiltonian, L, temperature)), exact)
+        < 1e-12
+    )
     assert distance(sequence_probabilities(truncated(oracle, temperature=temperature)), exact) > 1e-3
 
 
@@ -119,7 +122,7 @@ def test_temperature_of_the_hamiltonian_differs_from_temperature_per_token(tempe
 @pytest.mark.parametrize("temperature", [0.2, 1.0])
 def test_conditionals_of_a_chain_agree_with_its_distribution(width, temperature):
     chain = random_chain(width)
-    oracle = autoregressive_of(chain, L, temperature)
+    oracle = convert_to_autoregressive(chain, L, temperature)
     probabilities = chain.at(L, temperature).probabilities()
     assert distance(sequence_probabilities(oracle), probabilities) < 1e-12
     joint = Table(probabilities.view([V] * L))
@@ -133,7 +136,7 @@ def test_conditionals_of_a_chain_agree_with_its_distribution(width, temperature)
 
 def test_long_chain_at_low_temperature_has_finite_conditionals():
     chain = PottsChain.from_patterns([[0, 1, 2], [2, 1, 0]], window=3, penalty=1.0)
-    oracle = autoregressive_of(chain, 1000, 0.01)
+    oracle = convert_to_autoregressive(chain, 1000, 0.01)
     tokens = torch.tensor([0, 1, 2]).repeat(334)[None, :1000]
     scores = oracle.next_log_probs(tokens.expand(1000, -1), torch.arange(1000))
     assert not bool(torch.isnan(scores).any())
@@ -162,7 +165,7 @@ def test_greedy_patterns_are_the_sequences_of_zero_energy(width):
         oracle = random_oracle(width, name)
         log_probs = context_log_probs(oracle, width)
         patterns = greedy_patterns(log_probs)
-        chain = hamiltonian_of(oracle, width, "per-context").chain
+        chain = convert_to_hamiltonian(oracle, width, "per-context").chain
         assert int((chain.energy(STATES) == 0).sum()) == V**width  # one for every start
         ends = set()
         for start in enumerate_sequences(V, width).tolist():
@@ -200,11 +203,11 @@ CERTAIN = Table(lambda prefix: [1.0, 0.0] if prefix and prefix[-1] == 0 else [0.
 test_errors_name_the_argument_without_a_map = refusals(
     "^{}=",
     [
-        (lambda: hamiltonian_of(CERTAIN, 1), "oracle"),
-        (lambda: hamiltonian_of(random_oracle(2), 1), "context"),
-        (lambda: hamiltonian_of(Table([[0.5, 0.5], [0.5, 0.5]]), 1), "oracle.max_length"),
-        (lambda: hamiltonian_of(Table(lambda prefix: [1, 1], 2, eos=1), 1), "oracle.eos"),
-        (lambda: autoregressive_of(random_chain(3), 9, 0.0), "temperature"),
+        (lambda: convert_to_hamiltonian(CERTAIN, 1), "oracle"),
+        (lambda: convert_to_hamiltonian(random_oracle(2), 1), "context"),
+        (lambda: convert_to_hamiltonian(Table([[0.5, 0.5], [0.5, 0.5]]), 1), "oracle.max_length"),
+        (lambda: convert_to_hamiltonian(Table(lambda prefix: [1, 1], 2, eos=1), 1), "oracle.eos"),
+        (lambda: convert_to_autoregressive(random_chain(3), 9, 0.0), "temperature"),
         (lambda: greedy_patterns(torch.zeros(3, 2)), "log_probs"),
         (lambda: greedy_patterns(torch.full((2, 2), math.nan)), "log_probs"),
     ],
@@ -225,15 +228,15 @@ def test_oracle_with_a_longer_context_has_no_map(distance: int, window: int, fur
     with pytest.raises(
         InputError, match=f"^context={window}: the token {further} positions before the window changes"
     ):
-        hamiltonian_of(oracle_with_lag(distance), window)
+        convert_to_hamiltonian(oracle_with_lag(distance), window)
 
 
 def test_context_of_the_oracle_is_checked_up_to_its_window() -> None:
     for distance in (1, 2, 3):
-        assert hamiltonian_of(oracle_with_lag(distance), distance).chain.window == distance + 1
+        assert convert_to_hamiltonian(oracle_with_lag(distance), distance).chain.window == distance + 1
     with pytest.raises(InputError, match=r"^context=10+: there are 2\^10+1 contexts"):
-        hamiltonian_of(oracle_with_lag(1), 10**30)
+        convert_to_hamiltonian(oracle_with_lag(1), 10**30)
     # With a larger vocabulary only a sample of the contexts is checked.
     wide = Table(lambda prefix: np.roll(np.arange(1, 31), prefix[-3] if len(prefix) > 2 else 0), 30)
     with pytest.raises(InputError, match=r"^context=1: the token 2 positions before the window changes"):
-        hamiltonian_of(wide, 1)
+        convert_to_hamiltonian(wide, 1)

@@ -10,7 +10,7 @@ from trialogue.data import Dyck, Table
 from trialogue.data.puzzles.hidden_string import ConstrainedTask, subset_sum_task
 from trialogue.randomness import numpy_generator
 from trialogue_lab.theory.query_complexity import (
-    generated,
+    generate_by_trying,
     knapsack_by_generating,
     knapsack_by_lattice,
     knapsack_by_table,
@@ -118,18 +118,18 @@ def test_reduction_works_for_any_oracle_of_full_support_and_back() -> None:
     task = subset_sum_task(weights, total)
     assert solution is not None
     deterministic = Table(lambda prefix: [1 - solution[len(prefix)], solution[len(prefix)]], 2, max_length=5)
-    assert generated(task._replace(oracle=deterministic)).output == solution
+    assert generate_by_trying(task._replace(oracle=deterministic)).output == solution
 
 
 def test_perfect_verifier_is_called_for_every_token_at_every_position() -> None:
     uniform = Table(lambda _: (0.25,) * 4, 4)
     for length in (2, 8, 32):
-        found = generated(ConstrainedTask(uniform, Dyck(length), length))
+        found = generate_by_trying(ConstrainedTask(uniform, Dyck(length), length))
         assert found.output is not None
         assert (found.verifier_calls, found.queries) == (4 * length, length)
     weights, total = (5, 3, 4, 1, 6), 9
-    assert generated(subset_sum_task(weights, total)).verifier_calls == 10
-    assert generated(subset_sum_task((2, 4), 3)) == (None, 2, 1)
+    assert generate_by_trying(subset_sum_task(weights, total)).verifier_calls == 10
+    assert generate_by_trying(subset_sum_task((2, 4), 3)) == (None, 2, 1)
 
 
 test_errors_name_the_invalid_argument = refusals(

@@ -95,12 +95,14 @@ def test_theorem_2_1_2_is_the_limit_of_ridge_regression(
     t = TopicModel(*size)
     optimum = topics.optimal_values(t, masking.p_mask, masking.p_correct, masking.p_random)
     assert topics.values_violation(optimum, t, masking) < 1e-12
-    far = topics.moments_of(t, masking)
+    far = topics.compute_moments(t, masking)
     assert float((topics.least_squares(far) - optimum).abs().max()) < 1e-12
     errors = [float((topics.least_squares(far, ridge) - optimum).abs().max()) for ridge in (1e-4, 1e-6, 1e-8)]
     assert errors[0] > errors[1] > errors[2]
     assert errors[2] < 1e-5
-    wrong = altered(topics.values, ("- (c1 * c2 + c3) / scale", "- c3 / scale"), compiled=False)["_values"]
+    wrong = altered(topics.values, ("- (c1 * c2 + c3) / scale", "- c3 / scale"), compiled=False)[
+        "_compute_optimal_values"
+    ]
     assert float((wrong(t, masking) - optimum).abs().max()) > 1e-6
 
 
@@ -170,7 +172,7 @@ def moments_error(function: Any, t: TopicModel) -> float:
 
 @pytest.mark.parametrize("t", SMALL[1:])
 def test_moments_agree_with_enumeration_of_inputs(t: TopicModel) -> None:
-    assert moments_error(topics.moments_of, t) < 1e-12
+    assert moments_error(topics.compute_moments, t) < 1e-12
 
 
 @pytest.mark.parametrize(
@@ -181,17 +183,17 @@ def test_moments_agree_with_enumeration_of_inputs(t: TopicModel) -> None:
     ],
 )
 def test_wrong_moments_are_rejected(change: tuple[str, str]) -> None:
-    wrong = altered(topics.moments, change, compiled=False)["moments_of"]
+    wrong = altered(topics.moments, change, compiled=False)["compute_moments"]
     lengths = (2, 3)
     t = SMALL[1]
-    exact, found = topics.moments_of(t, OTHER, lengths), wrong(t, OTHER, lengths)
+    exact, found = topics.compute_moments(t, OTHER, lengths), wrong(t, OTHER, lengths)
     assert max(float((a - b).abs().max()) for a, b in zip(exact, found, strict=True)) > 1e-4
 
 
 def test_optimum_for_documents_of_finite_length_has_a_diagonal() -> None:
     """For documents of the thesis, block entries off the diagonal are 0.102, and rows of a block sum to 1.13."""
     t = TopicModel(10, 10, concentration=0.1)
-    found = topics.least_squares(topics.moments_of(t, BERT, (100, 150)))
+    found = topics.least_squares(topics.compute_moments(t, BERT, (100, 150)))
     assert float(found[1, 1]) == pytest.approx(0.2153, abs=1e-4)
     assert float(found[1, 2]) == pytest.approx(0.102, abs=1e-3)
     assert float(found[1, 11]) == pytest.approx(-0.0014, abs=1e-4)

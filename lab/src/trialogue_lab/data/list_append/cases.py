@@ -15,8 +15,8 @@ from trialogue.validation import Count, validated
 from trialogue_lab.data.list_append.literals import (
     Fault,
     Lexeme,
-    fault_of,
-    first_difference,
+    find_fault,
+    find_first_difference,
     read_literal,
     skip_blanks,
 )
@@ -140,7 +140,7 @@ def evaluate(text: str, name: str, cases: Count = 8, *, final: bool = True) -> E
     return Evaluation(error, position, tuple(read))
 
 
-class _Line(NamedTuple):
+class _ParsedLine(NamedTuple):
     """First error of a line, and the test case if list, item and expected list were parsed."""
 
     error: CaseError | None = None
@@ -148,125 +148,127 @@ class _Line(NamedTuple):
     key: Key | None = None
 
 
-class _Wrong(Exception):
-    """The line is not a test case because of `error` at `position`."""
+class _LineError(Exception):
+    """Raised if a line is not a test case, because of `error` at `position`."""
 
     def __init__(self, error: CaseError, position: int) -> None:
         super().__init__(error, position)
         self.error, self.position = error, position
 
 
-class _Cut(Exception):
-    """The text ends within the line."""
+class _UnfinishedLine(Exception):
+    """Raised if the text ends within the line."""
 
 
-def _read_line(line: str, name: str) -> _Line:
+def _read_line(line: str, name: str) -> _ParsedLine:
     """Parse one line. A newline at the end marks it as complete."""
     try:
         indentation = len(line) - len(line.lstrip())
         if indentation:  # a line with only blanks has been skipped before
-            raise _Wrong(CaseError.LINE_WITHOUT_ASSERT, indentation)
+            raise _LineError(CaseError.LINE_WITHOUT_ASSERT, indentation)
         position = _expect(line, 0, "assert", CaseError.LINE_WITHOUT_ASSERT)
         if line[position:] and line[position] not in " \t":
-            raise _Wrong(CaseError.LINE_WITHOUT_ASSERT, position)
+            raise _LineError(CaseError.LINE_WITHOUT_ASSERT, position)
         position = _expect(line, skip_blanks(line, position), name, CaseError.FUNCTION_NOT_TESTED)
         position = _expect(line, skip_blanks(line, position), "(", CaseError.FUNCTION_NOT_TESTED)
-        position = _first(line, position)
+        position = _skip_blanks(line, position)
         _require_list(line, position, _CALL_FAULTS, CaseError.FIRST_ARGUMENT_TYPE_ERROR)
-        items, position = _literal(line, position, _CALL_FAULTS)
-        position = _comma(line, position)
-        item, position = _literal(line, position, _CALL_FAULTS)
+        items, position = _parse_literal(line, position, _CALL_FAULTS)
+        position = _parse_comma(line, position)
+        item, position = _parse_literal(line, position, _CALL_FAULTS)
         position = _close_call(line, position)
         position = _expect(line, skip_blanks(line, position), "==", CaseError.NO_ASSERTION_EQUALITY)
         return _compare(line, position, items, item)
-    except _Wrong as wrong:
-        return _Line(wrong.error, wrong.position)
-    except _Cut:
-        return _Line()
+    except _LineError as wrong:
+        return _ParsedLine(wrong.error, wrong.position)
+    except _UnfinishedLine:
+        return _ParsedLine()
 
 
-def _compare(line: str, position: int, items: Sequence[Lexeme], item: Sequence[Lexeme]) -> _Line:
+def _compare(line: str, position: int, items: Sequence[Lexeme], item: Sequence[Lexeme]) -> _ParsedLine:
     """Parse the expected output and compare it with `items` after appending `item`."""
     comma = [Lexeme(",", ",", ",", 0)] if len(items) > 2 else []
     wanted = [*items[:-1], *comma, *item, items[-1]]
     key = tuple((lexeme.kind, lexeme.value) for lexeme in (*items, *item))
     try:
-        first = _first(line, position)
+        first = _skip_blanks(line, position)
         _require_list(line, first, _OUTPUT_FAULTS, CaseError.EXPECTED_OUTPUT_TYPE_ERROR)
         reading = read_literal(line, first)
-        different = first_difference(reading.lexemes, wanted)
+        different = find_first_difference(reading.lexemes, wanted)
         if reading.fault is not None and different is None:
-            raise _Wrong(_OUTPUT_FAULTS[reading.fault], reading.position)
+            raise _LineError(_OUTPUT_FAULTS[reading.fault], reading.position)
         wrong = None if different is None else (CaseError.ASSERTION_FAILURE, different)
         if reading.stop is None:
-            return _Line(*wrong) if wrong else _Line()
+            return _ParsedLine(*wrong) if wrong else _ParsedLine()
         rest = skip_blanks(line, reading.stop)
         following = line[rest : rest + 1]
         if following == ",":
-            raise _Wrong(*(wrong or (CaseError.EXPECTED_OUTPUT_TYPE_ERROR, rest)))
+            raise _LineError(*(wrong or (CaseError.EXPECTED_OUTPUT_TYPE_ERROR, rest)))
         if following not in ("", "\n", "#"):
-            raise _Wrong(*(wrong or (_OUTPUT_FAULTS[fault_of(following)], rest)))
-        return _Line(*wrong, key) if wrong else _Line(key=key)
-    except _Cut:
-        return _Line()
+            raise _LineError(*(wrong or (_OUTPUT_FAULTS[find_fault(following)], rest)))
+        return _ParsedLine(*wrong, key) if wrong else _ParsedLine(key=key)
+    except _UnfinishedLine:
+        return _ParsedLine()
 
 
 def _expect(line: str, position: int, wanted: str, error: CaseError) -> int:
-    """Raise `_Wrong` with `error` unless the line contains `wanted` at `position`. Return the position after it."""
+    """Raise `_LineError` with `error` unless the line contains `wanted` at `position`. Return the position after it."""
     for offset, character in enumerate(wanted, position):
         if offset >= len(line):
-            raise _Cut
+            raise _UnfinishedLine
         if line[offset] != character:
-            raise _Wrong(error, offset)
+            raise _LineError(error, offset)
     return position + len(wanted)
 
 
-def _first(line: str, position: int) -> int:
+def _skip_blanks(line: str, position: int) -> int:
     """Return the first position from `position` on that is not blank."""
     position = skip_blanks(line, position)
     if position == len(line):
-        raise _Cut
+        raise _UnfinishedLine
     return position
 
 
-def _literal(line: str, position: int, errors: dict[Fault, CaseError]) -> tuple[tuple[Lexeme, ...], int]:
+def _parse_literal(
+    line: str, position: int, errors: dict[Fault, CaseError]
+) -> tuple[tuple[Lexeme, ...], int]:
     """Return the lexemes of the literal at `position` and its end."""
     reading = read_literal(line, position)
     if reading.fault is not None:
-        raise _Wrong(errors[reading.fault], reading.position)
+        raise _LineError(errors[reading.fault], reading.position)
     if reading.stop is None:
-        raise _Cut
+        raise _UnfinishedLine
     return reading.lexemes, reading.stop
 
 
 def _require_list(line: str, first: int, errors: dict[Fault, CaseError], other: CaseError) -> None:
-    """Raise `_Wrong` unless a list starts at `first`."""
+    """Raise `_LineError` unless a list starts at `first`."""
     if line[first] != "[":
         reading = read_literal(line, first)
         at_once = reading.position == first
-        raise _Wrong(errors[reading.fault] if reading.fault and at_once else other, first)
+        raise _LineError(errors[reading.fault] if reading.fault and at_once else other, first)
 
 
-def _comma(line: str, position: int) -> int:
+def _parse_comma(line: str, position: int) -> int:
     """Return the position after the comma between the arguments."""
-    comma = _first(line, position)
+    comma = _skip_blanks(line, position)
     if line[comma] == ")":
-        raise _Wrong(CaseError.ONLY_ONE_ARGUMENT, comma)
+        raise _LineError(CaseError.ONLY_ONE_ARGUMENT, comma)
     if line[comma] != ",":
-        raise _Wrong(_CALL_FAULTS[fault_of(line[comma])], comma)
-    second = _first(line, comma + 1)
+        raise _LineError(_CALL_FAULTS[find_fault(line[comma])], comma)
+    second = _skip_blanks(line, comma + 1)
     if line[second] == ")":
-        raise _Wrong(CaseError.ONLY_ONE_ARGUMENT, second)
+        raise _LineError(CaseError.ONLY_ONE_ARGUMENT, second)
     return second
 
 
 def _close_call(line: str, position: int) -> int:
     """Return the position after the closing parenthesis of the call, which may follow a comma."""
-    close = _first(line, position)
+    close = _skip_blanks(line, position)
     if line[close] == ",":
-        close = _first(line, close + 1)
+        close = _skip_blanks(line, close + 1)
         if line[close] not in ")\n":
-            raise _Wrong(CaseError.MORE_THAN_TWO_ARGUMENTS, close)
+            raise _LineError(CaseError.MORE_THAN_TWO_ARGUMENTS, close)
     if line[close] != ")":
-        raise _Wrong(_CALL_FAULTS[fault_of(line[close])], close)
+        raise _LineError(_CALL_FAULTS[find_fault(line[close])], close)
     return close + 1

@@ -70,8 +70,11 @@ class ParsedLiteral(NamedTuple):
     position: int = -1
 
 
-class _Stop(Exception):
-    """The text cannot become a literal from `position` on. `begun` is the interrupted lexeme, if any."""
+class _InvalidLiteral(Exception):
+    """Raised if the text cannot become a literal from `position` on.
+
+    `begun` is the interrupted lexeme, if any.
+    """
 
     def __init__(self, fault: Fault, position: int, begun: Lexeme | None = None) -> None:
         super().__init__(fault, position, begun)
@@ -85,7 +88,7 @@ def skip_blanks(text: str, position: int) -> int:
     return position
 
 
-def fault_of(character: str) -> Fault:
+def find_fault(character: str) -> Fault:
     """Return the reason why a literal cannot be followed by a character that is not blank."""
     if character == "\n":
         return Fault.ENDED
@@ -111,8 +114,8 @@ def read_literal(text: str, start: int = 0) -> ParsedLiteral:
             if position == len(text):
                 return ParsedLiteral(tuple(lexemes))
             try:
-                lexeme = _lexeme(text, position)
-            except _Stop as stop:
+                lexeme = _read_lexeme(text, position)
+            except _InvalidLiteral as stop:
                 if stop.begun is not None:
                     _check_place(stop.begun, lexemes, brackets, sizes)
                     lexemes.append(stop.begun)
@@ -134,14 +137,14 @@ def read_literal(text: str, start: int = 0) -> ParsedLiteral:
                 if not brackets:
                     return ParsedLiteral(tuple(lexemes), position)
                 sizes[-1] += 1
-    except _Stop as stop:
+    except _InvalidLiteral as stop:
         return ParsedLiteral(tuple(lexemes), None, stop.fault, stop.position)
 
 
 def _check_place(
     lexeme: Lexeme, lexemes: Sequence[Lexeme], brackets: Sequence[str], sizes: Sequence[int]
 ) -> None:
-    """Raise `_Stop` unless `lexeme` may follow `lexemes`."""
+    """Raise `_InvalidLiteral` unless `lexeme` may follow `lexemes`."""
     kind, before = lexeme.kind, lexemes[-1].kind if lexemes else ""
     after_value = before not in ("", ",", *_CLOSERS)
     if kind == ",":
@@ -149,29 +152,29 @@ def _check_place(
     elif kind in _CLOSERS.values():
         allowed = bool(brackets) and _CLOSERS[brackets[-1]] == kind
         if allowed and kind == ")" and after_value and sizes[-1] == 1:
-            raise _Stop(
+            raise _InvalidLiteral(
                 Fault.NOT_A_LITERAL, lexeme.start
             )  # parentheses around a single value do not create a tuple
     else:
         allowed = not after_value
     if not allowed:
-        raise _Stop(Fault.NOT_A_LITERAL if kind in _CLOSERS else Fault.SYNTAX, lexeme.start)
+        raise _InvalidLiteral(Fault.NOT_A_LITERAL if kind in _CLOSERS else Fault.SYNTAX, lexeme.start)
 
 
-def _lexeme(text: str, start: int) -> Lexeme:
+def _read_lexeme(text: str, start: int) -> Lexeme:
     first = text[start]
     if first in "[](),":
         return Lexeme(first, first, first, start)
     if first in _CHARACTERS:
-        return _string(text, start)
+        return _read_string(text, start)
     if first in "-.0123456789":
-        return _number(text, start)
+        return _read_number(text, start)
     if _WORD.match(first):
-        return _constant(text, start)
-    raise _Stop(fault_of(first), start)
+        return _read_constant(text, start)
+    raise _InvalidLiteral(find_fault(first), start)
 
 
-def _string(text: str, start: int) -> Lexeme:
+def _read_string(text: str, start: int) -> Lexeme:
     match = _CHARACTERS[text[start]].match(text, start + 1)
     assert match is not None
     pieces = _CHARACTER.findall(match[0])
@@ -182,38 +185,40 @@ def _string(text: str, start: int) -> Lexeme:
     if following[0] in "\\\n":
         escape = following[0] == "\\"
         fault, position = Fault.NOT_A_LITERAL if escape else Fault.ENDED, match.end() + escape
-        raise _Stop(fault, position, Lexeme("string", value, text[start:position], start, open=True))
+        raise _InvalidLiteral(
+            fault, position, Lexeme("string", value, text[start:position], start, open=True)
+        )
     return Lexeme("string", value, text[start : match.end() + 1], start)
 
 
-def _number(text: str, start: int) -> Lexeme:
+def _read_number(text: str, start: int) -> Lexeme:
     match = _NUMBER.match(text, start)
     assert match is not None
     sign, whole, _, decimals = match.groups()
     if len(whole) > 1 and whole[0] == "0":
         zero = Lexeme("number", sign + "0", sign + "0", start, open=True)
-        raise _Stop(Fault.NOT_A_LITERAL, zero.stop, zero)
+        raise _InvalidLiteral(Fault.NOT_A_LITERAL, zero.stop, zero)
     ends = match.end() == len(text)
     if not whole and not decimals and not ends:
         fault = Fault.NOT_A_LITERAL if text[match.end()] != "\n" else Fault.ENDED
-        raise _Stop(fault, match.end(), Lexeme("number", match[0], match[0], start, open=True))
+        raise _InvalidLiteral(fault, match.end(), Lexeme("number", match[0], match[0], start, open=True))
     kept = decimals.rstrip("0")
     value = sign + (whole or "0") + ("." + kept if kept else "")
     return Lexeme("number", value, match[0], start, open=ends)
 
 
-def _constant(text: str, start: int) -> Lexeme:
+def _read_constant(text: str, start: int) -> Lexeme:
     match = _WORD.match(text, start)
     assert match is not None
     word, ends = match[0], match.end() == len(text)
     if word in _CONSTANTS or (ends and any(constant.startswith(word) for constant in _CONSTANTS)):
         return Lexeme("constant", word, word, start, open=ends)
-    begun = word[: max(shared_length(word, constant) for constant in _CONSTANTS)]
+    begun = word[: max(measure_shared_prefix(word, constant) for constant in _CONSTANTS)]
     lexeme = Lexeme("constant", begun, begun, start, open=True) if begun else None
-    raise _Stop(Fault.UNKNOWN_NAME, start + len(begun), lexeme)
+    raise _InvalidLiteral(Fault.UNKNOWN_NAME, start + len(begun), lexeme)
 
 
-def shared_length(first: Sequence[object], second: Sequence[object]) -> int:
+def measure_shared_prefix(first: Sequence[object], second: Sequence[object]) -> int:
     """Return the length of the common prefix of two sequences."""
     return next(
         (i for i, (a, b) in enumerate(zip(first, second, strict=False)) if a != b),
@@ -221,7 +226,7 @@ def shared_length(first: Sequence[object], second: Sequence[object]) -> int:
     )
 
 
-def first_difference(lexemes: Sequence[Lexeme], wanted: Sequence[Lexeme]) -> int | None:
+def find_first_difference(lexemes: Sequence[Lexeme], wanted: Sequence[Lexeme]) -> int | None:
     """Return the first position at which a partial literal can no longer become a given literal.
 
     Args:
@@ -238,27 +243,27 @@ def first_difference(lexemes: Sequence[Lexeme], wanted: Sequence[Lexeme]) -> int
             continue  # a comma may precede the closing bracket
         if lexeme.kind != target.kind:
             return lexeme.start
-        position = _difference(lexeme, target)
+        position = _find_difference(lexeme, target)
         if position is not None:
             return position
         place += 1
     return None
 
 
-def _difference(lexeme: Lexeme, target: Lexeme) -> int | None:
+def _find_difference(lexeme: Lexeme, target: Lexeme) -> int | None:
     """Return the position where `lexeme` can no longer equal `target` of the same kind."""
     if not lexeme.open and lexeme.value == target.value:
         return None
     if lexeme.kind == "number":
-        shared = _shared_number(lexeme.written, target.value)
+        shared = _measure_shared_number(lexeme.written, target.value)
     elif lexeme.kind == "string":
-        shared = 1 + _shared_string(lexeme.written[1:], target.value)
+        shared = 1 + _measure_shared_string(lexeme.written[1:], target.value)
     else:
-        shared = shared_length(lexeme.written, target.value)
+        shared = measure_shared_prefix(lexeme.written, target.value)
     return None if lexeme.open and shared == len(lexeme.written) else lexeme.start + shared
 
 
-def _shared_number(written: str, target: str) -> int:
+def _measure_shared_number(written: str, target: str) -> int:
     """Return the length of the part of `written` that can start a number equal to `target`."""
     match, wanted = _NUMBER.match(written), _NUMBER.match(target)
     assert match is not None
@@ -266,12 +271,12 @@ def _shared_number(written: str, target: str) -> int:
     if match[1] != wanted[1]:
         return 0
     if match[2] != wanted[2] and not (match[3] and not match[2] and wanted[2] == "0"):
-        return match.start(2) + shared_length(match[2], wanted[2])
+        return match.start(2) + measure_shared_prefix(match[2], wanted[2])
     decimals = wanted[4].ljust(len(match[4]), "0")
-    return match.start(4) + shared_length(match[4], decimals)
+    return match.start(4) + measure_shared_prefix(match[4], decimals)
 
 
-def _shared_string(written: str, target: str) -> int:
+def _measure_shared_string(written: str, target: str) -> int:
     """Return the length of the part of `written`, without the quote, that can start a string equal to `target`."""
     shared = 0
     pieces = _CHARACTER.findall(written)

@@ -32,9 +32,9 @@ from trialogue_lab.data.puzzles.random_primes import (
     INT64_DIGITS,
     DecimalDistribution,
     RandomPrimes,
-    digit_rows,
     draw_primes,
     primes_of,
+    split_digits,
 )
 
 Order = Literal["product-first", "factors-first"]
@@ -184,7 +184,11 @@ class SemiprimeTuples(DecimalDistribution):
         if len(prefix) < 2 * n:
             return self._prime_weights(second)
         q = from_digits(second)
-        return _digit_of(self.arithmetic.product(p, q), 2 * n, third) if self._is_factor(q) else [0.0] * 10
+        return (
+            _weigh_next_digit(self.arithmetic.product(p, q), 2 * n, third)
+            if self._is_factor(q)
+            else [0.0] * 10
+        )
 
     @property
     def _widths(self) -> tuple[int, int, int]:
@@ -197,8 +201,8 @@ class SemiprimeTuples(DecimalDistribution):
 
     def _written(self, p: NDArray[np.int64], q: NDArray[np.int64]) -> Tensor:
         n = self.digits
-        fields = [digit_rows(p, n), digit_rows(q, n)]
-        fields.insert(0 if self.order == "product-first" else 2, digit_rows(p * q, 2 * n))
+        fields = [split_digits(p, n), split_digits(q, n)]
+        fields.insert(0 if self.order == "product-first" else 2, split_digits(p * q, 2 * n))
         return torch.cat(fields, 1)
 
     def _is_factor(self, number: int) -> bool:
@@ -220,7 +224,7 @@ class SemiprimeTuples(DecimalDistribution):
             return [0.0] * 10
         q = self.arithmetic.quotient(product, p)
         fits = self.arithmetic.product(p, q) == product and self._is_factor(q)
-        return _digit_of(q, n, second) if fits else [0.0] * 10
+        return _weigh_next_digit(q, n, second) if fits else [0.0] * 10
 
     def _prime_weights(self, prefix: Prefix) -> Sequence[float]:
         self.arithmetic.read(len(primes_of(self.digits)))
@@ -240,7 +244,7 @@ class SemiprimeTuples(DecimalDistribution):
         return weights
 
 
-def _digit_of(number: int, width: int, written: Prefix) -> list[float]:
+def _weigh_next_digit(number: int, width: int, written: Prefix) -> list[float]:
     """Return weights of the next digit of `number` after `written`, zero if the digits differ."""
     if number >= 10**width:
         return [0.0] * 10

@@ -1,4 +1,4 @@
-"""Two extensions of next-token models: hidden tokens, and a random seed, before the visible output.
+"""Two extensions of next-token models that write hidden tokens, or a random seed, before the visible output.
 
 In both, the model first writes hidden tokens that contain all randomness. The public tokens are a deterministic
 function of them. Each public token evaluates this function once, and nothing is cached. The third extension of the

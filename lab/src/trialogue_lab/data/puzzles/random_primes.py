@@ -42,11 +42,11 @@ def primes_of(digits: Count) -> NDArray[np.int64]:
     if digits > LISTED_DIGITS:
         hint = f"there are about {_about_primes(digits)} such primes, too many to list: use at most {LISTED_DIGITS}"
         raise InputError("digits", digits, hint)
-    return _listed(digits)
+    return _list_primes(digits)
 
 
 @cache
-def _listed(digits: int) -> NDArray[np.int64]:
+def _list_primes(digits: int) -> NDArray[np.int64]:
     primes = np.array(list(sieve.primerange(10 ** (digits - 1), 10**digits)), dtype=np.int64)
     primes.flags.writeable = False
     return primes
@@ -111,7 +111,7 @@ class RandomNumbers(DecimalDistribution):
     def states(self) -> Tensor:
         """Return all numbers (size, digits) int64 in ascending order."""
         size = self._enumerable()
-        return digit_rows(np.arange(size) + size // 9, self.digits)
+        return split_digits(np.arange(size) + size // 9, self.digits)
 
     @validated
     def sample(self, n: Natural, seed: int = 0) -> Tensor:
@@ -154,7 +154,7 @@ class RandomPrimes(DecimalDistribution):
 
     def states(self) -> Tensor:
         """Return all primes (size, digits) int64 in ascending order."""
-        return digit_rows(primes_of(self.digits), self.digits)
+        return split_digits(primes_of(self.digits), self.digits)
 
     def sample(self, n: int, seed: int = 0) -> Tensor:
         """Sample primes. The i-th prime depends on `seed` and i only.
@@ -168,7 +168,7 @@ class RandomPrimes(DecimalDistribution):
         """
         (primes,) = draw_primes(n, 1, self.digits, seed).T
         if primes.dtype == np.int64:
-            return digit_rows(primes, self.digits)
+            return split_digits(primes, self.digits)
         rows = [to_digits(prime, self.digits) for prime in primes]
         return torch.tensor(rows, dtype=torch.int64).view(n, self.digits)
 
@@ -244,7 +244,7 @@ def random_numbers(digits: int, coins: np.random.Generator, prefix: Prefix = ())
         yield from_digits((*prefix, *rest))
 
 
-def digit_rows(numbers: NDArray[np.int64], width: int) -> Tensor:
+def split_digits(numbers: NDArray[np.int64], width: int) -> Tensor:
     """Return the decimal digits of numbers, most significant first.
 
     Args:

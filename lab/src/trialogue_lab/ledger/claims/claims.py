@@ -161,9 +161,9 @@ def cited(source: str, published: str, statement_id: str, **fields: Any) -> dict
 
 @dataclass(frozen=True)
 class Registration:
-    """Record of the claims of a study as they were before a run started.
+    """The claims of a study as they were saved before a run started.
 
-    It shows later whether a claim was made before its data existed.
+    They show later whether a claim was made before its data existed.
 
     Args:
         claims: By claim id, the return value of `Claim.registration`. None if nothing was saved, which makes every
@@ -196,10 +196,10 @@ class Registration:
             alpha: Total error rate of the registered claims of one origin.
         """
         if self.claims is None:
-            return alpha / max(1, len(_sampled(claims, claim.origin)))
+            return alpha / max(1, len(_select_sampled(claims, claim.origin)))
         count = self._count_registered(self.claims, claims, claim.origin)
         if not self.holds(claim):
-            count += sum(not self.holds(other) for other in _sampled(claims, claim.origin))
+            count += sum(not self.holds(other) for other in _select_sampled(claims, claim.origin))
         return alpha / max(1, count)
 
     def _count_registered(
@@ -216,5 +216,5 @@ class Registration:
         )
 
 
-def _sampled(claims: Iterable[Claim], origin: Origin) -> list[Claim]:
+def _select_sampled(claims: Iterable[Claim], origin: Origin) -> list[Claim]:
     return [claim for claim in claims if claim.sampled and claim.origin == origin]

@@ -15,7 +15,7 @@ RESOLVED = 1e-12
 
 @exact
 def largest(rows: Rows, kind: str, *numbers: str, where: str = "") -> float:
-    """Return the largest value in some columns of the measurements.
+    """Create a statistic: the largest value in some columns of the measurements.
 
     Args:
         rows: The measurements of a run, one DataFrame for each kind of measurement.
@@ -29,16 +29,19 @@ def largest(rows: Rows, kind: str, *numbers: str, where: str = "") -> float:
     Example:
         `largest(rows, "length", "free_energy - free_energy_bound", where="patterns > 1")`
     """
-    return float(_numbers(rows, kind, numbers, where).max())
+    return float(_evaluate_columns(rows, kind, numbers, where).max())
 
 
 @exact
 def smallest(rows: Rows, kind: str, *numbers: str, where: str = "") -> float:
-    """Return the smallest value in some columns of the measurements. The arguments are those of `largest`."""
-    return float(_numbers(rows, kind, numbers, where).min())
+    """Create a statistic: the smallest value in some columns of the measurements.
+
+    The arguments are those of `largest`.
+    """
+    return float(_evaluate_columns(rows, kind, numbers, where).min())
 
 
-def _numbers(rows: Rows, kind: str, numbers: tuple[str, ...], where: str) -> NDArray[np.float64]:
+def _evaluate_columns(rows: Rows, kind: str, numbers: tuple[str, ...], where: str) -> NDArray[np.float64]:
     table = rows[kind]
     chosen = table.query(where, engine="python") if where else table
     if chosen.empty:

@@ -67,7 +67,9 @@ def interval(
     """
     if counts is not None and not logarithmic:
         if counts.identical:
-            return _binomial(float(counts.successes.sum()), float(counts.trials.sum()), alpha)
+            return _compute_binomial_interval(
+                float(counts.successes.sum()), float(counts.trials.sum()), alpha
+            )
         low, high = share_bounds(estimates[None], alpha)
         return Interval(float(estimates.mean()), float(low[0]), float(high[0]))
     values = np.log(estimates) if logarithmic else estimates
@@ -78,7 +80,7 @@ def interval(
     return Interval(back(float(values.mean())), back(float(low[0])), back(float(high[0])))
 
 
-def _binomial(successes: float, trials: float, alpha: float) -> Interval:
+def _compute_binomial_interval(successes: float, trials: float, alpha: float) -> Interval:
     low = float(special.betaincinv(successes, trials - successes + 1, alpha / 2)) if successes > 0 else 0.0
     failures = trials - successes
     high = float(special.betaincinv(successes + 1, failures, 1 - alpha / 2)) if failures > 0 else 1.0

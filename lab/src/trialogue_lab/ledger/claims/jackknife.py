@@ -16,7 +16,7 @@ from trialogue_lab.ledger.rows import NoRows
 def pseudo_values(
     labels: Sequence[int], statistic: Callable[[list[int]], float], fewest: int
 ) -> "Series[float]":
-    """Return the jackknife pseudo-value of each replication (Tukey 1958).
+    """Split a statistic of all replications into one number per replication (jackknife, Tukey 1958).
 
     The pseudo-value of replication i is n theta - (n - 1) theta_i. Here theta is the statistic of all n replications
     and theta_i the statistic without replication i. The mean of the pseudo-values is theta with its first-order bias
@@ -42,9 +42,9 @@ def pseudo_values(
 
 
 def pair_values(labels: Sequence[int], between: NDArray[np.float64], fewest: int) -> "Series[float]":
-    """Return the jackknife pseudo-value of each replication for a mean over all pairs of replications.
+    """Split a mean over pairs of replications into one number per replication (jackknife).
 
-    An example is the mean distance between two trained models. The mean of the pseudo-values is exactly the mean over
+    An example is the mean distance between two trained models. The mean of these pseudo-values is exactly the mean over
     pairs. The variance estimated from them is too large on average (Efron and Stein 1981).
 
     Args:

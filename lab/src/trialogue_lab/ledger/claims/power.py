@@ -53,7 +53,9 @@ def power(criterion: Criterion, pilot: NDArray[np.floating[Any]], replications: 
     if len(values) < FEWEST or replications < 2 or not np.isfinite(values).all() or np.ptp(values) == 0:
         return math.nan
     mean, deviation = float(values.mean()), _largest_deviation(values)
-    return _decided(mean, deviation, _region(criterion), replications, alpha, pilot=len(values))
+    return _compute_decision_probability(
+        mean, deviation, _compute_region(criterion), replications, alpha, pilot=len(values)
+    )
 
 
 def smallest_effect(criterion: Criterion, estimates: NDArray[np.floating[Any]], alpha: float) -> float:
@@ -78,8 +80,8 @@ def smallest_effect(criterion: Criterion, estimates: NDArray[np.floating[Any]], 
 
     def excess(effect: float) -> float:
         if criterion.direction == "equal":
-            return _decided(0.0, deviation, (-effect, effect), n, alpha) - POWER
-        return _decided(effect, deviation, (0.0, math.inf), n, alpha) - POWER
+            return _compute_decision_probability(0.0, deviation, (-effect, effect), n, alpha) - POWER
+        return _compute_decision_probability(effect, deviation, (0.0, math.inf), n, alpha) - POWER
 
     # This is an upper bound of the solution, because Student's interval is widened less than fourfold.
     largest = deviation / math.sqrt(n) * (critical_value(n, alpha) + 3) * 12
@@ -93,7 +95,7 @@ def _largest_deviation(values: NDArray[np.floating[Any]]) -> float:
     return float(values.std(ddof=1)) * math.sqrt(degrees / special.chdtri(degrees, CONFIDENCE))
 
 
-def _region(criterion: Criterion) -> tuple[float, float]:
+def _compute_region(criterion: Criterion) -> tuple[float, float]:
     """Return the interval of means that meet the criterion. It contains logarithms if the statistic is logarithmic."""
     if not criterion.statistic.logarithmic:
         return criterion.region
@@ -102,7 +104,9 @@ def _region(criterion: Criterion) -> tuple[float, float]:
 
 
 @cache
-def _widths(replications: int, alpha: float) -> tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]]]:
+def _simulate_widths(
+    replications: int, alpha: float
+) -> tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]]]:
     """Simulate normal samples, and return the distances from their means to both ends of the confidence interval."""
     samples = numpy_generator(0, "power of an interval", replications).normal(size=(_SAMPLES, replications))
     low, high = mean_bounds(samples, alpha)
@@ -110,7 +114,7 @@ def _widths(replications: int, alpha: float) -> tuple[NDArray[np.floating[Any]],
     return mean - low, high - mean
 
 
-def _decided(
+def _compute_decision_probability(
     mean: float,
     deviation: float,
     region: tuple[float, float],
@@ -118,20 +122,12 @@ def _decided(
     alpha: float,
     pilot: float = math.inf,
 ) -> float:
-    """Return the probability that the confidence interval of a normal sample lies inside or outside `region`.
+    """Return the probability that a confidence interval lies entirely inside or entirely outside `region`.
 
-    For a given interval width, the probability has a closed form. It is averaged over simulated widths, because mean
-    and width of a normal sample are independent.
-
-    Args:
-        mean: Estimated mean.
-        deviation: Standard deviation of one replication.
-        region: Lower and upper end of the means that meet the criterion.
-        replications: Number of replications of the sample.
-        alpha: Two-sided error rate.
-        pilot: Number of replications from which `mean` was estimated.
+    The sample is normal. For a given interval width, the probability has a closed form. It is averaged over simulated
+    widths, because mean and width of a normal sample are independent.
     """
-    below, above = (deviation * width for width in _widths(replications, alpha))
+    below, above = (deviation * width for width in _simulate_widths(replications, alpha))
     error = deviation * math.sqrt(1 / replications + 1 / pilot)
     bottom, top = region
     inside = special.ndtr((top - above - mean) / error) - special.ndtr((bottom + below - mean) / error)

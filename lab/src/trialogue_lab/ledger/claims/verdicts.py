@@ -39,7 +39,7 @@ Numbers = NDArray[np.floating[Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """Everything from which the claims of one run are decided: the measurements and their context.
+    """The measurements of one run, with everything else that is needed to decide claims from them.
 
     Args:
         rows: The measurements of a run, one DataFrame for each kind of measurement.
@@ -140,8 +140,12 @@ def _judge(claim: Claim, claims: Sequence[Claim], evidence: Evidence) -> Verdict
     needed = claim.statistic.replication.required(evidence.config)
     alpha = evidence.registration.level(claim, claims, ALPHA) if claim.sampled else math.nan
     registered = evidence.registration.holds(claim)
-    usable = len(estimates) > 0 and bool(np.isfinite(_scaled(claim, estimates)).all())
-    found = _interval(claim, estimates, counts, alpha) if usable else Interval(math.nan, math.nan, math.nan)
+    usable = len(estimates) > 0 and bool(np.isfinite(_scale_estimates(claim, estimates)).all())
+    found = (
+        _compute_interval(claim, estimates, counts, alpha)
+        if usable
+        else Interval(math.nan, math.nan, math.nan)
+    )
     # The power is unknown for shares, because it depends on failures that have not been observed yet.
     has_power = claim.sampled and counts is None
     pilot = np.array(evidence.pilot.estimates.get(claim.statistic.name, ()), dtype=np.float64)
@@ -149,8 +153,8 @@ def _judge(claim: Claim, claims: Sequence[Claim], evidence: Evidence) -> Verdict
     effect = smallest_effect(claim.criterion, estimates, alpha) if usable and has_power else math.nan
     remarks = [] if registered else [LATE]
     stored = evidence.stored.get(claim.id, {})
-    changed = _differs(claim, estimates, counts, alpha, stored.get(claim.statistic.version))
-    obstacle = _obstacle(claim, series.index.tolist(), needed, evidence)
+    changed = _estimates_differ(claim, estimates, counts, alpha, stored.get(claim.statistic.version))
+    obstacle = _find_obstacle(claim, series.index.tolist(), needed, evidence)
     answer: Answer
     if changed:
         answer, reason = "altered since the run", _compare_means(stored[claim.statistic.version], estimates)
@@ -160,7 +164,7 @@ def _judge(claim: Claim, claims: Sequence[Claim], evidence: Evidence) -> Verdict
         answer, reason = "undecided", "an estimate is not a finite number"
         reason += " above zero" if claim.statistic.logarithmic else ""
     else:
-        answer = _decision(claim, found)
+        answer = _decide(claim, found)
         reason = _REASONS[answer]
         if math.isnan(found.low):
             reason = "all replications are equal, so that there is no interval"
@@ -200,22 +204,22 @@ _REASONS = {
 }
 
 
-def _decision(claim: Claim, found: Interval) -> Decision:
+def _decide(claim: Claim, found: Interval) -> Decision:
     return "undecided" if math.isnan(found.low) else decide(found.low, found.high, claim.criterion)
 
 
-def _obstacle(claim: Claim, labels: Sequence[object], needed: int, evidence: Evidence) -> str:
+def _find_obstacle(claim: Claim, labels: Sequence[object], needed: int, evidence: Evidence) -> str:
     """Return why the claim cannot be tested, or "". `labels` identify the replications that were measured."""
     if evidence.preset in DECIDE_NOTHING:
         return f"the preset {evidence.preset} tests no claims"
     if evidence.reduced:
         fields = ", ".join(
-            f"{name} = {_short(mine)} (default: {_short(full)})"
+            f"{name} = {_shorten(mine)} (default: {_shorten(full)})"
             for name, (mine, full) in evidence.reduced.items()
         )
         return f"the run is smaller than the preset default: {fields}"
     for precondition in claim.preconditions:
-        if obstacle := _unmet(precondition, evidence.rows):
+        if obstacle := _explain_unmet(precondition, evidence.rows):
             return obstacle
     if not labels:
         missing = claim.statistic.missing_rows(evidence.rows)
@@ -229,12 +233,12 @@ def _obstacle(claim: Claim, labels: Sequence[object], needed: int, evidence: Evi
     return "one replication has no interval" if needed < 2 else ""
 
 
-def _short(value: Any) -> str:
+def _shorten(value: Any) -> str:
     """Return a value as text, or only the length of a long list."""
     return f"{len(value)} values" if isinstance(value, list) and len(value) > 4 else str(value)
 
 
-def _unmet(precondition: Precondition, rows: Rows) -> str:
+def _explain_unmet(precondition: Precondition, rows: Rows) -> str:
     """Return why the precondition of a claim is not met, or ""."""
     criterion = precondition.criterion
     estimates = criterion.statistic(rows).to_numpy(dtype=np.float64)
@@ -246,7 +250,7 @@ def _unmet(precondition: Precondition, rows: Rows) -> str:
     )
 
 
-def _scaled(claim: Claim, estimates: Numbers) -> Numbers:
+def _scale_estimates(claim: Claim, estimates: Numbers) -> Numbers:
     """Return the estimates, as logarithms if the statistic is averaged by logarithms."""
     if not claim.statistic.logarithmic or not claim.sampled:
         return estimates
@@ -254,7 +258,7 @@ def _scaled(claim: Claim, estimates: Numbers) -> Numbers:
         return np.log(estimates)
 
 
-def _interval(claim: Claim, estimates: Numbers, counts: Counts | None, alpha: float) -> Interval:
+def _compute_interval(claim: Claim, estimates: Numbers, counts: Counts | None, alpha: float) -> Interval:
     if not claim.sampled:
         return Interval(*[float(estimates[0])] * 3)
     return interval(estimates, alpha, logarithmic=claim.statistic.logarithmic, counts=counts)
@@ -271,7 +275,7 @@ def _describe_power(claim: Claim, pilot_power: float, effect: float) -> str:
 
 
 def _describe_extreme_interval(claim: Claim, replications: int, alpha: float) -> str:
-    """Describe the narrowest possible result for fractions: every replication has the most favourable value."""
+    """Describe the narrowest possible interval of a fraction, which occurs if all replications agree."""
     if claim.criterion.direction == "equal":
         return ""
     reach = math.exp(math.log(alpha / 2) / replications)
@@ -289,18 +293,18 @@ def _find_decisive_replication(
     alpha: float,
     answer: Answer,
 ) -> list[str]:
-    """Return a remark if the verdict depends on one replication, so that leaving it out changes the verdict."""
+    """Return a remark if leaving out a single replication changes the verdict."""
     # It is enough to leave out one of several equal replications.
     for index in sorted(np.unique(estimates, return_index=True)[1]):
         kept = np.arange(len(estimates)) != index
         kept_counts = counts and Counts(counts.successes[kept], counts.trials[kept], counts.identical)
-        decision = _decision(claim, _interval(claim, estimates[kept], kept_counts, alpha))
+        decision = _decide(claim, _compute_interval(claim, estimates[kept], kept_counts, alpha))
         if decision != answer:
             return [f"the verdict is {decision} if {claim.unit} {labels[index]} is left out"]
     return []
 
 
-def _differs(
+def _estimates_differ(
     claim: Claim,
     estimates: Numbers,
     counts: Counts | None,
@@ -318,10 +322,13 @@ def _differs(
         close = np.abs(earlier - estimates) <= TOLERANCE * np.maximum(1.0, np.abs(earlier))
     if not bool((same | close).all()):
         return True
-    if bool(same.all()) or not np.isfinite([_scaled(claim, earlier), _scaled(claim, estimates)]).all():
+    if (
+        bool(same.all())
+        or not np.isfinite([_scale_estimates(claim, earlier), _scale_estimates(claim, estimates)]).all()
+    ):
         return False
-    before, now = (_interval(claim, numbers, counts, alpha) for numbers in (earlier, estimates))
-    return _decision(claim, before) != _decision(claim, now)
+    before, now = (_compute_interval(claim, numbers, counts, alpha) for numbers in (earlier, estimates))
+    return _decide(claim, before) != _decide(claim, now)
 
 
 def _compare_means(stored: Sequence[float], estimates: Numbers) -> str:

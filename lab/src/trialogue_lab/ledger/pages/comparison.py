@@ -42,10 +42,14 @@ def compare(study: Study[Any], first: Result, second: Result) -> Comparison:
         if result.study != study.name:
             hint = f"is a result of {result.study}, not of {study.name}: compare results of one study"
             raise InputError("result", str(result.folder), hint)
-    return Comparison(_configs(first, second), _claims(study, first, second), _tables(study, first, second))
+    return Comparison(
+        _compare_configs(first, second),
+        _compare_claims(study, first, second),
+        _compare_tables(study, first, second),
+    )
 
 
-def _configs(first: Result, second: Result) -> list[tuple[str, str, str]]:
+def _compare_configs(first: Result, second: Result) -> list[tuple[str, str, str]]:
     left = {"version": first.version, **first.config}
     right = {"version": second.version, **second.config}
     names = list(dict.fromkeys([*left, *right]))
@@ -53,20 +57,20 @@ def _configs(first: Result, second: Result) -> list[tuple[str, str, str]]:
     return [line for line in shown if line[1] != line[2]]
 
 
-def _claims(study: Study[Any], first: Result, second: Result) -> list[tuple[str, str, str, str]]:
+def _compare_claims(study: Study[Any], first: Result, second: Result) -> list[tuple[str, str, str, str]]:
     pairs = zip(judged(study, first).verdicts, judged(study, second).verdicts, strict=True)
     return [
         (
             left.claim.id,
             f"{left.answer}: {format_number(left.estimate)}",
             f"{right.answer}: {format_number(right.estimate)}",
-            difference(left.estimate, right.estimate),
+            format_difference(left.estimate, right.estimate),
         )
         for left, right in pairs
     ]
 
 
-def _tables(
+def _compare_tables(
     study: Study[Any], first: Result, second: Result
 ) -> list[tuple[str, list[tuple[str, str, str, str]]]]:
     compared = []
@@ -76,12 +80,12 @@ def _tables(
         for key in dict.fromkeys([*left, *right]):
             a, b = (cells.get(key, CellValue(None)).value for cells in (left, right))
             shown = (format_number(a, table.digits), format_number(b, table.digits))
-            lines.append((" · ".join(key), *shown, difference(a, b)))
+            lines.append((" · ".join(key), *shown, format_difference(a, b)))
         compared.append((table.title, lines))
     return compared
 
 
-def difference(first: object, second: object) -> str:
+def format_difference(first: object, second: object) -> str:
     """Return `second - first` with its sign, or a dash if one is not a number."""
     numbers = [value for value in (first, second) if isinstance(value, Real) and not isinstance(value, bool)]
     if len(numbers) < 2:

@@ -75,15 +75,15 @@ def fill(template: str, entries: Sequence[Entry], measured: Path | None = None) 
         InputError: The template is invalid, or uses a name that does not exist.
     """
     template_environment = make_environment().overlay(autoescape=False, comment_start_string="{##")
-    numbers = _Numbers(entries, measured or Path())
+    numbers = _TemplateFunctions(entries, measured or Path())
     template_environment.globals |= {
-        name: getattr(numbers, name) for name in vars(_Numbers) if not name.startswith("_")
+        name: getattr(numbers, name) for name in vars(_TemplateFunctions) if not name.startswith("_")
     }
     template_environment.globals["documents"] = DOCUMENTS
     template_environment.filters |= {
         "digits": format_number,
-        "percent": _percent,
-        "points": _points,
+        "percent": _format_percent,
+        "points": _format_points,
         "whole": lambda number: f"{number:,.0f}",
         "noted": lambda verdict: "; ".join((verdict.answer, *verdict.remarks)),
     }
@@ -141,17 +141,17 @@ def reflow(text: str) -> str:
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip("\n") + "\n"
 
 
-def _points(share: float, digits: int = 0) -> str:
+def _format_points(share: float, digits: int = 0) -> str:
     """Convert a fraction to text in percentage points."""
     return f"{100 * share:.{digits}f}"
 
 
-def _percent(share: float, digits: int = 0) -> str:
+def _format_percent(share: float, digits: int = 0) -> str:
     """Convert a fraction to text in percent."""
-    return f"{_points(share, digits)} %"
+    return f"{_format_points(share, digits)} %"
 
 
-class _Numbers:
+class _TemplateFunctions:
     """The functions that templates can call."""
 
     def __init__(self, entries: Sequence[Entry], benchmarks: Path) -> None:

@@ -10,7 +10,7 @@ from trialogue_lab.ledger.claims.claims import NOT_PRINTED
 from trialogue_lab.ledger.claims.verdicts import Verdict, by_origin
 from trialogue_lab.ledger.entries import Entry
 from trialogue_lab.ledger.pages.figures import Figure
-from trialogue_lab.ledger.pages.terminal import criterion_text
+from trialogue_lab.ledger.pages.terminal import format_verdict_criterion
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -67,12 +67,12 @@ def _draw_claim(axes: "Axes", y: int, verdict: Verdict) -> None:
     words = f"{verdict.answer}   {format_number(verdict.estimate)}"
     if claim.published != NOT_PRINTED:
         words += f"   published: {textwrap.shorten(claim.published, _PUBLISHED_WIDTH, placeholder=' …')}"
-    words += f"   holds if {criterion_text(verdict)}"
+    words += f"   holds if {format_verdict_criterion(verdict)}"
     axes.text(
         _HALF_WIDTH + 0.05, y, words, ha="left", va="center", fontsize=9, color=colour, parse_math=False
     )
-    ends = [_distance(verdict, value) for value in (verdict.low, verdict.estimate, verdict.high)]
-    region = [_distance(verdict, edge) for edge in claim.criterion.region]
+    ends = [_subtract_threshold(verdict, value) for value in (verdict.low, verdict.estimate, verdict.high)]
+    region = [_subtract_threshold(verdict, edge) for edge in claim.criterion.region]
     sizes = [*ends, *region] if claim.criterion.direction == "equal" else ends
     scale = max((abs(size) for size in sizes if math.isfinite(size)), default=0.0) or 1.0
     low, middle, high, left, right = (
@@ -87,7 +87,7 @@ def _draw_claim(axes: "Axes", y: int, verdict: Verdict) -> None:
         axes.plot([middle], [y], "o", ms=4.5, color=colour, markerfacecolor=face)
 
 
-def _distance(verdict: Verdict, value: float) -> float:
+def _subtract_threshold(verdict: Verdict, value: float) -> float:
     """Return `value` minus the claim's threshold. Logarithms are subtracted if the statistic uses them."""
     threshold = verdict.claim.criterion.threshold
     if not verdict.claim.statistic.logarithmic or threshold <= 0 or math.isnan(value):

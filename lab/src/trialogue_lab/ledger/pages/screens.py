@@ -19,7 +19,7 @@ _HINTS = (
 )
 
 
-def criterion_of(record: Record) -> str:
+def format_criterion(record: Record) -> str:
     """Return the criterion of a claim as text, for example "> 0.5" or "= 1 ± 0.01".
 
     If this project chose the threshold because the publication gives none, "(grade)" is added.
@@ -33,7 +33,7 @@ def criterion_of(record: Record) -> str:
     return f"{_SIGNS[record['direction']]} {record['threshold']:g}{margin}{grade}"
 
 
-def numbers_of(record: Record) -> str:
+def format_numbers(record: Record) -> str:
     """Return estimate and confidence interval of a claim as text, for example "0.149 [0.088, 0.217]".
 
     Args:
@@ -45,7 +45,7 @@ def numbers_of(record: Record) -> str:
     return f"{estimate} [{format_number(record['low'])}, {format_number(record['high'])}]"
 
 
-def duration_text(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Return a duration in the largest fitting unit, for example "4.1 min".
 
     Args:
@@ -83,15 +83,15 @@ def studies_screen(questions: Mapping[str, str], summaries: Mapping[str, StudySu
     for name in questions:
         groups.setdefault(summaries[name].document if name in summaries else OWN, []).append(name)
     blocks = []
-    for document, names in _in_order(groups).items():
+    for document, names in _sort_by_document(groups).items():
         lines = [("study", "time", "question")]
         for name in names:
             found = summaries.get(name)
             seconds = found.provenance.get("seconds") if found else None
             places = f"\n({found.source.rpartition(': ')[2]})" if found else ""
-            time = ABSENT if seconds is None else duration_text(seconds)
+            time = ABSENT if seconds is None else format_duration(seconds)
             lines.append((name.ljust(longest), time.rjust(8), questions[name] + places))
-        blocks.append(f"{_title(document, width)}\n{text_table(lines, width, numbers=9)}")
+        blocks.append(f"{_format_title(document, width)}\n{text_table(lines, width, numbers=9)}")
     note = "time: computing time of the committed result on one or two processor cores, summed over processes"
     return "\n\n".join([*blocks, "\n".join(wrap_words(note, width))])
 
@@ -109,11 +109,11 @@ def summary_screen(summaries: Sequence[StudySummary], width: int) -> str:
     for found in summaries:
         groups.setdefault(found.document, []).append(found)
     blocks = []
-    for document, studies in _in_order(groups).items():
-        lines = [_counts(found.name.ljust(longest), found.claims) for found in studies]
+    for document, studies in _sort_by_document(groups).items():
+        lines = [_format_counts(found.name.ljust(longest), found.claims) for found in studies]
         if len(studies) > 1:
-            lines.append(_counts("together", [record for found in studies for record in found.claims]))
-        blocks.append(f"{_title(document, width)}\n{text_table([head, *lines], width)}")
+            lines.append(_format_counts("together", [record for found in studies for record in found.claims]))
+        blocks.append(f"{_format_title(document, width)}\n{text_table([head, *lines], width)}")
     records = [record for found in summaries for record in found.claims]
     totals = totals_rows(records)
     note = (
@@ -140,7 +140,7 @@ def claims_screen(summaries: Iterable[StudySummary], width: int) -> str:
     for found in summaries:
         if found.claims:
             blocks.append("\n".join(wrap_words(f"{found.name} ({found.result or 'no result'})", width)))
-            blocks += [_claim(record, width) for record in found.claims]
+            blocks += [_format_claim(record, width) for record in found.claims]
             records += found.claims
     statements = len(statements_of(records))
     claims = "1 claim" if len(records) == 1 else f"{len(records)} claims"
@@ -169,19 +169,19 @@ def select_claims(
     return StudySummary(found.name, found.source, found.result, kept)
 
 
-def _claim(record: Record, width: int) -> str:
+def _format_claim(record: Record, width: int) -> str:
     head = f"  {record['verdict']:11} "
     room = max(20, width - len(head))
     identity = record["claim"] + (f", {record['statement_id']}" if record["statement_id"] else "")
     lines = [*wrap_words(record["title"] or record["statement"], room), *wrap_words(identity, room)]
     if record["verdict"] != WITHDRAWN:
-        lines += wrap_words(f"{numbers_of(record)}, holds if {criterion_of(record)}", room)
+        lines += wrap_words(f"{format_numbers(record)}, holds if {format_criterion(record)}", room)
     if record["published"] != NOT_PRINTED:
         lines += wrap_words(f"published: {record['published']}", room)
     return head + f"\n{' ' * len(head)}".join(lines)
 
 
-def _counts(name: str, records: Sequence[Record]) -> list[str]:
+def _format_counts(name: str, records: Sequence[Record]) -> list[str]:
     answers = [statement.answer for statement in statements_of(records)]
     shown = [sum(answer == one for one in answers) for answer in _SHOWN]
     own = [record["verdict"] for record in records if record["origin"] == OWN]
@@ -189,10 +189,10 @@ def _counts(name: str, records: Sequence[Record]) -> list[str]:
     return [name, *map(str, cells), f"{own.count('holds')} of {len(own)}" if own else ABSENT]
 
 
-def _in_order(groups: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the groups of one publication each, in the order of `DOCUMENTS`, and own questions last."""
+def _sort_by_document(groups: Mapping[str, Any]) -> dict[str, Any]:
+    """Sort groups, one per publication, in the order of `DOCUMENTS`. Our own questions come last."""
     return {document: groups[document] for document in (*DOCUMENTS, OWN) if document in groups}
 
 
-def _title(document: str, width: int) -> str:
+def _format_title(document: str, width: int) -> str:
     return "\n".join(wrap_words(DOCUMENTS.get(document, "Questions of this project"), width))

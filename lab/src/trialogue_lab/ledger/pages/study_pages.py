@@ -38,7 +38,7 @@ def study_page(entry: Entry) -> str:
     if entry.result is None:
         hint = f"has no finished result: use `trialogue run {study.name}`"
         raise InputError("study", study.name, hint)
-    template = _environment().get_template("study.md.jinja")
+    template = _make_environment().get_template("study.md.jinja")
     return template.render(
         entry=entry,
         study=study,
@@ -74,7 +74,7 @@ def study_pictures(entry: Entry) -> dict[str, str]:
 
 def studies_page(entries: Sequence[Entry]) -> str:
     """Return the Markdown overview of all studies, with the number of published statements by verdict."""
-    template = _environment().get_template("studies.md.jinja")
+    template = _make_environment().get_template("studies.md.jinja")
     by_study = {entry.study.name: [one.answer for one in statements([entry])] for entry in entries}
     return template.render(
         entries=entries,
@@ -85,7 +85,7 @@ def studies_page(entries: Sequence[Entry]) -> str:
     )
 
 
-def _environment() -> Environment:
+def _make_environment() -> Environment:
     pages = make_environment("trialogue_lab.ledger.pages").overlay(autoescape=False)
     pages.filters |= {
         **FILTERS,

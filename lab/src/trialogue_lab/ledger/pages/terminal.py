@@ -16,7 +16,7 @@ from trialogue_lab.ledger.claims.verdicts import Verdict, by_origin
 from trialogue_lab.ledger.claims.withdrawn import WITHDRAWN, WithdrawnClaim
 from trialogue_lab.ledger.entries import Entry, select
 from trialogue_lab.ledger.pages.comparison import Comparison
-from trialogue_lab.ledger.pages.screens import criterion_of
+from trialogue_lab.ledger.pages.screens import format_criterion
 from trialogue_lab.ledger.pages.tables import ResultTable, sheet
 from trialogue_lab.ledger.rows import Rows
 from trialogue_lab.ledger.runs.results import Result
@@ -32,16 +32,16 @@ _COLOURS = {
 _CLAIMS: Mapping[Origin, str] = {"published": "published claims", "ours": "our claims"}
 
 
-def criterion_text(verdict: Verdict) -> str:
+def format_verdict_criterion(verdict: Verdict) -> str:
     """Return the criterion of a claim as text, for example "> 0.5" or "= 1 ± 0.01".
 
     If this project chose the threshold because the publication gives none, "(grade)" is added.
     """
     claim = verdict.claim
-    return criterion_of({"origin": claim.origin, **claim.terms})
+    return format_criterion({"origin": claim.origin, **claim.terms})
 
 
-def interval_text(verdict: Verdict) -> str:
+def format_interval(verdict: Verdict) -> str:
     """Return the confidence interval as "[low, high]", or "exact" if the statistic is not random."""
     if math.isnan(verdict.low):
         return ABSENT
@@ -50,19 +50,19 @@ def interval_text(verdict: Verdict) -> str:
     return f"[{format_number(verdict.low)}, {format_number(verdict.high)}]"
 
 
-def replications_text(verdict: Verdict) -> str:
+def format_replications(verdict: Verdict) -> str:
     """Return number and unit of the independent repetitions, for example "5 × training"."""
     if not verdict.claim.sampled:
         return "exact"
     return f"{verdict.replications} × {verdict.claim.unit}"
 
 
-def published_text(published: str) -> str:
+def format_published(published: str) -> str:
     """Return the words or numbers of the publication, or a dash if it gives none."""
     return ABSENT if published == NOT_PRINTED else published
 
 
-def withdrawn_text(claim: WithdrawnClaim) -> str:
+def format_withdrawal(claim: WithdrawnClaim) -> str:
     """Return date, last verdict with its numbers, and reason of a withdrawal."""
     numbers = "" if math.isnan(claim.estimate) else f", {format_number(claim.estimate)}"
     if not math.isnan(claim.low):
@@ -72,25 +72,25 @@ def withdrawn_text(claim: WithdrawnClaim) -> str:
     return f"withdrawn on {claim.withdrawn_on}; last verdict: {claim.last_verdict}{numbers}. {claim.reason}"
 
 
-def registered_text(verdict: Verdict) -> str:
-    """Return whether the claim was saved "before" or "after" the run. A dash if nothing was measured."""
+def format_registration_time(verdict: Verdict) -> str:
+    """Return whether the claim was saved "before" or "after" the run started, or a dash if nothing was measured."""
     return "before" if verdict.registered else "after" if verdict.replications else ABSENT
 
 
-def result_text(result: Result | None) -> str:
+def format_result(result: Result | None) -> str:
     """Return preset (config name) and hash of a result, for example "default@0a1b2c3d4e5f"."""
     return f"{result.preset or 'custom'}@{result.hash}" if result else ABSENT
 
 
 FILTERS: Mapping[str, Callable[..., str]] = {
     "number": format_number,
-    "interval": interval_text,
-    "replications": replications_text,
-    "criterion": criterion_text,
-    "published": published_text,
-    "registered": registered_text,
-    "result": result_text,
-    "withdrawal": withdrawn_text,
+    "interval": format_interval,
+    "replications": format_replications,
+    "criterion": format_verdict_criterion,
+    "published": format_published,
+    "registered": format_registration_time,
+    "result": format_result,
+    "withdrawal": format_withdrawal,
 }
 """Filters of the page templates, by name."""
 
@@ -141,16 +141,16 @@ def _print_entry(out: Console, entry: Entry, verbose: bool) -> None:
     out.print(Text(f"{entry.study.name}: {entry.study.question}", style="bold"))
     out.print(Text(f"source: {entry.study.source}", style="dim"))
     if entry.result:
-        out.print(Text(f"result {result_text(entry.result)} ({entry.scale})", style="dim"))
+        out.print(Text(f"result {format_result(entry.result)} ({entry.scale})", style="dim"))
         for origin, verdicts in by_origin(entry.verdicts).items():
             _print_claims(out, _CLAIMS[origin], verdicts, verbose)
-    for line in _untested(entry):
+    for line in _explain_untested(entry):
         out.print(Text(line, style="dim"))
     if entry.withdrawn:
         out.print(Text("withdrawn claims", style="bold"))
     for claim in entry.withdrawn:
         out.print(Text.assemble((WITHDRAWN.ljust(10), "dim"), f"  {claim.id} ({claim.origin})"))
-        _print_indented(out, withdrawn_text(claim))
+        _print_indented(out, format_withdrawal(claim))
 
 
 def _print_claims(out: Console, title: str, verdicts: Sequence[Verdict], verbose: bool) -> None:
@@ -158,15 +158,15 @@ def _print_claims(out: Console, title: str, verdicts: Sequence[Verdict], verbose
     setting = ""
     for verdict in verdicts:
         claim = verdict.claim
-        _print_heading(out, verdict, f"{claim.id} ({replications_text(verdict)})")
-        numbers = f"{format_number(verdict.estimate):>8}  {interval_text(verdict):<22}"
-        _print_indented(out, f"{numbers}  holds if {criterion_text(verdict)}", "")
+        _print_heading(out, verdict, f"{claim.id} ({format_replications(verdict)})")
+        numbers = f"{format_number(verdict.estimate):>8}  {format_interval(verdict):<22}"
+        _print_indented(out, f"{numbers}  holds if {format_verdict_criterion(verdict)}", "")
         if claim.published != NOT_PRINTED:
             _print_indented(out, f"published: {claim.published}")
         if claim.setting:
             _print_indented(out, f"setting: {'as above' if claim.setting == setting else claim.setting}")
         setting = claim.setting or setting
-        for note in _notes(verdict, verbose):
+        for note in _list_remarks(verdict, verbose):
             _print_indented(out, note)
 
 
@@ -199,12 +199,14 @@ def print_headlines(out: Console, entry: Entry, count: int = 5) -> None:
         ),
     )
     out.print(Text(f"{entry.study.name}: {entry.study.question}", style="bold"))
-    out.print(Text(f"result {result_text(entry.result)} ({entry.scale})", style="dim"))
+    out.print(Text(f"result {format_result(entry.result)} ({entry.scale})", style="dim"))
     for verdict in ranked[:count]:
         claim = verdict.claim
         answer = (f"{verdict.answer:10}  ", _COLOURS[verdict.answer])
         lines = wrap_words(claim.heading, out.width - 12)
-        numbers = f"{claim.id}: {_numbers(verdict)}, holds if {criterion_text(verdict)}"
+        numbers = (
+            f"{claim.id}: {_format_verdict_numbers(verdict)}, holds if {format_verdict_criterion(verdict)}"
+        )
         lines += wrap_words(numbers, out.width - 12)
         if claim.published != NOT_PRINTED:
             lines += wrap_words(f"published: {claim.published}", out.width - 12)
@@ -212,7 +214,7 @@ def print_headlines(out: Console, entry: Entry, count: int = 5) -> None:
     counts = Counter(verdict.answer for verdict in entry.verdicts)
     numbers = ", ".join(f"{number} {answer}" for answer, number in counts.items())
     out.print(Text(f"{min(count, len(ranked))} of {len(ranked)} claims are shown. All claims: {numbers}"))
-    for line in _untested(entry) if counts["not tested"] == len(ranked) else ():
+    for line in _explain_untested(entry) if counts["not tested"] == len(ranked) else ():
         out.print(Text(line, style="dim"))
 
 
@@ -224,31 +226,31 @@ def print_own_run(out: Console, committed: Entry, own: Entry) -> None:
         committed: The study with the verdicts from the committed result.
         own: The study with the verdicts from the user's run.
     """
-    before = {verdict.claim.id: _verdict_text(verdict) for verdict in committed.verdicts}
+    before = {verdict.claim.id: _format_verdict(verdict) for verdict in committed.verdicts}
     lines = [
-        (verdict.claim.heading, before.get(verdict.claim.id, ABSENT), _verdict_text(verdict))
+        (verdict.claim.heading, before.get(verdict.claim.id, ABSENT), _format_verdict(verdict))
         for verdict in own.verdicts
     ]
-    heads = ("claim", f"committed\n{result_text(committed.result)}", f"yours\n{result_text(own.result)}")
+    heads = ("claim", f"committed\n{format_result(committed.result)}", f"yours\n{format_result(own.result)}")
     out.print(grid(f"{own.study.name}, {own.scale}", heads, lines, numbers=3))
-    for line in _untested(own):
+    for line in _explain_untested(own):
         out.print(Text(line, style="dim"))
 
 
-def _verdict_text(verdict: Verdict) -> str:
+def _format_verdict(verdict: Verdict) -> str:
     if math.isnan(verdict.estimate):
         return verdict.answer
-    return f"{verdict.answer}\n{_numbers(verdict)}"
+    return f"{verdict.answer}\n{_format_verdict_numbers(verdict)}"
 
 
-def _numbers(verdict: Verdict) -> str:
-    interval = interval_text(verdict)
+def _format_verdict_numbers(verdict: Verdict) -> str:
+    interval = format_interval(verdict)
     estimate = format_number(verdict.estimate)
     return estimate if interval == ABSENT else f"{estimate} {interval}"
 
 
-def _notes(verdict: Verdict, verbose: bool) -> list[str]:
-    """Return the remarks on a verdict, after its reason if the numbers do not imply it."""
+def _list_remarks(verdict: Verdict, verbose: bool) -> list[str]:
+    """Return the remarks on a verdict. The reason comes first if the numbers do not imply it."""
     # The numbers show that the interval includes the threshold. The rest of such a reason is about power.
     is_plain = verdict.answer == "undecided" and not math.isnan(verdict.low) and not verbose
     if verdict.answer not in ("holds", "refuted", "not tested") and not is_plain:
@@ -256,7 +258,7 @@ def _notes(verdict: Verdict, verbose: bool) -> list[str]:
     return list(verdict.remarks)
 
 
-def _untested(entry: Entry) -> list[str]:
+def _explain_untested(entry: Entry) -> list[str]:
     """Return one line per reason for which claims were not tested."""
     by_reason: dict[str, list[str]] = {}
     for verdict in entry.verdicts:
@@ -285,7 +287,7 @@ def print_comparison(
         second: The second result.
         every: Also print the rows that are equal in both results, and untested claims (default: False).
     """
-    pair = (result_text(first), result_text(second))
+    pair = (format_result(first), format_result(second))
     out.print(grid("config", ("field", *pair), comparison.config))
     hidden = 0
     untested = "not tested: "

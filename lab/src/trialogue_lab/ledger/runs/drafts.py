@@ -16,14 +16,14 @@ from typing import Any, NamedTuple
 
 from trialogue.errors import InputError
 from trialogue.storage import atomic_write, convert_write_errors, hold_lock, make_folder
-from trialogue_lab.ledger.runs.provenance import session
+from trialogue_lab.ledger.runs.provenance import describe_session
 from trialogue_lab.ledger.runs.results import (
     CLAIMS,
     DONE,
     FILES,
     LATE,
     Result,
-    digest,
+    hash_file,
     open_result,
     read_json,
 )
@@ -93,7 +93,7 @@ class Draft:
 
     @cached_property
     def _session(self) -> dict[str, object]:
-        return session()
+        return describe_session()
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -168,8 +168,8 @@ class Draft:
         rows = [row for content in contents for row in content["rows"]]
         atomic_write(self.folder / "rows.jsonl", "".join(f"{json.dumps(row)}\n" for row in rows))
         atomic_write(self.folder / "estimates.json", _to_json(estimates(rows)))
-        atomic_write(self.folder / "provenance.json", _to_json(_provenance(parts, contents)))
-        done = {name: digest(self.folder / name) for name in FILES}
+        atomic_write(self.folder / "provenance.json", _to_json(_combine_provenance(parts, contents)))
+        done = {name: hash_file(self.folder / name) for name in FILES}
         atomic_write(self.folder / DONE, _to_json(done))
         shutil.rmtree(self._parts, ignore_errors=True)
         return open_result(self.folder)
@@ -180,14 +180,14 @@ class Draft:
         return self._parts / f"{part}.json"
 
 
-def _provenance(parts: Sequence[str], contents: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    sessions = _unique(content["session"] for content in contents)
+def _combine_provenance(parts: Sequence[str], contents: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    sessions = _remove_duplicates(content["session"] for content in contents)
     # Parts that an earlier version measured have no models.
-    models = _unique(model for content in contents for model in content.get("models", ()))
+    models = _remove_duplicates(model for content in contents for model in content.get("models", ()))
     seconds = [content["finished"] - content["started"] for content in contents]
     return {
-        "started": _utc_time(min(content["started"] for content in contents)),
-        "finished": _utc_time(max(content["finished"] for content in contents)),
+        "started": _format_utc_time(min(content["started"] for content in contents)),
+        "finished": _format_utc_time(max(content["finished"] for content in contents)),
         "seconds": round(sum(seconds), 3),
         "sessions": sessions,
         "models": models,
@@ -202,7 +202,7 @@ def _provenance(parts: Sequence[str], contents: Sequence[dict[str, Any]]) -> dic
     }
 
 
-def _unique(values: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+def _remove_duplicates(values: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for value in values:
         if value not in found:
@@ -210,7 +210,7 @@ def _unique(values: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
-def _utc_time(seconds: float) -> str:
+def _format_utc_time(seconds: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
 
 

@@ -17,7 +17,7 @@ from trialogue_lab.ledger.claims.verdicts import stored_estimates
 from trialogue_lab.ledger.pages.figures import svg
 from trialogue_lab.ledger.rows import Rows
 from trialogue_lab.ledger.runs.drafts import Draft, MeasuredPart, finish_part
-from trialogue_lab.ledger.runs.provenance import own_command, record_models, session
+from trialogue_lab.ledger.runs.provenance import describe_session, format_own_command, record_models
 from trialogue_lab.ledger.runs.results import LATE, Result, config_values, is_finished, open_result, read_json
 from trialogue_lab.ledger.study import Part, Study, load_study
 
@@ -61,7 +61,7 @@ def execute(
     folder = study.result_folder(config, results)
     report = progress or (lambda _: None)
     if is_finished(folder) and not force:
-        return _complete(study, open_result(folder))
+        return _update_result(study, open_result(folder))
     parts = list(study.parts(config))
     names = [part.name for part in parts]
     if not parts or len(set(names)) < len(names):
@@ -93,7 +93,7 @@ def execute(
             if executor.alone(len(lanes)):
                 for lane in lanes.values():
                     for part in lane:
-                        _keep(study, draft, _measure(study, part, draft.artifacts), report)
+                        _save_task(study, draft, _measure(study, part, draft.artifacts), report)
             elif lanes:
                 _measure_in_workers(study, config, draft, list(lanes.values()), executor, report)
             result = draft.publish(
@@ -103,11 +103,11 @@ def execute(
             kept = sum(map(draft.has, names))
             where = f"interrupted: {kept} of {len(names)} parts are kept in {folder}"
             raise KeyboardInterrupt(f"{where}. Run the same command to resume.") from error
-    return _complete(study, result)
+    return _update_result(study, result)
 
 
-def _complete(study: Study[Config], result: Result) -> Result:
-    """Draw missing figures, and store estimates of claims added or corrected after the run."""
+def _update_result(study: Study[Config], result: Result) -> Result:
+    """Draw missing figures of a finished result, and store estimates of claims added or corrected since."""
     known = result.estimates
     added = [claim for claim in study.claims if claim.statistic.version not in known.get(claim.id, ())]
     if added:
@@ -140,7 +140,7 @@ def _measure(study: Study[Config], part: Part, artifacts: Path) -> MeasuredPart:
     return finish_part(part.name, rows, started, models)
 
 
-def _keep(
+def _save_task(
     study: Study[Config],
     draft: Draft,
     measured: MeasuredPart,
@@ -166,12 +166,12 @@ def _measure_in_workers(
             # A worker on the same disk stores each part as soon as it is finished.
             start: Start = partial(_start_storing_worker, study.module, config, draft.folder, report)
         else:
-            start = partial(_start_returning_worker, study.module, config, artifacts, own_command())
+            start = partial(_start_returning_worker, study.module, config, artifacts, format_own_command())
         with executor.start_workers(start, len(lanes)) as workers:
             for _, returned in workers.done([[part.name for part in lane] for lane in lanes]):
                 if returned is not None:
                     measured, session = returned
-                    _keep(study, draft, measured, report, session)
+                    _save_task(study, draft, measured, report, session)
 
 
 def _start_storing_worker(
@@ -180,7 +180,7 @@ def _start_storing_worker(
     """Return a function that runs one task by name and saves its measurements. For workers with access to the disk."""
     study, draft = load_study(module), Draft(folder)
     parts = {part.name: part for part in study.parts(config)}
-    return lambda name: _keep(study, draft, _measure(study, parts[name], draft.artifacts), report)
+    return lambda name: _save_task(study, draft, _measure(study, parts[name], draft.artifacts), report)
 
 
 def _start_returning_worker(
@@ -189,5 +189,5 @@ def _start_returning_worker(
     """Return a function that runs one task by name and returns its measurements. For remote workers."""
     study = load_study(module)
     parts = {part.name: part for part in study.parts(config)}
-    own = cache(partial(session, command))
+    own = cache(partial(describe_session, command))
     return lambda name: (_measure(study, parts[name], artifacts.of_worker()), own())

@@ -4,7 +4,7 @@ from typing import Any
 
 from trialogue.errors import InputError
 from trialogue_lab.ledger.claims.pilots import Pilot
-from trialogue_lab.ledger.runs.results import Result, digest
+from trialogue_lab.ledger.runs.results import Result, hash_file
 from trialogue_lab.ledger.settings import collect_seeds
 from trialogue_lab.ledger.study import Study
 
@@ -32,6 +32,6 @@ def compute_pilot(study: Study[Any], result: Result) -> Pilot:
     return Pilot(
         seeds=tuple(sorted(seeds)),
         estimates={name: numbers for name, numbers in estimates.items() if numbers},
-        rows_sha256=digest(result.folder / "rows.jsonl"),
+        rows_sha256=hash_file(result.folder / "rows.jsonl"),
         commit=commits.pop() if len(commits) == 1 else None,
     )

@@ -45,24 +45,24 @@ def record_model(described: Mapping[str, str]) -> None:
         models.append(dict(described))
 
 
-def session(command: str | None = None) -> dict[str, object]:
+def describe_session(command: str | None = None) -> dict[str, object]:
     """Return code version, command, library versions and machine of this process, as JSON values.
 
     Args:
         command: Command of the process that started this worker. By default, the command of this process.
     """
     return {
-        "command": own_command() if command is None else command,
+        "command": format_own_command() if command is None else command,
         "version": trialogue.__version__,
         **source_code(),
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.machine()}",
-        **_device(),
-        "libraries": _libraries(),
+        **_describe_device(),
+        "libraries": _list_library_versions(),
     }
 
 
-def own_command() -> str:
+def format_own_command() -> str:
     """Return the command line of this process without the option `--results`."""
     kept = [Path(sys.argv[0]).name]
     for before, word in pairwise(sys.argv):
@@ -71,7 +71,7 @@ def own_command() -> str:
     return shlex.join(kept)
 
 
-def _device() -> dict[str, object]:
+def _describe_device() -> dict[str, object]:
     # Importing torch here would be slow for a study that does not use it.
     torch = sys.modules.get("torch")
     if torch is None:
@@ -80,8 +80,8 @@ def _device() -> dict[str, object]:
     return {"device": torch.cuda.get_device_name() if cuda else "cpu", "threads": torch.get_num_threads()}
 
 
-def _libraries() -> dict[str, str]:
-    """Return the version of each distribution with an imported module."""
+def _list_library_versions() -> dict[str, str]:
+    """Return the version of each installed distribution from which a module is imported."""
     loaded = {name.partition(".")[0] for name in sys.modules}
     names = {name for module in loaded for name in _distributions().get(module, [])}
     return {name: metadata.version(name) for name in sorted(names)}

@@ -82,13 +82,13 @@ def config_values(config: Any) -> dict[str, Any]:
         InputError: A value has no JSON representation.
     """
     try:
-        values: dict[str, Any] = json.loads(json.dumps(config, allow_nan=False, default=_fields_of))
+        values: dict[str, Any] = json.loads(json.dumps(config, allow_nan=False, default=_list_fields))
     except (TypeError, ValueError) as error:
         raise InputError("config", config, f"use values that JSON can represent: {error}") from error
     return values
 
 
-def _fields_of(config: Any) -> dict[str, Any]:
+def _list_fields(config: Any) -> dict[str, Any]:
     if not dataclasses.is_dataclass(config) or isinstance(config, type):
         raise TypeError(f"{type(config).__name__} has no JSON representation")
     return {
@@ -106,17 +106,17 @@ def config_hash(study: str, version: int, values: Mapping[str, Any]) -> str:
         version: Version of the study.
         values: Return value of `config_values`.
     """
-    canonical = json.dumps([study, version, _plain(values)], sort_keys=True, separators=(",", ":"))
+    canonical = json.dumps([study, version, _to_plain_value(values)], sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()[:12]
 
 
-def _plain(value: Any) -> Any:
+def _to_plain_value(value: Any) -> Any:
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: _to_plain_value(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [_to_plain_value(item) for item in value]
     return value
 
 
@@ -210,7 +210,7 @@ def read_json(path: Path) -> dict[str, Any]:
     return values
 
 
-def digest(path: Path) -> str:
+def hash_file(path: Path) -> str:
     """Return the SHA-256 hash of a file of a result.
 
     Raises:
@@ -239,7 +239,7 @@ def open_result(folder: Path) -> Result:
     if sorted(done) != sorted(FILES):
         raise corrupted_error(folder, "DONE does not list its files")
     for name in FILES:
-        if digest(folder / name) != done[name]:
+        if hash_file(folder / name) != done[name]:
             raise corrupted_error(folder, f"{name} does not have the hash in DONE")
     result = Result(folder.resolve(), **read_json(folder / "config.json"))
     if config_hash(result.study, result.version, result.config) != result.hash:

@@ -24,9 +24,9 @@ def changed_fields(study: Study[Any], values: Mapping[str, Any]) -> tuple[str, D
     Returns:
         Name of the preset, and the differing fields. Fields of nested configs are joined by dots.
     """
-    run = _run(study, values)
+    run = _flatten_run(study, values)
     presets = [name for name in dict.fromkeys([*COUNTING, *study.presets]) if name in study.presets]
-    differences = {name: _differences(run, _preset(study, name)) for name in presets}
+    differences = {name: _find_differences(run, _flatten_preset(study, name)) for name in presets}
     closest = min(presets, key=lambda name: len(differences[name]))
     return closest, differences[closest]
 
@@ -45,8 +45,8 @@ def reduced_fields(study: Study[Any], values: Mapping[str, Any]) -> Differences:
     Returns:
         By field, the value of the run and of `default`. Empty for a run of full size.
     """
-    run, default = _run(study, values), _preset(study, "default")
-    smoke = _preset(study, "smoke") if "smoke" in study.presets else {}
+    run, default = _flatten_run(study, values), _flatten_preset(study, "default")
+    smoke = _flatten_preset(study, "smoke") if "smoke" in study.presets else {}
     replications = {claim.statistic.replication.count for claim in study.claims}
     reduced = {}
     for name in default.keys() & run.keys():
@@ -59,18 +59,18 @@ def reduced_fields(study: Study[Any], values: Mapping[str, Any]) -> Differences:
     return {name: reduced[name] for name in default if name in reduced}
 
 
-def _run(study: Study[Any], values: Mapping[str, Any]) -> dict[str, Any]:
+def _flatten_run(study: Study[Any], values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the config of a run as a flat dict, with the default values of fields that `config_values` omits."""
     fields = dataclasses.fields(study.presets["default"])
     omitted = {field.name: field.default for field in fields if field.metadata.get("added")}
     return {**omitted, **dict(_flatten(values))}
 
 
-def _preset(study: Study[Any], name: str) -> dict[str, Any]:
-    return _run(study, config_values(study.presets[name]))
+def _flatten_preset(study: Study[Any], name: str) -> dict[str, Any]:
+    return _flatten_run(study, config_values(study.presets[name]))
 
 
-def _differences(run: Mapping[str, Any], preset: Mapping[str, Any]) -> Differences:
+def _find_differences(run: Mapping[str, Any], preset: Mapping[str, Any]) -> Differences:
     names = [*preset, *(name for name in run if name not in preset)]
     return {name: (run.get(name), preset.get(name)) for name in names if run.get(name) != preset.get(name)}
 

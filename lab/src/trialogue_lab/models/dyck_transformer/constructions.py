@@ -21,8 +21,8 @@ from trialogue_lab.models.dyck_transformer.rectifiers import (
     AffineForm,
     Rectifiers,
     coordinates,
-    look_up,
-    total,
+    select_value,
+    sum_forms,
     write,
 )
 
@@ -89,7 +89,7 @@ def balanced_transformer(
             depth=depth,
             key_width=count,
             residual=True,
-            mlps=(_decoder_widths(size),),
+            mlps=(_compute_decoder_widths(size),),
             double=True,
         )
     )
@@ -124,7 +124,7 @@ def uniform_attention_transformer(
             width=width,
             key_width=1,
             residual=True,
-            mlps=((2 * (count - 1), count), _decoder_widths(size)),
+            mlps=((2 * (count - 1), count), _compute_decoder_widths(size)),
             double=True,
         )
     ).eval()
@@ -143,9 +143,9 @@ def uniform_attention_transformer(
     for token, _, d in size.brackets:
         counts[state_of(token, d, depth), 0] = d - token % 2
     codes = first.norm(counts) + network.table
-    direction = _separating(codes, torch.eye(width, dtype=torch.float64), seed)
+    direction = _find_separating_direction(codes, torch.eye(width, dtype=torch.float64), seed)
     stage = Rectifiers()
-    marks, order = _marks(stage, coordinates(direction[None])[0], codes @ direction)
+    marks, order = _add_indicators(stage, coordinates(direction[None])[0], codes @ direction)
     # If the input encodes state s, the output is the unit vector s (equation 2.55).
     outputs = [AffineForm()] * count
     for mark, state in zip(marks, order, strict=True):
@@ -181,8 +181,8 @@ def smallest_projection(scores: Tensor, types: int, depth: int) -> float:
     return least
 
 
-def _separating(vectors: Tensor, within: Tensor, seed: int) -> Tensor:
-    """Return a unit vector (m,) on which the projections of `vectors` (n, m) are far apart.
+def _find_separating_direction(vectors: Tensor, within: Tensor, seed: int) -> Tensor:
+    """Find a unit vector (m,) on which the projections of `vectors` (n, m) are far apart.
 
     Of several random vectors in the row span of `within`, it is the one with the largest minimum distance.
     """
@@ -193,16 +193,18 @@ def _separating(vectors: Tensor, within: Tensor, seed: int) -> Tensor:
     return tried[gaps.argmax()]
 
 
-def _marks(stage: Rectifiers, form: AffineForm, values: Tensor) -> tuple[list[AffineForm], list[int]]:
-    """Return an indicator for each possible value of `form`, 1 if it has this value and 0 otherwise.
+def _add_indicators(
+    stage: Rectifiers, form: AffineForm, values: Tensor
+) -> tuple[list[AffineForm], list[int]]:
+    """Add an indicator for each possible value of `form`: 1 if it has this value and 0 otherwise.
 
-    The indicators are in increasing order of `values`. This order is returned, too.
+    Returns the indicators and the indices that sort `values`, which is the order of the indicators.
     """
     ordered, order = values.sort()
     return stage.steps(form, ordered.tolist()), order.tolist()
 
 
-def _decoder_widths(size: _Size) -> tuple[int, ...]:
+def _compute_decoder_widths(size: _Size) -> tuple[int, ...]:
     pairs, states = size.types * size.depth, state_count(*size)
     return (
         2 * (states - 1) + 2 * pairs,
@@ -232,7 +234,7 @@ def _write_decoder(
         direction = directions[size.direction(kind, d)]
         column = direction * -float(ratios[kind, d - 1].exp()) if token % 2 else direction
         value[:, state_of(token, d, depth)] = column
-    separating = _separating(torch.eye(states, dtype=torch.float64), rest, seed)
+    separating = _find_separating_direction(torch.eye(states, dtype=torch.float64), rest, seed)
     # At depth 0, only rounding errors remain, which LN_0 scales to a unit vector of any direction. The gain is so small
     # that the state can still be read from the residual.
     scale = float(separating.sort().values.diff().min()) / 4
@@ -241,18 +243,20 @@ def _write_decoder(
 
     hidden = [Rectifiers() for _ in range(5)]
     # Layers 1 and 2: the state of the last bracket, and a 0/1 indicator for each bracket that may be unmatched.
-    at, order = _marks(hidden[0], coordinates(separating[None])[0], separating)
+    at, order = _add_indicators(hidden[0], coordinates(separating[None])[0], separating)
     projected = [hidden[0].signed(form) for form in coordinates(directions)]
-    facts = [_facts(size, state) for state in order]
-    own = [look_up(at, [float(row[state]) for state in order]) for row in directions]
+    facts = [_describe_state(size, state) for state in order]
+    own = [select_value(at, [float(row[state]) for state in order]) for row in directions]
     unmatched = [
         hidden[1].ramp(here - known, smallest / 3, 2 * smallest / 3)
         for here, known in zip(projected, own, strict=True)
     ]
-    base, reads, behind = (hidden[1].relu(look_up(at, [float(fact[i]) for fact in facts])) for i in range(3))
+    base, reads, behind = (
+        hidden[1].relu(select_value(at, [float(fact[i]) for fact in facts])) for i in range(3)
+    )
     # Layer 3 (Lemma 2.2.17) selects the type at the depth after the last bracket.
     kinds = [
-        total([unmatched[size.direction(kind, d)] * (kind + 1.0) for kind in range(types)])
+        sum_forms([unmatched[size.direction(kind, d)] * (kind + 1.0) for kind in range(types)])
         for d in range(1, depth + 1)
     ]
     most = types * (types + 1) / 2
@@ -264,14 +268,14 @@ def _write_decoder(
         for d, kind in enumerate(kinds, 1)
     ]
     base, reads, behind = (hidden[2].relu(form) for form in (base, reads, behind))
-    innermost = total([first - second for first, second in units]) - (behind - 1.0) * most
+    innermost = sum_forms([first - second for first, second in units]) - (behind - 1.0) * most
     # Layer 4: the type is ignored after an opening bracket and at depth 0, where the sum has only rounding errors.
     innermost = hidden[3].relu(innermost - (reads * -1.0 + 1.0) * most)
     base = hidden[3].relu(base)
     # Layers 5 and 6: look up the distribution of the next bracket.
     answers = hidden[4].steps(base + innermost, [float(i) for i in range(2 * types + 1)])
     write(network.stack[-1].mlp, hidden, answers)
-    network.head.weight.copy_(_answers(types, open_prob).log().clamp_min(_LOG_ZERO).T)
+    network.head.weight.copy_(_list_distributions(types, open_prob).log().clamp_min(_LOG_ZERO).T)
     network.head.bias.zero_()
 
 
@@ -281,12 +285,12 @@ def _set_gain(layer: DyckLayer, gain: float) -> None:
     layer.norm.gain.fill_(gain)
 
 
-def _facts(size: _Size, state: int) -> tuple[int, int, int]:
-    """Return what the network must know to predict the next bracket, given the last bracket and its depth (a state).
+def _describe_state(size: _Size, state: int) -> tuple[int, int, int]:
+    """Return what determines the next bracket, given the last bracket and its depth (a state).
 
-    The three numbers are the index of a distribution in `_answers`, whether to add the type of the innermost open
-    bracket to this index, and the depth. The index is 0 at depth 0, 1 to k for an innermost open bracket of that type,
-    and k + 1 to 2k at full depth.
+    The three numbers are the index of a distribution in `_list_distributions`, whether to add the type of the innermost
+    open bracket to this index, and the depth. The index is 0 at depth 0, 1 to k for an innermost open bracket of that
+    type, and k + 1 to 2k at full depth.
     """
     if state == state_count(*size) - 1:
         return 0, 0, 1
@@ -296,7 +300,7 @@ def _facts(size: _Size, state: int) -> tuple[int, int, int]:
     return 0, int(d > 1), max(1, d - 1)
 
 
-def _answers(types: int, open_prob: float) -> Tensor:
+def _list_distributions(types: int, open_prob: float) -> Tensor:
     """Return all possible distributions of the next bracket, shape (2 k + 1, 2 k) for k types.
 
     Row 0 holds if no bracket is open. Row t + 1 holds if the innermost open bracket has type t, and row k + t + 1 if it

@@ -134,12 +134,7 @@ class DyckLayer(nn.Module):
         return self.behind(self.attention(x), x)
 
     def behind(self, attended: Tensor, x: Tensor) -> Tensor:
-        """Apply the norm, the residual and the ReLU network after the attention.
-
-        Args:
-            attended: Attention output (..., v).
-            x: Input (..., m) of the layer.
-        """
+        """Apply the norm, the residual and the ReLU network to the attention output."""
         if not self.norm_of_sum:
             normed = self.norm(attended)
             out: Tensor = self.mlp(normed + x if self.residual else normed)

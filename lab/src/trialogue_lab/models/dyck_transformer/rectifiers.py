@@ -39,7 +39,7 @@ class AffineForm:
         )
 
 
-def total(forms: Sequence[AffineForm]) -> AffineForm:
+def sum_forms(forms: Sequence[AffineForm]) -> AffineForm:
     """Return the sum of affine functions of the same layer."""
     return sum(forms, AffineForm())
 
@@ -98,14 +98,14 @@ class Rectifiers:
         return [here - above for here, above in pairwise(reached)]
 
 
-def look_up(at: Sequence[AffineForm], values: Sequence[float]) -> AffineForm:
+def select_value(at: Sequence[AffineForm], values: Sequence[float]) -> AffineForm:
     """Return the value that belongs to the indicated point, as an affine function.
 
     Args:
         at: 0/1 indicators of the points, from `Rectifiers.steps`.
         values: Value of each point.
     """
-    return total([mark * value for mark, value in zip(at, values, strict=True) if value])
+    return sum_forms([mark * value for mark, value in zip(at, values, strict=True) if value])
 
 
 def coordinates(directions: Tensor) -> list[AffineForm]:

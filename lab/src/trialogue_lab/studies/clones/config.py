@@ -32,7 +32,7 @@ def factored_name(layers: int) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Material(Settings):
+class CloneSettings(Settings):
     """Settings of the text, of the networks trained on it, and of their clones.
 
     A clone is a set of sequences that a Markov chain samples from a trained network. There are two kinds of networks.
@@ -132,7 +132,7 @@ class Material(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config(Material):
+class Config(CloneSettings):
     """Settings of a run of the study.
 
     An encoder (BERT) is trained on a text, and its loss on clones is recorded. A clone is a set of

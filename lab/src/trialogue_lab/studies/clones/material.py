@@ -1,4 +1,4 @@
-"""Trained networks and the clones sampled from them, shared by all tasks of a run.
+"""Training of the networks, and the sequences sampled from them (clones), shared by all tasks of a run.
 
 A clone is a set of sequences sampled from a network that was trained on the text. The first task that needs a network
 or a clone stores it in the folder of artifacts. Other processes wait for the file and load it.
@@ -24,13 +24,13 @@ from trialogue.training import MaskedBatches, Recipe, masked_batches, masked_tok
 from trialogue.training.config import TrainingConfig
 from trialogue_lab.data.sentences import corpus_or_sentences
 from trialogue_lab.ledger import record_model
-from trialogue_lab.studies.clones.config import ENCODER, MASKS, TEXT, Material
+from trialogue_lab.studies.clones.config import ENCODER, MASKS, TEXT, CloneSettings
 
 INITIAL = 0
 """Seed of the initial weights of all networks whose losses on clones are recorded"""
 
 
-def corpus_of(config: Material, artifacts: Path) -> Corpus:
+def load_corpus(config: CloneSettings, artifacts: Path) -> Corpus:
     """Load and tokenize the text, and record its files in the provenance of the run.
 
     Args:
@@ -46,7 +46,7 @@ def corpus_of(config: Material, artifacts: Path) -> Corpus:
     return corpus
 
 
-def network_of(config: Material, name: str, seed: int, artifacts: Path) -> MaskedNetwork:
+def train_or_load_network(config: CloneSettings, name: str, seed: int, artifacts: Path) -> MaskedNetwork:
     """Train a masked language model on the text, or load it if it was trained before.
 
     Args:
@@ -58,7 +58,7 @@ def network_of(config: Material, name: str, seed: int, artifacts: Path) -> Maske
     Returns:
         The trained network.
     """
-    corpus = corpus_of(config, artifacts)
+    corpus = load_corpus(config, artifacts)
     with FileLock(artifacts / f".{name}-{seed}.lock"):
         if name == ENCODER:
             # Its initial weights differ from those of the encoders that are measured.
@@ -66,7 +66,7 @@ def network_of(config: Material, name: str, seed: int, artifacts: Path) -> Maske
             batches = encoder_batches(corpus, Transformer(shape), training)
             recipe = Recipe(Transformer, shape, batches, training, loss=masked_token_loss)
             return MaskedTransformer(trained(recipe, artifacts).network)
-        settings, depth = _settings(config), depth_of(name)
+        settings, depth = _network_settings(config), parse_depth(name)
         return train_factored_network(settings, depth, corpus.train, corpus.vocab_size, artifacts, seed=seed)
 
 
@@ -81,7 +81,7 @@ def encoder_batches(corpus: Corpus, encoder: Transformer, training: TrainingConf
     return masked_batches(corpus.train, encoder, MASKS, batch_size=training.batch_size, seed=training.seed)
 
 
-def starts_of(config: Material, artifacts: Path) -> Tensor:
+def select_initial_sequences(config: CloneSettings, artifacts: Path) -> Tensor:
     """Return the held-out sequences at which all Markov chains start.
 
     Args:
@@ -91,10 +91,10 @@ def starts_of(config: Material, artifacts: Path) -> Tensor:
     Returns:
         Token ids (sequences, length).
     """
-    return select_held_out(corpus_of(config, artifacts), config.sequences, config.seeds[0])
+    return select_held_out(load_corpus(config, artifacts), config.sequences, config.seeds[0])
 
 
-def clone_of(config: Material, name: str, sampler: str, artifacts: Path) -> ChainStates:
+def sample_clone(config: CloneSettings, name: str, sampler: str, artifacts: Path) -> ChainStates:
     """Sample sequences from a trained network by a Markov chain.
 
     The samples are called a clone of the training text. They are loaded from `artifacts` if they were sampled before.
@@ -110,10 +110,13 @@ def clone_of(config: Material, name: str, sampler: str, artifacts: Path) -> Chai
         N single-token updates of a sequence of N tokens.
     """
     seed = config.seeds[0]
-    network, start = network_of(config, name, seed, artifacts), starts_of(config, artifacts)
+    network, start = (
+        train_or_load_network(config, name, seed, artifacts),
+        select_initial_sequences(config, artifacts),
+    )
     with FileLock(artifacts / f".{name}-{sampler}.lock"):
         return draw(
-            make_chain(sampler, order_of(config, name) or config.length),
+            make_chain(sampler, find_interaction_order(config, name) or config.length),
             network,
             start,
             config.sweeps,
@@ -122,7 +125,7 @@ def clone_of(config: Material, name: str, sampler: str, artifacts: Path) -> Chai
         )
 
 
-def clones_of(config: Material, samplers: tuple[str, ...], artifacts: Path) -> dict[str, Tensor]:
+def collect_clones(config: CloneSettings, samplers: tuple[str, ...], artifacts: Path) -> dict[str, Tensor]:
     """Return the held-out text, and the sequences sampled from all trained networks.
 
     Args:
@@ -134,14 +137,14 @@ def clones_of(config: Material, samplers: tuple[str, ...], artifacts: Path) -> d
         Token ids (sequences, length) by name. "text" is the held-out text. Other names have the form
         "network/chain/sweeps", for example "layers-2/gibbs/70" for samples after 70 sweeps.
     """
-    clones = {TEXT: starts_of(config, artifacts)}
+    clones = {TEXT: select_initial_sequences(config, artifacts)}
     for name, sampler in product(config.names, samplers):
-        for sweeps, tokens in clone_of(config, name, sampler, artifacts).samples.items():
+        for sweeps, tokens in sample_clone(config, name, sampler, artifacts).samples.items():
             clones[f"{name}/{sampler}/{sweeps}"] = tokens
     return clones
 
 
-def order_of(config: Material, name: str) -> int | None:
+def find_interaction_order(config: CloneSettings, name: str) -> int | None:
     """Return the largest number of tokens that interact in a network.
 
     Args:
@@ -153,11 +156,11 @@ def order_of(config: Material, name: str) -> int | None:
     """
     if name in (ENCODER, TEXT):
         return None
-    order = _settings(config).network(depth_of(name), config.vocab_size, config.length).max_order
+    order = _network_settings(config).network(parse_depth(name), config.vocab_size, config.length).max_order
     return None if order >= config.length else order
 
 
-def depth_of(name: str) -> int:
+def parse_depth(name: str) -> int:
     """Return the number of layers from a network's name, for example 2 for "layers-2".
 
     Args:
@@ -166,7 +169,7 @@ def depth_of(name: str) -> int:
     return int(name.removeprefix("layers-"))
 
 
-def _settings(config: Material) -> NetworkSettings:
+def _network_settings(config: CloneSettings) -> NetworkSettings:
     return NetworkSettings(
         layers=config.layers,
         rank=config.rank,

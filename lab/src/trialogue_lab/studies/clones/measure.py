@@ -13,8 +13,8 @@ from trialogue.models.networks.transformer import Transformer
 from trialogue.training import CorpusLosses, TrainingConfig, corpus_score, log_steps, masked_token_loss, train
 from trialogue_lab.ledger import MeasuredRows, Part, parts_by_seed
 from trialogue_lab.studies.clones import material
-from trialogue_lab.studies.clones.config import ENCODER, GIBBS, PUBLISHED, Config, Material
-from trialogue_lab.studies.clones.twin import twin_rows
+from trialogue_lab.studies.clones.config import ENCODER, GIBBS, PUBLISHED, CloneSettings, Config
+from trialogue_lab.studies.clones.twin import measure_twin
 
 SAMPLERS = (PUBLISHED, GIBBS)
 CONVERGENCE = ("effective_sample_size", "r_hat", "drift", "drift_error")
@@ -31,14 +31,14 @@ def parts(config: Config) -> list[Part]:
         config: Settings of the run.
     """
     return [
-        *clone_parts(config),
-        *parts_by_seed(config, config.seeds, follow=_followed),
-        *parts_by_seed(config, config.seeds[1:], networks=_networks),
-        *parts_by_seed(config, config.seeds, twin=twin_rows),
+        *make_clone_tasks(config),
+        *parts_by_seed(config, config.seeds, follow=_measure_encoder_training),
+        *parts_by_seed(config, config.seeds[1:], networks=_measure_factored_networks),
+        *parts_by_seed(config, config.seeds, twin=measure_twin),
     ]
 
 
-def clone_parts(config: Material) -> list[Part]:
+def make_clone_tasks(config: CloneSettings) -> list[Part]:
     """Return one task per network, which trains the network and samples sequences from it.
 
     Args:
@@ -47,17 +47,17 @@ def clone_parts(config: Material) -> list[Part]:
     Returns:
         The tasks, most expensive network first: the encoder, then factored networks from the deepest to the shallowest.
     """
-    return [Part(f"clone-{name}", partial(_cloned, config, name)) for name in reversed(config.names)]
+    return [Part(f"clone-{name}", partial(_measure_clone, config, name)) for name in reversed(config.names)]
 
 
-def _cloned(config: Material, name: str, artifacts: Path) -> MeasuredRows:
-    """Train a network, sample from it, and yield one row per measurement."""
-    corpus, seed = material.corpus_of(config, artifacts), config.seeds[0]
-    network = material.network_of(config, name, seed, artifacts)
+def _measure_clone(config: CloneSettings, name: str, artifacts: Path) -> MeasuredRows:
+    """Train a network, sample a clone of the text from it, and yield one row per measurement of the Markov chains."""
+    corpus, seed = material.load_corpus(config, artifacts), config.seeds[0]
+    network = material.train_or_load_network(config, name, seed, artifacts)
     if name != ENCODER:
-        yield network_row(config, name, seed, network, artifacts)
+        yield measure_network(config, name, seed, network, artifacts)
     for sampler in SAMPLERS:
-        drawn = material.clone_of(config, name, sampler, artifacts)
+        drawn = material.sample_clone(config, name, sampler, artifacts)
         for sweep, energies in enumerate(drawn.energies):
             yield {
                 "kind": "energy",
@@ -72,7 +72,7 @@ def _cloned(config: Material, name: str, artifacts: Path) -> MeasuredRows:
             yield {
                 "kind": "clone",
                 "clone": name,
-                "order": material.order_of(config, name),
+                "order": material.find_interaction_order(config, name),
                 "sampler": sampler,
                 "sweeps": sweeps,
                 "acceptance": drawn.acceptance,
@@ -83,8 +83,8 @@ def _cloned(config: Material, name: str, artifacts: Path) -> MeasuredRows:
             }
 
 
-def network_row(
-    config: Material, name: str, seed: int, network: MaskedNetwork | Transformer, artifacts: Path
+def measure_network(
+    config: CloneSettings, name: str, seed: int, network: MaskedNetwork | Transformer, artifacts: Path
 ) -> dict[str, Any]:
     """Measure the masked-token loss and the accuracy of a network on held-out text.
 
@@ -99,36 +99,40 @@ def network_row(
         Dictionary with "loss" (mean in nats per token), "error" (its standard error), "accuracy", and "order" (largest
         number of tokens that interact in the network).
     """
-    test = material.corpus_of(config, artifacts).test
+    test = material.load_corpus(config, artifacts).test
     score = corpus_score(network, test[:: max(1, len(test) // config.scored)][: config.scored])
     return {
         "kind": "network",
         "seed": seed,
         "network": name,
-        "order": material.order_of(config, name),
+        "order": material.find_interaction_order(config, name),
         "loss": score.loss,
         "error": score.error,
         "accuracy": score.accuracy,
     }
 
 
-def _networks(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
+def _measure_factored_networks(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
     """Train every factored network with the given seed, and yield its loss and accuracy on held-out text."""
     for name in config.names[:-1]:
-        yield network_row(config, name, seed, material.network_of(config, name, seed, artifacts), artifacts)
+        yield measure_network(
+            config, name, seed, material.train_or_load_network(config, name, seed, artifacts), artifacts
+        )
 
 
-def _followed(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
+def _measure_encoder_training(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
     """Train an encoder, and yield its losses on every clone. All encoders have the same initial weights."""
     encoder, training = Transformer(config.encoder(), material.INITIAL), config.encoder_training(seed)
-    batches = material.encoder_batches(material.corpus_of(config, artifacts), encoder, training)
-    losses = follow(config, encoder, batches, training, masked_token_loss, config.looks, artifacts)
-    yield network_row(config, ENCODER, seed, encoder, artifacts)
+    batches = material.encoder_batches(material.load_corpus(config, artifacts), encoder, training)
+    losses = record_clone_losses(
+        config, encoder, batches, training, masked_token_loss, config.looks, artifacts
+    )
+    yield measure_network(config, ENCODER, seed, encoder, artifacts)
     yield from losses
 
 
-def follow(
-    config: Material,
+def record_clone_losses(
+    config: CloneSettings,
     network: Transformer,
     batches: Callable[[int], Any],
     training: TrainingConfig,
@@ -136,10 +140,10 @@ def follow(
     looks: int,
     artifacts: Path,
 ) -> list[dict[str, Any]]:
-    """Train a network on a text, and record its loss on sampled sequences during the training.
+    """Train a network on a text, and record its losses on the clones of the text during the training.
 
-    The sampled sequences are clones: a Markov chain sampled them from other networks trained on the same text. The loss
-    on the text itself is recorded too. For Gibbs sampling, only the clones after the last number of sweeps are used.
+    A clone is a set of sequences that a Markov chain sampled from another network trained on the same text. The loss on
+    the text itself is recorded too. For Gibbs sampling, only the clones after the last number of sweeps are used.
 
     Args:
         config: Settings of the text and of the clones.
@@ -155,16 +159,16 @@ def follow(
     """
     clones = {
         name: tokens
-        for name, tokens in material.clones_of(config, SAMPLERS, artifacts).items()
+        for name, tokens in material.collect_clones(config, SAMPLERS, artifacts).items()
         if f"/{GIBBS}/" not in name or name.endswith(f"/{config.sweeps[-1]}")
     }
     folder = artifacts / f"follow-{training.seed}"
     losses = CorpusLosses(clones, {0, *log_steps(training.steps, looks)}, path=folder / "losses.jsonl")
     train(network, batches, training, loss=loss, checkpoint_dir=folder, observer=losses, progress=False)
-    return [_loss_row(row) for row in losses.rows]
+    return [_format_loss_row(row) for row in losses.rows]
 
 
-def _loss_row(row: dict[str, Any]) -> dict[str, Any]:
+def _format_loss_row(row: dict[str, Any]) -> dict[str, Any]:
     name, sampler, sweeps = f"{row['corpus']}//".split("/")[:3]
     place = {"step": row["step"], "clone": name, "sampler": sampler, "sweeps": int(sweeps or 0)}
     return {"kind": "loss", **place, "loss": row["loss"], "accuracy": row["accuracy"]}

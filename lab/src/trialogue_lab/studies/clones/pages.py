@@ -14,7 +14,7 @@ _LOSS_AXES = {"xscale": "log", "xlabel": "step", "ylabel": "loss (nats per token
 _TITLES = {PUBLISHED: "Metropolis, as published", GIBBS: "Gibbs"}
 
 
-def label_of(rows: Rows, name: str) -> str:
+def make_network_label(rows: Rows, name: str) -> str:
     """Return the label of a network in tables and figures, for example "2 factored layers: order 3".
 
     The order is the largest number of tokens that interact in the network.
@@ -31,11 +31,13 @@ def label_of(rows: Rows, name: str) -> str:
     return f"{layers} factored layer{'s' * (layers > 1)}: {orders}"
 
 
-def _labelled_clones(rows: Rows) -> DataFrame:
+def _select_labelled_clones(rows: Rows) -> DataFrame:
     """Return one labelled row per clone, Markov chain and number of sweeps."""
     table = rows["clone"]
     names = zip(table.clone, table.sampler, table.sweeps, strict=True)
-    labels = [f"{label_of(rows, clone)}, {sampler}, {sweeps} sweeps" for clone, sampler, sweeps in names]
+    labels = [
+        f"{make_network_label(rows, clone)}, {sampler}, {sweeps} sweeps" for clone, sampler, sweeps in names
+    ]
     return table.set_axis(labels, axis=0)
 
 
@@ -46,7 +48,9 @@ def _labelled_clones(rows: Rows) -> DataFrame:
     note="nats per token, with one token masked at a time; mean ± one standard deviation over trainings",
 )
 def _networks(rows: Rows) -> Cells:
-    return {label_of(rows, name): {"loss": stats.network_loss(name)} for name in stats.clone_names(rows)}
+    return {
+        make_network_label(rows, name): {"loss": stats.network_loss(name)} for name in stats.list_clones(rows)
+    }
 
 
 @result_table(
@@ -76,7 +80,7 @@ def chains_table(rows: Rows) -> DataFrame:
         "own_loss": "own loss",
         "token_entropy": "token entropy",
     }
-    return _labelled_clones(rows)[list(columns)].astype(float).rename(columns=columns)
+    return _select_labelled_clones(rows)[list(columns)].astype(float).rename(columns=columns)
 
 
 @result_table(
@@ -86,7 +90,7 @@ def chains_table(rows: Rows) -> DataFrame:
     note="all chains start from the same held-out sequence",
 )
 def _sequences(rows: Rows) -> DataFrame:
-    return _labelled_clones(rows).example.str.split().str.join(" ").to_frame("a sequence")
+    return _select_labelled_clones(rows).example.str.split().str.join(" ").to_frame("a sequence")
 
 
 @result_table(
@@ -110,8 +114,10 @@ def saturations_table(rows: Rows) -> Cells:
         Statistics by clone (rows) and by the Markov chain that sampled the clone (columns).
     """
     return {
-        label_of(rows, name): {title: stats.saturation(name, sampler) for sampler, title in _TITLES.items()}
-        for name in stats.clone_names(rows)
+        make_network_label(rows, name): {
+            title: stats.saturation(name, sampler) for sampler, title in _TITLES.items()
+        }
+        for name in stats.list_clones(rows)
     }
 
 
@@ -141,10 +147,18 @@ def followed_figure(rows: Rows) -> Drawing:
     """
     drawing, axes = panels(2, width=5.0, height=4.0)
     for panel, (sampler, title) in zip(axes, _TITLES.items(), strict=True):
-        for name, color in zip(stats.clone_names(rows), COLORS, strict=False):
-            _draw_band(panel, stats.curves(rows, name, sampler), color, label_of(rows, name))
+        for name, color in zip(stats.list_clones(rows), COLORS, strict=False):
+            _draw_band(
+                panel, stats.select_loss_curves(rows, name, sampler), color, make_network_label(rows, name)
+            )
             panel.axvline(stats.saturation(name, sampler)(rows).mean(), color=color, lw=0.8, ls=":")
-        _draw_band(panel, stats.curves(rows, TEXT, sampler), "black", label_of(rows, TEXT), "--")
+        _draw_band(
+            panel,
+            stats.select_loss_curves(rows, TEXT, sampler),
+            "black",
+            make_network_label(rows, TEXT),
+            "--",
+        )
         finish(panel, f"Clones sampled by {title}", **_LOSS_AXES)
     axes[0].legend()
     return drawing
@@ -161,17 +175,17 @@ def _sweeps(rows: Rows) -> Drawing:
     numbers = rows.config["sweeps"]
     first, last = numbers[0], numbers[-1]
     for panel, (sampler, title) in zip((left, middle), _TITLES.items(), strict=True):
-        for name, color in zip(stats.clone_names(rows), COLORS, strict=False):
+        for name, color in zip(stats.list_clones(rows), COLORS, strict=False):
             table = rows.where("energy", clone=name, sampler=sampler).sort_values("sweep")
-            label = label_of(rows, name)
+            label = make_network_label(rows, name)
             panel.errorbar(table.sweep, table.energy, table.error, fmt="-", color=color, label=label)
         for number in numbers:
             panel.axvline(number, color=QUIET, lw=0.8, ls=":")
         finish(panel, f"Chains: {title}", xlabel="sweep", ylabel="mean energy")
-    for name, color in zip(stats.clone_names(rows), COLORS, strict=False):
+    for name, color in zip(stats.list_clones(rows), COLORS, strict=False):
         for number, style in ((first, "-"), (last, "--")):
-            table = stats.curves(rows, name, PUBLISHED, number)
-            label = label_of(rows, name) if number == first else ""
+            table = stats.select_loss_curves(rows, name, PUBLISHED, number)
+            label = make_network_label(rows, name) if number == first else ""
             right.plot(np.maximum(table.index, 0.7), table.mean(axis=1), style, color=color, label=label)
     finish(right, f"Loss on clones after {first} (solid) and {last} sweeps", **_LOSS_AXES)
     left.legend()
@@ -188,7 +202,7 @@ def _sweeps(rows: Rows) -> Drawing:
 def _twin_figure(rows: Rows) -> Drawing:
     drawing, (left, right) = panels(2, width=5.0, height=4.0)
     for order, color in zip(rows.config["twin_orders"], COLORS, strict=False):
-        _draw_band(left, stats.twin_curves(rows, order), color, f"at most {order} bodies")
+        _draw_band(left, stats.select_twin_curves(rows, order), color, f"at most {order} bodies")
         left.axhline(rows.where("twin-law", order=order).entropy.mean(), color=color, lw=0.8, ls=":")
         left.axvline(stats.twin_saturation(order)(rows).mean(), color=color, lw=0.8, ls="--")
     left.set(xscale="log", xlabel="step", ylabel="exact loss (nats per token)")

@@ -27,7 +27,7 @@ NEAR = 0.05
 """Largest distance of a loss from its minimum at which it counts as minimal, as a fraction of its total decrease"""
 
 
-def clone_names(rows: Rows) -> list[str]:
+def list_clones(rows: Rows) -> list[str]:
     """Return the names of all networks from which sequences were sampled.
 
     Args:
@@ -40,8 +40,8 @@ def clone_names(rows: Rows) -> list[str]:
     return [*map(factored_name, rows.config["layers"]), ENCODER]
 
 
-def saturation_step(curve: "Series[float]") -> float:
-    """Return the training step at which a loss has completed 95 % of its total decrease.
+def find_saturation_step(curve: "Series[float]") -> float:
+    """Find the training step at which a loss has completed 95 % of its total decrease.
 
     The total decrease is the first loss minus the smallest loss. The step is interpolated linearly between recorded
     steps.
@@ -61,11 +61,11 @@ def saturation_step(curve: "Series[float]") -> float:
     return float(steps[place - 1] + (steps[place] - steps[place - 1]) * (before - level) / (before - after))
 
 
-def curves(rows: Rows, clone: str, sampler: str, sweeps: int | None = None) -> DataFrame:
-    """Return the losses of transformers on one set of sequences, recorded during training.
+def select_loss_curves(rows: Rows, clone: str, sampler: str, sweeps: int | None = None) -> DataFrame:
+    """Select the recorded losses of transformers on one clone, by training step.
 
-    The transformers are trained on a text. The set of sequences (a clone) was sampled from another network trained on
-    the same text.
+    The transformers are trained on a text. The clone is a set of sequences sampled from another network trained on the
+    same text.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -118,10 +118,10 @@ def network_loss(rows: Rows, network: str) -> "Series[float]":
 
 @trainings
 def least_gain(rows: Rows) -> "Series[float]":
-    """Return the smallest decrease of the held-out loss from one network depth to the next.
+    """Return the smallest improvement of the held-out loss when a network becomes deeper.
 
-    For each depth, the loss of the next deeper network with factored attention is subtracted. The minimum of these
-    differences is returned.
+    The improvement is the loss of a network with factored attention minus the loss of the next deeper one. The minimum
+    over all depths is returned.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -134,7 +134,7 @@ def least_gain(rows: Rows) -> "Series[float]":
         NoRows: If only one depth was measured.
     """
     losses = rows["network"].pivot(index="seed", columns="network", values="loss")
-    ordered = losses[clone_names(rows)[:-1]]
+    ordered = losses[list_clones(rows)[:-1]]
     if ordered.shape[1] < 2:
         raise NoRows("the gain needs networks of two depths")
     return -ordered.diff(axis=1).iloc[:, 1:].max(axis=1).dropna()
@@ -152,7 +152,7 @@ def encoder_gain(rows: Rows) -> "Series[float]":
         better.
     """
     losses = rows["network"].pivot(index="seed", columns="network", values="loss")
-    return (losses[clone_names(rows)[-2]] - losses[ENCODER]).dropna()
+    return (losses[list_clones(rows)[-2]] - losses[ENCODER]).dropna()
 
 
 @followed
@@ -170,7 +170,7 @@ def saturation(rows: Rows, clone: str, sampler: str) -> "Series[float]":
     Returns:
         One step per training seed, interpolated between recorded steps.
     """
-    return curves(rows, clone, sampler).apply(saturation_step)
+    return select_loss_curves(rows, clone, sampler).apply(find_saturation_step)
 
 
 @followed
@@ -188,12 +188,12 @@ def lowest_saturation(rows: Rows, sampler: str) -> "Series[float]":
     Returns:
         One step per training seed.
     """
-    return curves(rows, clone_names(rows)[0], sampler).apply(saturation_step)
+    return select_loss_curves(rows, list_clones(rows)[0], sampler).apply(find_saturation_step)
 
 
 @followed
 def later(rows: Rows, sampler: str) -> "Series[float]":
-    """Return the ratio of the training steps at which the losses on two clones stop falling.
+    """Return how much later the loss on the most complex clone stops falling than the loss on the simplest one.
 
         ratio = step(clone of the encoder) / step(clone of the shallowest network)
 
@@ -208,8 +208,8 @@ def later(rows: Rows, sampler: str) -> "Series[float]":
     Returns:
         One ratio per training seed. It exceeds 1 if the loss on the encoder's clone stops falling later.
     """
-    high, low = (curves(rows, clone, sampler) for clone in (ENCODER, clone_names(rows)[0]))
-    return high.apply(saturation_step) / low.apply(saturation_step)
+    high, low = (select_loss_curves(rows, clone, sampler) for clone in (ENCODER, list_clones(rows)[0]))
+    return high.apply(find_saturation_step) / low.apply(find_saturation_step)
 
 
 @followed
@@ -228,7 +228,12 @@ def in_order(rows: Rows, sampler: str) -> Counts:
     Returns:
         One success or failure per training seed.
     """
-    ends = DataFrame({name: curves(rows, name, sampler).apply(saturation_step) for name in clone_names(rows)})
+    ends = DataFrame(
+        {
+            name: select_loss_curves(rows, name, sampler).apply(find_saturation_step)
+            for name in list_clones(rows)
+        }
+    )
     ordered = (ends.diff(axis=1).iloc[:, 1:] > 0).all(axis=1)
     return counts_from_shares(ordered, trials=1)
 
@@ -251,11 +256,11 @@ def early_spread(rows: Rows, sampler: str) -> "Series[float]":
     Returns:
         One ratio per training seed.
     """
-    tables = {name: curves(rows, name, sampler) for name in clone_names(rows)}
-    text = curves(rows, TEXT, sampler)
+    tables = {name: select_loss_curves(rows, name, sampler) for name in list_clones(rows)}
+    text = select_loss_curves(rows, TEXT, sampler)
     spreads = {}
     for seed in text:
-        until = saturation_step(tables[clone_names(rows)[0]][seed]) / 3
+        until = find_saturation_step(tables[list_clones(rows)[0]][seed]) / 3
         losses = DataFrame({name: table[seed] for name, table in tables.items()})
         early = losses[losses.index <= until]
         spread = (early.max(axis=1) - early.min(axis=1)).max()
@@ -263,11 +268,10 @@ def early_spread(rows: Rows, sampler: str) -> "Series[float]":
     return Series(spreads)
 
 
-def _late_losses(table: DataFrame, share: float) -> DataFrame:
-    """Return the losses after a fraction `share` of the training steps, and at all later steps.
+def _select_late_losses(table: DataFrame, share: float) -> DataFrame:
+    """Return the losses after a fraction `share` of the training steps, and at all later recorded steps.
 
-    The first loss is interpolated in the logarithm of the step. If the fraction ends before step 1, the losses of step
-    1 are used.
+    The first loss is interpolated in the logarithm of the step, and not before step 1.
     """
     table = table[table.index > 0]
     steps, step = table.index.to_numpy(float), share * table.index[-1]
@@ -275,15 +279,15 @@ def _late_losses(table: DataFrame, share: float) -> DataFrame:
     return concat([DataFrame(between, index=[step]), table[steps > step]])
 
 
-def _late_falls(table: DataFrame, share: float) -> "Series[float]":
-    """Return, by seed, the loss after a fraction `share` of the steps minus the smallest later loss."""
-    late = _late_losses(table, share)
+def _compute_late_decreases(table: DataFrame, share: float) -> "Series[float]":
+    """Return, for each seed, the loss after a fraction `share` of the steps minus the smallest later loss."""
+    late = _select_late_losses(table, share)
     return late.iloc[0] - late.min()
 
 
 @followed
 def late_gain(rows: Rows, sampler: str) -> "Series[float]":
-    """Return the difference between the late decreases of the losses on two clones.
+    """Return how much more the loss on the most complex clone decreases late in training than on the simplest one.
 
         late decrease = (loss after 30 % of the training steps) - (smallest later loss)
         difference = late decrease(clone of the encoder) - late decrease(clone of the shallowest network)
@@ -299,7 +303,10 @@ def late_gain(rows: Rows, sampler: str) -> "Series[float]":
     Returns:
         One difference in nats per token for each training seed.
     """
-    high, low = (_late_falls(curves(rows, clone, sampler), 0.3) for clone in (ENCODER, clone_names(rows)[0]))
+    high, low = (
+        _compute_late_decreases(select_loss_curves(rows, clone, sampler), 0.3)
+        for clone in (ENCODER, list_clones(rows)[0])
+    )
     return high - low
 
 
@@ -320,13 +327,13 @@ def late_change(rows: Rows, clone: str, sampler: str) -> "Series[float]":
     Returns:
         One decrease in nats per token for each training seed. It is negative if the loss increases.
     """
-    late = _late_losses(curves(rows, clone, sampler), 0.3)
+    late = _select_late_losses(select_loss_curves(rows, clone, sampler), 0.3)
     return late.iloc[0] - late.iloc[-1]
 
 
 @followed
 def low_orders_later(rows: Rows, sampler: str) -> "Series[float]":
-    """Return the ratio of the steps at which losses on complex and simple clones stop falling.
+    """Return how much later the loss on the most complex clone stops falling than on all simple clones.
 
         ratio = step(clone of the encoder) / max(step(clone of a simple network))
 
@@ -344,7 +351,9 @@ def low_orders_later(rows: Rows, sampler: str) -> "Series[float]":
     Raises:
         NoRows: If only one depth of factored networks was measured.
     """
-    *low, _, high = (curves(rows, clone, sampler).apply(saturation_step) for clone in clone_names(rows))
+    *low, _, high = (
+        select_loss_curves(rows, clone, sampler).apply(find_saturation_step) for clone in list_clones(rows)
+    )
     if not low:
         raise NoRows("low orders need networks of two depths")
     return high / concat(low, axis=1).max(axis=1)
@@ -364,13 +373,13 @@ def late_share(rows: Rows, sampler: str) -> "Series[float]":
     Returns:
         One fraction per training seed.
     """
-    table = curves(rows, clone_names(rows)[0], sampler)
-    return _late_falls(table, 0.1) / (table.iloc[0] - table.min())
+    table = select_loss_curves(rows, list_clones(rows)[0], sampler)
+    return _compute_late_decreases(table, 0.1) / (table.iloc[0] - table.min())
 
 
 @followed
 def between_sweeps(rows: Rows, clone: str, sampler: str) -> "Series[float]":
-    """Return how much the loss on sampled sequences depends on the length of the Markov chain.
+    """Return how much the loss on a clone changes if the Markov chain that samples it runs longer.
 
         difference = max over training steps of |first - last| / last
 
@@ -387,11 +396,11 @@ def between_sweeps(rows: Rows, clone: str, sampler: str) -> "Series[float]":
         One relative difference per training seed.
     """
     sweeps = rows.config["sweeps"]
-    first, last = (curves(rows, clone, sampler, number) for number in (sweeps[0], sweeps[-1]))
+    first, last = (select_loss_curves(rows, clone, sampler, number) for number in (sweeps[0], sweeps[-1]))
     return ((first - last).abs() / last).max()
 
 
-def twin_curves(rows: Rows, order: int) -> DataFrame:
+def select_twin_curves(rows: Rows, order: int) -> DataFrame:
     """Return the exact losses of an encoder that is trained on a small known distribution.
 
     The distribution has interactions of up to four tokens. The loss is the expectation under a simplified copy of this
@@ -422,12 +431,12 @@ def twin_saturation(rows: Rows, order: int) -> "Series[float]":
     Returns:
         One step per seed, interpolated between recorded steps.
     """
-    return twin_curves(rows, order).apply(saturation_step)
+    return select_twin_curves(rows, order).apply(find_saturation_step)
 
 
 @trainings
 def twin_later(rows: Rows, high: int, low: int) -> "Series[float]":
-    """Return the ratio of the training steps at which two exact losses stop falling.
+    """Return how much later the exact loss for a high order stops falling than for a low order.
 
         ratio = step(high) / step(low)
 
@@ -443,7 +452,9 @@ def twin_later(rows: Rows, high: int, low: int) -> "Series[float]":
     Returns:
         One ratio per seed.
     """
-    return twin_curves(rows, high).apply(saturation_step) / twin_curves(rows, low).apply(saturation_step)
+    return select_twin_curves(rows, high).apply(find_saturation_step) / select_twin_curves(rows, low).apply(
+        find_saturation_step
+    )
 
 
 @distributions

@@ -31,7 +31,7 @@ from trialogue_lab.theory.order_truncation import truncate_orders
 from trialogue_lab.training.population import MaskedPopulation
 
 
-def twin_rows(config: Config, seed: int, _: Path) -> MeasuredRows:
+def measure_twin(config: Config, seed: int, _: Path) -> MeasuredRows:
     """Train an encoder on a small random distribution, and record its exact losses on simplified copies.
 
     The distribution has interactions of up to four tokens, and all its sequences can be enumerated. A simplified copy
@@ -46,12 +46,12 @@ def twin_rows(config: Config, seed: int, _: Path) -> MeasuredRows:
         training step, and the total variation distance between each Markov chain's stationary distribution and its
         target.
     """
-    model = _many_body_model(config, seed, 4)
+    model = _make_many_body_model(config, seed, 4)
     states = model.states()
-    clones = _clones(config, model)
+    clones = _remove_high_orders(config, model)
     for order, clone in clones.items():
         yield {"kind": "twin-law", "order": order, "entropy": MaskedPopulation(clone).entropy}
-    yield from _sampler_rows(config, seed)
+    yield from _measure_samplers(config, seed)
     shape = bert(config.twin_vocab, config.twin_sites, layers=2, heads=4, width=32)
     random = generator(seed, "twin rows")
     chosen = torch.multinomial(model.probabilities(), config.twin_rows, replacement=True, generator=random)
@@ -77,22 +77,22 @@ def twin_rows(config: Config, seed: int, _: Path) -> MeasuredRows:
     yield from losses
 
 
-def _many_body_model(config: Config, seed: int, order: int) -> ManyBody:
+def _make_many_body_model(config: Config, seed: int, order: int) -> ManyBody:
     size, stream = (config.twin_sites, config.twin_vocab), derive_seed(seed, "twin", order)
     return ManyBody.random(*size, order=order, rank=config.twin_rank, scale=config.twin_scale, seed=stream)
 
 
-def _clones(config: Config, model: ManyBody) -> dict[int, Tensor]:
-    """Return, for each k, the distribution (V, ..., V) without interactions of more than k tokens."""
+def _remove_high_orders(config: Config, model: ManyBody) -> dict[int, Tensor]:
+    """Return copies of the model's distribution (V, ..., V) without interactions of more than k tokens, by k."""
     full = model.probabilities().view((config.twin_vocab,) * config.twin_sites)
     return {order: full if order == 4 else truncate_orders(full, order, 1e-9) for order in config.twin_orders}
 
 
-def _sampler_rows(config: Config, seed: int) -> MeasuredRows:
+def _measure_samplers(config: Config, seed: int) -> MeasuredRows:
     """Yield the total variation distance of each Markov chain's stationary distribution from its target."""
     states = enumerate_sequences(config.twin_vocab, config.twin_sites)
     for order in config.twin_orders:
-        model = _many_body_model(config, seed, order)
+        model = _make_many_body_model(config, seed, order)
         target = model.probabilities()
         for sampler in SAMPLERS:
             chain = make_chain(sampler, order)

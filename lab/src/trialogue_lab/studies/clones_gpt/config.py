@@ -10,12 +10,12 @@ from trialogue.training.config import TrainingConfig
 from trialogue_lab.ledger import Count, Positive
 from trialogue_lab.models.published import gpt_neo
 from trialogue_lab.studies.clones.config import PRESETS as CLONES
-from trialogue_lab.studies.clones.config import Material
+from trialogue_lab.studies.clones.config import CloneSettings
 from trialogue_lab.training.published import gpt_neo_training
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config(Material):
+class Config(CloneSettings):
     """Settings of a run of the study.
 
     One decoder is trained per seed on a text, and its losses on clones are recorded. A clone is a set of sequences
@@ -70,10 +70,10 @@ class Config(Material):
 
 PRESETS = {
     "smoke": Config(
-        **CLONES["smoke"].shared(Material), decoder_width=8, decoder_steps=40, decoder_batch=16, looks=6
+        **CLONES["smoke"].shared(CloneSettings), decoder_width=8, decoder_steps=40, decoder_batch=16, looks=6
     ),
-    "pilot": Config(**CLONES["pilot"].shared(Material)),
+    "pilot": Config(**CLONES["pilot"].shared(CloneSettings)),
     "default": Config(),
-    "night": Config(**CLONES["night"].shared(Material)),
-    "paper": Config(**CLONES["paper"].shared(Material), decoder_size="published", decoder_steps=10_000),
+    "night": Config(**CLONES["night"].shared(CloneSettings)),
+    "paper": Config(**CLONES["paper"].shared(CloneSettings), decoder_size="published", decoder_steps=10_000),
 }

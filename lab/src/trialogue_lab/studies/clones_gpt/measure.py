@@ -10,8 +10,8 @@ from trialogue.models.networks.transformer import Transformer
 from trialogue.randomness import generator
 from trialogue.training import packed_token_loss
 from trialogue_lab.ledger import MeasuredRows, Part, parts_by_seed
-from trialogue_lab.studies.clones.material import INITIAL, corpus_of
-from trialogue_lab.studies.clones.measure import clone_parts, follow
+from trialogue_lab.studies.clones.material import INITIAL, load_corpus
+from trialogue_lab.studies.clones.measure import make_clone_tasks, record_clone_losses
 from trialogue_lab.studies.clones_gpt.config import Config
 
 
@@ -24,7 +24,7 @@ def parts(config: Config) -> list[Part]:
     Args:
         config: Settings of the run.
     """
-    return clone_parts(config) + parts_by_seed(config, config.seeds, follow=_followed)
+    return make_clone_tasks(config) + parts_by_seed(config, config.seeds, follow=_measure_decoder_training)
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,10 @@ class RowBatches:
         return self.rows[torch.randint(0, len(self.rows), (self.batch_size,), generator=random)]
 
 
-def _followed(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
+def _measure_decoder_training(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
     """Train a decoder, and yield its losses on every clone. All decoders have the same initial weights."""
     decoder, training = Transformer(config.decoder(), INITIAL), config.decoder_training(seed)
-    batches = RowBatches(corpus_of(config, artifacts).train, training.batch_size, seed)
-    yield from follow(config, decoder, batches, training, packed_token_loss, config.looks, artifacts)
+    batches = RowBatches(load_corpus(config, artifacts).train, training.batch_size, seed)
+    yield from record_clone_losses(
+        config, decoder, batches, training, packed_token_loss, config.looks, artifacts
+    )

@@ -36,7 +36,7 @@ class ModelQuestion:
     max_new_tokens: int
 
 
-def case_of(config: Config, kind: str, seed: int) -> ModelQuestion:
+def load_question(config: Config, kind: str, seed: int) -> ModelQuestion:
     """Load the language model, and return a question for it with a constraint on the answer.
 
     Args:
@@ -45,7 +45,7 @@ def case_of(config: Config, kind: str, seed: int) -> ModelQuestion:
         seed: Seed that selects the question.
     """
     if not config.model:
-        return toy_case(config, kind, seed)
+        return make_toy_question(config, kind, seed)
     oracle, task = loaded(config.model), TASKS[kind](seed)
     record_model(oracle.describe())
     tokenization = oracle.tokenization
@@ -58,7 +58,7 @@ loaded = cache(load_pretrained)
 """Load a model once per process."""
 
 
-def toy_case(config: Config, kind: str, seed: int) -> ModelQuestion:
+def make_toy_question(config: Config, kind: str, seed: int) -> ModelQuestion:
     """Return a random language model with four letters, and a constraint that allows only a few words.
 
     Args:

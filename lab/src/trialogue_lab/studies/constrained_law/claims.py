@@ -21,22 +21,22 @@ CLAIMS = (
     _biased(
         "masked-is-biased-regex",
         "Under a regular expression masked decoding is more than 0.1 (total variation) from the restricted law.",
-        stats.weighted(1, kind="regex") > 0.1,
+        stats.make_weighted_statistic(1, kind="regex") > 0.1,
     ),
     _biased(
         "masked-is-as-biased-json",
         "Under a JSON schema masked decoding is more than 0.1 from the restricted law.",
-        stats.weighted(1, kind="json-schema") > 0.1,
+        stats.make_weighted_statistic(1, kind="json-schema") > 0.1,
     ),
     _biased(
         "masked-is-biased-json",
         "Under a JSON schema masked decoding is more than 0.05 from the restricted law.",
-        stats.weighted(1, kind="json-schema") > 0.05,
+        stats.make_weighted_statistic(1, kind="json-schema") > 0.05,
     ),
     Claim(
         "value-guided-is-closer",
         "The first leaf of the value-guided walk is closer to the restricted law than masked decoding.",
-        stats.decoded("exact", "value-guided") - stats.weighted(1) < 0,
+        stats.decoded("exact", "value-guided") - stats.make_weighted_statistic(1) < 0,
         **cited(
             "Thesis sections 3.3.1 and 3.7, Algorithm 2",
             "its distribution at the leaves is the conditional one",
@@ -47,7 +47,7 @@ CLAIMS = (
     _control(
         "weights-repair",
         "An output drawn by weight among the largest number of masked samples is less than half as far.",
-        stats.best_weighted() - stats.weighted(1) / 2 < 0,
+        stats.best_weighted() - stats.make_weighted_statistic(1) / 2 < 0,
     ),
     _control(
         "weights-are-cheaper-than-rejection",
@@ -71,14 +71,16 @@ CLAIMS = (
         "backtracking-is-no-closer",
         "Backtracking with the exact verifier (Q = B = 4) is not closer to the restricted law than masked decoding "
         "(counts of equally many outputs).",
-        stats.as_run("backtracking") - stats.as_run("masked") > 0,
+        stats.make_sampled_statistic("backtracking") - stats.make_sampled_statistic("masked") > 0,
     ),
     *(
         _control(
             identity,
             "The outputs of masked decoding as run are as far from the restricted law as so many draws of the computed "
             f"law are expected to be, within {margin:g}.",
-            (stats.as_run("masked") - stats.as_run("masked", "drawn_tv")).near(0, margin=margin),
+            (
+                stats.make_sampled_statistic("masked") - stats.make_sampled_statistic("masked", "drawn_tv")
+            ).near(0, margin=margin),
         )
         for identity, margin in (("masked-exactly-as-computed", 0.05), ("masked-as-computed", 0.1))
     ),
@@ -88,7 +90,7 @@ _COLUMNS = {"valid": "valid", "total variation": "tv", "queries": "queries", "se
 
 NUMBERS = {
     **{
-        f"{rule}, as run: {name}": stats.as_run(rule, column)
+        f"{rule}, as run: {name}": stats.make_sampled_statistic(rule, column)
         for rule in ("no rule", "masked", "backtracking", "smc", "value-guided")
         for name, column in _COLUMNS.items()
         if rule in ("no rule", "backtracking") or name in ("valid", "seconds")
@@ -102,7 +104,10 @@ NUMBERS = {
         )
         for name in ("total variation", "queries")
     },
-    **{f"masked, {kind}: total variation": stats.weighted(1, kind=kind) for kind in ("regex", "json-schema")},
+    **{
+        f"masked, {kind}: total variation": stats.make_weighted_statistic(1, kind=kind)
+        for kind in ("regex", "json-schema")
+    },
     "rejection: queries": stats.rejection_queries(),
     "effective samples over rejection": stats.samples_over_rejection(),
     "largest share unexplored": stats.unexplored(),

@@ -15,7 +15,7 @@ distance: Callable[[Distribution, Distribution], float] = cast(Any, total_variat
 """Total variation distance of two distributions over texts. Missing probability belongs to an invalid text."""
 
 
-def by_text(
+def sum_by_text(
     completions: Mapping[tuple[int, ...], float], text: Callable[[tuple[int, ...]], str]
 ) -> Distribution:
     """Sum the probabilities of all token sequences that decode to the same text.
@@ -33,7 +33,7 @@ def by_text(
     return summed
 
 
-def sampling_error(distribution: Distribution, number: int) -> float:
+def estimate_sampling_error(distribution: Distribution, number: int) -> float:
     """Estimate the expected total variation distance between a distribution and the frequencies of its samples.
 
         error = (1/2) * sum over texts of sqrt(2 p (1 - p) / (pi n))
@@ -48,7 +48,7 @@ def sampling_error(distribution: Distribution, number: int) -> float:
     return math.fsum(map(math.sqrt, variances)) / 2
 
 
-def drawn_distance(
+def simulate_sample_distance(
     distribution: Distribution, target: Distribution, number: int, seed: int, rounds: int = 2000
 ) -> float:
     """Simulate the expected total variation distance between a target and the frequencies of sampled texts.

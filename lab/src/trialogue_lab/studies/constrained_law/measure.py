@@ -15,10 +15,15 @@ from trialogue.randomness import derive_seed
 from trialogue.samplers.prefix.contract.sampler import Sampler
 from trialogue_lab.ledger import MeasuredRows, Part
 from trialogue_lab.studies.constrained_law import distributions
-from trialogue_lab.studies.constrained_law.cases import ModelQuestion, case_of
+from trialogue_lab.studies.constrained_law.cases import ModelQuestion, load_question
 from trialogue_lab.studies.constrained_law.config import Config
 from trialogue_lab.studies.constrained_law.tasks import TASKS
-from trialogue_lab.studies.constrained_law.tree import Lumped, TokenTree, explore, first_leaf
+from trialogue_lab.studies.constrained_law.tree import (
+    ExploredTreeModel,
+    TokenTree,
+    compute_first_leaf_distribution,
+    explore,
+)
 from trialogue_lab.theory.resampling import resampled_distribution
 
 
@@ -65,10 +70,10 @@ def parts(config: Config) -> list[Part]:
 
 
 def _measure(config: Config, kind: str, seed: int, _: Path) -> MeasuredRows:
-    return measure(case_of(config, kind, seed), config, seed)
+    return measure_question(load_question(config, kind, seed), config, seed)
 
 
-def measure(case: ModelQuestion, config: Config, seed: int) -> MeasuredRows:
+def measure_question(case: ModelQuestion, config: Config, seed: int) -> MeasuredRows:
     """Compare the output distribution of every decoding method with the target, for one question.
 
     The target is the language model's distribution of answers, given that they satisfy a constraint. It is computed by
@@ -88,7 +93,7 @@ def measure(case: ModelQuestion, config: Config, seed: int) -> MeasuredRows:
     limits: dict[str, Any] = {"tolerance": config.tolerance, "max_prefixes": config.max_prefixes}
     tree = explore(case.oracle, case.verifier, case.prompt, case.max_new_tokens, **limits)
     exact = {"restricted": tree.restricted, "masked": tree.masked}
-    answers = {name: distributions.by_text(output, case.text) for name, output in exact.items()}
+    answers = {name: distributions.sum_by_text(output, case.text) for name, output in exact.items()}
     yield {
         "measure": "tree",
         "accepted_mass": tree.accepted_mass,
@@ -99,21 +104,21 @@ def measure(case: ModelQuestion, config: Config, seed: int) -> MeasuredRows:
         "unexplored_q": tree.left_q,
         "cpu_seconds": time.process_time() - began,
     }
-    yield from _on_tree(case, tree, config, seed, answers)
-    yield from _on_model(case, config, seed, answers)
+    yield from _measure_on_tree(case, tree, config, seed, answers)
+    yield from _measure_on_model(case, config, seed, answers)
     for text in sorted({text for distribution in answers.values() for text in distribution}):
         shares = {name: distribution.get(text, 0.0) for name, distribution in answers.items()}
         yield {"measure": "answer", "text": text, **shares}
 
 
-def _on_tree(
+def _measure_on_tree(
     case: ModelQuestion,
     tree: TokenTree,
     config: Config,
     seed: int,
     answers: dict[str, distributions.Distribution],
 ) -> MeasuredRows:
-    """Yield measurements that need only the enumerated answers, and add output distributions to `answers`."""
+    """Compute output distributions on the tree of allowed answers, without model calls. Add them to `answers`."""
     target, restricted, masked = answers["restricted"], tree.restricted, tree.masked
     proposal = np.array([masked[x] for x in restricted])
     weights = np.array([restricted[x] / masked[x] for x in restricted])
@@ -122,50 +127,52 @@ def _on_tree(
     for number in config.sizes:
         # Masked outputs outside the explored part of the tree cannot be selected.
         drawn = proposal.sum() * resampled_distribution(proposal / proposal.sum(), weights, number)
-        texts = distributions.by_text(dict(zip(restricted, drawn.tolist(), strict=True)), case.text)
+        texts = distributions.sum_by_text(dict(zip(restricted, drawn.tolist(), strict=True)), case.text)
         yield {
             "measure": "exact",
             "rule": "masked, weighted",
             "size": number,
             "tv": distributions.distance(texts, target),
-            "drawn_tv": distributions.drawn_distance(texts, target, config.simulations, seed),
+            "drawn_tv": distributions.simulate_sample_distance(texts, target, config.simulations, seed),
             "queries": number * mean_length,
             "ess_per_query": effective_share / mean_length,
         }
         answers[f"masked, weighted, {number}"] = texts
-    leaves, queries = first_leaf(tree)
-    answers["value-guided"] = texts = distributions.by_text(leaves, case.text)
+    leaves, queries = compute_first_leaf_distribution(tree)
+    answers["value-guided"] = texts = distributions.sum_by_text(leaves, case.text)
     row = {"rule": "value-guided", "size": 1, "tv": distributions.distance(texts, target), "queries": queries}
     yield {"measure": "exact", **row}
-    lumped = Lumped(tree, case.oracle.eos)
+    lumped = ExploredTreeModel(tree, case.oracle.eos)
     for number in config.particles:
         sampler = samplers.SequentialMonteCarlo(number, proposal="mask")
         samples = samplers.generate(
             lumped, sampler=sampler, verifier=lumped, num_samples=config.simulations, seed=seed
         )
-        texts = _shares(samples, lambda name: case.text(lumped.leaves[name]))
+        texts = _compute_text_frequencies(samples, lambda name: case.text(lumped.leaves[name]))
         yield {
             "measure": "simulated",
             "rule": "smc",
             "size": number,
             "tv": distributions.distance(texts, target),
-            "error": distributions.sampling_error(texts, config.simulations),
+            "error": distributions.estimate_sampling_error(texts, config.simulations),
             "queries": float(samples.queries.double().mean()),
         }
         answers[f"smc, {number}"] = texts
 
 
-def _shares(samples: samplers.Samples, text: Callable[[tuple[int, ...]], str]) -> distributions.Distribution:
+def _compute_text_frequencies(
+    samples: samplers.Samples, text: Callable[[tuple[int, ...]], str]
+) -> distributions.Distribution:
     """Return the frequency of each text among all samples. Rejected samples have no text."""
     accepted = zip(samples.completions(), samples.accepted.tolist(), strict=True)
     counts = Counter(text(completion) for completion, is_accepted in accepted if is_accepted)
     return {each: count / len(samples.lengths) for each, count in counts.items()}
 
 
-def _on_model(
+def _measure_on_model(
     case: ModelQuestion, config: Config, seed: int, answers: dict[str, distributions.Distribution]
 ) -> MeasuredRows:
-    """Yield measurements of samplers on the model, and add the frequencies of sampled texts to `answers`."""
+    """Run the samplers on the language model, and add the frequencies of sampled texts to `answers`."""
     target = answers["restricted"]
     for name, (sampler, weighted, timed) in METHODS.items():
         number = max(1, config.samples // (timed or 1))
@@ -182,7 +189,7 @@ def _on_model(
             max_queries=config.max_queries,
         )
         seconds = time.process_time() - began
-        shares = _shares(samples, case.text)
+        shares = _compute_text_frequencies(samples, case.text)
         weights = torch.where(samples.accepted, samples.log_weight.exp(), 0.0)
         squares = float((weights**2).sum())
         queries = int(samples.queries.sum())
@@ -202,8 +209,8 @@ def _on_model(
             row["ess_per_query"] = float(weights.sum()) ** 2 / squares / queries
         if timed is None:
             row["tv"] = distributions.distance(shares, target)
-            row["error"] = distributions.sampling_error(shares, number)
+            row["error"] = distributions.estimate_sampling_error(shares, number)
             answers[f"{name}, as run"] = shares
         if name == "masked":
-            row["drawn_tv"] = distributions.drawn_distance(answers["masked"], target, number, seed)
+            row["drawn_tv"] = distributions.simulate_sample_distance(answers["masked"], target, number, seed)
         yield row

@@ -7,7 +7,12 @@ from pandas import DataFrame
 from trialogue_lab import ledger
 from trialogue_lab.ledger import BAD, COLORS, GOOD, QUIET, Rows, Statistic
 from trialogue_lab.studies.constrained_law.measure import METHODS
-from trialogue_lab.studies.constrained_law.statistics import as_run, decoded, rejection_queries, weighted
+from trialogue_lab.studies.constrained_law.statistics import (
+    decoded,
+    make_sampled_statistic,
+    make_weighted_statistic,
+    rejection_queries,
+)
 
 _SHOWN = 8
 _COLUMNS = {
@@ -24,7 +29,7 @@ _REJECTION: dict[str, Statistic | float] = {
 }
 
 
-def _line(measure: str, rule: str, **values: int) -> dict[str, Statistic]:
+def _make_line(measure: str, rule: str, **values: int) -> dict[str, Statistic]:
     return {head: decoded(measure, rule, column, **values) for head, column in _COLUMNS.items()}
 
 
@@ -42,15 +47,15 @@ def _methods_table(rows: Rows) -> ledger.Cells:
     # Results from before a method was added have no rows of it.
     measured = rows.distinct("run", "rule")
     return {
-        **{f"masked, weighted, N = {n}": _line("exact", "masked, weighted", size=n) for n in drawn},
-        "value-guided": _line("exact", "value-guided"),
-        **{f"smc, N = {n}": _line("simulated", "smc", size=n) for n in particles},
-        **{f"{name}, as run": _line("run", name) for name in METHODS if name in measured},
+        **{f"masked, weighted, N = {n}": _make_line("exact", "masked, weighted", size=n) for n in drawn},
+        "value-guided": _make_line("exact", "value-guided"),
+        **{f"smc, N = {n}": _make_line("simulated", "smc", size=n) for n in particles},
+        **{f"{name}, as run": _make_line("run", name) for name in METHODS if name in measured},
         "rejection (expected)": _REJECTION,
     }
 
 
-def _answers(rows: Rows, methods: list[str]) -> DataFrame:
+def _select_answers(rows: Rows, methods: list[str]) -> DataFrame:
     """Return the probabilities of the most probable answers to one question, by decoding method.
 
     The last row, "invalid", is the probability of invalid answers.
@@ -77,7 +82,7 @@ def _methods_figure(rows: Rows) -> Drawing:
         "value-guided": (COLORS[4], "value-guided"),
         "backtracking, as run": (COLORS[3], "backtracking (as run)"),
     }
-    answers = _answers(rows, list(bars_of))
+    answers = _select_answers(rows, list(bars_of))
     for place, (column, (color, label)) in enumerate(bars_of.items()):
         offsets = [index + (place - 2) * 0.17 for index in range(len(answers))]
         bars.barh(offsets, answers[column], height=0.16, color=color, label=label)
@@ -94,9 +99,14 @@ def _methods_figure(rows: Rows) -> Drawing:
         costs = [decoded(measure, rule, "queries", size=size)(rows).mean() for size in numbers]
         distances = [decoded(measure, rule, size=size) for size in numbers]
         ledger.spread(lines, costs, distances, rows, color=color, label=label)
-    cost, label = as_run("backtracking", "queries")(rows).mean(), "backtracking, Q = B = 4 (as run)"
-    ledger.spread(lines, [cost], [as_run("backtracking")], rows, "o", color=COLORS[3], label=label)
-    masked, rejection = weighted(1)(rows).mean(), rejection_queries()(rows).iloc[0]
+    cost, label = (
+        make_sampled_statistic("backtracking", "queries")(rows).mean(),
+        "backtracking, Q = B = 4 (as run)",
+    )
+    ledger.spread(
+        lines, [cost], [make_sampled_statistic("backtracking")], rows, "o", color=COLORS[3], label=label
+    )
+    masked, rejection = make_weighted_statistic(1)(rows).mean(), rejection_queries()(rows).iloc[0]
     lines.axhline(masked, color=BAD, lw=1, ls=":", label="masked decoding, however often")
     lines.axvline(rejection, color=QUIET, lw=1, ls="--", label="rejection, exact (expected model calls)")
     lines.set(xscale="log", yscale="log", xlabel="model calls per output")

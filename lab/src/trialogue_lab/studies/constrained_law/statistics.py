@@ -15,7 +15,7 @@ prompt_sets = Replication("prompt set", "seeds", objects="the model of the run")
 
 @prompt_sets
 def decoded(rows: Rows, measure: str, /, rule: str, column: str = "tv", **values: object) -> "Series[float]":
-    """Return the mean of a measured column over questions, for one decoding method.
+    """Return a measurement of one decoding method, averaged over the questions of each seed.
 
     A language model answers questions under a constraint. Each seed selects its own questions.
 
@@ -35,7 +35,7 @@ def decoded(rows: Rows, measure: str, /, rule: str, column: str = "tv", **values
     return rows.where(measure, rule=rule, **values).groupby("seed")[column].mean()
 
 
-def as_run(rule: str, column: str = "tv") -> Statistic:
+def make_sampled_statistic(rule: str, column: str = "tv") -> Statistic:
     """Return the statistic `decoded` for outputs that were generated with the language model.
 
     Args:
@@ -49,7 +49,7 @@ def as_run(rule: str, column: str = "tv") -> Statistic:
     return decoded("run", rule, column)
 
 
-def weighted(size: int, column: str = "tv", **values: object) -> Statistic:
+def make_weighted_statistic(size: int, column: str = "tv", **values: object) -> Statistic:
     """Return the statistic `decoded` for weighted masked decoding, which is computed without sampling.
 
     Weighted masked decoding generates `size` outputs, in which tokens that violate the constraint are masked. It
@@ -81,7 +81,7 @@ def best_weighted(rows: Rows) -> "Series[float]":
     Returns:
         One mean over questions per seed.
     """
-    return weighted(int(rows["exact"]["size"].max()))(rows)
+    return make_weighted_statistic(int(rows["exact"]["size"].max()))(rows)
 
 
 @prompt_sets
@@ -100,10 +100,12 @@ def gain_of_resampling_on_the_way(rows: Rows) -> "Series[float]":
         One mean difference over questions per seed. It is negative if sequential Monte Carlo is closer to the target.
     """
     particles = int(rows["simulated"]["size"].max())
-    return (decoded("simulated", "smc", size=particles) - weighted(particles, "drawn_tv"))(rows)
+    return (decoded("simulated", "smc", size=particles) - make_weighted_statistic(particles, "drawn_tv"))(
+        rows
+    )
 
 
-def _rejection(rows: Rows) -> DataFrame:
+def _select_rejection_calls(rows: Rows) -> DataFrame:
     """Return the expected number of model calls until rejection sampling accepts an output, by question."""
     questions = ["seed", "kind"]
     table = rows["tree"].set_index(questions)[["accepted_mass"]]
@@ -123,7 +125,7 @@ def rejection_queries(rows: Rows) -> float:
     Args:
         rows: Measurements of a run, as one table per kind of row.
     """
-    return math.exp(_rejection(rows).queries.map(math.log).mean())
+    return math.exp(_select_rejection_calls(rows).queries.map(math.log).mean())
 
 
 @prompt_sets
@@ -143,7 +145,7 @@ def gain_over_rejection(rows: Rows) -> "Series[float]":
         One mean over questions per seed. It is positive if masked decoding is more efficient.
     """
     masked = rows.where("exact", rule="masked, weighted", size=1).set_index(["seed", "kind"]).ess_per_query
-    table = _rejection(rows)
+    table = _select_rejection_calls(rows)
     gain = (masked / (table.accepted_mass / table.length)).map(math.log10)
     return gain.groupby("seed").mean()
 

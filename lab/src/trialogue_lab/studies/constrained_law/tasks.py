@@ -26,7 +26,7 @@ class Question:
     constraint: str
 
 
-def capital(seed: int) -> Question:
+def make_capital_question(seed: int) -> Question:
     """Return a multiple-choice question about the capital of a country.
 
     Args:
@@ -45,7 +45,7 @@ def capital(seed: int) -> Question:
     return Question(question, f"({'|'.join(map(re.escape, listed))})")
 
 
-def review(seed: int) -> Question:
+def make_review_question(seed: int) -> Question:
     """Return a question about the rating and the tone of a product review.
 
     Args:
@@ -76,5 +76,5 @@ def review(seed: int) -> Question:
     return Question(question, json.dumps(schema))
 
 
-TASKS = {"regex": capital, "json-schema": review}
+TASKS = {"regex": make_capital_question, "json-schema": make_review_question}
 """Functions from a seed to a question, by the kind of the constraint."""

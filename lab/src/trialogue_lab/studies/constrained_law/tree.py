@@ -20,7 +20,7 @@ from trialogue.oracles import Autoregressive, Decoding, PrefixOracle, Verifier, 
 from trialogue.samplers.exact import Conductances
 from trialogue.samplers.prefix.batch import Batch
 from trialogue.samplers.prefix.contract.cached_verifier import CachedVerifier
-from trialogue_lab.data.list_append.literals import shared_length
+from trialogue_lab.data.list_append.literals import measure_shared_prefix
 
 _ROWS = 16
 
@@ -144,7 +144,7 @@ def explore(
             break
         taken = [heapq.heappop(frontier) for _ in range(number)]
         heaviest = {prefix: (log_p, log_q) for _, prefix, log_p, log_q in taken}
-        selected = torch.tensor(_placed(rows, heaviest))
+        selected = torch.tensor(_assign_to_rows(rows, heaviest))
         tokens, lengths = pad_sequences([(*prompt, *completion) for completion in rows], capacity)
         batch.select(selected[:0])
         batch.add(tokens, lengths, torch.full_like(lengths, len(prompt)), torch.full_like(lengths, capacity))
@@ -170,7 +170,7 @@ def explore(
     return TokenTree(nodes, leaves, left_p, left_q)
 
 
-def first_leaf(tree: TokenTree) -> tuple[dict[tuple[int, ...], float], float]:
+def compute_first_leaf_distribution(tree: TokenTree) -> tuple[dict[tuple[int, ...], float], float]:
     """Return the exact output distribution of the value-guided random walk on a tree of prefixes.
 
     In each step, the walk adds a token or removes the last one. It stops at the first complete sequence, and never
@@ -192,23 +192,24 @@ def first_leaf(tree: TokenTree) -> tuple[dict[tuple[int, ...], float], float]:
     return leaves, math.fsum(network.visits)
 
 
-def _placed(rows: list[tuple[int, ...]], prefixes: Iterable[tuple[int, ...]]) -> list[int]:
-    """Assign each prefix to the batch row that shares the longest prefix with it."""
+def _assign_to_rows(rows: list[tuple[int, ...]], prefixes: Iterable[tuple[int, ...]]) -> list[int]:
+    """Return, for each prefix, the index of the batch row that shares the longest prefix with it."""
     places: dict[int, tuple[int, ...]] = {}
     for prefix in prefixes:
         free = (row for row in range(len(rows)) if row not in places)
-        places[max(free, key=lambda row: (shared_length(rows[row], prefix), -row))] = prefix
+        places[max(free, key=lambda row: (measure_shared_prefix(rows[row], prefix), -row))] = prefix
     for row, prefix in places.items():
         rows[row] = prefix
     return list(places)
 
 
-class Lumped(PrefixOracle, Verifier):
-    """Copy of a language model and its verifier, restricted to the explored tree of prefixes.
+class ExploredTreeModel(PrefixOracle, Verifier):
+    """Copy of a language model and its verifier that contains only the explored tree of prefixes.
 
-    The vocabulary is small. Token 0 ends a sequence. Tokens 1, 2, ... are the other allowed next tokens, most probable
-    first. The last token, `elsewhere`, replaces all other tokens, and the verifier rejects it. A sampler that never
-    continues a rejected prefix has the same output distribution as on the original model.
+    It makes exact computations on a large vocabulary fast. Its vocabulary is small: token 0 ends a sequence, and tokens
+    1, 2, ... are the other allowed next tokens, most probable first. The last token, `elsewhere`, replaces all other
+    tokens, and the verifier rejects it. A sampler that never continues a rejected prefix has the same output
+    distribution as on the original model.
 
     Args:
         tree: Tree of the allowed token sequences.

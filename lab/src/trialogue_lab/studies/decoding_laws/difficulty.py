@@ -44,7 +44,7 @@ class Difficulty(NamedTuple):
     unseen: float
 
 
-def difficulty(oracle: Autoregressive, task: ConstraintTask) -> Difficulty:
+def compute_difficulty(oracle: Autoregressive, task: ConstraintTask) -> Difficulty:
     """Compute how difficult a constraint is for a language model, by enumeration of all strings.
 
     Args:

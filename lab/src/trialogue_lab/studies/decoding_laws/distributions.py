@@ -13,11 +13,11 @@ Prefix = tuple[int, ...]
 Probabilities = Mapping[Prefix, float]
 
 
-def normalised(weights: Probabilities) -> dict[Prefix, float]:
-    """Divide nonnegative weights by their sum.
+def normalize(weights: Probabilities) -> dict[Prefix, float]:
+    """Normalize weights to probabilities.
 
     Args:
-        weights: Weight of each string.
+        weights: Nonnegative weight of each string.
 
     Returns:
         Probability of each string. It is empty if all weights are zero.
@@ -26,7 +26,7 @@ def normalised(weights: Probabilities) -> dict[Prefix, float]:
     return {x: weight / total for x, weight in weights.items()} if total > 0 else {}
 
 
-def expected_distribution(
+def select_expected_distribution(
     believed: str,
     free: Probabilities,
     restricted: Probabilities,
@@ -50,11 +50,11 @@ def expected_distribution(
         Probability of every string.
     """
     if believed == methods.SHARPENED:
-        return normalised({x: p ** (1 / methods.TEMPERATURE) for x, p in restricted.items()})
+        return normalize({x: p ** (1 / methods.TEMPERATURE) for x, p in restricted.items()})
     if believed == methods.TEMPERED:
         return tempered
     if believed == methods.KEPT:
-        return normalised({x: p for x, p in restricted.items() if output.get(x, 0.0) > 0})
+        return normalize({x: p for x, p in restricted.items() if output.get(x, 0.0) > 0})
     if believed in (methods.LIKELIEST, methods.LIKELIEST_OF_ALL):
         candidates = restricted if believed == methods.LIKELIEST else free
         # Ties go to the first string, as greedy decoding takes the lowest token.
@@ -62,7 +62,9 @@ def expected_distribution(
     return restricted
 
 
-def best_of_distribution(free: Probabilities, restricted: Probabilities, number: int) -> dict[Prefix, float]:
+def compute_best_of_distribution(
+    free: Probabilities, restricted: Probabilities, number: int
+) -> dict[Prefix, float]:
     """Return the output distribution of best-of-n sampling under a constraint.
 
     The method samples n outputs from the model. It returns the first valid output, or the first output if none is
@@ -83,7 +85,7 @@ def best_of_distribution(free: Probabilities, restricted: Probabilities, number:
     }
 
 
-def weighted_distribution(masked: ExactDistribution, number: int) -> dict[Prefix, float]:
+def compute_weighted_distribution(masked: ExactDistribution, number: int) -> dict[Prefix, float]:
     """Return the distribution of one output that is selected from several outputs of masked decoding.
 
     Masked decoding samples from a model and sets the probability of forbidden next tokens to zero. An output is

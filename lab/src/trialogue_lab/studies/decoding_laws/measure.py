@@ -14,7 +14,7 @@ from trialogue.verifiers.functions.function import VerifierLike
 from trialogue_lab.ledger import MeasuredRows, Part, parts_by_seed
 from trialogue_lab.studies.decoding_laws import distributions, tasks
 from trialogue_lab.studies.decoding_laws.config import Config
-from trialogue_lab.studies.decoding_laws.difficulty import difficulty
+from trialogue_lab.studies.decoding_laws.difficulty import compute_difficulty
 from trialogue_lab.studies.decoding_laws.methods import EXACT, MASK, METHODS, NOISY, TEMPERATURE, VERDICTS
 
 
@@ -24,29 +24,32 @@ def parts(config: Config) -> list[Part]:
     Args:
         config: Settings of the run.
     """
-    return [*parts_by_seed(config, config.seeds, oracle=_random), Part("uniform", partial(_uniform, config))]
+    return [
+        *parts_by_seed(config, config.seeds, oracle=_measure_random_models),
+        Part("uniform", partial(_measure_uniform_models, config)),
+    ]
 
 
-def _tasks(config: Config) -> Iterator[tuple[tasks.ConstraintTask, dict[str, Any]]]:
-    """Yield every constraint with each maximum length, and the columns that identify them in rows."""
+def _list_tasks(config: Config) -> Iterator[tuple[tasks.ConstraintTask, dict[str, Any]]]:
+    """Yield every constraint with each maximum length, and the table columns that identify both."""
     for family in tasks.LADDER:
         if family.name in config.families:
             for task in family.tasks():
                 yield task, {"family": family.name, "length": task.length}
 
 
-def _random(config: Config, seed: int, _: Path) -> MeasuredRows:
-    for task, columns in _tasks(config):
-        oracle = tasks.random_model(task, seed, config.concentration)
+def _measure_random_models(config: Config, seed: int, _: Path) -> MeasuredRows:
+    for task, columns in _list_tasks(config):
+        oracle = tasks.make_random_model(task, seed, config.concentration)
         for row in measure_task(config, task, oracle, seed):
             yield {**row, **columns}
 
 
-def _uniform(config: Config, _: Path) -> MeasuredRows:
+def _measure_uniform_models(config: Config, _: Path) -> MeasuredRows:
     """Yield the distance of masked decoding from its target for models with uniform next-token distributions."""
-    for task, columns in _tasks(config):
+    for task, columns in _list_tasks(config):
         if task.family.name != tasks.HIDDEN:
-            oracle = tasks.uniform_model(task)
+            oracle = tasks.make_uniform_model(task)
             masked = exact_distribution(METHODS[MASK].sampler, oracle, task).probabilities
             variation = total_variation(masked, target_distribution(oracle, task))
             yield {"kind": "uniform", "variation": variation, **columns}
@@ -67,7 +70,7 @@ def measure_task(
         One row with the difficulty of the constraint. One row per decoding method, with its total variation distances
         from the expected distribution and its expected number of model calls.
     """
-    yield {"kind": "task", **difficulty(oracle, task)._asdict()}
+    yield {"kind": "task", **compute_difficulty(oracle, task)._asdict()}
     free, restricted = exact_distribution(Ancestral(), oracle), target_distribution(oracle, task)
     tempered = target_distribution(truncated(oracle, temperature=TEMPERATURE), task)
     exact = exact_values(oracle, task)
@@ -77,24 +80,29 @@ def measure_task(
         guide = None if method.sampler.uses == "nothing" else guides[method.guide]
         model = truncated(oracle, **method.cut) if method.cut else oracle
         output = exact_distribution(method.sampler, model, guide)
-        expected = distributions.expected_distribution(
+        expected = distributions.select_expected_distribution(
             method.believed, free.probabilities, restricted, tempered, output.probabilities
         )
         weights = output.weights if method.sampler.weighted else None
         none = output.failed + output.never_halts
-        yield _row(name, output.probabilities, expected, restricted, output.expected_calls, none, weights)
+        yield _make_row(
+            name, output.probabilities, expected, restricted, output.expected_calls, none, weights
+        )
     for number in config.candidates:
-        best = distributions.best_of_distribution(free.probabilities, restricted, number)
+        best = distributions.compute_best_of_distribution(free.probabilities, restricted, number)
         queries = number * free.expected_calls
-        yield _row(f"best of {number}", best, restricted, restricted, queries)
+        yield _make_row(f"best of {number}", best, restricted, restricted, queries)
     masked = exact_distribution(METHODS[MASK].sampler, oracle, task)
     for number in config.drawn_among:
-        drawn, queries = distributions.weighted_distribution(masked, number), number * masked.expected_calls
+        drawn, queries = (
+            distributions.compute_weighted_distribution(masked, number),
+            number * masked.expected_calls,
+        )
         none = masked.failed**number
-        yield _row(f"drawn by weight, {number}", drawn, restricted, restricted, queries, none)
+        yield _make_row(f"drawn by weight, {number}", drawn, restricted, restricted, queries, none)
 
 
-def _row(
+def _make_row(
     rule: str,
     output: distributions.Probabilities,
     expected: distributions.Probabilities,
@@ -119,7 +127,7 @@ def _row(
         probability of an invalid output. "weighted" is the distance in the limit of infinitely many outputs, of which
         one is selected by its weight.
     """
-    weighted = total_variation(distributions.normalised(weights), expected) if weights and expected else None
+    weighted = total_variation(distributions.normalize(weights), expected) if weights and expected else None
     return {
         "kind": "rule",
         "rule": rule,

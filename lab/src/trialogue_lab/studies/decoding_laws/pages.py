@@ -29,20 +29,20 @@ _ABOVE = ("first leaf with momentum, verdicts",)
 """Methods whose labels stand on the right, on the left and above their points in the first figure."""
 
 
-def _names(rows: Rows, prefix: str) -> list[str]:
+def _list_methods(rows: Rows, prefix: str) -> list[str]:
     """Return the methods whose names consist of `prefix` and a number, sorted by this number."""
     names = [name for name in rows["rule"].rule.unique() if name.startswith(prefix)]
     return sorted(names, key=lambda name: int(name.removeprefix(prefix)))
 
 
-def _point(rows: Rows, method: str) -> tuple[float, float]:
-    """Return the relative number of model calls of a method, and its total variation distance."""
+def _locate_method(rows: Rows, method: str) -> tuple[float, float]:
+    """Return the coordinates of a method in the figure: relative model calls, and total variation distance."""
     return float(np.exp(np.log(stats.relative_model_calls(method)(rows)).mean())), float(
         stats.decoded(method)(rows).mean()
     )
 
 
-def _distance(rows: Rows, method: str, task: stats.TaskDifficulty) -> float:
+def _compute_mean_distance(rows: Rows, method: str, task: stats.TaskDifficulty) -> float:
     return float(stats.on_task(method, task.family, task.length)(rows).mean())
 
 
@@ -61,14 +61,14 @@ def _costs_figure(rows: Rows) -> Drawing:
         (_PARTICLES, [MASK], "sequential Monte Carlo with N particles", COLORS[6], (4, 4)),
     )
     for prefix, first, label, color, offset in curves:
-        names = _names(rows, prefix)
-        points = [_point(rows, method) for method in [*first, *names]]
+        names = _list_methods(rows, prefix)
+        points = [_locate_method(rows, method) for method in [*first, *names]]
         axes.plot(*zip(*points, strict=True), "o-", color=color, label=label)
         for name, point in zip(names, points[len(first) :], strict=True):
             _annotate(axes, f"N = {name.removeprefix(prefix)}", point, offset, color)
     for methods, offset in ((_ON_THE_LEFT, (-8, -3)), (_ON_THE_RIGHT, (8, -3)), (_ABOVE, (1, 10))):
         for method in methods:
-            queries, distance = _point(rows, method)
+            queries, distance = _locate_method(rows, method)
             is_exact, height = distance < _EXACT, max(distance, _EXACT)
             color = GOOD if is_exact else BAD
             axes.plot([queries], [height], "*" if is_exact else "o", color=color, ms=11 if is_exact else 6)
@@ -97,11 +97,11 @@ def _annotate(
     "probability of a valid continuation, and the hidden string is last. Means over models.",
 )
 def _tasks_figure(rows: Rows) -> Drawing:
-    tasks, weighted = stats.task_difficulties(rows), _names(rows, _WEIGHTED)
-    shown = ["no rule", _names(rows, _BEST)[-1], "backtracking", "backtracking, redo sampled", MASK]
+    tasks, weighted = stats.average_task_difficulties(rows), _list_methods(rows, _WEIGHTED)
+    shown = ["no rule", _list_methods(rows, _BEST)[-1], "backtracking", "backtracking, redo sampled", MASK]
     shown += ["particles, 2", weighted[0], weighted[-1], "action level, noisy values"]
     shown += ["first leaf, noisy values", "first leaf, verdicts", "first leaf, exact values"]
-    distances = np.array([[_distance(rows, method, task) for task in tasks] for method in shown])
+    distances = np.array([[_compute_mean_distance(rows, method, task) for task in tasks] for method in shown])
     drawing, (axes,) = panels(1, width=10.5, height=4.6)
     axes.pcolormesh(distances, cmap="Blues", vmin=0, vmax=1, edgecolors="white", linewidth=1)
     for (line, column), value in np.ndenumerate(distances):
@@ -123,7 +123,7 @@ def _tasks_figure(rows: Rows) -> Drawing:
 )
 def _difficulty_figure(rows: Rows) -> Drawing:
     drawing, axes = panels(4, width=3.3, height=3.5, sharey=True)
-    tasks = stats.task_difficulties(rows, hidden=False)
+    tasks = stats.average_task_difficulties(rows, hidden=False)
     families = list(dict.fromkeys(task.family for task in tasks))
     labels = {
         "lateness": "lateness: mean position of the decision\nas a share of the length",
@@ -135,7 +135,7 @@ def _difficulty_figure(rows: Rows) -> Drawing:
         for number, family in enumerate(families):
             own = [task for task in tasks if task.family == family]
             values = [getattr(task.difficulty, column) for task in own]
-            distances = [_distance(rows, MASK, task) for task in own]
+            distances = [_compute_mean_distance(rows, MASK, task) for task in own]
             color = COLORS[number % len(COLORS)]
             panel.plot(values, distances, _MARKERS[number % len(_MARKERS)], color=color, label=family)
         correlations = stats.order(column)(rows)
@@ -209,7 +209,7 @@ def _methods_table(rows: Rows) -> Cells:
     "over random models. The hidden string has its own model",
 )
 def _tasks_table(rows: Rows) -> Cells:
-    uniform = stats.resolved(rows["uniform"].set_index(stats.TASK).variation)
+    uniform = stats.zero_rounding_errors(rows["uniform"].set_index(stats.TASK).variation)
     return {
         task.name: {
             "mask": stats.on_task(MASK, task.family, task.length),
@@ -220,7 +220,7 @@ def _tasks_table(rows: Rows) -> Cells:
             "spread": task.difficulty.spread,
             "KL(restricted, masked)": task.difficulty.unseen,
         }
-        for task in stats.task_difficulties(rows)
+        for task in stats.average_task_difficulties(rows)
     }
 
 

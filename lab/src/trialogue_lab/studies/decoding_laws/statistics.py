@@ -23,14 +23,14 @@ _DIGITS = 9
 """Number of decimals to which numbers are rounded before ranking, so that rounding errors cause no order."""
 
 
-def _random_models(rows: Rows, kind: str, **values: object) -> DataFrame:
+def _select_random_models(rows: Rows, kind: str, **values: object) -> DataFrame:
     table = rows.where(kind, **values)
     return table[table.family != HIDDEN]
 
 
 @oracles
 def decoded(rows: Rows, rule: str, column: str = "variation") -> "Series[float]":
-    """Return the mean of a measured column over constraints, for one decoding method.
+    """Return a measurement of one decoding method, averaged over constraints.
 
     For each seed and constraint, the output distribution of the method is computed exactly for a small random language
     model.
@@ -45,8 +45,8 @@ def decoded(rows: Rows, rule: str, column: str = "variation") -> "Series[float]"
     Returns:
         One mean per seed. Numbers below rounding error count as zero.
     """
-    table = _random_models(rows, "rule", rule=rule)
-    return resolved(table[column]).groupby(table.seed).mean()
+    table = _select_random_models(rows, "rule", rule=rule)
+    return zero_rounding_errors(table[column]).groupby(table.seed).mean()
 
 
 @oracles
@@ -64,9 +64,9 @@ def at_varying_lengths(rows: Rows, rule: str) -> "Series[float]":
     Returns:
         One mean per seed of the random language models.
     """
-    table = _random_models(rows, "rule", rule=rule)
+    table = _select_random_models(rows, "rule", rule=rule)
     table = table[table.family.isin(VARYING)]
-    return resolved(table.variation).groupby(table.seed).mean()
+    return zero_rounding_errors(table.variation).groupby(table.seed).mean()
 
 
 @oracles
@@ -86,10 +86,10 @@ def on_task(rows: Rows, rule: str, family: str, length: int) -> "Series[float]":
         One distance per seed of the random language models.
     """
     table = rows.where("rule", rule=rule, family=family, length=length)
-    return resolved(table.variation).groupby(table.seed).mean()
+    return zero_rounding_errors(table.variation).groupby(table.seed).mean()
 
 
-def resolved(numbers: "Series[float]") -> "Series[float]":
+def zero_rounding_errors(numbers: "Series[float]") -> "Series[float]":
     """Set numbers below rounding error to zero.
 
     Args:
@@ -112,7 +112,7 @@ def queries(rows: Rows, rule: str) -> "Series[float]":
         One geometric mean over constraints per seed of the random language models. It is empty if the method was not
         measured.
     """
-    table = _random_models(rows, "rule").set_index(["seed", *TASK])[["rule", "queries"]]
+    table = _select_random_models(rows, "rule").set_index(["seed", *TASK])[["rule", "queries"]]
     own, free = (table[table.rule == name].queries.astype(float) for name in (rule, UNCONSTRAINED))
     if own.empty:
         return Series(dtype=float)
@@ -137,12 +137,12 @@ def relative_model_calls(rule: str) -> Statistic:
 
 @oracles
 def growth(rows: Rows, rule: str) -> "Series[float]":
-    """Return how much farther a decoding method is from its target for long strings than for short strings.
+    """Return how much the error of a decoding method increases with the maximum length of the strings.
 
-        increase = distance(greater maximum length) - distance(smaller maximum length)
+        increase = error(greater maximum length) - error(smaller maximum length)
 
-    The distance is the total variation between the output distribution and the target. For most methods, the target is
-    the language model's distribution given a constraint. Every constraint is measured at two maximum lengths.
+    The error is the total variation distance between the output distribution and the target. For most methods, the
+    target is the language model's distribution given a constraint. Every constraint is measured at two maximum lengths.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -151,14 +151,14 @@ def growth(rows: Rows, rule: str) -> "Series[float]":
     Returns:
         One mean over constraints per seed of the random language models.
     """
-    table = _random_models(rows, "rule", rule=rule).sort_values("length")
+    table = _select_random_models(rows, "rule", rule=rule).sort_values("length")
     by_length = table.groupby(["seed", "family"]).variation
     return (by_length.last() - by_length.first()).groupby("seed").mean()
 
 
 @oracles
 def order(rows: Rows, column: str) -> "Series[float]":
-    """Return the Spearman correlation between the difficulty of constraints and the error of masked decoding.
+    """Return how well a measure of difficulty predicts the error of masked decoding (Spearman correlation).
 
     The error is the total variation distance between the output distribution of masked decoding and the model's
     distribution given the constraint. Each constraint and maximum length is one data point.
@@ -172,8 +172,8 @@ def order(rows: Rows, column: str) -> "Series[float]":
         One correlation per seed of the random language models.
     """
     index = ["seed", *TASK]
-    far = _random_models(rows, "rule", rule=MASK).set_index(index).variation
-    difficulty = _random_models(rows, "task").set_index(index)[column]
+    far = _select_random_models(rows, "rule", rule=MASK).set_index(index).variation
+    difficulty = _select_random_models(rows, "task").set_index(index)[column]
     both = DataFrame({"x": difficulty.reindex(far.index), "y": far}).round(_DIGITS)
     return Series({seed: float(spearmanr(own.x, own.y).statistic) for seed, own in both.groupby("seed")})
 
@@ -197,7 +197,7 @@ class TaskDifficulty(NamedTuple):
         return f"{self.family}, {self.length}"
 
 
-def task_difficulties(rows: Rows, hidden: bool = True) -> list[TaskDifficulty]:
+def average_task_difficulties(rows: Rows, hidden: bool = True) -> list[TaskDifficulty]:
     """Return the mean difficulty of every constraint and maximum length, easiest first.
 
     Args:
@@ -209,7 +209,7 @@ def task_difficulties(rows: Rows, hidden: bool = True) -> list[TaskDifficulty]:
     """
     groups: Any = rows["task"].groupby(TASK, sort=False)[list(Difficulty._fields)].mean()
     tasks = [
-        TaskDifficulty(family, length, Difficulty(*resolved(means)))
+        TaskDifficulty(family, length, Difficulty(*zero_rounding_errors(means)))
         for (family, length), means in groups.iterrows()
         if hidden or family != HIDDEN
     ]

@@ -83,13 +83,13 @@ class ConstraintTask:
         return frozenset(string[:end] for string in self.valid for end in range(len(string) + 1))
 
 
-def _balanced(text: str) -> bool:
+def _is_balanced(text: str) -> bool:
     while (shorter := text.replace("[]", "")) != text:
         text = shorter
     return not text
 
 
-def _digits(text: str) -> int:
+def _sum_digits(text: str) -> int:
     return sum(map(int, text))
 
 
@@ -99,18 +99,18 @@ LADDER = (
     ConstraintFamily("regex", "abc.", (5, 7), re.compile(r"(aab|c)*\.").fullmatch, ends=True),
     ConstraintFamily("JSON", "[01,]", (3, 5), re.compile(r"\[([01](,[01])*)?\]").fullmatch, ends=True),
     ConstraintFamily("all different", "abcd", (3, 4), lambda text: len(set(text)) == len(text)),
-    ConstraintFamily("brackets", "[]", (4, 8), _balanced),
+    ConstraintFamily("brackets", "[]", (4, 8), _is_balanced),
     ConstraintFamily("palindrome", "abc", (4, 6), lambda text: text == text[::-1]),
-    ConstraintFamily("sum", "012", (3, 4), lambda text: _digits(text) == len(text)),
-    ConstraintFamily("checksum", "012", (3, 4), lambda text: _digits(text) % 3 == 0),
-    ConstraintFamily(HIDDEN, "01", (3, 6), lambda text: _digits(text) % 2 == 0),
+    ConstraintFamily("sum", "012", (3, 4), lambda text: _sum_digits(text) == len(text)),
+    ConstraintFamily("checksum", "012", (3, 4), lambda text: _sum_digits(text) % 3 == 0),
+    ConstraintFamily(HIDDEN, "01", (3, 6), lambda text: _sum_digits(text) % 2 == 0),
 )
 """Constraints. The last one has the model of Theorem 3.1.1, under which only one valid string can occur."""
 VARYING = [family.name for family in LADDER if family.ends]
 """Names of the constraints whose valid strings have several lengths."""
 
 
-def random_model(task: ConstraintTask, seed: int, concentration: float) -> Autoregressive:
+def make_random_model(task: ConstraintTask, seed: int, concentration: float) -> Autoregressive:
     """Return a random language model for the strings of a constraint.
 
     The model is a Markov chain: each next-token distribution depends on the last token only. The exception is the
@@ -135,7 +135,7 @@ def random_model(task: ConstraintTask, seed: int, concentration: float) -> Autor
     return Table(next_token, size, eos=task.eos, max_length=task.length, memory=1)
 
 
-def uniform_model(task: ConstraintTask) -> Autoregressive:
+def make_uniform_model(task: ConstraintTask) -> Autoregressive:
     """Return a language model whose next-token distributions are all uniform.
 
     Args:

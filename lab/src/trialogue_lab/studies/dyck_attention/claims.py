@@ -39,7 +39,7 @@ _NO_POSITIONS = "0.80 times: 2.27 of 2.85, close to the random baseline"
 _LINEAR_POSITIONS = "0.77 times: 2.20 of 2.85, close to the random baseline"
 
 
-def _violation_ratio(regularized: str, plain: str) -> Statistic:
+def _compare_violations(regularized: str, plain: str) -> Statistic:
     return stats.minimal(regularized, "balance") / stats.minimal(plain, "balance")
 
 
@@ -145,7 +145,7 @@ CLAIMS = (
             Claim(
                 f"contrast-restores-balance-{ending}",
                 f"On {plain}, {name} lowers the balance violation (ratio).",
-                _violation_ratio(arm, plain) < 1,
+                _compare_violations(arm, plain) < 1,
                 **_updates(source, "lower", statement_id),
             ),
             Claim(
@@ -177,13 +177,13 @@ CLAIMS = (
     ours(
         "contrast-halves-the-violation",
         "On words the regulariser lowers the violation to less than half.",
-        _violation_ratio("words, contrast", "words") < 0.5,
+        _compare_violations("words, contrast", "words") < 0.5,
         _BALANCE,
     ),
     ours(
         "weight-decay-restores-balance",
         "On words, weight decay (2.41) with lambda = 0.001 lowers the violation (ratio).",
-        _violation_ratio("words, decay", "words") < 1,
+        _compare_violations("words, decay", "words") < 1,
         "Corollary 2.2.2",
     ),
     ours(

@@ -31,7 +31,7 @@ def parts(config: Config) -> list[Part]:
     """
     seeds_of = ((networks.MINIMAL_ARMS, config.seeds), (networks.STANDARD_ARMS, config.standard_seeds))
     network_tasks = [
-        arm_task(name, seed, partial(_measure_network, config, name, seed))
+        make_network_task(name, seed, partial(_measure_network, config, name, seed))
         for arms, seeds in seeds_of
         for seed in seeds
         for name in arms
@@ -48,7 +48,7 @@ def parts(config: Config) -> list[Part]:
     return [*network_tasks, *setting_tasks]
 
 
-def arm_task(arm: str, seed: int, measure: Callable[[Path], MeasuredRows]) -> Part:
+def make_network_task(arm: str, seed: int, measure: Callable[[Path], MeasuredRows]) -> Part:
     """Return a task that measures one network.
 
     The values of `arm` and `seed` are added to each measured row as columns.
@@ -98,10 +98,10 @@ def _measure_network(config: Config, name: str, seed: int, _: Path) -> MeasuredR
             "slack": float((chain.pair_bound / chain.pair).log10().median()),
         }
     yield row
-    yield from networks.pattern_rows(network, networks.NESTED)
+    yield from networks.measure_attention_patterns(network, networks.NESTED)
 
 
-def _measure_setting(config: Config, setting: networks.Setting, _: Path) -> MeasuredRows:
+def _measure_setting(config: Config, setting: networks.GridSetting, _: Path) -> MeasuredRows:
     """Measure all networks of a row of Table 2.6, and the differences between their attention weights."""
     types, depth = setting.types, setting.depth
     config = replace(config, standard_learning_rate=config.grid_learning_rate)
@@ -113,7 +113,7 @@ def _measure_setting(config: Config, setting: networks.Setting, _: Path) -> Meas
         inside = correct / sum(batch.numel() for batch in words)
         yield {"kind": "setting", "seed": seed, "loss": loss, "inside": inside}
         if place < _SHOWN_NETWORKS:
-            for row in networks.pattern_rows(network, networks.NESTED):
+            for row in networks.measure_attention_patterns(network, networks.NESTED):
                 yield {**row, "seed": seed, "arm": str(setting)}
         weights = network.attention_weights(networks.sample_sentences(types, depth, SENTENCE))
         patterns = [pattern.detach() for pattern in weights]

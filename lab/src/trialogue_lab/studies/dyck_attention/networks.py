@@ -30,8 +30,8 @@ STANDARD = DyckTransformerConfig(
 )
 
 
-class Arm(NamedTuple):
-    """Architecture and way of training of networks that predict closing brackets.
+class NetworkVariant(NamedTuple):
+    """Architecture and training procedure of networks that predict closing brackets.
 
     Attributes:
         shape: Architecture of the network.
@@ -48,23 +48,23 @@ class Arm(NamedTuple):
 
 
 MINIMAL_ARMS = {
-    "words": Arm(_MINIMAL),
-    "words, contrast": Arm(_MINIMAL, contrast="nested"),
-    "words, released contrast": Arm(_MINIMAL, contrast="released"),
-    "words, decay": Arm(_MINIMAL, decays=True),
-    "words, sums": Arm(replace(_MINIMAL, embedding="sums")),
-    "words, angles": Arm(replace(_MINIMAL, embedding="angles")),
-    "prefixes": Arm(_MINIMAL, "prefixes"),
-    "prefixes, contrast": Arm(_MINIMAL, "prefixes", "nested"),
+    "words": NetworkVariant(_MINIMAL),
+    "words, contrast": NetworkVariant(_MINIMAL, contrast="nested"),
+    "words, released contrast": NetworkVariant(_MINIMAL, contrast="released"),
+    "words, decay": NetworkVariant(_MINIMAL, decays=True),
+    "words, sums": NetworkVariant(replace(_MINIMAL, embedding="sums")),
+    "words, angles": NetworkVariant(replace(_MINIMAL, embedding="angles")),
+    "prefixes": NetworkVariant(_MINIMAL, "prefixes"),
+    "prefixes, contrast": NetworkVariant(_MINIMAL, "prefixes", "nested"),
 }
 STANDARD_ARMS = {
-    "standard": Arm(STANDARD),
-    "standard, linear": Arm(replace(STANDARD, positions="linear")),
-    "standard, uniform": Arm(replace(STANDARD, uniform=True)),
+    "standard": NetworkVariant(STANDARD),
+    "standard, linear": NetworkVariant(replace(STANDARD, positions="linear")),
+    "standard, uniform": NetworkVariant(replace(STANDARD, uniform=True)),
 }
 
 
-class Setting(NamedTuple):
+class GridSetting(NamedTuple):
     """Hyperparameters of one row of Table 2.6 of the thesis.
 
     Attributes:
@@ -78,22 +78,24 @@ class Setting(NamedTuple):
     layers: int
 
     @property
-    def arm(self) -> Arm:
-        """Architecture and way of training of the networks in this row.
+    def arm(self) -> NetworkVariant:
+        """Architecture and training procedure of the networks in this row.
 
         The residual connection is added after the norm, as in equation 2.42.
         """
-        return Arm(replace(STANDARD, norm="attention", mlps=((50, 50),) * self.layers))
+        return NetworkVariant(replace(STANDARD, norm="attention", mlps=((50, 50),) * self.layers))
 
     def __str__(self) -> str:
         return f"k = {self.types}, D = {self.depth}, {self.layers} layers"
 
 
-SETTINGS = tuple(Setting(types, depth, layers) for types in (2, 3) for depth in (4, 8) for layers in (2, 3))
+SETTINGS = tuple(
+    GridSetting(types, depth, layers) for types in (2, 3) for depth in (4, 8) for layers in (2, 3)
+)
 
 
 def train_network(
-    config: Config, arm: Arm, seed: int, types: int, depth: int, steps: int
+    config: Config, arm: NetworkVariant, seed: int, types: int, depth: int, steps: int
 ) -> tuple[DyckTransformer, float]:
     """Train a network to predict the closing brackets of bracket strings.
 
@@ -121,7 +123,7 @@ def train_network(
     return network, float(losses[-20:].mean())
 
 
-def pattern_rows(network: DyckTransformer, prefix: tuple[int, ...]) -> MeasuredRows:
+def measure_attention_patterns(network: DyckTransformer, prefix: tuple[int, ...]) -> MeasuredRows:
     """Yield the attention weights of each layer of a network on one prefix of a bracket string.
 
     Args:

@@ -11,7 +11,7 @@ from trialogue_lab.studies.dyck_attention import statistics as stats
 _SHOWN_PATTERNS = (
     ("words", 1, "minimal, (2.55)"),
     ("standard", 2, "standard, layer 2"),
-    (str(networks.Setting(2, 4, 3)), 3, "layer 3 of 3"),
+    (str(networks.GridSetting(2, 4, 3)), 3, "layer 3 of 3"),
 )
 """Arm, layer and title of the attention patterns in the figure."""
 
@@ -45,7 +45,7 @@ def draw_pattern(axes: Axes, row: "Series[str]", prefix: tuple[int, ...], title:
         title: Title above the image.
     """
     labels = ["S", *("([)]"[2 * (token % 2) + token // 2] for token in prefix)]
-    image = axes.imshow(stats.pattern(row), cmap="Blues", vmin=0, vmax=1)
+    image = axes.imshow(stats.parse_pattern(row), cmap="Blues", vmin=0, vmax=1)
     axes.set_xticks(range(len(labels)), labels, fontsize=9)
     axes.set_yticks(range(len(labels)), labels, fontsize=9)
     axes.grid(False)

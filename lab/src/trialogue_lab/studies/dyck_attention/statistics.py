@@ -1,7 +1,8 @@
 """Statistics of the study about the attention of transformers that predict closing brackets.
 
-An arm is an architecture with a way of training, for example with weight decay. Most statistics have one number per
-trained network. Statistics of several networks, such as a correlation, have one jackknife pseudo-value per network.
+An arm is an architecture together with a training procedure, for example with weight decay. Most statistics have one
+number per trained network. Statistics of several networks, such as a correlation, have one jackknife pseudo-value per
+network.
 """
 
 import json
@@ -14,7 +15,7 @@ from trialogue_lab.analysis.attention_variation import causal_baseline
 from trialogue_lab.ledger import Counts, NoRows, Replication, Rows, exact
 from trialogue_lab.ledger.claims.jackknife import pair_values, pseudo_values
 from trialogue_lab.studies.dyck_attention.measure import SENTENCE
-from trialogue_lab.studies.dyck_attention.networks import SETTINGS, Setting
+from trialogue_lab.studies.dyck_attention.networks import SETTINGS, GridSetting
 
 MIN_PAIRED, MIN_RANKED = 4, 10
 """Smallest number of networks for a mean over pairs, and for a rank correlation."""
@@ -26,18 +27,18 @@ standard_trainings = Replication("training", "standard_seeds")
 grid_trainings = Replication("training", "grid_seeds")
 
 
-def _by_seed(rows: Rows, arm: str, column: str) -> "Series[float]":
+def _select_by_seed(rows: Rows, arm: str, column: str) -> "Series[float]":
     return rows.where("network", arm=arm).groupby("seed")[column].mean()
 
 
-def _closed(rows: Rows, arm: str) -> Counts:
-    trials = _by_seed(rows, arm, "closings")
-    return Counts((_by_seed(rows, arm, "inside") * trials).round(), trials)
+def _count_closed(rows: Rows, arm: str) -> Counts:
+    trials = _select_by_seed(rows, arm, "closings")
+    return Counts((_select_by_seed(rows, arm, "inside") * trials).round(), trials)
 
 
 @trainings
 def minimal(rows: Rows, arm: str, column: str) -> "Series[float]":
-    """Return one measured column, for networks with a fixed embedding as their first layer.
+    """Return a measurement of networks whose first layer is a fixed embedding.
 
     The networks are trained to predict closing brackets.
 
@@ -50,12 +51,12 @@ def minimal(rows: Rows, arm: str, column: str) -> "Series[float]":
     Returns:
         One number per training seed.
     """
-    return _by_seed(rows, arm, column)
+    return _select_by_seed(rows, arm, column)
 
 
 @standard_trainings
 def standard(rows: Rows, arm: str, column: str) -> "Series[float]":
-    """Return one measured column, for networks with two transformer layers.
+    """Return a measurement of networks with two transformer layers.
 
     The networks are trained to predict closing brackets.
 
@@ -68,11 +69,11 @@ def standard(rows: Rows, arm: str, column: str) -> "Series[float]":
     Returns:
         One number per training seed.
     """
-    return _by_seed(rows, arm, column)
+    return _select_by_seed(rows, arm, column)
 
 
 @grid_trainings
-def setting_closed(rows: Rows, setting: Setting) -> "Series[float]":
+def setting_closed(rows: Rows, setting: GridSetting) -> "Series[float]":
     """Return the accuracy on closing brackets of the networks in one row of Table 2.6.
 
     Args:
@@ -111,7 +112,7 @@ def closed(rows: Rows, arm: str) -> Counts:
     Returns:
         Number of correct predictions and number of closing brackets, per training seed.
     """
-    return _closed(rows, arm)
+    return _count_closed(rows, arm)
 
 
 @standard_trainings
@@ -127,7 +128,7 @@ def standard_closed(rows: Rows, arm: str) -> Counts:
     Returns:
         Number of correct predictions and number of closing brackets, per training seed.
     """
-    return _closed(rows, arm)
+    return _count_closed(rows, arm)
 
 
 @trainings
@@ -146,7 +147,7 @@ def variation(rows: Rows, arm: str) -> "Series[float]":
     Returns:
         One jackknife pseudo-value of the variation per training seed.
     """
-    return _variation(rows, arm, 1)
+    return _compute_variation(rows, arm, 1)
 
 
 @standard_trainings
@@ -165,11 +166,11 @@ def standard_variation(rows: Rows, arm: str, layer: int) -> "Series[float]":
     Returns:
         One jackknife pseudo-value of the variation per training seed.
     """
-    return _variation(rows, arm, layer)
+    return _compute_variation(rows, arm, layer)
 
 
 @grid_trainings
-def setting_variation(rows: Rows, setting: Setting, layer: int) -> "Series[float]":
+def setting_variation(rows: Rows, setting: GridSetting, layer: int) -> "Series[float]":
     """Return how much attention weights differ between seeds, for one row of Table 2.6.
 
         variation = mean over pairs of networks of |A - B|^2 / (expected |A - B|^2 of random causal attention)
@@ -184,7 +185,7 @@ def setting_variation(rows: Rows, setting: Setting, layer: int) -> "Series[float
     Returns:
         One jackknife pseudo-value of the variation per training seed.
     """
-    return _setting_variation(rows, setting, layer)
+    return _compute_setting_variation(rows, setting, layer)
 
 
 @grid_trainings
@@ -202,7 +203,9 @@ def table_variation(rows: Rows, layer: int, least_layers: int = 2) -> "Series[fl
     Returns:
         One mean of jackknife pseudo-values per training seed.
     """
-    found = [_setting_variation(rows, each, layer) for each in SETTINGS if each.layers >= least_layers]
+    found = [
+        _compute_setting_variation(rows, each, layer) for each in SETTINGS if each.layers >= least_layers
+    ]
     means: Series[float] = concat(found, axis=1).mean(axis=1)
     return means
 
@@ -272,7 +275,7 @@ def inequalities_failed(rows: Rows) -> float:
     return float(rows["network"].violations.sum())
 
 
-def pattern(row: "Series[str]") -> np.ndarray:
+def parse_pattern(row: "Series[str]") -> np.ndarray:
     """Parse the attention weights (T, T) of a measured row.
 
     Args:
@@ -281,16 +284,16 @@ def pattern(row: "Series[str]") -> np.ndarray:
     return np.array(json.loads(row["weights"]))
 
 
-def _variation(rows: Rows, arm: str, layer: int) -> "Series[float]":
+def _compute_variation(rows: Rows, arm: str, layer: int) -> "Series[float]":
     table = rows.where("pattern", arm=arm, layer=layer).sort_values("seed")
     if table.empty:
         raise NoRows(arm)
-    patterns = np.stack([pattern(row) for _, row in table.iterrows()])
+    patterns = np.stack([parse_pattern(row) for _, row in table.iterrows()])
     distances = np.square(patterns[:, None] - patterns).sum((2, 3)) / causal_baseline(patterns.shape[1])
     return pair_values(table.seed.tolist(), distances, MIN_PAIRED)
 
 
-def _setting_variation(rows: Rows, setting: Setting, layer: int) -> "Series[float]":
+def _compute_setting_variation(rows: Rows, setting: GridSetting, layer: int) -> "Series[float]":
     table = rows.where("pair", layer=layer, **setting._asdict())
     if table.empty:
         raise NoRows(str(setting))

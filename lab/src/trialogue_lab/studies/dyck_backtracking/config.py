@@ -150,7 +150,7 @@ class Config(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class UntilConverged(Config):
+class EarlyStoppingConfig(Config):
     """Settings of a run in which a training ends as soon as the model is accurate.
 
     A training ends after at most `steps` steps.
@@ -166,7 +166,7 @@ class UntilConverged(Config):
     look_every: Count = 250
 
 
-_NIGHT = UntilConverged(
+_NIGHT = EarlyStoppingConfig(
     seeds=tuple(range(40)),
     steps=12_000,
     schedule="constant",

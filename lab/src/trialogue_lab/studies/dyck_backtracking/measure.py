@@ -22,7 +22,7 @@ from trialogue_lab.ledger import MeasuredRows, Part
 from trialogue_lab.studies.dyck_backtracking import models
 from trialogue_lab.studies.dyck_backtracking.config import CLUSTERS, QUOTAS, STRIDES, STRIDES_FORCED, Config
 from trialogue_lab.studies.dyck_backtracking.speed import measure_speed
-from trialogue_lab.studies.dyck_backtracking.traces import rejected_prefixes, remaining_errors
+from trialogue_lab.studies.dyck_backtracking.traces import find_rejected_prefixes, find_remaining_errors
 
 _TOP_PS = (0.9, 1.0)
 
@@ -82,7 +82,7 @@ def measure_probe(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
         seed, also one row per example with its coordinates in a t-SNE projection.
     """
     errors = models.collect_errors(config, seed, artifacts)
-    states, labels = models.probe_examples(config, seed, artifacts)
+    states, labels = models.load_probe_examples(config, seed, artifacts)
     for repetition in range(config.probe_repetitions):
         trained = train_probe(states, labels, ProbeConfig(seed=derive_seed(seed, "probe", repetition)))
         yield {
@@ -111,11 +111,11 @@ def measure_clusters(config: Config, seed: int, artifacts: Path) -> MeasuredRows
         frequent label of their cluster, "correct" or "erroneous". "shuffled_purity" is the purity for randomly permuted
         labels.
     """
-    states, labels = (tensor.numpy() for tensor in models.probe_examples(config, seed, artifacts))
+    states, labels = (tensor.numpy() for tensor in models.load_probe_examples(config, seed, artifacts))
     shuffled = numpy_generator(seed, "shuffled labels").permutation(labels)
     for clusters in CLUSTERS:
         assigned = KMeans(clusters, n_init=10, random_state=seed).fit_predict(states)
-        purity, shuffled_purity = _purity(assigned, labels), _purity(assigned, shuffled)
+        purity, shuffled_purity = _compute_purity(assigned, labels), _compute_purity(assigned, shuffled)
         yield {"clusters": clusters, "purity": purity, "shuffled_purity": shuffled_purity}
 
 
@@ -138,7 +138,7 @@ def measure_inducing(config: Config, seed: int, artifacts: Path) -> MeasuredRows
     nucleus, greedy = truncated(model, top_p=0.9), truncated(model, temperature=0)
     tokens = errors.wrong[config.probe_errors :, : config.length]
     lengths = errors.wrong_lengths[config.probe_errors :] - 1
-    complete = _completion(seed, "inducing")
+    complete = _make_completion_function(seed, "inducing")
     for name, oracle in (("nucleus", nucleus), ("greedy", greedy)):
         yield {"walk": name, **_score(config, complete(oracle, (tokens, lengths)))}
     for stride in STRIDES_FORCED:
@@ -161,7 +161,7 @@ def measure_inducing(config: Config, seed: int, artifacts: Path) -> MeasuredRows
             same = sum(map(operator.eq, outputs, first)) / len(outputs)
             yield {"walk": name, **place, **_score(config, samples), "same_as_at_first_quota": same}
             if name == "backtracking":
-                prefixes = rejected_prefixes(samples, tokens)
+                prefixes = find_rejected_prefixes(samples, tokens)
         backtracks = len(prefixes[1])
         for name, oracle in (("nucleus", nucleus), ("greedy", greedy)):
             row = _score(config, complete(oracle, prefixes)) if backtracks else {"accuracy": math.nan}
@@ -184,7 +184,7 @@ def measure_unseen(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
     prompts = config.sample_prompts(config.unseen_prompts, seed, "unseen")
     decodings = models.make_decodings(config, seed, models.make_probe_verifier(config, seed, artifacts))
     for repetition, top_p in itertools.product(range(config.draws), _TOP_PS):
-        complete = _completion(seed, f"unseen {repetition}")
+        complete = _make_completion_function(seed, f"unseen {repetition}")
         for name, (sampler, verifier) in decodings.items():
             samples = complete(truncated(model, top_p=top_p), prompts, sampler=sampler, verifier=verifier)
             yield {
@@ -197,9 +197,9 @@ def measure_unseen(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
                 "microseconds_per_query": 1e6 * samples.total.seconds / int(samples.queries.sum()),
             }
             if (top_p, name) == (0.9, "trained"):
-                for row in remaining_errors(config.training_distribution(), model, samples, quota=4):
+                for row in find_remaining_errors(config.training_distribution(), model, samples, quota=4):
                     yield {"kind": "remaining error", "verifier": name, "repetition": repetition, **row}
-    samples = _completion(seed, "greedy")(truncated(model, temperature=0), prompts)
+    samples = _make_completion_function(seed, "greedy")(truncated(model, temperature=0), prompts)
     mean_queries = float(samples.queries.double().mean())
     yield {"verifier": "greedy", "top_p": 0.0, **_score(config, samples), "queries": mean_queries}
 
@@ -247,8 +247,8 @@ STAGES = {
 }
 
 
-def _completion(seed: int, stream: str) -> Callable[..., Samples]:
-    """Return `generate` with tracing and with the random numbers of a named stream."""
+def _make_completion_function(seed: int, stream: str) -> Callable[..., Samples]:
+    """Return the function `generate` with tracing enabled and the random numbers of the named stream."""
     return partial(generate, seed=derive_seed(seed, "completions", stream), trace=True)
 
 
@@ -259,6 +259,6 @@ def _score(config: Config, samples: Samples) -> dict[str, float]:
     return {"accuracy": float(valid.double().mean()), "errors": int((~valid).sum()), "n": len(valid)}
 
 
-def _purity(clusters: NDArray[np.integer[Any]], labels: NDArray[np.integer[Any]]) -> float:
+def _compute_purity(clusters: NDArray[np.integer[Any]], labels: NDArray[np.integer[Any]]) -> float:
     """Return the fraction of examples (n,) that have the most frequent label of their cluster."""
     return float(contingency_matrix(labels, clusters).max(axis=0).sum() / len(labels))

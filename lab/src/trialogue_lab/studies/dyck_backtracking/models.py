@@ -24,12 +24,12 @@ from trialogue.training.recipes import Recipe, Trained, trained
 from trialogue.verifiers import ProbeVerifier
 from trialogue.verifiers.functions.function import Threshold
 from trialogue.verifiers.random import RandomVerifier
-from trialogue_lab.studies.dyck_backtracking.config import Config, UntilConverged
+from trialogue_lab.studies.dyck_backtracking.config import Config, EarlyStoppingConfig
 
 Decodings = dict[str, tuple[Sampler[Any], Verifier | None]]
 
 
-class Errors(NamedTuple):
+class ErrorStrings(NamedTuple):
     """Strings in which a language model made an error, and correct prefixes of the same lengths.
 
     Attributes:
@@ -47,8 +47,8 @@ class Errors(NamedTuple):
     prompts_tried: Tensor
 
 
-class Prediction(NamedTuple):
-    """Loss and accuracy of a language model on bracket strings.
+class PredictionQuality(NamedTuple):
+    """Loss and accuracy with which a language model predicts bracket strings.
 
     Attributes:
         loss: Mean loss in nats per token, including the end of sequence.
@@ -86,8 +86,8 @@ class Strings(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Converged(StoppingRule):
-    """Stopping rule that ends a training when the model reaches an accuracy on closing brackets.
+class AccuracyStoppingRule(StoppingRule):
+    """Stopping rule that ends a training when the model predicts closing brackets accurately enough.
 
     Args:
         strings: Distribution of the validation strings.
@@ -122,7 +122,7 @@ class Converged(StoppingRule):
         return evaluate_predictions(update.model, strings).closing_accuracy >= self.accuracy
 
 
-def evaluate_predictions(model: Transformer, strings: Tensor) -> Prediction:
+def evaluate_predictions(model: Transformer, strings: Tensor) -> PredictionQuality:
     """Measure the loss and the accuracy of a model on bracket strings.
 
     Args:
@@ -135,7 +135,7 @@ def evaluate_predictions(model: Transformer, strings: Tensor) -> Prediction:
     targets = torch.cat((strings, torch.full((len(strings), 1), model.eos)), 1)
     loss = -log_probs.gather(2, targets[:, :, None]).double().mean()
     closing = (targets % 2 == 1) & (targets < model.eos)
-    return Prediction(float(loss), float((log_probs.argmax(2) == targets)[closing].double().mean()))
+    return PredictionQuality(float(loss), float((log_probs.argmax(2) == targets)[closing].double().mean()))
 
 
 def train_or_load(config: Config, seed: int, artifacts: Path) -> Trained[Transformer]:
@@ -151,20 +151,20 @@ def train_or_load(config: Config, seed: int, artifacts: Path) -> Trained[Transfo
     """
     strings = Strings(config.length, config.p, config.q)
     until = None
-    if isinstance(config, UntilConverged):
-        until = Converged(
+    if isinstance(config, EarlyStoppingConfig):
+        until = AccuracyStoppingRule(
             strings, config.validation_strings, config.converged_accuracy, config.look_every, seed
         )
-    data = partial(_batch, strings, config.batch_size, seed)
+    data = partial(_sample_batch, strings, config.batch_size, seed)
     recipe = Recipe(Transformer, config.model(), data, config.training(seed), until=until)
     return trained(recipe, artifacts)
 
 
-def _batch(strings: Strings, size: int, seed: int, step: int) -> Tensor:
+def _sample_batch(strings: Strings, size: int, seed: int, step: int) -> Tensor:
     return strings.sample(size, derive_seed(seed, "batch", step))
 
 
-def collect_errors(config: Config, seed: int, artifacts: Path) -> Errors:
+def collect_errors(config: Config, seed: int, artifacts: Path) -> ErrorStrings:
     """Collect strings in which the model makes an error, and correct strings of the same lengths.
 
     The model completes prompts until it has made enough errors. The result is stored in `artifacts` and loaded by later
@@ -180,7 +180,7 @@ def collect_errors(config: Config, seed: int, artifacts: Path) -> Errors:
     """
     path = artifacts / f"errors-{seed}.safetensors"
     if path.exists():
-        return Errors(**load_file(path))
+        return ErrorStrings(**load_file(path))
     distribution, needed = config.training_distribution(), config.probe_errors + config.inducing_errors
     oracle = truncated(train_or_load(config, seed, artifacts).network, top_p=0.9)
     chunk = min(8192, config.max_prompts)
@@ -205,12 +205,12 @@ def collect_errors(config: Config, seed: int, artifacts: Path) -> Errors:
     wrong_tokens, wrong_lengths = torch.cat(strings), torch.cat(lengths)
     correct_lengths = wrong_lengths[: config.probe_errors].clamp_max(config.length)
     correct = config.prompt_distribution().sample(config.probe_errors, derive_seed(seed, "correct"))
-    errors = Errors(wrong_tokens, wrong_lengths, correct, correct_lengths, torch.tensor(tried))
+    errors = ErrorStrings(wrong_tokens, wrong_lengths, correct, correct_lengths, torch.tensor(tried))
     atomic_write(path, save(errors._asdict()))
     return errors
 
 
-def probe_examples(config: Config, seed: int, artifacts: Path) -> tuple[Tensor, Tensor]:
+def load_probe_examples(config: Config, seed: int, artifacts: Path) -> tuple[Tensor, Tensor]:
     """Return hidden states of a model with labels, which are the examples for training the probe.
 
     The probe classifies hidden states into correct and erroneous prefixes.
@@ -242,7 +242,7 @@ def make_probe_verifier(config: Config, seed: int, artifacts: Path) -> ProbeVeri
         seed: Seed of the model's training.
         artifacts: Folder of the trained models.
     """
-    states, labels = probe_examples(config, seed, artifacts)
+    states, labels = load_probe_examples(config, seed, artifacts)
     return ProbeVerifier(train_probe(states, labels, ProbeConfig(seed=derive_seed(seed, "probe", 0))).probe)
 
 

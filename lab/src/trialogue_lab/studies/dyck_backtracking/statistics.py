@@ -19,7 +19,7 @@ trainings = Replication("training", "seeds")
 
 @trainings
 def learned(rows: Rows, column: str, data: str) -> "Series[float]":
-    """Return one measured column, for trained language models on new bracket strings.
+    """Return a measurement of trained language models on new bracket strings.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -87,7 +87,9 @@ def probe(rows: Rows, over_splits: str = "mean") -> "Series[float]":
 
 @trainings
 def inducing(rows: Rows, /, walk: str, column: str = "accuracy", **values: object) -> "Series[float]":
-    """Return the mean of a measured column over completions of prefixes after which the model made an error.
+    """Return a measurement of a decoding method on prefixes after which the model made an error.
+
+    The mean over all completions of these prefixes is returned.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -104,7 +106,7 @@ def inducing(rows: Rows, /, walk: str, column: str = "accuracy", **values: objec
 
 @trainings
 def unseen(rows: Rows, verifier: str, top_p: float, column: str = "errors") -> "Series[float]":
-    """Return the mean of a measured column over repeated completions of new prompts.
+    """Return a measurement of a decoding method on new prompts, averaged over repeated completions.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -177,7 +179,7 @@ def gain(top_p: float) -> Statistic:
 
 @trainings
 def speed(rows: Rows, decoding: str, batch: int, column: str = "seconds") -> "Series[float]":
-    """Return the mean of a measured cost of a decoding method.
+    """Return the cost of a decoding method, for example seconds or model calls per prompt.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -198,7 +200,7 @@ def speed(rows: Rows, decoding: str, batch: int, column: str = "seconds") -> "Se
     return table.groupby("seed")[column].mean()
 
 
-def remaining(rows: Rows) -> DataFrame:
+def select_remaining_errors(rows: Rows) -> DataFrame:
     """Return a table of the errors that backtracking makes on new prompts.
 
     Backtracking erases the last tokens of a prefix that its verifier rejects. It does so up to a maximum number of
@@ -231,16 +233,16 @@ def share_of_remaining(rows: Rows, column: str, value: object) -> Counts:
     Returns:
         Number of errors with this value and number of all errors, per training seed.
     """
-    left = remaining(rows).assign(most_probable=lambda table: table.token == table.best)
+    left = select_remaining_errors(rows).assign(most_probable=lambda table: table.token == table.best)
     return Counts((left[column] == value).groupby(left.seed).sum(), left.groupby("seed").size())
 
 
 @trainings
 def gain_at_backtracks(rows: Rows) -> "Series[float]":
-    """Return the accuracy of backtracking minus the accuracy without it at the prefixes it rejects.
+    """Return how much accuracy backtracking gains at the prefixes that its verifier rejects.
 
-    The accuracy is the fraction of correct completions. Backtracking starts from prefixes after which the model made an
-    error. For comparison, plain sampling completes every prefix that the verifier of backtracking rejected. The
+    Backtracking starts from prefixes after which the model made an error. For comparison, plain sampling completes
+    every prefix that the verifier of backtracking rejected. The accuracy is the fraction of correct completions. The
     difference is averaged over combinations of quota (largest number of backtracks) and stride (number of erased
     tokens). Combinations without any backtrack are omitted.
 
@@ -286,4 +288,4 @@ def pooled_out_of_quota(rows: Rows) -> "Series[float]":
     Returns:
         Series with this single number.
     """
-    return pd.Series([float(np.mean(remaining(rows).quota_left == 0))])
+    return pd.Series([float(np.mean(select_remaining_errors(rows).quota_left == 0))])

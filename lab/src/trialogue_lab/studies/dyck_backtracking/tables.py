@@ -51,14 +51,14 @@ _DECODINGS = (stats.ALGORITHM, stats.LOW, "no verifier, top-p 0.9", stats.SAMPLI
 """Decoding methods in the table of distinct completions."""
 
 
-def _decoding_label(verifier: str, top_p: float) -> str:
+def _make_decoding_label(verifier: str, top_p: float) -> str:
     return f"{verifier}, top-p {top_p}" if top_p else "greedy, no verifier"
 
 
 @result_table(
     "Tables 3.3 and 3.16. Errors on unseen prompts, with all controls (Q = B = 4)",
     f"{_THESIS}, Tables 3.3 and 3.16",
-    published={_decoding_label(*key): {"errors per 10,000": errors} for key, errors in ERRORS.items()},
+    published={_make_decoding_label(*key): {"errors per 10,000": errors} for key, errors in ERRORS.items()},
     row_heading="verifier",
     note=f"{_SPREAD} Thresholds are 0.5, and 0.1 as the low threshold. Greedy decoding, random and exact verifiers, "
     "and other variants of the redo are controls that are not in the thesis.",
@@ -66,7 +66,7 @@ def _decoding_label(verifier: str, top_p: float) -> str:
 def _unseen_table(rows: Rows) -> Cells:
     decodings = rows["unseen"][["verifier", "top_p"]].dropna().drop_duplicates()
     return {
-        _decoding_label(verifier, top_p): {
+        _make_decoding_label(verifier, top_p): {
             "errors per 10,000": stats.unseen(verifier, top_p, "per_10000"),
             "queries per prompt": stats.unseen(verifier, top_p, "queries"),
         }
@@ -80,7 +80,7 @@ def _unseen_table(rows: Rows) -> Cells:
     note="The most probable wrong tokens, p is their probability.",
 )
 def _examples(rows: Rows) -> DataFrame:
-    left = stats.remaining(rows).astype({"quota_left": int})
+    left = stats.select_remaining_errors(rows).astype({"quota_left": int})
     left = left[left.seed == left.seed.min()].sort_values("token_prob", ascending=False, kind="stable")
     left = left.drop_duplicates(["prefix", "token"]).head(12).drop(columns="seed")
     heads = ["error", "prefix", "token", "p", "most probable", "its p", "remaining quota"]

@@ -14,7 +14,7 @@ from trialogue.samplers import Samples
 BRACKETS = "[]()"
 
 
-def rejected_prefixes(samples: Samples, tokens: Tensor) -> tuple[Tensor, Tensor]:
+def find_rejected_prefixes(samples: Samples, tokens: Tensor) -> tuple[Tensor, Tensor]:
     """Return all prefixes at which a sampler with backtracking erased tokens.
 
     Args:
@@ -38,7 +38,7 @@ def rejected_prefixes(samples: Samples, tokens: Tensor) -> tuple[Tensor, Tensor]
     return pad_sequences(rejected, current.shape[1])
 
 
-def remaining_errors(
+def find_remaining_errors(
     distribution: Dyck, model: Transformer, samples: Samples, quota: int
 ) -> Iterator[dict[str, Any]]:
     """Yield one row per sample of backtracking that contains an error.
@@ -66,14 +66,14 @@ def remaining_errors(
     for index, row in enumerate(rows.tolist()):
         yield {
             "error": DyckError(int(kind[row])).name,
-            "prefix": _text(samples.tokens[row, : int(stop[index])].tolist()),
-            "token": _text([int(tokens[index])]),
+            "prefix": _format_tokens(samples.tokens[row, : int(stop[index])].tolist()),
+            "token": _format_tokens([int(tokens[index])]),
             "token_prob": float(probs[index, tokens[index]]),
-            "best": _text([int(best.indices[index])]),
+            "best": _format_tokens([int(best.indices[index])]),
             "best_prob": float(best.values[index]),
             "quota_left": quota - int(backtracks[row]),
         }
 
 
-def _text(tokens: Sequence[int]) -> str:
+def _format_tokens(tokens: Sequence[int]) -> str:
     return "".join(BRACKETS[token] if token < len(BRACKETS) else "⟨eos⟩" for token in tokens)

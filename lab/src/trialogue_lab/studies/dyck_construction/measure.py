@@ -43,13 +43,13 @@ def parts(config: Config) -> list[Part]:
     ]
 
 
-def _language(config: Config, longest: int) -> Dyck:
+def _make_distribution(config: Config, longest: int) -> Dyck:
     # One token is added so that a token follows the longest prefix.
     return Dyck(longest + 1, (1 / config.types,) * config.types, 0.5, config.depth, complete=False)
 
 
 def _measure_exact(config: Config, seed: int, _: Path) -> MeasuredRows:
-    language = _language(config, config.longest)
+    language = _make_distribution(config, config.longest)
     tokens, lengths = language.sample_prompts(config.prefixes, (0, config.longest), seed)
     exact = language.next_log_probs(tokens, lengths).exp()
     for name, network in (
@@ -97,7 +97,7 @@ def _sample_closings(config: Config, seed: int, shortest: int, longest: int) -> 
     Returns:
         Token ids (n, width), lengths (n,), and the types (n,) of the innermost open brackets.
     """
-    language = _language(config, longest)
+    language = _make_distribution(config, longest)
     tokens, lengths = language.sample_prompts(8 * config.disturbed_prefixes, (shortest, longest), seed)
     open_types = language.sufficient(tokens, lengths)
     counts = (open_types >= 0).sum(1)

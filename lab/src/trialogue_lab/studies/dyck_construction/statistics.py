@@ -73,13 +73,12 @@ def distance(rows: Rows, disturbance: float, pairs: int) -> "Series[float]":
 
 @networks
 def slope(rows: Rows, disturbance: float) -> "Series[float]":
-    """Return the exponent with which the distance between two representations decreases with the prefix length.
+    """Return how fast the representations of two prefixes approach each other as the prefixes get longer.
 
         slope = log10(distance(100,000 pairs) / distance(1,000 pairs)) / 2
 
-    The representations are a transformer's normalized attention sums for two prefixes. Each prefix starts with the same
-    number of matched bracket pairs. Normal noise is added to the attention scores. Theory predicts -1 if there is any
-    noise.
+    The representations are a transformer's normalized attention sums. Each prefix starts with the same number of
+    matched bracket pairs. Normal noise is added to the attention scores. Theory predicts -1 if there is any noise.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.

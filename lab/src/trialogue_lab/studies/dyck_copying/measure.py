@@ -12,8 +12,8 @@ from trialogue.training import train
 from trialogue_lab.analysis.attention_variation import causal_baseline, variation, with_uniform_attention
 from trialogue_lab.ledger import MeasuredRows, Part
 from trialogue_lab.models.dyck_transformer import DyckTransformer
-from trialogue_lab.studies.dyck_attention.measure import arm_task
-from trialogue_lab.studies.dyck_attention.networks import STANDARD, pattern_rows
+from trialogue_lab.studies.dyck_attention.measure import make_network_task
+from trialogue_lab.studies.dyck_attention.networks import STANDARD, measure_attention_patterns
 from trialogue_lab.studies.dyck_copying.config import Config
 from trialogue_lab.training.brackets import bracket_batches, bracket_training, copying_loss
 
@@ -37,7 +37,9 @@ def parts(config: Config) -> list[Part]:
         config: Settings of the run.
     """
     return [
-        arm_task(name, seed, partial(_measure, config, name, seed)) for seed in config.seeds for name in ARMS
+        make_network_task(name, seed, partial(_measure, config, name, seed))
+        for seed in config.seeds
+        for name in ARMS
     ]
 
 
@@ -57,7 +59,7 @@ def _measure(config: Config, name: str, seed: int, _: Path) -> MeasuredRows:
     }
     for layer, pattern in enumerate(network.attention_weights(tokens), 1):
         yield {"kind": "layer", "layer": layer, **_summarize_attention(pattern.detach(), tokens)}
-    yield from pattern_rows(network, SHOWN_PREFIX)
+    yield from measure_attention_patterns(network, SHOWN_PREFIX)
 
 
 @torch.no_grad()
@@ -67,7 +69,7 @@ def _copy_accuracy(network: DyckTransformer, tokens: Tensor) -> float:
 
 
 def _summarize_attention(pattern: Tensor, tokens: Tensor) -> dict[str, float]:
-    """Return the distance of attention weights (n, T, T) from uniform weights, and some mean weights."""
+    """Return mean attention weights, and the distance of the attention weights (n, T, T) from uniform ones."""
     length = pattern.shape[-1]
     uniform = torch.ones(length, length).tril()
     uniform = (uniform / uniform.sum(1, keepdim=True)).expand_as(pattern)

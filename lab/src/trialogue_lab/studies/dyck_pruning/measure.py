@@ -84,7 +84,7 @@ def _measure_transformers(config: Config, seed: int, _: Path) -> MeasuredRows:
             # The position of the target's layers does not change the error. For one layer, both positions are tried.
             for first in (0, 2) if layers == 1 else (0,):
                 pruned = [theory.prune_transformer(target, large, first) for target in targets]
-                errors = [_distance(*pair, seed) for pair in zip(targets, pruned, strict=True)]
+                errors = [_measure_distance(*pair, seed) for pair in zip(targets, pruned, strict=True)]
                 # The layers that the targets do not use are the identity for both.
                 shared = range(2 * layers) if first else range(2 * layers, len(large))
                 yield {
@@ -94,14 +94,14 @@ def _measure_transformers(config: Config, seed: int, _: Path) -> MeasuredRows:
                     "first": first,
                     "error": errors[0],
                     "other_error": errors[1],
-                    "targets_apart": _distance(targets[0], targets[1], seed),
+                    "targets_apart": _measure_distance(targets[0], targets[1], seed),
                     "changed": sum(_count_changed(weights, large) for weights in pruned),
                     "same": all(_are_equal(pruned[0][place], pruned[1][place]) for place in shared),
                 }
 
 
 @torch.no_grad()
-def _distance(target: Weights, other: Weights, seed: int) -> float:
+def _measure_distance(target: Weights, other: Weights, seed: int) -> float:
     """Return the largest distance between the outputs of two transformers, relative to the largest input."""
     inputs = uniform_weights(_SEQUENCES * _POSITIONS, len(target[0].value), seed, "sequences")
     inputs = inputs.reshape(_SEQUENCES, _POSITIONS, -1) / inputs.norm(dim=1).max()
@@ -112,7 +112,7 @@ def _distance(target: Weights, other: Weights, seed: int) -> float:
     return float((largest / inputs.norm(dim=2).max(1).values).max())
 
 
-def _matrices(layer: LayerWeights) -> tuple[Tensor, ...]:
+def _list_matrices(layer: LayerWeights) -> tuple[Tensor, ...]:
     return (*layer[:3], *layer.mlp)
 
 
@@ -121,9 +121,9 @@ def _count_changed(pruned: Weights, large: Weights) -> int:
     return sum(
         int(((after != 0) & (after != before)).sum())
         for pruned_layer, layer in zip(pruned, large, strict=True)
-        for after, before in zip(_matrices(pruned_layer), _matrices(layer), strict=True)
+        for after, before in zip(_list_matrices(pruned_layer), _list_matrices(layer), strict=True)
     )
 
 
 def _are_equal(layer: LayerWeights, other: LayerWeights) -> bool:
-    return all(map(torch.equal, _matrices(layer), _matrices(other)))
+    return all(map(torch.equal, _list_matrices(layer), _list_matrices(other)))

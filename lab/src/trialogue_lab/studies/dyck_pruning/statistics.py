@@ -13,8 +13,8 @@ from trialogue_lab.ledger import Counts, Replication, Rows, counts_from_shares, 
 draws = Replication("draw", "seeds")
 
 
-def _fits(table: DataFrame, column: str) -> DataFrame:
-    """Return the slope and R^2 of a linear fit of log10(error) against a column, by seed."""
+def _fit_error_decrease(table: DataFrame, column: str) -> DataFrame:
+    """Fit log10(error) linearly as a function of a column, and return the slope and R^2 by seed."""
     fits = {seed: linregress(own[column], np.log10(own.error)) for seed, own in table.groupby("seed")}
     found = {seed: {"slope": fit.slope, "r_squared": fit.rvalue**2} for seed, fit in fits.items()}
     return DataFrame.from_dict(found, orient="index")
@@ -40,10 +40,10 @@ def error(rows: Rows, /, kind: str, **values: object) -> "Series[float]":
 
 @draws
 def numbers_fall(rows: Rows) -> "Series[float]":
-    """Return the change of log10(error) per additional random product, for the approximation of numbers.
+    """Return how fast the error of approximating a number decreases with the number of random products.
 
     A number is approximated by the sum of a subset of products of two random weights. The error is the largest one over
-    several numbers. The change is the slope of a linear fit.
+    several numbers. The result is the slope of a linear fit of log10(error).
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -51,15 +51,15 @@ def numbers_fall(rows: Rows) -> "Series[float]":
     Returns:
         One slope per seed. It is negative if more products give a smaller error.
     """
-    return _fits(rows["number"], "count")["slope"]
+    return _fit_error_decrease(rows["number"], "count")["slope"]
 
 
 @draws
 def matrices_fall(rows: Rows, size: int) -> "Series[float]":
-    """Return the change of log10(error) per additional hidden unit, for the approximation of a matrix.
+    """Return how fast the error of approximating a matrix decreases with the number of hidden units.
 
     The matrix is approximated by a random two-layer network, some of whose weights are set to zero. Hidden units are
-    counted for each input and each sign. The change is the slope of a linear fit.
+    counted for each input and each sign. The result is the slope of a linear fit of log10(error).
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -68,15 +68,15 @@ def matrices_fall(rows: Rows, size: int) -> "Series[float]":
     Returns:
         One slope per seed. It is negative if wider networks have a smaller error.
     """
-    return _fits(rows.where("matrix", size=size), "units")["slope"]
+    return _fit_error_decrease(rows.where("matrix", size=size), "units")["slope"]
 
 
 @draws
 def straightness(rows: Rows, size: int) -> "Series[float]":
-    """Return R^2 of a linear fit of log10(error) against the number of hidden units.
+    """Return how well an exponential decrease describes the error as a function of the number of hidden units.
 
-    The error is that of approximating a matrix by a random two-layer network, some of whose weights are set to zero.
-    R^2 near 1 means that the error decreases exponentially with the width.
+    The result is R^2 of a linear fit of log10(error). The error is that of approximating a matrix by a random two-layer
+    network, some of whose weights are set to zero.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -85,15 +85,15 @@ def straightness(rows: Rows, size: int) -> "Series[float]":
     Returns:
         One R^2 per seed.
     """
-    return _fits(rows.where("matrix", size=size), "units")["r_squared"]
+    return _fit_error_decrease(rows.where("matrix", size=size), "units")["r_squared"]
 
 
 @draws
 def falls(rows: Rows, kind: str) -> "Series[float]":
-    """Return the change of log10(error) per additional hidden unit, for the approximation of a target.
+    """Return how fast the error of approximating a target decreases with the number of hidden units.
 
     The target is approximated by a random network, some of whose weights are set to zero. Hidden units are counted for
-    each input and each sign. The change is the slope of a linear fit.
+    each input and each sign. The result is the slope of a linear fit of log10(error).
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -102,15 +102,15 @@ def falls(rows: Rows, kind: str) -> "Series[float]":
     Returns:
         One slope per seed. It is negative if wider networks have a smaller error.
     """
-    return _fits(rows[kind], "units")["slope"]
+    return _fit_error_decrease(rows[kind], "units")["slope"]
 
 
 @draws
 def transformers_fall(rows: Rows, layers: int) -> "Series[float]":
-    """Return the change of log10(error) per unit of width, for the approximation of a transformer.
+    """Return how fast the error of approximating a transformer decreases with the width.
 
     The target is approximated by a wider and deeper random transformer, some of whose weights are set to zero. The
-    width is that of its keys and hidden layers. The change is the slope of a linear fit.
+    width is that of its keys and hidden layers. The result is the slope of a linear fit of log10(error).
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -119,7 +119,7 @@ def transformers_fall(rows: Rows, layers: int) -> "Series[float]":
     Returns:
         One slope per seed. It is negative if wider transformers have a smaller error.
     """
-    return _fits(rows.where("transformer", layers=layers, first=0), "hidden")["slope"]
+    return _fit_error_decrease(rows.where("transformer", layers=layers, first=0), "hidden")["slope"]
 
 
 @draws

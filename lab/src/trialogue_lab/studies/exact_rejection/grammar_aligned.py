@@ -22,8 +22,8 @@ from trialogue.samplers.prefix.rejection_table import (
 )
 
 
-class SuccessRates(NamedTuple):
-    """State of the sampler `GrammarAligned`.
+class SuccessRateState(NamedTuple):
+    """State of the sampler `GrammarAligned`: estimated success rates of prefixes.
 
     The success rate of a prefix estimates the probability that the model continues it to an allowed output.
 
@@ -38,7 +38,7 @@ class SuccessRates(NamedTuple):
 
 
 @dataclass(frozen=True)
-class GrammarAligned(Sampler[SuccessRates]):
+class GrammarAligned(Sampler[SuccessRateState]):
     """Sample allowed tokens, weighted by the estimated probability that they lead to an allowed output.
 
         p(token) = constant * p_model(token) * rate(prefix + token)
@@ -55,12 +55,12 @@ class GrammarAligned(Sampler[SuccessRates]):
     uses = "verdicts"
     round_size = 1
 
-    def init(self, decoding: Decoding) -> SuccessRates:
+    def init(self, decoding: Decoding) -> SuccessRateState:
         """Return the initial state, in which no prefix was visited."""
         none = ObjectColumn([None] * len(decoding.lengths))
-        return SuccessRates(none, none)
+        return SuccessRateState(none, none)
 
-    def merged(self, start: SuccessRates, ends: SuccessRates) -> SuccessRates:
+    def merged(self, start: SuccessRateState, ends: SuccessRateState) -> SuccessRateState:
         """Return the state from which the next sample starts.
 
         It contains the success rates that all samples so far have estimated.
@@ -73,8 +73,8 @@ class GrammarAligned(Sampler[SuccessRates]):
         return start._replace(table=ObjectColumn([table]))
 
     def step(
-        self, decoding: Decoding, state: SuccessRates, verifier: CachedVerifier, choose: Choose
-    ) -> tuple[Moves, SuccessRates]:
+        self, decoding: Decoding, state: SuccessRateState, verifier: CachedVerifier, choose: Choose
+    ) -> tuple[Moves, SuccessRateState]:
         """Append an allowed token to each row, and update the success rates of complete rows.
 
         Args:
@@ -116,4 +116,4 @@ class GrammarAligned(Sampler[SuccessRates]):
                 visits[row] = Visit(
                     visits[row], known[place], token, float(masked[place, token]), log_unvisited, True
                 )
-        return moves, SuccessRates(ObjectColumn(tables), ObjectColumn(visits))
+        return moves, SuccessRateState(ObjectColumn(tables), ObjectColumn(visits))

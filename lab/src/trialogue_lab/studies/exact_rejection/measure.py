@@ -15,20 +15,25 @@ from trialogue.samplers.prefix.contract.sampler import Sampler
 from trialogue.verifiers.languages.grammar import GrammarVerifier
 from trialogue_lab.ledger import MeasuredRows, Part, record_model
 from trialogue_lab.ledger.runs.results import COMMITTED, load_rows
-from trialogue_lab.studies.constrained_law.cases import ModelQuestion, case_of, loaded, toy_case
+from trialogue_lab.studies.constrained_law.cases import (
+    ModelQuestion,
+    load_question,
+    loaded,
+    make_toy_question,
+)
 from trialogue_lab.studies.constrained_law.config import PRESETS as KNOWN
 from trialogue_lab.studies.constrained_law.config import Config as Questions
 from trialogue_lab.studies.constrained_law.distributions import (
     Distribution,
-    by_text,
     distance,
-    drawn_distance,
+    simulate_sample_distance,
+    sum_by_text,
 )
 from trialogue_lab.studies.constrained_law.tasks import TASKS
 from trialogue_lab.studies.constrained_law.tree import explore
 from trialogue_lab.studies.exact_rejection.config import Config
-from trialogue_lab.studies.exact_rejection.requests import FREE, SCHEMAS, request
-from trialogue_lab.studies.exact_rejection.trees import rare_rows, tree_rows
+from trialogue_lab.studies.exact_rejection.requests import FREE, SCHEMAS, make_request
+from trialogue_lab.studies.exact_rejection.trees import measure_rare_trees, measure_trees
 
 _ATTEMPTS = 256
 """Number of single attempts that estimate the model calls of an attempt of rejection sampling."""
@@ -44,23 +49,31 @@ def parts(config: Config) -> list[Part]:
     """
     trees = [
         *(
-            Part(f"tree-{seed}", partial(_trees, tree_rows, config, seed), columns={"seed": seed})
+            Part(f"tree-{seed}", partial(_measure_trees, measure_trees, config, seed), columns={"seed": seed})
             for seed in config.tree_seeds
         ),
         *(
-            Part(f"rare-tree-{seed}", partial(_trees, rare_rows, config, seed), columns={"seed": seed})
+            Part(
+                f"rare-tree-{seed}",
+                partial(_measure_trees, measure_rare_trees, config, seed),
+                columns={"seed": seed},
+            )
             for seed in config.rare_tree_seeds
         ),
     ]
     questions = [
-        Part(f"{kind}-{seed}", partial(_question, config, kind, seed), columns={"seed": seed, "kind": kind})
+        Part(
+            f"{kind}-{seed}",
+            partial(_measure_question, config, kind, seed),
+            columns={"seed": seed, "kind": kind},
+        )
         for seed in config.seeds
         for kind in TASKS
     ]
     requests = [
         Part(
             f"request-{seed}-{name.replace(', ', '-').replace(' ', '-')}",
-            partial(_request, config, name, seed),
+            partial(_measure_request, config, name, seed),
             columns={"seed": seed, "schema": name, "free": name in FREE},
         )
         for seed in config.request_seeds
@@ -69,11 +82,11 @@ def parts(config: Config) -> list[Part]:
     return [*requests, *questions, *trees]
 
 
-def _trees(rows_of: Any, config: Config, seed: int, _: Path) -> MeasuredRows:
+def _measure_trees(rows_of: Any, config: Config, seed: int, _: Path) -> MeasuredRows:
     return rows_of(seed, config.history)
 
 
-def _run(
+def _sample_answers(
     case: ModelQuestion, sampler: Sampler[Any], number: int, seed: int, name: str, **options: Any
 ) -> Samples:
     return samplers.generate(
@@ -88,7 +101,7 @@ def _run(
     )
 
 
-def _outputs(measure: str, samples: Samples, prompt: tuple[int, ...]) -> MeasuredRows:
+def _measure_outputs(measure: str, samples: Samples, prompt: tuple[int, ...]) -> MeasuredRows:
     """Yield one row per output, with its model calls, its number of tokens, and whether it is accepted."""
     columns = (samples.queries, samples.distinct_queries, samples.lengths - len(prompt), samples.accepted)
     for number, values in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
@@ -99,7 +112,9 @@ def _outputs(measure: str, samples: Samples, prompt: tuple[int, ...]) -> Measure
         }
 
 
-def _target(case: ModelQuestion, config: Config, kind: str, seed: int) -> tuple[Distribution, float]:
+def _load_or_compute_target(
+    case: ModelQuestion, config: Config, kind: str, seed: int
+) -> tuple[Distribution, float]:
     """Return the model's distribution of texts given the constraint, and the probability of the constraint.
 
     Both are loaded from the committed result of `constrained-law` if it contains the question, and computed otherwise.
@@ -112,35 +127,37 @@ def _target(case: ModelQuestion, config: Config, kind: str, seed: int) -> tuple[
         return dict(zip(answers.text, answers.restricted, strict=True)), float(mass)
     limits: dict[str, Any] = {"tolerance": known.tolerance, "max_prefixes": known.max_prefixes}
     tree = explore(case.oracle, case.verifier, case.prompt, case.max_new_tokens, **limits)
-    return by_text(tree.restricted, case.text), tree.accepted_mass
+    return sum_by_text(tree.restricted, case.text), tree.accepted_mass
 
 
-def _question(config: Config, kind: str, seed: int, _: Path) -> MeasuredRows:
+def _measure_question(config: Config, kind: str, seed: int, _: Path) -> MeasuredRows:
     """Sample answers to one question of `constrained-law`, and yield measurements.
 
     The column "measure" is "shared" for successive outputs with one table of rejected prefixes. It is "first" for
     outputs that start from an empty table, "masked" for masked decoding, and "question" for the whole question.
     """
-    case = case_of(Questions(model=config.model, max_new_tokens=config.max_new_tokens), kind, seed)
+    case = load_question(Questions(model=config.model, max_new_tokens=config.max_new_tokens), kind, seed)
     began = time.process_time()
-    shared = _run(case, AdaptiveRejection(share=1), config.outputs, seed, "shared")
+    shared = _sample_answers(case, AdaptiveRejection(share=1), config.outputs, seed, "shared")
     seconds = time.process_time() - began
-    yield from _outputs("shared", shared, case.prompt)
-    first = _run(case, AdaptiveRejection(), config.first_outputs, seed, "first")
-    yield from _outputs("first", first, case.prompt)
-    yield from _outputs(
-        "masked", _run(case, MaskedDecoding(), _MASKED, seed, "masked", batch_size=8), case.prompt
+    yield from _measure_outputs("shared", shared, case.prompt)
+    first = _sample_answers(case, AdaptiveRejection(), config.first_outputs, seed, "first")
+    yield from _measure_outputs("first", first, case.prompt)
+    yield from _measure_outputs(
+        "masked", _sample_answers(case, MaskedDecoding(), _MASKED, seed, "masked", batch_size=8), case.prompt
     )
     # An attempt from an empty table equals an attempt of rejection sampling that stops at the first rejected token.
-    attempts = _run(case, AdaptiveRejection(max_attempts=1), _ATTEMPTS, seed, "attempts", batch_size=8)
-    target, mass = _target(case, config, kind, seed)
+    attempts = _sample_answers(
+        case, AdaptiveRejection(max_attempts=1), _ATTEMPTS, seed, "attempts", batch_size=8
+    )
+    target, mass = _load_or_compute_target(case, config, kind, seed)
     counts = Counter(map(case.text, shared.completions()))
     found = {text: count / config.outputs for text, count in counts.items()}
     calls = float(attempts.queries.double().mean())
     yield {
         "measure": "question",
         "tv": distance(found, target),
-        "drawn_tv": drawn_distance(target, target, config.outputs, seed),
+        "drawn_tv": simulate_sample_distance(target, target, config.outputs, seed),
         "allowed_mass": mass,
         "calls_of_attempt": calls,
         "stopping_calls": calls / mass,
@@ -149,21 +166,21 @@ def _question(config: Config, kind: str, seed: int, _: Path) -> MeasuredRows:
     }
 
 
-def _request(config: Config, name: str, seed: int, _: Path) -> MeasuredRows:
+def _measure_request(config: Config, name: str, seed: int, _: Path) -> MeasuredRows:
     """Sample answers to one request for JSON, and yield measurements.
 
     The column "measure" is "request output" for single outputs, and "request" for the whole request.
     """
-    case = _request_case(config, name, seed)
+    case = _make_request_question(config, name, seed)
     number, masked_number = 2 * config.round_size, 2 * config.round_size
     sampler = AdaptiveRejection(config.max_attempts, config.round_size)
     began = time.process_time()
-    exact = _run(case, sampler, number, seed, name, batch_size=config.round_size)
+    exact = _sample_answers(case, sampler, number, seed, name, batch_size=config.round_size)
     seconds = time.process_time() - began
-    for row in _outputs("request output", exact, case.prompt):
+    for row in _measure_outputs("request output", exact, case.prompt):
         yield {**row, "round": row["output"] // config.round_size}
     began = time.process_time()
-    masked = _run(case, MaskedDecoding(), masked_number, seed, f"{name}, masked")
+    masked = _sample_answers(case, MaskedDecoding(), masked_number, seed, f"{name}, masked")
     masked_seconds = time.process_time() - began
     weights = torch.where(masked.accepted, masked.log_weight.exp(), 0.0)
     effective = float(weights.sum()) ** 2 / float((weights**2).sum()) if weights.any() else 0.0
@@ -187,11 +204,11 @@ def _request(config: Config, name: str, seed: int, _: Path) -> MeasuredRows:
     }
 
 
-def _request_case(config: Config, name: str, seed: int) -> ModelQuestion:
+def _make_request_question(config: Config, name: str, seed: int) -> ModelQuestion:
     if not config.model:
         kind = "regex" if name in FREE else "json-schema"
-        return toy_case(Questions(model="", max_new_tokens=config.request_tokens), kind, seed)
-    oracle, asked = loaded(config.model), request(name, seed)
+        return make_toy_question(Questions(model="", max_new_tokens=config.request_tokens), kind, seed)
+    oracle, asked = loaded(config.model), make_request(name, seed)
     record_model(oracle.describe())
     tokenization = oracle.tokenization
     verifier = GrammarVerifier.json_schema(asked.schema, tokenization)

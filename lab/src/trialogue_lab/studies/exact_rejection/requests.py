@@ -15,7 +15,7 @@ _SUBJECTS: dict[str, tuple[str, ...]] = {
 }
 
 
-def _integer(low: int, high: int) -> dict[str, Any]:
+def _make_integer_schema(low: int, high: int) -> dict[str, Any]:
     return {"type": "integer", "minimum": low, "maximum": high}
 
 
@@ -36,11 +36,15 @@ SCHEMAS: dict[str, tuple[str, dict[str, dict[str, Any]], dict[str, Any]]] = {
     ),
     "enum, integer": (
         "fruit",
-        {"size": {"enum": _SIZES}, "price": _integer(1, 20)},
+        {"size": {"enum": _SIZES}, "price": _make_integer_schema(1, 20)},
         {"size": "medium", "price": 7},
     ),
     "two booleans": ("animal", {"wild": _BOOLEAN, "tall": _BOOLEAN}, {"wild": True, "tall": False}),
-    "integer, boolean": ("animal", {"legs": _integer(0, 8), "tame": _BOOLEAN}, {"legs": 6, "tame": True}),
+    "integer, boolean": (
+        "animal",
+        {"legs": _make_integer_schema(0, 8), "tame": _BOOLEAN},
+        {"legs": 6, "tame": True},
+    ),
     "list of enums": (
         "person",
         {"days": {"type": "array", "items": {"enum": _DAYS}, "minItems": 1, "maxItems": 3}},
@@ -54,7 +58,7 @@ SCHEMAS: dict[str, tuple[str, dict[str, dict[str, Any]], dict[str, Any]]] = {
     "string": ("film", {"genre": _STRING}, {"genre": "western"}),
     "string, integer": (
         "film",
-        {"genre": _STRING, "year": _integer(1900, 2030)},
+        {"genre": _STRING, "year": _make_integer_schema(1900, 2030)},
         {"genre": "western", "year": 1952},
     ),
     "three strings": (
@@ -82,7 +86,7 @@ class Request:
     schema: str
 
 
-def request(name: str, seed: int) -> Request:
+def make_request(name: str, seed: int) -> Request:
     """Return a request for a JSON description of a random subject.
 
     Args:

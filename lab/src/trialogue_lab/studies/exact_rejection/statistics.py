@@ -14,8 +14,8 @@ questions = Replication("prompt set", "seeds", objects="the model of the run")
 requests = Replication("prompt set", "request_seeds", objects="the model of the run")
 
 
-def _geometric(table: DataFrame, column: str, groups: list[str]) -> "Series[float]":
-    """Return the mean of a column in each group, and the geometric mean of these over the groups of each seed."""
+def _average_geometrically(table: DataFrame, column: str, groups: list[str]) -> "Series[float]":
+    """Return, for each seed, the geometric mean over groups of the mean of a column in each group."""
     means = table.groupby(groups)[column].mean()
     return np.exp(np.log(means).groupby("seed").mean())
 
@@ -37,7 +37,7 @@ def question_calls(rows: Rows, measure: str, column: str = "calls") -> "Series[f
     Returns:
         One geometric mean per seed.
     """
-    return _geometric(rows[measure], column, ["seed", "kind"])
+    return _average_geometrically(rows[measure], column, ["seed", "kind"])
 
 
 @questions
@@ -54,12 +54,12 @@ def first_of_shared(rows: Rows, column: str) -> "Series[float]":
     Returns:
         One geometric mean per seed.
     """
-    return _geometric(rows.where("shared", output=0), column, ["seed", "kind"])
+    return _average_geometrically(rows.where("shared", output=0), column, ["seed", "kind"])
 
 
 @questions
 def of_question(rows: Rows, column: str) -> "Series[float]":
-    """Return the geometric mean of a measured column over questions.
+    """Return a measurement of the questions, as a geometric mean.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -69,12 +69,12 @@ def of_question(rows: Rows, column: str) -> "Series[float]":
     Returns:
         One geometric mean per seed.
     """
-    return _geometric(rows["question"], column, ["seed", "kind"])
+    return _average_geometrically(rows["question"], column, ["seed", "kind"])
 
 
 @questions
 def mean_of_question(rows: Rows, column: str) -> "Series[float]":
-    """Return the mean over questions of an expression of measured columns.
+    """Return the mean of an expression, for example a ratio of measured columns, over questions.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -90,7 +90,7 @@ def mean_of_question(rows: Rows, column: str) -> "Series[float]":
     return table.assign(value=values).groupby("seed").value.mean()
 
 
-def _per_request(rows: Rows, free: bool | None) -> DataFrame:
+def _select_requests(rows: Rows, free: bool | None) -> DataFrame:
     """Return the rows of requests, with model calls per output. `free` selects schemas with or without free strings."""
     table = rows["request"] if free is None else rows.where("request", free=free)
     return table.assign(
@@ -99,7 +99,7 @@ def _per_request(rows: Rows, free: bool | None) -> DataFrame:
     )
 
 
-def _counts(holds: "Series[bool]", table: DataFrame) -> Counts:
+def _count_by_seed(holds: "Series[bool]", table: DataFrame) -> Counts:
     """Return, for each seed, the number of requests for which `holds` is true and the number of requests."""
     groups = holds.groupby(table.seed)
     return Counts(groups.sum(), groups.count())
@@ -107,10 +107,10 @@ def _counts(holds: "Series[bool]", table: DataFrame) -> Counts:
 
 @requests
 def share_within(rows: Rows, factor: float, free: bool | None = None) -> Counts:
-    """Count the requests for which an exact output costs at most `factor` times the calls of masked decoding.
+    """Count the requests for which exact sampling costs at most a multiple of masked decoding.
 
-    The cost is the number of model calls of all outputs, divided by the number of accepted outputs. A request without
-    any accepted output does not count, even if `factor` is large.
+    The cost is the number of model calls of all outputs, divided by the number of accepted outputs. The multiple is
+    `factor`. A request without any accepted output does not count, even if `factor` is large.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -121,8 +121,8 @@ def share_within(rows: Rows, factor: float, free: bool | None = None) -> Counts:
     Returns:
         Number of such requests and number of requests, per seed.
     """
-    table = _per_request(rows, free)
-    return _counts(table.exact_calls <= factor * table.decoded_calls, table)
+    table = _select_requests(rows, free)
+    return _count_by_seed(table.exact_calls <= factor * table.decoded_calls, table)
 
 
 @requests
@@ -139,7 +139,7 @@ def beyond_budget(rows: Rows, free: bool | None = None) -> Counts:
     Returns:
         Number of failed outputs and number of outputs, per seed.
     """
-    sums = _per_request(rows, free).groupby("seed")[["accepted", "outputs"]].sum()
+    sums = _select_requests(rows, free).groupby("seed")[["accepted", "outputs"]].sum()
     return Counts(sums.outputs - sums.accepted, sums.outputs)
 
 
@@ -159,9 +159,9 @@ def better_than_weights(rows: Rows, free: bool | None = None) -> Counts:
     Returns:
         Number of such requests and number of requests, per seed.
     """
-    table = _per_request(rows, free)
+    table = _select_requests(rows, free)
     more = table.accepted / table.calls > table.masked_effective / table.masked_calls
-    return _counts(more, table)
+    return _count_by_seed(more, table)
 
 
 @requests
@@ -178,7 +178,7 @@ def request_calls(rows: Rows, number: int) -> "Series[float]":
     Returns:
         One geometric mean per seed.
     """
-    return _geometric(rows.where("request output", round=number), "calls", ["seed", "schema"])
+    return _average_geometrically(rows.where("request output", round=number), "calls", ["seed", "schema"])
 
 
 @exact

@@ -25,8 +25,8 @@ Table = RejectionTable | None
 _RARE_OUTPUTS = 4
 
 
-class TreeMask(FunctionVerifier):
-    """Verifier of a random tree that checks all next tokens of a prefix at once, as a grammar does."""
+class TreeMaskVerifier(FunctionVerifier):
+    """Verifier that returns which next tokens a random tree allows, as a mask over the vocabulary."""
 
     def __init__(self, allows: Callable[[Prefix], bool]) -> None:
         super().__init__(allows)
@@ -71,8 +71,8 @@ class RareTree(RandomTree):
 
 
 @dataclass(frozen=True)
-class Observed:
-    """Mixin for samplers that learn a table of rejected prefixes, which records these tables.
+class TableRecorder:
+    """Mixin that records the tables of rejected prefixes that a sampler learns.
 
     Args:
         start: Table from which every sample starts.
@@ -111,22 +111,25 @@ class Observed:
 
 
 @dataclass(frozen=True)
-class ObservedRejection(Observed, AdaptiveRejection):
-    """`AdaptiveRejection` that records its tables of rejected prefixes. Successive samples share one table."""
+class RecordingRejection(TableRecorder, AdaptiveRejection):
+    """`AdaptiveRejection` that records its tables of rejected prefixes.
+
+    Successive samples share one table.
+    """
 
     share: int | None = 1
 
 
 @dataclass(frozen=True)
-class ObservedGrammarAligned(Observed, GrammarAligned):
+class RecordingGrammarAligned(TableRecorder, GrammarAligned):
     """`GrammarAligned` that records its tables of estimated success rates."""
 
 
-SAMPLERS: dict[str, type[Any]] = {"adaptive rejection": ObservedRejection, "ASAp": ObservedGrammarAligned}
+SAMPLERS: dict[str, type[Any]] = {"adaptive rejection": RecordingRejection, "ASAp": RecordingGrammarAligned}
 """Samplers whose successive samples are checked."""
 
 
-def error_of(sampler: Any, tree: RandomTree, verifier: Verifier) -> tuple[float, float]:
+def measure_error(sampler: Any, tree: RandomTree, verifier: Verifier) -> tuple[float, float]:
     """Compare the exact output probabilities of a sampler with its target on a random tree.
 
     The target is the model's distribution given that the output is allowed.
@@ -147,7 +150,7 @@ def error_of(sampler: Any, tree: RandomTree, verifier: Verifier) -> tuple[float,
     return max(*errors, found.failed, found.never_halts), found.expected_calls
 
 
-def tree_rows(seed: int, history: int) -> MeasuredRows:
+def measure_trees(seed: int, history: int) -> MeasuredRows:
     """Check on random trees whether the samples of two samplers are exact.
 
     The samplers learn from earlier samples: they store prefixes in a table. Each is run on two trees. One has a
@@ -167,18 +170,21 @@ def tree_rows(seed: int, history: int) -> MeasuredRows:
     small, wide = viable(RandomTree(seed, eos=eos)), viable(RandomTree(seed, vocab=3, horizon=2, eos=eos))
     for name, tree, verifier in (
         ("function", small, FunctionVerifier(small.allows)),
-        ("mask", wide, TreeMask(wide.allows)),
+        ("mask", wide, TreeMaskVerifier(wide.allows)),
     ):
         for label, kind in SAMPLERS.items():
             simulated, first = kind(), kind()
             generate(
                 tree.table(), sampler=simulated, verifier=verifier, num_samples=history + 1, seed=tree.seed
             )
-            error, calls = error_of(first, tree, verifier)
+            error, calls = measure_error(first, tree, verifier)
             later = [
-                error_of(kind(start=table), tree, verifier) for table in dict.fromkeys(simulated.successive)
+                measure_error(kind(start=table), tree, verifier)
+                for table in dict.fromkeys(simulated.successive)
             ]
-            second = [error_of(kind(start=table), tree, verifier)[0] for table in dict.fromkeys(first.left)]
+            second = [
+                measure_error(kind(start=table), tree, verifier)[0] for table in dict.fromkeys(first.left)
+            ]
             yield {
                 "measure": "tree",
                 "tree": str(tree),
@@ -190,11 +196,11 @@ def tree_rows(seed: int, history: int) -> MeasuredRows:
                 "tables": len(second),
                 "calls": calls,
                 "later_calls": later[-1][1],
-                **_acceptance(first.attempts, tree, verifier),
+                **_measure_acceptance_increase(first.attempts, tree, verifier),
             }
 
 
-def _acceptance(
+def _measure_acceptance_increase(
     attempts: list[tuple[Table, Table]], tree: RandomTree, verifier: Verifier
 ) -> dict[str, float]:
     """Return the smallest increase of the acceptance probability after a rejected attempt.
@@ -205,7 +211,7 @@ def _acceptance(
         return {}
     accepted = {}
     for table in dict.fromkeys(table for pair in attempts for table in pair):
-        one = ObservedRejection(start=table, max_attempts=1)
+        one = RecordingRejection(start=table, max_attempts=1)
         accepted[table] = 1.0 - exact_distribution(one, tree.table(), verifier).failed
     return {
         "acceptance_increase": min(accepted[after] - accepted[before] for before, after in attempts),
@@ -213,7 +219,7 @@ def _acceptance(
     }
 
 
-def rare_rows(seed: int, history: int) -> MeasuredRows:
+def measure_rare_trees(seed: int, history: int) -> MeasuredRows:
     """Measure how far grammar-aligned decoding is from its target if only few outputs are allowed.
 
     Grammar-aligned decoding learns from earlier samples. Its output distribution is computed after each sample.
@@ -227,12 +233,12 @@ def rare_rows(seed: int, history: int) -> MeasuredRows:
         the target.
     """
     tree = RareTree(seed, vocab=3 + seed % 2, horizon=6 - seed % 2)
-    verifier = TreeMask(tree.allows)
+    verifier = TreeMaskVerifier(tree.allows)
     target = target_distribution(tree.table(), tree.allows)
-    simulated = ObservedGrammarAligned()
+    simulated = RecordingGrammarAligned()
     generate(tree.table(), sampler=simulated, verifier=verifier, num_samples=history + 1, seed=seed)
     allowed = sum(tree.distribution()[output] for output in tree.outputs())
     for number, table in enumerate([None, *simulated.successive]):
-        found = exact_distribution(ObservedGrammarAligned(start=table), tree.table(), verifier).probabilities
+        found = exact_distribution(RecordingGrammarAligned(start=table), tree.table(), verifier).probabilities
         row = {"measure": "rare tree", "sampler": "ASAp", "earlier": number, "allowed_mass": allowed}
         yield {**row, "tv": total_variation(found, target)}

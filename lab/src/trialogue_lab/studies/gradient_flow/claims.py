@@ -24,7 +24,7 @@ _equation_13 = partial(graded, source=_INSTABILITY, statement_id="clones:S1-eq13
 _corrected = partial(ours, source=_CORRECTED)
 
 
-def _example(identity: str, *, positive: bool, both_signs: bool) -> Claim:
+def _make_example_claim(identity: str, *, positive: bool, both_signs: bool) -> Claim:
     """Return a claim about whether the first layer of the published example grows or vanishes.
 
     Args:
@@ -169,9 +169,9 @@ CLAIMS = (
         "On tokens of three bodies the first layer grows out of the two-body plateau (fitted rate, mean over laws).",
         stats.growth("fitted") > 0,
     ),
-    _example("of-one-sign-dies", positive=True, both_signs=False),
-    _example("of-both-signs-grows", positive=True, both_signs=True),
-    _example("of-negative-skew-grows", positive=False, both_signs=False),
+    _make_example_claim("of-one-sign-dies", positive=True, both_signs=False),
+    _make_example_claim("of-both-signs-grows", positive=True, both_signs=True),
+    _make_example_claim("of-negative-skew-grows", positive=False, both_signs=False),
 )
 
 NUMBERS = {

@@ -39,17 +39,17 @@ def parts(config: Config) -> list[Part]:
 
 
 def _measure(config: Config, seed: int, _: Path) -> MeasuredRows:
-    covariance, weights = gaussian(config.size, seed)
-    yield {"kind": "gradient", **gradient_row(config, covariance, weights, seed)}
-    yield {"kind": "two-body", **two_body_row(config, covariance, weights)}
-    yield {"kind": "bound", **bound_row(covariance, weights)}
-    yield from decay_rows(config, covariance, weights)
-    flow, last = three_bodies(config, seed)
-    yield from growth_rows(flow, last)
-    yield from example_rows(config, seed)
+    covariance, weights = sample_gaussian(config.size, seed)
+    yield {"kind": "gradient", **compare_gradients(config, covariance, weights, seed)}
+    yield {"kind": "two-body", **compare_two_body_flow(config, covariance, weights)}
+    yield {"kind": "bound", **compare_added_error(covariance, weights)}
+    yield from measure_decay(config, covariance, weights)
+    flow, last = sample_three_body_flow(config, seed)
+    yield from measure_growth(flow, last)
+    yield from measure_example(config, seed)
 
 
-def gaussian(size: int, seed: int) -> tuple[Tensor, Weights]:
+def sample_gaussian(size: int, seed: int) -> tuple[Tensor, Weights]:
     """Sample a Gaussian distribution of the tokens, and initial weights of a network.
 
     The network predicts the token x_0 from the L other tokens.
@@ -62,13 +62,16 @@ def gaussian(size: int, seed: int) -> tuple[Tensor, Weights]:
         Covariance (L + 1, L + 1) with x_0 first and eigenvalues above 0.3. Weights of both layers, with standard
         deviation 0.5.
     """
-    root = _normal(size + 1, size + 1, seed=seed, name="covariance")
+    root = _sample_normal(size + 1, size + 1, seed=seed, name="covariance")
     covariance = root @ root.T / (size + 1) + 0.3 * torch.eye(size + 1, dtype=torch.float64)
-    last, first = _normal(size, seed=seed, name="last"), _normal(size, size, seed=seed, name="first")
+    last, first = (
+        _sample_normal(size, seed=seed, name="last"),
+        _sample_normal(size, size, seed=seed, name="first"),
+    )
     return covariance, Weights(0.5 * last, 0.5 * first)
 
 
-def three_bodies(config: Config, seed: int) -> tuple[SampleFlow, Tensor]:
+def sample_three_body_flow(config: Config, seed: int) -> tuple[SampleFlow, Tensor]:
     """Sample tokens with three-body interactions, and return the gradient flow of a network on them.
 
         x_0 = w . x + x . Q x / 2 + noise
@@ -82,15 +85,15 @@ def three_bodies(config: Config, seed: int) -> tuple[SampleFlow, Tensor]:
     Returns:
         The gradient flow, and the last layer (L,) of a network that minimizes the loss if the first layer is zero.
     """
-    others = _normal(config.samples, config.size, seed=seed, name="others")
-    coupling = _normal(config.size, config.size, seed=seed, name="coupling")
-    linear = others @ _normal(config.size, seed=seed, name="linear")
-    noise = 0.5 * _normal(config.samples, seed=seed, name="noise")
+    others = _sample_normal(config.samples, config.size, seed=seed, name="others")
+    coupling = _sample_normal(config.size, config.size, seed=seed, name="coupling")
+    linear = others @ _sample_normal(config.size, seed=seed, name="linear")
+    noise = 0.5 * _sample_normal(config.samples, seed=seed, name="noise")
     target = linear + ((others @ coupling) * others).sum(1) / 2 + noise
     return SampleFlow(target, others), torch.linalg.lstsq(others, target[:, None]).solution[:, 0]
 
 
-def gradient_row(config: Config, covariance: Tensor, weights: Weights, seed: int) -> dict[str, float]:
+def compare_gradients(config: Config, covariance: Tensor, weights: Weights, seed: int) -> dict[str, float]:
     """Compare published formulas for a network's gradients (equations 8 to 11) with automatic differentiation.
 
     Args:
@@ -103,21 +106,21 @@ def gradient_row(config: Config, covariance: Tensor, weights: Weights, seed: int
         Largest absolute differences between gradients on samples ("sample_error") and on the Gaussian distribution
         ("gaussian_error"). "z" is the largest deviation of the Monte Carlo mean from the formula, in standard errors.
     """
-    points, mass = quadrature(covariance)
-    closed, exact = GaussianFlow(covariance)(weights), derivative(weights, points, mass)
-    normal = _normal(config.draws, len(covariance), seed=seed, name="draws")
+    points, mass = make_quadrature(covariance)
+    closed, exact = GaussianFlow(covariance)(weights), compute_derivative(weights, points, mass)
+    normal = _sample_normal(config.draws, len(covariance), seed=seed, name="draws")
     samples = normal @ torch.linalg.cholesky(covariance).T
     equal = torch.full((config.draws,), 1 / config.draws, dtype=torch.float64)
     flow = SampleFlow(samples[:, 0], samples[:, 1:])(weights)
     return {
-        "sample_error": _largest_difference(flow, derivative(weights, samples, equal)),
+        "sample_error": _largest_difference(flow, compute_derivative(weights, samples, equal)),
         "gaussian_error": _largest_difference(closed, exact),
-        "z": largest_z(closed, weights, samples),
+        "z": compute_largest_z(closed, weights, samples),
     }
 
 
-def derivative(weights: Weights, points: Tensor, mass: Tensor) -> Weights:
-    """Return the negative gradient of a network's loss, by automatic differentiation.
+def compute_derivative(weights: Weights, points: Tensor, mass: Tensor) -> Weights:
+    """Differentiate a network's loss automatically, and return its negative gradient.
 
         loss = mean((x_0 - A2 . (x + (A1 x)^2))^2) / 2
 
@@ -141,7 +144,7 @@ def _squared_error(weights: Weights, points: Tensor, mass: Tensor) -> Tensor:
     return mass @ (target - prediction).square()
 
 
-def quadrature(covariance: Tensor, nodes: int = 4) -> tuple[Tensor, Tensor]:
+def make_quadrature(covariance: Tensor, nodes: int = 4) -> tuple[Tensor, Tensor]:
     """Return a Gauss-Hermite quadrature of a Gaussian distribution with mean zero.
 
     It is exact for polynomials of degree up to 2 * nodes - 1 in each variable.
@@ -159,7 +162,7 @@ def quadrature(covariance: Tensor, nodes: int = 4) -> tuple[Tensor, Tensor]:
     return grid @ torch.linalg.cholesky(covariance).T, mass
 
 
-def largest_z(closed: Weights, weights: Weights, samples: Tensor) -> float:
+def compute_largest_z(closed: Weights, weights: Weights, samples: Tensor) -> float:
     """Return the largest deviation of Monte Carlo gradients from a formula, in standard errors.
 
     Args:
@@ -177,7 +180,7 @@ def largest_z(closed: Weights, weights: Weights, samples: Tensor) -> float:
     return float(((terms.mean(0) - expected) / (terms.std(0) / math.sqrt(len(terms)))).abs().max())
 
 
-def two_body_row(config: Config, covariance: Tensor, weights: Weights) -> dict[str, float]:
+def compare_two_body_flow(config: Config, covariance: Tensor, weights: Weights) -> dict[str, float]:
     """Compare a gradient flow whose first layer starts at zero with its exact solution.
 
     The network predicts the token x_0 as A2 . (x + (A1 x)^2). A1 is the first layer, which remains zero, and A2 the
@@ -208,10 +211,11 @@ def two_body_row(config: Config, covariance: Tensor, weights: Weights) -> dict[s
     }
 
 
-def bound_row(covariance: Tensor, weights: Weights) -> dict[str, float]:
-    """Compare the squared error that a network's first layer adds with two formulas.
+def compare_added_error(covariance: Tensor, weights: Weights) -> dict[str, float]:
+    """Test two formulas for the squared error that a network's first layer adds.
 
-    The network predicts the Gaussian token x_0 as A2 . (x + (A1 x)^2). C is the covariance of the other tokens x.
+    The network predicts the Gaussian token x_0 as A2 . (x + (A1 x)^2), with first layer A1 and last layer A2. C is the
+    covariance of the other tokens x.
 
     Args:
         covariance: Covariance (L + 1, L + 1) of the tokens, with x_0 first.
@@ -221,7 +225,7 @@ def bound_row(covariance: Tensor, weights: Weights) -> dict[str, float]:
         Dictionary with "added" (the exact added error), "excess" (corrected formula, with A1 C A1^T), "printed"
         (published formula, with A1 C A1), and the relative errors "error" and "printed_error" of both formulas.
     """
-    flow, (points, mass) = GaussianFlow(covariance), quadrature(covariance)
+    flow, (points, mass) = GaussianFlow(covariance), make_quadrature(covariance)
     without = weights._replace(first=torch.zeros_like(weights.first))
     added = float(_squared_error(weights, points, mass) - _squared_error(without, points, mass))
     excess = float(flow.excess(weights))
@@ -237,7 +241,7 @@ def bound_row(covariance: Tensor, weights: Weights) -> dict[str, float]:
     }
 
 
-def decay_rows(config: Config, covariance: Tensor, weights: Weights) -> MeasuredRows:
+def measure_decay(config: Config, covariance: Tensor, weights: Weights) -> MeasuredRows:
     """Integrate gradient flows of a network on Gaussian tokens, with and without weight decay.
 
     Args:
@@ -268,7 +272,7 @@ def decay_rows(config: Config, covariance: Tensor, weights: Weights) -> Measured
             yield {"kind": "curve", "data": "Gaussian", **settings, "time": time, "size": size}
 
 
-def growth_rows(flow: SampleFlow, last: Tensor) -> MeasuredRows:
+def measure_growth(flow: SampleFlow, last: Tensor) -> MeasuredRows:
     """Fit the exponential growth rate of a small first layer, and compare it with equation 13.
 
     Args:
@@ -301,14 +305,14 @@ def growth_rows(flow: SampleFlow, last: Tensor) -> MeasuredRows:
         "error": abs(fitted / rate - 1),
         "diagonal": float(moved.diagonal().norm() / printed.diagonal().norm()),
         "off_diagonal": float((moved - moved.diagonal().diag()).norm() / moved.norm()),
-        "printed_rate": _greatest_eigenvalue(printed),
+        "printed_rate": _compute_largest_eigenvalue(printed),
     }
     for place, logarithm in enumerate(logarithms[::2]):
         time = 2 * place * FOLDS / (_POINTS - 1)
         yield {"kind": "growing", "time": time, "log_size": logarithm, "unstable": rate > 0}
 
 
-def example_rows(config: Config, seed: int) -> MeasuredRows:
+def measure_example(config: Config, seed: int) -> MeasuredRows:
     """Compute the growth rate of a network's first layer in the published example.
 
     The tokens of the example are independent and skewed. They are centered exponential variables or their negatives, so
@@ -322,8 +326,11 @@ def example_rows(config: Config, seed: int) -> MeasuredRows:
         One row per sign of the third moments, for a last layer with entries of one sign and of both signs.
     """
     uniform = torch.rand(config.draws, config.size, generator=generator(seed, "gradient-flow", "skewed"))
-    others, target = -torch.log1p(-uniform.double()) - 1, _normal(config.draws, seed=seed, name="target")
-    sizes = _normal(config.size, seed=seed, name="example").abs()
+    others, target = (
+        -torch.log1p(-uniform.double()) - 1,
+        _sample_normal(config.draws, seed=seed, name="target"),
+    )
+    sizes = _sample_normal(config.size, seed=seed, name="example").abs()
     signs = 1.0 - 2.0 * (torch.arange(config.size) % 2)
     for positive, both in itertools.product((True, False), repeat=2):
         last = sizes * signs if both else sizes
@@ -333,11 +340,11 @@ def example_rows(config: Config, seed: int) -> MeasuredRows:
             "positive": positive,
             "both_signs": both,
             "rate": growth_rate(last, stability),
-            "printed_rate": _greatest_eigenvalue(theory.printed_stability(last, stability)),
+            "printed_rate": _compute_largest_eigenvalue(theory.printed_stability(last, stability)),
         }
 
 
-def _greatest_eigenvalue(printed: Tensor) -> float:
+def _compute_largest_eigenvalue(printed: Tensor) -> float:
     """Return the greatest eigenvalue of the symmetric part of a matrix."""
     return float(torch.linalg.eigvalsh((printed + printed.T) / 2).max())
 
@@ -346,5 +353,5 @@ def _largest_difference(one: Weights, other: Weights) -> float:
     return max(float((mine - theirs).abs().max()) for mine, theirs in zip(one, other, strict=True))
 
 
-def _normal(*shape: int, seed: int, name: str) -> Tensor:
+def _sample_normal(*shape: int, seed: int, name: str) -> Tensor:
     return torch.randn(shape, generator=generator(seed, "gradient-flow", name), dtype=torch.float64)

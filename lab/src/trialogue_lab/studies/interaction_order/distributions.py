@@ -14,11 +14,12 @@ _MAX_DRAWS = 1000
 
 
 @dataclass(frozen=True, eq=False)
-class Staircase:
-    """A random distribution in which up to four tokens interact, with the lowest losses of simple predictors.
+class StaircaseDistribution:
+    """Random distribution in which up to four tokens interact, with the lowest losses of simple predictors.
 
-    A loss is the mean negative log-probability of a single masked token given the others. A two-body (three-body)
-    predictor is a product of functions of at most two (three) tokens.
+    The loss of a network on it decreases in steps, like a staircase. A loss is the mean negative log-probability of a
+    single masked token given the others. A two-body (three-body) predictor is a product of functions of at most two
+    (three) tokens.
 
     Args:
         model: The distribution.
@@ -45,8 +46,8 @@ class Staircase:
         return {"two": self.two, "three": self.three, "four": self.four}
 
 
-def population_of(model: ManyBody) -> MaskedPopulation:
-    """Return all sequences of a small distribution with one masked token, and their probabilities.
+def make_population(model: ManyBody) -> MaskedPopulation:
+    """List all sequences of a small distribution with one masked token, together with their probabilities.
 
     Args:
         model: The distribution, whose sequences are enumerated.
@@ -54,7 +55,7 @@ def population_of(model: ManyBody) -> MaskedPopulation:
     return MaskedPopulation(model.probabilities().view([model.vocab_size] * model.sites))
 
 
-def staircase(config: Config, seed: int) -> Staircase:
+def sample_staircase(config: Config, seed: int) -> StaircaseDistribution:
     """Sample a random distribution for which interactions of two, three and four tokens all matter.
 
     Distributions are sampled until the lowest losses with interactions of at most two, three and four tokens differ by
@@ -77,11 +78,11 @@ def staircase(config: Config, seed: int) -> Staircase:
         stream = derive_seed(seed, "interaction-order", "law", draw)
         shape = config.sites, config.vocab_size
         model = ManyBody.random(*shape, rank=config.rank, scale=config.scale, seed=stream)
-        population = population_of(model)
+        population = make_population(model)
         two = product_form_bound(population, 2, config.starts[0], seed)
         if two - population.entropy < 2 * config.gap:
             continue
         three = product_form_bound(population, 3, config.starts[1], seed)
         if min(two - three, three - population.entropy) > config.gap:
-            return Staircase(model, population, two, three, draw + 1)
+            return StaircaseDistribution(model, population, two, three, draw + 1)
     raise AssertionError

@@ -51,16 +51,16 @@ def measure_large(config: Config, seed: int, _: Path) -> MeasuredRows:
     data = samples[TEST_SEQUENCES:], samples[:TEST_SEQUENCES]
     yield {
         "kind": "large-law",
-        "four": heldout_loss(model, data[1]),
+        "four": compute_heldout_loss(model, data[1]),
         "uniform": math.log(model.vocab_size),
-        "two": _form_loss(config, 2, *data, seed),
-        "three": _form_loss(config, 3, *data, seed),
+        "two": _measure_product_form(config, 2, *data, seed),
+        "three": _measure_product_form(config, 3, *data, seed),
     } | {f"share_{order}": float(share) for order, share in enumerate(model.variance_by_order())}
     for layers in DEPTHS:
-        yield from _network_rows(config, layers, *data, seed)
+        yield from _measure_network(config, layers, *data, seed)
 
 
-def heldout_loss(oracle: Masked, test_sequences: Tensor) -> float:
+def compute_heldout_loss(oracle: Masked, test_sequences: Tensor) -> float:
     """Return the mean negative log-probability of single masked tokens given the other tokens, in nats.
 
     Args:
@@ -70,7 +70,7 @@ def heldout_loss(oracle: Masked, test_sequences: Tensor) -> float:
     return -float(oracle.site_log_probs(test_sequences).gather(2, test_sequences[:, :, None]).mean())
 
 
-def _network_rows(config: Config, layers: int, sequences: Tensor, test: Tensor, seed: int) -> MeasuredRows:
+def _measure_network(config: Config, layers: int, sequences: Tensor, test: Tensor, seed: int) -> MeasuredRows:
     size: dict[str, Any] = {"vocab_size": config.large_vocab_size, "sites": config.large_sites}
     shape = FactoredAttentionConfig(**size, layers=layers, initial_scale=config.large_scale)
     net = FactoredAttention(shape, derive_seed(seed, "interaction-order", "large", layers))
@@ -78,14 +78,16 @@ def _network_rows(config: Config, layers: int, sequences: Tensor, test: Tensor, 
     training = config.large_training(layers, seed)
     steps = (0, *log_steps(training.steps, _CURVE_POINTS))
     movement, losses = Displacement(net, steps, FactoredAttention.matrices), dict[int, float]()
-    evaluation = Scheduled(steps, lambda update: losses.update({update.step: heldout_loss(net, test)}))
+    evaluation = Scheduled(
+        steps, lambda update: losses.update({update.step: compute_heldout_loss(net, test)})
+    )
     _train(net, sequences, training, [movement, evaluation])
     for step in steps:
         moved = {f"moved_{layer}": float(size) for layer, size in enumerate(movement.displacements[step], 1)}
         yield {"kind": "large-curve", "layers": layers, "step": step, "loss": losses[step], **moved}
 
 
-def _form_loss(config: Config, order: int, sequences: Tensor, test: Tensor, seed: int) -> float:
+def _measure_product_form(config: Config, order: int, sequences: Tensor, test: Tensor, seed: int) -> float:
     """Train a predictor that is a product of functions of `order` tokens, and return its held-out loss."""
     size: dict[str, Any] = {"vocab_size": config.large_vocab_size, "sites": config.large_sites}
     shape = ProductFormConfig(**size, order=order, initial_scale=0.1)
@@ -101,7 +103,7 @@ def _form_loss(config: Config, order: int, sequences: Tensor, test: Tensor, seed
         bf16=False,
     )
     _train(form, sequences, training, [])
-    return heldout_loss(form, test)
+    return compute_heldout_loss(form, test)
 
 
 def _train(net: OneHotNetwork, sequences: Tensor, training: TrainingConfig, observers: list[Any]) -> None:

@@ -17,7 +17,7 @@ CONTEXTS = 2**20
 """Maximum number of contexts that are enumerated."""
 
 
-def logit_spectrum(model: Masked, sites: int, site: int = 0) -> Tensor:
+def compute_logit_spectrum(model: Masked, sites: int, site: int = 0) -> Tensor:
     """Return how strongly interactions of each order affect the predictions of a masked language model.
 
     The logits of the masked token are a sum of terms, each of which depends on a subset of the other tokens. The number
@@ -44,7 +44,7 @@ def logit_spectrum(model: Masked, sites: int, site: int = 0) -> Tensor:
     masked = torch.zeros(len(others), 1, dtype=torch.int64)
     tokens = torch.cat((others[:, :site], masked, others[:, site:]), 1)
     log_probs = model.site_log_weights(tokens, torch.full((len(tokens),), site)).double()
-    basis, terms = _basis(vocab), log_probs - log_probs.mean(1, keepdim=True)
+    basis, terms = _make_basis(vocab), log_probs - log_probs.mean(1, keepdim=True)
     coefficients = terms.view([vocab] * (sites - 1) + [vocab])
     for axis in range(sites - 1):
         coefficients = (coefficients.movedim(axis, -1) @ basis.T).movedim(-1, axis)
@@ -52,7 +52,7 @@ def logit_spectrum(model: Masked, sites: int, site: int = 0) -> Tensor:
     return torch.stack([largest[order == size].max() for size in range(sites)])
 
 
-def _basis(values: int) -> Tensor:
+def _make_basis(values: int) -> Tensor:
     """Return an orthonormal basis (V, V) of functions of one token. The first function is constant."""
     triangular = torch.eye(values, dtype=torch.float64)
     triangular[:, 0] = 1.0

@@ -19,7 +19,7 @@ _LAYERS = {1: COLORS[3], 2: GOOD, 3: OURS}
 _NAMES = {1: "first layer", 2: "middle layer", 3: "last layer"}
 
 
-def _example(rows: Rows) -> int:
+def _select_example(rows: Rows) -> int:
     """Return the seed of the distribution whose lowest losses are farthest apart."""
     bounds = rows["law"]
     smaller_step = (bounds.two - bounds.three).combine(bounds.three - bounds.four, min)
@@ -35,7 +35,7 @@ def _example(rows: Rows) -> int:
 )
 def _staircase_figure(rows: Rows) -> Drawing:
     drawing, (curves, moved, heights, onsets) = panels(2, 2, width=4.9, height=3.5)
-    seed = _example(rows)
+    seed = _select_example(rows)
     bounds = rows.where("law", seed=seed).iloc[0]
     _draw_one_distribution(curves, moved, bounds, rows.where("curve", seed=seed))
     curves.set(ylabel="loss (nats per token)", title=f"One distribution (seed {seed}): losses and bounds")
@@ -46,12 +46,12 @@ def _staircase_figure(rows: Rows) -> Drawing:
 
 
 def _draw_one_distribution(curves: Axes, moved: Axes, bounds: "Series[Any]", table: DataFrame) -> None:
-    """Draw losses on one distribution, and the distance of each layer's weights from their initial values."""
+    """Draw the losses of networks by step, and how far each layer's weights move from their initial values."""
     _draw_bounds(curves, bounds)
     table = table[table.step > 0]
     for layers, color in _DEPTHS.items():
         one = table[table.layers == layers]
-        curves.plot(one.step, one.loss, color=color, label=_network(layers))
+        curves.plot(one.step, one.loss, color=color, label=_make_network_label(layers))
     finish(curves, legend="upper right", xscale="log", xlabel="step")
     three = table[table.layers == 3]
     for layer, color in _LAYERS.items():
@@ -59,7 +59,7 @@ def _draw_one_distribution(curves: Axes, moved: Axes, bounds: "Series[Any]", tab
     moved.set(xscale="log", yscale="log", xlabel="step", ylim=(1e-6, None))
 
 
-def _network(layers: int) -> str:
+def _make_network_label(layers: int) -> str:
     return f"{layers} layer{'s' * (layers > 1)}"
 
 
@@ -75,7 +75,7 @@ def _draw_heights(rows: Rows, axes: Axes) -> None:
     three = rows.where("curve", layers=3)
     for seed, curve in three[three.step > 0].groupby("seed"):
         levels = bounds.loc[seed, ["four", "three", "two"]].to_numpy(float)
-        axes.plot(curve.step, _height(curve.loss.to_numpy(), levels), color=OURS, lw=0.7, alpha=0.6)
+        axes.plot(curve.step, _rescale_losses(curve.loss.to_numpy(), levels), color=OURS, lw=0.7, alpha=0.6)
     for level in (0, 1, 2):
         axes.axhline(level, color=QUIET, ls="--", lw=1)
     axes.set(xscale="log", xlabel="step", ylim=(-0.1, 3), yticks=(0, 1, 2))
@@ -83,7 +83,7 @@ def _draw_heights(rows: Rows, axes: Axes) -> None:
     axes.set_title("Three layers on all distributions, between the bounds")
 
 
-def _height(losses: NDArray[np.float64], levels: NDArray[np.float64]) -> NDArray[np.float64]:
+def _rescale_losses(losses: NDArray[np.float64], levels: NDArray[np.float64]) -> NDArray[np.float64]:
     """Map losses to a scale on which the increasing `levels` (3,) are 0, 1 and 2."""
     inside = np.interp(losses, levels, (0.0, 1.0, 2.0))
     beyond = 2 + (losses - levels[2]) / (levels[2] - levels[1])
@@ -110,7 +110,9 @@ def _single_layers_figure(rows: Rows) -> Drawing:
     drawing, (ends, two) = panels(2, width=4.4, height=3.4)
     ends.axhspan(-0.01, 0.01, color=QUIET, alpha=0.25, lw=0)
     _draw_points(ends, rows, [(stats.excess(layers), color) for layers, color in _DEPTHS.items()])
-    ends.set_xticks(range(3), [f"{_network(layers)},\n{FORMS[layers]} bodies" for layers in _DEPTHS])
+    ends.set_xticks(
+        range(3), [f"{_make_network_label(layers)},\n{FORMS[layers]} bodies" for layers in _DEPTHS]
+    )
     ends.set_title("Final loss above the bound (nats),\nmean ± deviation (grey: ± 0.01)")
     networks = {"factored": OURS, "standard": BAD}
     _draw_points(two, rows, [(stats.pair_excess(name), color) for name, color in networks.items()])

@@ -16,8 +16,12 @@ from trialogue.training import Displacement, TrainingConfig, log_steps, train
 from trialogue_lab.ledger import MeasuredRows
 from trialogue_lab.models.self_attention import SelfAttention, SelfAttentionConfig
 from trialogue_lab.studies.interaction_order.config import DEPTHS, Config
-from trialogue_lab.studies.interaction_order.distributions import Staircase, population_of, staircase
-from trialogue_lab.studies.interaction_order.logit_spectrum import logit_spectrum
+from trialogue_lab.studies.interaction_order.distributions import (
+    StaircaseDistribution,
+    make_population,
+    sample_staircase,
+)
+from trialogue_lab.studies.interaction_order.logit_spectrum import compute_logit_spectrum
 from trialogue_lab.training.population import population_loss
 
 DISPLACEMENT_INTERVAL = 10
@@ -43,17 +47,17 @@ def measure_small(config: Config, seed: int, _: Path) -> MeasuredRows:
         Rows of several kinds: about the distribution, about the training of networks with one to three layers, about
         single attention layers, about the interaction orders of random networks, and about exchanging two layers.
     """
-    stairs = staircase(config, seed)
+    stairs = sample_staircase(config, seed)
     yield {"kind": "law", "draws": stairs.draws, **stairs.bounds} | {
         f"share_{order}": float(share) for order, share in enumerate(stairs.model.variance_by_order())
     }
-    yield from staircase_rows(config, stairs, seed)
-    yield from pair_rows(config, seed)
-    yield from spectrum_rows(config, seed)
-    yield from exchange_rows(config, stairs, seed)
+    yield from measure_staircase(config, stairs, seed)
+    yield from measure_pairs(config, seed)
+    yield from measure_spectra(config, seed)
+    yield from measure_exchange(config, stairs, seed)
 
 
-def network(config: Config, layers: int, seed: int, scale: float | None = None) -> FactoredAttention:
+def make_network(config: Config, layers: int, seed: int, scale: float | None = None) -> FactoredAttention:
     """Return an untrained network with factored attention for a small distribution.
 
     In factored attention, the weights depend on positions only and not on tokens.
@@ -71,7 +75,7 @@ def network(config: Config, layers: int, seed: int, scale: float | None = None) 
     return FactoredAttention(shape, derive_seed(seed, "interaction-order", "weights", layers))
 
 
-def staircase_rows(config: Config, stairs: Staircase, seed: int) -> MeasuredRows:
+def measure_staircase(config: Config, stairs: StaircaseDistribution, seed: int) -> MeasuredRows:
     """Train networks with one to three layers on a random distribution in which up to four tokens interact.
 
     Args:
@@ -89,8 +93,8 @@ def staircase_rows(config: Config, stairs: Staircase, seed: int) -> MeasuredRows
         losses, steps, moved = train_network(config, stairs, layers, seed)
         finals[layers] = float(losses[-1])
         row = {"kind": "training", "layers": layers, "loss": finals[layers], **stairs.bounds}
-        onsets = {f"onset_{layer + 1}": steps[onset(moved[:, layer])] for layer in range(layers)}
-        ratios = plateau_ratios(losses, [finals[below] for below in range(1, layers)])
+        onsets = {f"onset_{layer + 1}": steps[find_onset(moved[:, layer])] for layer in range(layers)}
+        ratios = compute_plateau_ratios(losses, [finals[below] for below in range(1, layers)])
         yield row | onsets | {f"stay_{below}": ratio for below, ratio in enumerate(ratios, 1)}
         for place in (0, *log_steps(len(steps) - 1, _CURVE_POINTS)):
             curve = {f"moved_{layer + 1}": float(moved[place, layer]) for layer in range(layers)}
@@ -99,7 +103,7 @@ def staircase_rows(config: Config, stairs: Staircase, seed: int) -> MeasuredRows
 
 
 def train_network(
-    config: Config, stairs: Staircase, layers: int, seed: int
+    config: Config, stairs: StaircaseDistribution, layers: int, seed: int
 ) -> tuple[Losses, list[int], Losses]:
     """Train a network on all sequences of a small distribution, without sampling error.
 
@@ -113,7 +117,7 @@ def train_network(
         Losses (steps + 1,) in nats before each step and after the last one, the recorded steps, and the mean squared
         distances (recorded steps, layers) of each layer's weights from their initial values.
     """
-    net, population = network(config, layers, seed), stairs.population
+    net, population = make_network(config, layers, seed), stairs.population
     training = config.training(layers, len(population), seed)
     steps = list(range(0, training.steps + 1, DISPLACEMENT_INTERVAL))
     displacement = Displacement(net, steps, FactoredAttention.matrices)
@@ -124,10 +128,10 @@ def train_network(
     return np.append(result.losses.double().numpy(), last), steps, moved
 
 
-def onset(moved: Losses) -> int:
-    """Return the time at which a layer begins to learn.
+def find_onset(moved: Losses) -> int:
+    """Find the time at which a layer begins to learn.
 
-    It is the first time at which the displacement exceeds a tenth of its final value.
+    It is the first time at which the displacement of its weights exceeds a tenth of the final value.
 
     Args:
         moved: Mean squared changes (times,) of the layer's weights since the initial time.
@@ -138,8 +142,8 @@ def onset(moved: Losses) -> int:
     return int(np.argmax(moved > ONSET_SHARE * moved[-1]))
 
 
-def plateau_ratios(losses: Losses, levels: Sequence[float]) -> list[float]:
-    """Return how long a loss stays at each level, relative to the preceding decrease.
+def compute_plateau_ratios(losses: Losses, levels: Sequence[float]) -> list[float]:
+    """Measure the plateaus of a loss curve: how long the loss stays at each level, relative to the decrease before it.
 
         ratio = (steps of the plateau) / (steps of the decrease before it)
 
@@ -166,7 +170,7 @@ def plateau_ratios(losses: Losses, levels: Sequence[float]) -> list[float]:
     return found
 
 
-def pair_rows(config: Config, seed: int) -> MeasuredRows:
+def measure_pairs(config: Config, seed: int) -> MeasuredRows:
     """Train single attention layers on a random distribution in which only pairs of tokens interact.
 
     One layer has factored attention, whose weights do not depend on the tokens. The other layer has standard attention.
@@ -183,7 +187,7 @@ def pair_rows(config: Config, seed: int) -> MeasuredRows:
     random: dict[str, Any] = {"order": 2, "rank": config.rank, "scale": config.scale}
     stream = derive_seed(seed, "interaction-order", "pairs")
     model = ManyBody.random(config.sites, config.vocab_size, **random, seed=stream)
-    population = population_of(model)
+    population = make_population(model)
     stream = derive_seed(seed, "interaction-order", "pairs", "weights")
     shape: dict[str, Any] = {"vocab_size": model.vocab_size, "sites": model.sites}
     factored = FactoredAttention(FactoredAttentionConfig(**shape, initial_scale=0.3), stream)
@@ -209,12 +213,12 @@ def pair_rows(config: Config, seed: int) -> MeasuredRows:
     couplings, similarities = model.positions.T @ model.positions, model.vectors.T @ model.vectors
     # A constant that is added for all values of the masked token does not change the distribution.
     yield row | {
-        "couplings": correlation(attention[apart], couplings[apart]),
-        "similarities": correlation(values - values.mean(0), similarities - similarities.mean(0)),
+        "couplings": compute_correlation(attention[apart], couplings[apart]),
+        "similarities": compute_correlation(values - values.mean(0), similarities - similarities.mean(0)),
     }
 
 
-def correlation(found: Tensor, exact: Tensor) -> float:
+def compute_correlation(found: Tensor, exact: Tensor) -> float:
     """Return the absolute Pearson correlation between the entries of two tensors.
 
     Args:
@@ -225,7 +229,7 @@ def correlation(found: Tensor, exact: Tensor) -> float:
     return abs(float(torch.corrcoef(both)[0, 1]))
 
 
-def spectrum_rows(config: Config, seed: int) -> MeasuredRows:
+def measure_spectra(config: Config, seed: int) -> MeasuredRows:
     """Compute the largest number of tokens that interact in random networks with one to four layers.
 
     Args:
@@ -242,7 +246,7 @@ def spectrum_rows(config: Config, seed: int) -> MeasuredRows:
         for norm in (False, True):
             shape = FactoredAttentionConfig(vocab_size=2, sites=sites, layers=layers, layer_norm=norm)
             net = FactoredAttention(shape, derive_seed(seed, "interaction-order", "spectrum", layers))
-            spectrum = logit_spectrum(net, sites)
+            spectrum = compute_logit_spectrum(net, sites)
             shares = spectrum / spectrum.max()
             top, most = 2 ** (layers - 1), 2 ** (layers - 1) + 1
             yield {
@@ -258,7 +262,7 @@ def spectrum_rows(config: Config, seed: int) -> MeasuredRows:
             }
 
 
-def exchange_rows(config: Config, stairs: Staircase, seed: int) -> MeasuredRows:
+def measure_exchange(config: Config, stairs: StaircaseDistribution, seed: int) -> MeasuredRows:
     """Measure how much the logits of a three-layer network change if its first two layers are exchanged.
 
     Args:
@@ -272,7 +276,7 @@ def exchange_rows(config: Config, stairs: Staircase, seed: int) -> MeasuredRows:
     """
     states = stairs.model.states()
     for scale in _INITIAL_SCALES:
-        net = network(config, 3, seed, scale)
+        net = make_network(config, 3, seed, scale)
         with torch.no_grad():
             before = net.site_logits(states)
             for parameters in (net.attention, net.values):

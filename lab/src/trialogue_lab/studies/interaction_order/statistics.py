@@ -16,13 +16,13 @@ FORMS = dict(zip(DEPTHS, ("two", "three", "four"), strict=True))
 """Largest number of interacting tokens that a network can learn according to the document, by number of layers"""
 
 
-def _trainings_with(rows: Rows, layers: int) -> DataFrame:
+def _select_trainings(rows: Rows, layers: int) -> DataFrame:
     return rows.where("training", layers=layers).set_index("seed")
 
 
 def _count_in_order(rows: Rows, *layers: int) -> Counts:
     """Count the networks of three layers in which `layers` begin to learn in this order."""
-    onsets = _trainings_with(rows, 3)[[f"onset_{layer}" for layer in layers]]
+    onsets = _select_trainings(rows, 3)[[f"onset_{layer}" for layer in layers]]
     return counts_from_shares((onsets.diff(axis=1).iloc[:, 1:] > 0).all(axis=1), trials=1)
 
 
@@ -39,7 +39,7 @@ def loss(rows: Rows, layers: int) -> "Series[float]":
     Returns:
         One loss per seed of the distribution.
     """
-    return _trainings_with(rows, layers).loss
+    return _select_trainings(rows, layers).loss
 
 
 @trainings
@@ -75,13 +75,13 @@ def excess(rows: Rows, layers: int) -> "Series[float]":
     Returns:
         One difference in nats per seed of the distribution.
     """
-    table = _trainings_with(rows, layers)
+    table = _select_trainings(rows, layers)
     return table.loss - table[FORMS[layers]]
 
 
 @trainings
 def standing(rows: Rows, level: int) -> "Series[float]":
-    """Return how long the loss of a three-layer network stays near the final loss of a shallower network.
+    """Return the relative length of a plateau: how long a three-layer network stays at a shallower network's loss.
 
         ratio = (training steps within 0.01 nats of this loss) / (training steps of the decrease before)
 
@@ -92,7 +92,7 @@ def standing(rows: Rows, level: int) -> "Series[float]":
     Returns:
         One ratio per seed of the distribution. A ratio above 1 means that the loss has a plateau.
     """
-    return _trainings_with(rows, 3)[f"stay_{level}"]
+    return _select_trainings(rows, 3)[f"stay_{level}"]
 
 
 @trainings
@@ -123,7 +123,7 @@ def last_first(rows: Rows, layers: int = 3) -> Counts:
     Returns:
         One success or failure per training seed.
     """
-    table = _trainings_with(rows, layers)
+    table = _select_trainings(rows, layers)
     others = table[[f"onset_{layer}" for layer in range(1, layers)]].min(axis=1)
     return counts_from_shares((table[f"onset_{layers}"] < others).astype(float), 1)
 
@@ -145,7 +145,7 @@ def middle_before_first(rows: Rows) -> Counts:
 
 @trainings
 def pairs(rows: Rows, column: str) -> "Series[float]":
-    """Return one measured column, for single attention layers.
+    """Return a measurement of single attention layers.
 
     They are trained to predict masked tokens of distributions in which only pairs of tokens interact. One layer has
     factored attention, whose weights do not depend on the tokens. The other layer has standard attention.

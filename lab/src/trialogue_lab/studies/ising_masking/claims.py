@@ -10,7 +10,7 @@ _PUBLISHED_TREND = "larger k, lower error"
 _AVERAGE = "the logarithms of ratios are averaged, so that the estimate is a geometric mean"
 
 
-def _figure_claims(coupling: float, figure: str) -> tuple[Claim, ...]:
+def _make_figure_claims(coupling: float, figure: str) -> tuple[Claim, ...]:
     """Return the claims about the figure with the coupling J = `coupling`."""
     ending = f"j{coupling:g}".replace(".", "")
     statement_id = f"thesis:M-F41.{figure.lower().replace(' ', '-')}"
@@ -62,7 +62,7 @@ def _figure_claims(coupling: float, figure: str) -> tuple[Claim, ...]:
 
 
 CLAIMS = (
-    *(claim for coupling, figure in PUBLISHED.items() for claim in _figure_claims(coupling, figure)),
+    *(claim for coupling, figure in PUBLISHED.items() for claim in _make_figure_claims(coupling, figure)),
     ours(
         "masking-more-is-no-worse",
         "In the models of both figures the asymptotic covariance of masking k sites minus that of masking k + 1 has no "

@@ -15,7 +15,7 @@ from trialogue.samplers.exact import transition_matrix
 from trialogue_lab.ledger import MeasuredRows, Part
 from trialogue_lab.studies.ising_masking.config import Config
 from trialogue_lab.theory.masking.mixing import poincare_constant
-from trialogue_lab.theory.masking.pseudolikelihood import asymptotic_covariance, masking_more
+from trialogue_lab.theory.masking.pseudolikelihood import asymptotic_covariance, compare_mask_sizes
 from trialogue_lab.training.pseudolikelihood import fit_pseudolikelihood
 
 
@@ -25,17 +25,19 @@ def parts(config: Config) -> list[Part]:
     Args:
         config: Settings of the run.
     """
-    repetitions = [Part(f"repetition-{seed}", partial(_repetition, config, seed)) for seed in config.seeds]
-    return [Part("exact", lambda _: exact_rows(config)), *repetitions]
+    repetitions = [
+        Part(f"repetition-{seed}", partial(_measure_repetition, config, seed)) for seed in config.seeds
+    ]
+    return [Part("exact", lambda _: measure_exact_errors(config)), *repetitions]
 
 
-def _repetition(config: Config, seed: int, _: Path) -> MeasuredRows:
+def _measure_repetition(config: Config, seed: int, _: Path) -> MeasuredRows:
     for coupling in config.couplings:
-        for row in measured_rows(config, coupling, seed):
+        for row in measure_fits(config, coupling, seed):
             yield {"kind": "fit", "seed": seed, "coupling": coupling, **row}
 
 
-def exact_rows(config: Config) -> MeasuredRows:
+def measure_exact_errors(config: Config) -> MeasuredRows:
     """Compute the exact asymptotic error of fitted Ising models.
 
     The models are fitted to n samples by predicting masked spins from the others. For large n, the squared error of the
@@ -57,16 +59,16 @@ def exact_rows(config: Config) -> MeasuredRows:
             for masks, number in (("one", 1), ("all", math.inf)):
                 covariance = asymptotic_covariance(model, size, masks_per_sample=number)
                 setting = {"pairs": "unordered", "masks": masks, "poincare": constant}
-                yield {**common, **setting, **_traces(covariance, config)}
+                yield {**common, **setting, **_compute_traces(covariance, config)}
             ordered = asymptotic_covariance(config.model(coupling, "ordered"), size)
-            yield {**common, "pairs": "ordered", "masks": "one", **_traces(ordered, config)}
-        loewner = masking_more(model).smallest_eigenvalue
+            yield {**common, "pairs": "ordered", "masks": "one", **_compute_traces(ordered, config)}
+        loewner = compare_mask_sizes(model).smallest_eigenvalue
         for size, eigenvalue in enumerate(loewner.tolist(), start=1):
             common = {"kind": "theorem", "coupling": coupling, "block_size": size}
             yield {**common, "smallest_eigenvalue": eigenvalue}
 
 
-def measured_rows(config: Config, coupling: float, seed: int) -> MeasuredRows:
+def measure_fits(config: Config, coupling: float, seed: int) -> MeasuredRows:
     """Fit Ising models to sampled training sets, and measure their errors.
 
     The models are fitted by predicting masked spins from the others.
@@ -95,7 +97,7 @@ def measured_rows(config: Config, coupling: float, seed: int) -> MeasuredRows:
                 name = ("ising-masking", coupling, n, data_set)
                 samples = model.sample(n, derive_seed(seed, *name, "samples"))
                 one = _estimate(samples, size, derive_seed(seed, *name, "masks", size))
-                every = one if size == config.sites else _estimate(*every_mask(samples, size))
+                every = one if size == config.sites else _estimate(*apply_every_mask(samples, size))
                 for masks, estimate in (("one", one), ("all", every)):
                     squares[masks].append((estimate - model.parameters) ** 2)
             for masks, errors in squares.items():
@@ -114,7 +116,7 @@ def measured_rows(config: Config, coupling: float, seed: int) -> MeasuredRows:
                 }
 
 
-def every_mask(samples: Tensor, size: int) -> tuple[Tensor, Tensor]:
+def apply_every_mask(samples: Tensor, size: int) -> tuple[Tensor, Tensor]:
     """Repeat every sample once for each possible mask of a given number of spins.
 
     Args:
@@ -141,7 +143,7 @@ def _estimate(samples: Tensor, masks: int | Tensor, seed: int = 0) -> Tensor:
         return torch.full((sites * (sites + 1) // 2,), math.inf, dtype=torch.float64)
 
 
-def _traces(covariance: Tensor, config: Config) -> dict[str, float]:
+def _compute_traces(covariance: Tensor, config: Config) -> dict[str, float]:
     couplings, fields = covariance.diagonal().split((config.pairs, config.sites))
     return {
         "trace": float(covariance.diagonal().sum()),

@@ -16,7 +16,7 @@ LARGE = 1000
 draws = Replication("draw", "seeds")
 
 
-def exact_rows(rows: Rows, coupling: float, masks: str = "one", pairs: str = "unordered") -> DataFrame:
+def select_exact_rows(rows: Rows, coupling: float, masks: str = "one", pairs: str = "unordered") -> DataFrame:
     """Select exactly computed properties of estimators for one Ising model.
 
     An estimator masks k spins of each sample. It fits the model's parameters by predicting the masked spins from the
@@ -34,10 +34,10 @@ def exact_rows(rows: Rows, coupling: float, masks: str = "one", pairs: str = "un
     return rows.where("exact", coupling=coupling, masks=masks, pairs=pairs).set_index("block_size")
 
 
-def fit_column(
+def select_fit_column(
     rows: Rows, column: str, coupling: float, masks: str = "one", min_samples: int = LARGE
 ) -> DataFrame:
-    """Return one measured column of fitted Ising models as a table.
+    """Arrange one measurement of fitted Ising models as a table by number of masked spins.
 
     Each model is fitted to n samples. The fit masks k spins per sample and predicts them from the others.
 
@@ -56,7 +56,9 @@ def fit_column(
     return by_size.astype(float)
 
 
-def scaled_errors(rows: Rows, coupling: float, masks: str = "one", min_samples: int = LARGE) -> DataFrame:
+def compute_scaled_errors(
+    rows: Rows, coupling: float, masks: str = "one", min_samples: int = LARGE
+) -> DataFrame:
     """Return n times the squared error of Ising models that are fitted to n samples.
 
     The squared error is summed over all parameters. The fit masks k spins per sample and predicts them from the others.
@@ -70,7 +72,7 @@ def scaled_errors(rows: Rows, coupling: float, masks: str = "one", min_samples: 
     Returns:
         One row per seed and n, and one column per number k of masked spins.
     """
-    errors = fit_column(rows, "squared_error", coupling, masks, min_samples)
+    errors = select_fit_column(rows, "squared_error", coupling, masks, min_samples)
     return errors.mul(errors.index.get_level_values("n"), axis=0)
 
 
@@ -83,10 +85,10 @@ def limit(
     column: str = "trace",
     pairs: str = "unordered",
 ) -> float:
-    """Return the limit of n times the squared error of an Ising model's fitted parameters.
+    """Return the asymptotic error of the fitted parameters: the limit of n times the squared error.
 
-    The fit uses n samples. It masks some spins of each sample and predicts them from the others. As n grows, n times
-    the squared error tends to Tr Gamma, where Gamma is the asymptotic covariance of the parameters.
+    An Ising model is fitted to n samples. The fit masks some spins of each sample and predicts them from the others. As
+    n grows, n times the squared error tends to Tr Gamma, where Gamma is the asymptotic covariance of the parameters.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -97,7 +99,7 @@ def limit(
             "trace_fields" for the external fields.
         pairs: "unordered" if the energy counts each pair of spins once, or "ordered" if it counts each pair twice.
     """
-    return float(exact_rows(rows, coupling, masks, pairs)[column].loc[size])
+    return float(select_exact_rows(rows, coupling, masks, pairs)[column].loc[size])
 
 
 @draws
@@ -115,7 +117,7 @@ def scaled_error(rows: Rows, coupling: float, size: int) -> "Series[float]":
     Returns:
         One mean over training sets per seed.
     """
-    return scaled_errors(rows, coupling)[size].groupby("seed").mean()
+    return compute_scaled_errors(rows, coupling)[size].groupby("seed").mean()
 
 
 @draws
@@ -138,7 +140,7 @@ def error_at(
     Returns:
         One mean over training sets per seed.
     """
-    return n * fit_column(rows, column, coupling, masks, min_samples=0)[size].xs(n, level="n")
+    return n * select_fit_column(rows, column, coupling, masks, min_samples=0)[size].xs(n, level="n")
 
 
 @draws
@@ -157,7 +159,7 @@ def gain(rows: Rows, coupling: float, fewer: int) -> "Series[float]":
     Returns:
         One difference per seed.
     """
-    errors = scaled_errors(rows, coupling)
+    errors = compute_scaled_errors(rows, coupling)
     return (errors[fewer] - errors[fewer + 1]).groupby("seed").mean()
 
 
@@ -176,7 +178,7 @@ def smallest_gain(rows: Rows, coupling: float) -> "Series[float]":
     Returns:
         One minimum per seed.
     """
-    errors = scaled_errors(rows, coupling, min_samples=0)
+    errors = compute_scaled_errors(rows, coupling, min_samples=0)
     return (errors[1] - errors[4]).groupby("seed").min()
 
 
@@ -195,8 +197,8 @@ def error_over_limit(rows: Rows, coupling: float, size: int) -> "Series[float]":
     Returns:
         One mean ratio over training sets per seed.
     """
-    trace = exact_rows(rows, coupling).trace.loc[size]
-    return (scaled_errors(rows, coupling)[size] / trace).groupby("seed").mean()
+    trace = select_exact_rows(rows, coupling).trace.loc[size]
+    return (compute_scaled_errors(rows, coupling)[size] / trace).groupby("seed").mean()
 
 
 @draws
@@ -214,8 +216,8 @@ def gain_of_all_masks(rows: Rows, coupling: float) -> "Series[float]":
     Returns:
         One mean over training sets per seed.
     """
-    errors = scaled_errors(rows, coupling, "all")
-    return (errors[1] - errors[4]).groupby("seed").mean() / exact_rows(rows, coupling).trace.loc[4]
+    errors = compute_scaled_errors(rows, coupling, "all")
+    return (errors[1] - errors[4]).groupby("seed").mean() / select_exact_rows(rows, coupling).trace.loc[4]
 
 
 @draws
@@ -232,14 +234,11 @@ def within_trace(rows: Rows, coupling: float) -> "Series[float]":
     Returns:
         One mean share over n and the numbers of masked spins, per seed.
     """
-    return fit_column(rows, "within_trace", coupling).mean(axis=1).groupby("seed").mean()
+    return select_fit_column(rows, "within_trace", coupling).mean(axis=1).groupby("seed").mean()
 
 
-def _by_model(rows: Rows, column: str, pairs: str = "unordered") -> DataFrame:
-    """Return exact values of `column`, by coupling and number of masked spins.
-
-    One random mask is used per sample.
-    """
+def _select_by_model(rows: Rows, column: str, pairs: str = "unordered") -> DataFrame:
+    """Return an exact property of estimators by coupling and number of masked spins, for one mask per sample."""
     table = rows.where("exact", masks="one", pairs=pairs)
     return table.pivot(index="coupling", columns="block_size", values=column)
 
@@ -258,13 +257,13 @@ def last_gain_of_couplings(rows: Rows) -> float:
     Returns:
         The largest decrease over all models with N spins.
     """
-    traces = _by_model(rows, "trace_couplings")
+    traces = _select_by_model(rows, "trace_couplings")
     return float((traces.iloc[:, -2] - traces.iloc[:, -1]).max())
 
 
 @exact
 def slack_of_poincare(rows: Rows) -> float:
-    """Return the smallest relative distance of the asymptotic error from its upper bound.
+    """Return how close the asymptotic error comes to its upper bound, as a relative difference.
 
     Ising models are fitted by predicting k masked spins from the others. The error is Tr Gamma, where Gamma is the
     asymptotic covariance of the parameters. The bound is C Tr I^-1. C is the Poincaré constant of the Markov chain that
@@ -276,8 +275,8 @@ def slack_of_poincare(rows: Rows) -> float:
     Returns:
         The minimum of (bound - error) / bound over models and k.
     """
-    traces = _by_model(rows, "trace")
-    bound = _by_model(rows, "poincare").mul(traces.iloc[:, -1], axis=0)
+    traces = _select_by_model(rows, "trace")
+    bound = _select_by_model(rows, "poincare").mul(traces.iloc[:, -1], axis=0)
     return float(((bound - traces) / bound).to_numpy().min())
 
 
@@ -295,4 +294,4 @@ def largest_step_of_limit(rows: Rows, pairs: str) -> float:
     Returns:
         The maximum over models and numbers of masked spins.
     """
-    return float(np.nanmax(_by_model(rows, "trace", pairs).apply(np.log).diff(axis=1).to_numpy()))
+    return float(np.nanmax(_select_by_model(rows, "trace", pairs).apply(np.log).diff(axis=1).to_numpy()))

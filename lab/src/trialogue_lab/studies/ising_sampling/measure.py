@@ -25,12 +25,12 @@ def parts(config: Config) -> list[Part]:
         config: Settings of the run.
     """
     return [
-        Part(f"coupling-{place}", partial(_measured, config, coupling))
+        Part(f"coupling-{place}", partial(_measure_coupling, config, coupling))
         for place, coupling in enumerate(config.couplings)
     ]
 
 
-def _measured(config: Config, coupling: float, _: Path) -> MeasuredRows:
+def _measure_coupling(config: Config, coupling: float, _: Path) -> MeasuredRows:
     # Assumption 4.1.5 requires that both margins are positive.
     outside = config.sites - config.clique
     yield {
@@ -48,12 +48,12 @@ def _measured(config: Config, coupling: float, _: Path) -> MeasuredRows:
             else chains.parallel_chain(config.clique, coupling, config.field)
         )
         common = {"coupling": coupling, "chain": name, "block_size": size}
-        yield {"kind": "exact", **common, **exact_row(log_matrix, config.budget)}
-        for row in simulated_rows(config, coupling, name, chain):
+        yield {"kind": "exact", **common, **measure_exactly(log_matrix, config.budget)}
+        for row in simulate_chain(config, coupling, name, chain):
             yield {"kind": "simulated", **common, **row}
 
 
-def exact_row(log_matrix: NDArray[np.float64], budget: int) -> dict[str, float]:
+def measure_exactly(log_matrix: NDArray[np.float64], budget: int) -> dict[str, float]:
     """Compute properties of the number T of steps until all spins of a clique point up.
 
     A clique is a set of spins that are all coupled with each other. All of its spins point down at the start.
@@ -83,7 +83,7 @@ def exact_row(log_matrix: NDArray[np.float64], budget: int) -> dict[str, float]:
     }
 
 
-def simulated_rows(
+def simulate_chain(
     config: Config, coupling: float, name: str, chain: Chain[Any]
 ) -> Iterator[dict[str, float | int]]:
     """Simulate a sampler until all spins of a clique point up.

@@ -17,7 +17,7 @@ from trialogue_lab.studies.ising_sampling import statistics as stats
 )
 def _arrivals_table(rows: Rows) -> Cells:
     return {
-        f"J = {j:g}, {label}": {chain: quantity(j, chain, "reached") for chain in stats.chains(rows)}
+        f"J = {j:g}, {label}": {chain: quantity(j, chain, "reached") for chain in stats.list_chains(rows)}
         for j in rows.distinct("setting", "coupling")
         for label, quantity in (("exact", stats.exact_number), ("simulated", stats.steps))
     }
@@ -35,10 +35,13 @@ TABLES = (_arrivals_table,)
 )
 def _hitting_times_figure(rows: Rows) -> Drawing:
     drawing, (left, right) = panels(2, width=5.2, height=4.2)
-    names = stats.chains(rows)
+    names = stats.list_chains(rows)
     places = np.arange(len(names), dtype=float)
     places[-1] += 0.6  # A gap separates the other sampler.
-    cut, logs = stats.expected(rows, "mean"), stats.expected(rows, "log_expected") / math.log(10)
+    cut, logs = (
+        stats.select_exact_column(rows, "mean"),
+        stats.select_exact_column(rows, "log_expected") / math.log(10),
+    )
     couplings = rows.distinct("setting", "coupling")
     for place, (coupling, color) in enumerate(zip(couplings, COLORS, strict=False)):
         shift = 0.1 * (place - (len(cut) - 1) / 2)

@@ -17,7 +17,7 @@ from trialogue_lab.studies.ising_sampling.config import block_label
 draws = Replication("draw", "seeds")
 
 
-def chains(rows: Rows) -> list[str]:
+def list_chains(rows: Rows) -> list[str]:
     """Return the names of all samplers of the Ising model.
 
     The k-Gibbs samplers, which resample k random spins per step, come first in ascending order of k. The last name is
@@ -29,7 +29,7 @@ def chains(rows: Rows) -> list[str]:
     return rows["exact"].chain.unique().tolist()
 
 
-def blocks(rows: Rows, smallest: int = 1, below_all: int = 0) -> list[str]:
+def list_block_samplers(rows: Rows, smallest: int = 1, below_all: int = 0) -> list[str]:
     """Return the names of the k-Gibbs samplers with k in a range.
 
     A k-Gibbs sampler resamples k random spins of an Ising model per step.
@@ -52,7 +52,7 @@ def blocks(rows: Rows, smallest: int = 1, below_all: int = 0) -> list[str]:
     return names
 
 
-def expected(rows: Rows, column: str) -> DataFrame:
+def select_exact_column(rows: Rows, column: str) -> DataFrame:
     """Return one exactly computed column of all samplers of the Ising model as a table.
 
     Args:
@@ -63,10 +63,12 @@ def expected(rows: Rows, column: str) -> DataFrame:
     Returns:
         One row per coupling J between the spins, and one column per sampler.
     """
-    return rows["exact"].pivot(index="coupling", columns="chain", values=column)[chains(rows)]
+    return rows["exact"].pivot(index="coupling", columns="chain", values=column)[list_chains(rows)]
 
 
-def simulated(rows: Rows, column: str, names: Sequence[str], most: float = math.inf) -> DataFrame:
+def select_simulated_column(
+    rows: Rows, column: str, names: Sequence[str], most: float = math.inf
+) -> DataFrame:
     """Return one column of simulated samplers of the Ising model as a table.
 
     Args:
@@ -99,12 +101,12 @@ def steps(rows: Rows, coupling: float, chain: str, column: str = "mean") -> "Ser
     Returns:
         One number per seed.
     """
-    return simulated(rows, column, [chain])[chain].xs(coupling, level="coupling")
+    return select_simulated_column(rows, column, [chain])[chain].xs(coupling, level="coupling")
 
 
 @draws
 def log_steps_ratio(rows: Rows, first: str, second: str, most: float = math.inf) -> "Series[float]":
-    """Return log(steps of the first sampler / steps of the second sampler).
+    """Compare the numbers of steps that two samplers need, as a natural logarithm of their ratio (first / second).
 
     A sampler starts with all spins of an Ising model down, and runs until all coupled spins point up. Numbers of steps
     are averaged over simulated chains.
@@ -118,13 +120,15 @@ def log_steps_ratio(rows: Rows, first: str, second: str, most: float = math.inf)
     Returns:
         One mean log ratio over couplings per seed.
     """
-    logs = np.log(simulated(rows, "mean", [first, second], most))
+    logs = np.log(select_simulated_column(rows, "mean", [first, second], most))
     return (logs[first] - logs[second]).groupby("seed").mean()
 
 
 @draws
 def slowdown(rows: Rows, first: float, second: float, below_all: int = 0) -> "Series[float]":
-    """Return log(steps at the first coupling / steps at the second coupling).
+    """Return how much slower a sampler is at one coupling than at another, as a log ratio of numbers of steps.
+
+        log(steps at the first coupling / steps at the second coupling)
 
     The k-Gibbs sampler resamples k random spins of an Ising model per step. Simulated chains start with all spins down,
     and run until all coupled spins point up.
@@ -138,7 +142,11 @@ def slowdown(rows: Rows, first: float, second: float, below_all: int = 0) -> "Se
     Returns:
         One mean log ratio over all k per seed.
     """
-    logs = np.log(simulated(rows, "mean", blocks(rows, below_all=below_all))).mean(axis=1).unstack("coupling")
+    logs = (
+        np.log(select_simulated_column(rows, "mean", list_block_samplers(rows, below_all=below_all)))
+        .mean(axis=1)
+        .unstack("coupling")
+    )
     return logs[first] - logs[second]
 
 
@@ -156,7 +164,7 @@ def steps_over_exact(rows: Rows, least: int) -> "Series[float]":
     Returns:
         One mean ratio over couplings and k per seed.
     """
-    simulated_means, exact_means = _simulated_and_exact(rows, "mean", blocks(rows, least))
+    simulated_means, exact_means = _select_simulated_and_exact(rows, "mean", list_block_samplers(rows, least))
     return (simulated_means / exact_means).mean(axis=1).groupby("seed").mean()
 
 
@@ -173,13 +181,13 @@ def arrivals_above_exact(rows: Rows) -> "Series[float]":
     Returns:
         One mean difference over samplers and couplings, per seed.
     """
-    shares, probabilities = _simulated_and_exact(rows, "reached", chains(rows))
+    shares, probabilities = _select_simulated_and_exact(rows, "reached", list_chains(rows))
     return (shares - probabilities).mean(axis=1).groupby("seed").mean()
 
 
-def _simulated_and_exact(rows: Rows, column: str, names: Sequence[str]) -> tuple[DataFrame, DataFrame]:
-    measured = simulated(rows, column, names)
-    truth = expected(rows, column)[measured.columns]
+def _select_simulated_and_exact(rows: Rows, column: str, names: Sequence[str]) -> tuple[DataFrame, DataFrame]:
+    measured = select_simulated_column(rows, column, names)
+    truth = select_exact_column(rows, column)[measured.columns]
     return measured, truth.loc[measured.index.get_level_values("coupling")].set_axis(measured.index)
 
 
@@ -197,7 +205,7 @@ def exact_number(rows: Rows, coupling: float, chain: str, column: str = "mean") 
         column: "mean" (default) or "deviation" (standard deviation) of min(T, budget), "reached" for the probability
             that T <= budget, or "log_expected" for the logarithm of the expectation of T.
     """
-    return float(expected(rows, column)[chain].loc[coupling])
+    return float(select_exact_column(rows, column)[chain].loc[coupling])
 
 
 @exact
@@ -210,7 +218,7 @@ def largest_increase_with_blocks(rows: Rows) -> float:
     Args:
         rows: Measurements of a run, as one table per kind of row.
     """
-    increases = expected(rows, "log_expected")[blocks(rows)].diff(axis=1)
+    increases = select_exact_column(rows, "log_expected")[list_block_samplers(rows)].diff(axis=1)
     return float(increases.melt()["value"].max())
 
 
@@ -224,13 +232,15 @@ def smallest_increase_with_coupling(rows: Rows) -> float:
     Args:
         rows: Measurements of a run, as one table per kind of row.
     """
-    increases = expected(rows, "log_expected")[blocks(rows)].diff()
+    increases = select_exact_column(rows, "log_expected")[list_block_samplers(rows)].diff()
     return float(increases.melt()["value"].min())
 
 
 @exact
 def smallest_slowdown(rows: Rows, first: float, second: float) -> float:
-    """Return the minimum over k of log(expected steps at one coupling / at another).
+    """Return the smallest slowdown of a sampler from one coupling to another, over all block sizes k.
+
+        slowdown = log(expected steps at the first coupling / expected steps at the second coupling)
 
     The k-Gibbs sampler resamples k random spins of an Ising model per step, until all coupled spins point up. All k
     smaller than the number of spins are used.
@@ -240,7 +250,7 @@ def smallest_slowdown(rows: Rows, first: float, second: float) -> float:
         first: Coupling J between the spins in the numerator.
         second: Coupling J in the denominator.
     """
-    logs = expected(rows, "log_expected")[blocks(rows, below_all=1)].T
+    logs = select_exact_column(rows, "log_expected")[list_block_samplers(rows, below_all=1)].T
     return float((logs[first] - logs[second]).min())
 
 
@@ -264,4 +274,4 @@ def reached_by_reading(rows: Rows, chain: str, least: float, times: int) -> floa
     chosen = [times * each for each in couplings if each >= least and 2 * each in couplings]
     if not chosen:
         raise NoRows(f"no J from {least:g} was measured together with its double")
-    return float(expected(rows, "reached")[chain].loc[chosen].max())
+    return float(select_exact_column(rows, "reached")[chain].loc[chosen].max())

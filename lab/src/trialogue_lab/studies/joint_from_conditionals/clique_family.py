@@ -20,7 +20,7 @@ from trialogue_lab.theory.masking.tensorization import smallest_conditional, ten
 Array = NDArray[np.float64]
 
 
-def total_variation(first: Tensor, second: Tensor) -> float:
+def compute_total_variation(first: Tensor, second: Tensor) -> float:
     """Return the total variation distance between two distributions.
 
     Args:
@@ -101,7 +101,7 @@ class CliqueFamily:
         return min(smallest_conditional(self.probabilities(*corner), self.blocks) for corner in corners)
 
     def farthest(self, coupling: float, field: float) -> float:
-        """Return the largest total variation distance from one model to a corner of the box.
+        """Return the largest total variation distance from one model to a model at a corner of the parameter box.
 
         The box is the range of the parameters J and h of all models.
 
@@ -111,7 +111,7 @@ class CliqueFamily:
         """
         own = self.probabilities(coupling, field)
         corners = product(self.couplings, self.fields)
-        return max(total_variation(self.probabilities(*corner), own) for corner in corners)
+        return max(compute_total_variation(self.probabilities(*corner), own) for corner in corners)
 
     def cells(self, eps: float) -> int:
         """Return an upper bound on the number of cells that cover the parameter box.
@@ -209,10 +209,11 @@ class CliqueFamily:
         return float(-xlogy(counts.masks, np.where(counts.masks > 0, own, 1.0)).sum() / counts.masks.sum())
 
     def tensorization(self, theta: Array) -> float:
-        """Return an upper bound on the constant C_AT of approximate tensorization of entropy.
+        """Return an upper bound on the constant of approximate tensorization of entropy.
 
-        C_AT relates joint to conditional distributions. For the model q and every distribution p, KL(p, q) is at most
-        C_AT times the mean KL divergence of the conditional distributions of single spins.
+        The constant C_AT relates a joint distribution to its conditional distributions. For the model q and every
+        distribution p, KL(p, q) is at most C_AT times the mean KL divergence of the conditional distributions of single
+        spins.
 
         Args:
             theta: Coupling and field (2,) of the model.

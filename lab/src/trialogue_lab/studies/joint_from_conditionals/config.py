@@ -11,8 +11,8 @@ from trialogue_lab.studies.joint_from_conditionals.clique_family import CliqueFa
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sizes(Settings):
-    """True Ising model, size of the data sets, and range of the fitted parameters.
+class FitProblem(Settings):
+    """A fitting problem: the true Ising model, the size of the data sets, and the range of the fitted parameters.
 
     All pairs of spins have the coupling J, and all spins have the field h. The fitted parameters are restricted to a
     box: J is between 0 and 2 `coupling`, and h is between `field` - `margin` and `field` + `margin`.
@@ -76,11 +76,11 @@ class Config(Settings):
         seeds: Seeds of the data sets and of the random models.
     """
 
-    sizes: Some[Sizes] = (
-        Sizes(sites=2, coupling=0.1, field=0.5, samples=10**5, masks=10**10),
-        Sizes(sites=2, coupling=0.1, field=0.5, samples=10**6, masks=10**11),
-        Sizes(sites=3, coupling=0.03, field=1.0, samples=10**6, masks=10**11),
-        Sizes(sites=3, coupling=0.03, field=1.0, samples=10**7, masks=10**11),
+    sizes: Some[FitProblem] = (
+        FitProblem(sites=2, coupling=0.1, field=0.5, samples=10**5, masks=10**10),
+        FitProblem(sites=2, coupling=0.1, field=0.5, samples=10**6, masks=10**11),
+        FitProblem(sites=3, coupling=0.03, field=1.0, samples=10**6, masks=10**11),
+        FitProblem(sites=3, coupling=0.03, field=1.0, samples=10**7, masks=10**11),
     )
     delta: Probability = 0.1
     eps: Positive = 0.05

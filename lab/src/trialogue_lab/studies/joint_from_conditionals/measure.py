@@ -14,8 +14,8 @@ from torch.autograd.functional import hessian
 from trialogue.data import Ising
 from trialogue.randomness import numpy_generator
 from trialogue_lab.ledger import MeasuredRows, Part
-from trialogue_lab.studies.joint_from_conditionals.clique_family import total_variation
-from trialogue_lab.studies.joint_from_conditionals.config import Config, Sizes
+from trialogue_lab.studies.joint_from_conditionals.clique_family import compute_total_variation
+from trialogue_lab.studies.joint_from_conditionals.config import Config, FitProblem
 from trialogue_lab.theory.masking import sample_bound
 from trialogue_lab.theory.masking.block_laws import BlockDistribution, block_distribution, block_dynamics
 from trialogue_lab.theory.masking.mixing import chi_square_decay
@@ -36,25 +36,25 @@ def parts(config: Config) -> list[Part]:
         config: Settings of the run.
     """
     return [
-        Part("slow", lambda _: slow_rows(config)),
+        Part("slow", lambda _: measure_slow_decay(config)),
         *(Part(f"seed-{seed}", partial(_measure, config, seed)) for seed in config.seeds),
     ]
 
 
 def _measure(config: Config, seed: int, _: Path) -> MeasuredRows:
     for place, sizes in enumerate(config.sizes):
-        yield {"kind": "bound", "seed": seed, **bound_row(config, sizes, seed, place)}
+        yield {"kind": "bound", "seed": seed, **compare_bounds(config, sizes, seed, place)}
     for place in range(config.models):
         draws = numpy_generator(seed, "joint-from-conditionals", "model", place)
-        model = random_model(config.spins, config.deviation, draws)
+        model = sample_model(config.spins, config.deviation, draws)
         for size in range(1, config.spins + 1):
             masks = block_distribution(config.spins, 2, block_size=size)
-            for row in decay_rows(config, model, masks, draws):
+            for row in measure_decay(config, model, masks, draws):
                 yield {"kind": "decay", "seed": seed, "masked": size, **row}
-        yield {"kind": "convexity", "seed": seed, **convexity_row(config, draws)}
+        yield {"kind": "convexity", "seed": seed, **measure_convexity(config, draws)}
 
 
-def bound_row(config: Config, sizes: Sizes, seed: int, place: int) -> dict[str, Any]:
+def compare_bounds(config: Config, sizes: FitProblem, seed: int, place: int) -> dict[str, Any]:
     """Compare theoretical bounds with measured errors of fitted Ising models.
 
     A data set consists of samples and random masks. A model is fitted by predicting masked spins from the others. There
@@ -89,7 +89,7 @@ def bound_row(config: Config, sizes: Sizes, seed: int, place: int) -> dict[str, 
     truth = family.probabilities(sizes.coupling, sizes.field)
     average = sample_bound.mask_average_bound(**counts, beta=beta, delta=config.delta)
     empirical = sample_bound.empirical_distribution_bound(**size, delta=config.delta)
-    nearest = min(lemma_distances(config, sizes, beta))
+    nearest = min(compute_lemma_bounds(config, sizes, beta))
     risks: dict[str, Any] = {"eps": config.eps, "delta": config.delta}
     bound_of = partial(sample_bound.sample_bound, **counts, **risks, beta=beta, cells=cells)
     found: list[dict[str, float]] = []
@@ -97,10 +97,10 @@ def bound_row(config: Config, sizes: Sizes, seed: int, place: int) -> dict[str, 
         draws = numpy_generator(seed, "joint-from-conditionals", "data", place, data_set)
         data = family.draw(sizes.coupling, sizes.field, sizes.samples, sizes.masks, draws)
         fitted = family.fit(data)
-        variation = total_variation(family.probabilities(*fitted.tolist()), truth)
+        variation = compute_total_variation(family.probabilities(*fitted.tolist()), truth)
         loss, constant = family.empirical_loss(data, fitted), family.tensorization(fitted)
         gap = abs(family.empirical_loss(data, theta) - family.averaged_loss(data, theta))
-        distance = total_variation(torch.from_numpy(data.samples / sizes.samples), truth)
+        distance = compute_total_variation(torch.from_numpy(data.samples / sizes.samples), truth)
         stated = bound_of(tensorization=constant, loss=loss).bound
         relative = max(0.0, loss - family.conditional_entropy(data))
         proved = bound_of(tensorization=constant, loss=relative).bound
@@ -124,8 +124,8 @@ def bound_row(config: Config, sizes: Sizes, seed: int, place: int) -> dict[str, 
     }
 
 
-def lemma_distances(config: Config, sizes: Sizes, beta: float) -> list[float]:
-    """Return bounds of Lemma 4.3.5 on how much the loss depends on random masks.
+def compute_lemma_bounds(config: Config, sizes: FitProblem, beta: float) -> list[float]:
+    """Return upper bounds on how much the loss depends on the random masks (Lemma 4.3.5).
 
     The lemma bounds |loss with the sampled masks - expected loss over masks|. Each bound holds with probability 1 -
     delta. Bounds differ in the share of delta that is assigned to the masks.
@@ -147,7 +147,7 @@ def lemma_distances(config: Config, sizes: Sizes, beta: float) -> list[float]:
     return distances
 
 
-def random_model(spins: int, deviation: float, draws: np.random.Generator) -> Ising:
+def sample_model(spins: int, deviation: float, draws: np.random.Generator) -> Ising:
     """Sample an Ising model with normal couplings between all pairs of spins, and normal fields.
 
     Args:
@@ -159,7 +159,7 @@ def random_model(spins: int, deviation: float, draws: np.random.Generator) -> Is
     return Ising.from_parameters(torch.from_numpy(parameters), spins)
 
 
-def decay_rows(
+def measure_decay(
     config: Config, model: Ising, masks: BlockDistribution, draws: np.random.Generator
 ) -> MeasuredRows:
     """Measure how fast the distribution of a continuous-time Gibbs sampler approaches an Ising model.
@@ -188,18 +188,18 @@ def decay_rows(
     constant = tensorization_upper_bound(p, masks)
     for name, start in starts.items():
         decay = chi_square_decay(matrix, start, config.times)
-        entropy = [_kl(distribution_at(matrix, start, time), p) for time in config.times]
+        entropy = [_compute_kl(evolve_distribution(matrix, start, time), p) for time in config.times]
         yield {
             "start": name,
             "chi_square": float((decay.values.log() - decay.bounds.log()).max()),
             "entropy": max(
-                math.log(max(later, 1e-300) / _kl(start, p)) + time / constant
+                math.log(max(later, 1e-300) / _compute_kl(start, p)) + time / constant
                 for later, time in zip(entropy, config.times, strict=True)
             ),
         }
 
 
-def slow_rows(config: Config) -> MeasuredRows:
+def measure_slow_decay(config: Config) -> MeasuredRows:
     """Compute how slowly the KL divergence decreases from a rare state.
 
     The sampler resamples all spins at once. For this sampler, the constant of approximate tensorization of entropy C_AT
@@ -218,11 +218,11 @@ def slow_rows(config: Config) -> MeasuredRows:
         start = torch.eye(8, dtype=torch.float64)[0]
         for time in config.times:
             later = math.exp(-time) * start + (1 - math.exp(-time)) * q
-            ratio = math.log(_kl(later, q) / _kl(start, q))
+            ratio = math.log(_compute_kl(later, q) / _compute_kl(start, q))
             yield {"kind": "slow", "rare": rare, "time": time, "log_ratio": ratio}
 
 
-def distribution_at(matrix: Tensor, start: Tensor, time: float) -> Tensor:
+def evolve_distribution(matrix: Tensor, start: Tensor, time: float) -> Tensor:
     """Return the distribution of a continuous-time Markov chain at one time.
 
     The chain makes one step per unit of time on average.
@@ -239,7 +239,7 @@ def distribution_at(matrix: Tensor, start: Tensor, time: float) -> Tensor:
     return start @ torch.linalg.matrix_exp(time * (matrix - identity))
 
 
-def convexity_row(config: Config, draws: np.random.Generator) -> dict[str, float]:
+def measure_convexity(config: Config, draws: np.random.Generator) -> dict[str, float]:
     """Compute extreme eigenvalues of the Hessian of a weighted pseudolikelihood loss, over random parameters.
 
     The loss is the mean negative log-probability of masked spins given the others, as a function of the parameters of
@@ -256,7 +256,7 @@ def convexity_row(config: Config, draws: np.random.Generator) -> dict[str, float
     data = torch.from_numpy(draws.dirichlet(np.ones(2**spins)))
     blocks = [[0], list(range(1, spins)), sorted(draws.choice(spins, 2, replace=False).tolist())]
     masks = block_distribution(spins, 2, blocks=blocks, weights=torch.from_numpy(draws.dirichlet(np.ones(3))))
-    model = random_model(spins, config.deviation, draws)
+    model = sample_model(spins, config.deviation, draws)
     features = model.features(model.states())
 
     def loss(theta: Tensor) -> Tensor:
@@ -270,5 +270,5 @@ def convexity_row(config: Config, draws: np.random.Generator) -> dict[str, float
     return {"smallest": smallest, "largest": largest}
 
 
-def _kl(first: Tensor, second: Tensor) -> float:
+def _compute_kl(first: Tensor, second: Tensor) -> float:
     return float(rel_entr(first.numpy(), second.numpy()).sum())

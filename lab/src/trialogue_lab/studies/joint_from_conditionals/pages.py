@@ -4,7 +4,7 @@ import numpy as np
 from matplotlib.figure import Figure as Drawing
 
 from trialogue_lab.ledger import BAD, COLORS, QUIET, Cells, Rows, figure, finish, panels, result_table
-from trialogue_lab.studies.joint_from_conditionals.config import Sizes
+from trialogue_lab.studies.joint_from_conditionals.config import FitProblem
 from trialogue_lab.studies.joint_from_conditionals.statistics import of_sizes
 
 _QUANTITIES = {
@@ -39,7 +39,7 @@ _QUANTITIES = {
     "as far from the data's as the bounds of the theorem and its proof, so that they cannot be violated.",
 )
 def _bounds_table(rows: Rows) -> Cells:
-    boxes = [Sizes(**values) for values in rows.config["sizes"]]
+    boxes = [FitProblem(**values) for values in rows.config["sizes"]]
     corners = {box.label: box.family.farthest(box.coupling, box.field) for box in boxes}
     return {
         name: {box.label: of_sizes(column, box.label) for box in boxes}

@@ -39,7 +39,7 @@ def within(rows: Rows, bound: str) -> Counts:
 
 @draws
 def of_sizes(rows: Rows, column: str, sizes: str) -> "Series[float]":
-    """Return the mean of one measured column over data sets of the same size.
+    """Return a measurement, averaged over the data sets of one size.
 
     A data set consists of samples of an Ising model and random masks of its spins. A model is fitted to it by
     predicting masked spins from the others.
@@ -58,7 +58,7 @@ def of_sizes(rows: Rows, column: str, sizes: str) -> "Series[float]":
 
 @draws
 def least_looseness(rows: Rows, bound: str) -> "Series[float]":
-    """Return the smallest log(bound / error) over data sets of several sizes.
+    """Return how close measured errors come to their upper bound, as the smallest log(bound / error).
 
     An Ising model is fitted to each data set by predicting masked spins from the others. A theorem gives an upper bound
     on its error. Log ratios are averaged over data sets of the same size before the minimum is taken.
@@ -76,7 +76,7 @@ def least_looseness(rows: Rows, bound: str) -> "Series[float]":
 
 @exact
 def decades_of_masks(rows: Rows) -> float:
-    """Return log10 of the smallest number of random masks per sample.
+    """Return the smallest number of random masks per sample, as log10.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.

@@ -47,7 +47,7 @@ def parts(config: Config) -> list[Part]:
     Returns:
         One task that measures the ranks of feature matrices, and one task per seed that constructs networks.
     """
-    return [Part("ranks", _ranks), *parts_by_seed(config, config.seeds, draw=_networks)]
+    return [Part("ranks", _measure_ranks), *parts_by_seed(config, config.seeds, draw=_measure_networks)]
 
 
 def sample_distributions(seed: int, contexts: int, vocab_size: int, name: str = "laws") -> Tensor:
@@ -66,7 +66,7 @@ def sample_distributions(seed: int, contexts: int, vocab_size: int, name: str = 
     return torch.from_numpy(distributions).clamp_min(1e-12).log().log_softmax(1)
 
 
-def _ranks(_: Path) -> MeasuredRows:
+def _measure_ranks(_: Path) -> MeasuredRows:
     for size, length, width, head_width, heads in SHAPES:
         shape = (size, length, width, head_width, heads)
         yield {
@@ -80,12 +80,12 @@ def _ranks(_: Path) -> MeasuredRows:
         }
 
 
-def _networks(config: Config, seed: int, _: Path) -> MeasuredRows:
-    for measure in (_held, _associations, _likeliest, _encoders):
+def _measure_networks(config: Config, seed: int, _: Path) -> MeasuredRows:
+    for measure in (_measure_storage, _measure_associations, _measure_approximations, _measure_encoders):
         yield from measure(config, seed)
 
 
-def _held(config: Config, seed: int) -> MeasuredRows:
+def _measure_storage(config: Config, seed: int) -> MeasuredRows:
     size = config.vocab_size
     contexts = enumerate_sequences(size, CONTEXT)
     targets = sample_distributions(seed, len(contexts), size)
@@ -109,7 +109,7 @@ def _held(config: Config, seed: int) -> MeasuredRows:
             }
 
 
-def _associations(config: Config, seed: int) -> MeasuredRows:
+def _measure_associations(config: Config, seed: int) -> MeasuredRows:
     """Build networks that store one token per context for some contexts, and measure their accuracy."""
     size = config.small_vocab_size
     contexts = enumerate_sequences(size, CONTEXT)
@@ -137,8 +137,8 @@ def _associations(config: Config, seed: int) -> MeasuredRows:
 
 def _build_with_retries(
     tokens: Tensor, contexts: Tensor, heads: int, seed: int, vocab_size: int
-) -> tuple[memorization.Memorized, int]:
-    """Build a network that stores one token per context, and count the attempts.
+) -> tuple[memorization.MemorizedNetwork, int]:
+    """Build a network that stores one token per context, and return it with the number of attempts.
 
     In two dimensions, rounding can lower the rank of the features of badly conditioned random heads. Such heads are
     sampled again.
@@ -157,7 +157,7 @@ def _build_with_retries(
                 raise
 
 
-def _likeliest(config: Config, seed: int) -> MeasuredRows:
+def _measure_approximations(config: Config, seed: int) -> MeasuredRows:
     size = config.small_vocab_size
     contexts = enumerate_sequences(size, CONTEXT)
     targets = sample_distributions(seed, len(contexts), size)
@@ -181,7 +181,7 @@ def _likeliest(config: Config, seed: int) -> MeasuredRows:
         }
 
 
-def _encoders(config: Config, seed: int) -> MeasuredRows:
+def _measure_encoders(config: Config, seed: int) -> MeasuredRows:
     size = config.small_vocab_size
     targets = sample_distributions(seed, size**CONTEXT, size, "encoded")
     for width in (*config.widths, size - 1):

@@ -38,7 +38,7 @@ def rank_error(rows: Rows, formula: str, generic: bool | None = None) -> float:
 
 @draws
 def held(rows: Rows, column: str, provision: float = 0.05, wide: bool = True) -> "Series[float]":
-    """Return one measured column of networks that store a next-token distribution per context.
+    """Return a measurement of networks that store one next-token distribution per context.
 
     A context is a sequence of two tokens. The weights of the one-layer attention network are computed, not trained. It
     can store as many contexts as it has features (the rank of the joint output of its heads).
@@ -59,9 +59,9 @@ def held(rows: Rows, column: str, provision: float = 0.05, wide: bool = True) ->
 
 @draws
 def digits(rows: Rows, column: str, provision: float) -> "Series[float]":
-    """Return log10 of a value that `held` returns, for the smallest embedding width.
+    """Return the decimal logarithm of a measurement of `held`, for the smallest embedding width.
 
-    The value describes a network with computed weights that stores one next-token distribution per context.
+    The measurement describes a network with computed weights that stores one next-token distribution per context.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -76,7 +76,7 @@ def digits(rows: Rows, column: str, provision: float) -> "Series[float]":
 
 @draws
 def association(rows: Rows, column: str, heads: int) -> "Series[float]":
-    """Return one measured column of networks that store one token per context.
+    """Return a measurement of networks that store one token per context.
 
     A context is a sequence of two tokens, and the weights are computed, not trained. The network has embedding width 2
     and head width 2. It stores as many contexts as it has features.
@@ -129,7 +129,7 @@ def approximate(rows: Rows, column: str, heads: int) -> "Series[float]":
 
 @exact
 def least_slack(rows: Rows, bound: str) -> float:
-    """Return the smallest log(bound / error) for a bound in Theorem 1.
+    """Return how close measured errors come to a bound in Theorem 1, as the smallest log(bound / error).
 
     A network approximates an encoder, which is a low-rank table of logits for next-token distributions. The error is
     |KL divergence of the network - KL divergence of the encoder|, both from the true distributions.
@@ -141,12 +141,12 @@ def least_slack(rows: Rows, bound: str) -> float:
     Returns:
         The minimum over all networks. The bound holds if it is at least zero.
     """
-    return float(np.log(_slack(rows, bound)).min())
+    return float(np.log(_compute_slack(rows, bound)).min())
 
 
 @draws
 def tightness(rows: Rows, bound: str) -> "Series[float]":
-    """Return log10(bound / error) for a bound in Theorem 1.
+    """Return how loose a bound in Theorem 1 is, as log10(bound / error).
 
     A network approximates an encoder, which is a low-rank table of logits for next-token distributions. The error is
     |KL divergence of the network - KL divergence of the encoder|, both from the true distributions.
@@ -158,18 +158,20 @@ def tightness(rows: Rows, bound: str) -> "Series[float]":
     Returns:
         One mean over numbers of heads per seed.
     """
-    return _slack(rows, bound).map(math.log10).groupby("seed").mean()
+    return _compute_slack(rows, bound).map(math.log10).groupby("seed").mean()
 
 
-def _slack(rows: Rows, bound: str) -> "Series[float]":
-    """Return bound / error of Theorem 1, for networks that are too small to store all contexts."""
+def _compute_slack(rows: Rows, bound: str) -> "Series[float]":
+    """Return bound / error of Theorem 1 for all networks that are too small to store all contexts."""
     table = rows["approximate"].query("left > 0").set_index("seed")
     return table[bound] / (table.kl - table.encoder_kl).abs()
 
 
 @draws
 def ridge_gain(rows: Rows) -> "Series[float]":
-    """Return log10(KL divergence of Theorem 1's network / KL divergence of ridge regression).
+    """Return how much closer ridge regression is to the true distributions than the method of Theorem 1.
+
+        log10(KL divergence of Theorem 1's network / KL divergence of ridge regression)
 
     Both methods compute the output weights of a network that is too small to store all contexts. Theorem 1 stores the
     most likely contexts exactly. Ridge regression fits all contexts approximately.
@@ -186,7 +188,7 @@ def ridge_gain(rows: Rows) -> "Series[float]":
 
 @draws
 def encoder(rows: Rows, column: str, width: int) -> "Series[float]":
-    """Return the KL divergence of a low-rank table of logits from next-token distributions.
+    """Return the KL divergence with which a low-rank table of logits approximates next-token distributions.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -202,10 +204,11 @@ def encoder(rows: Rows, column: str, width: int) -> "Series[float]":
 
 @draws
 def log_optimum_ratio(rows: Rows) -> "Series[float]":
-    """Return log(KL divergence of an optimized table / KL divergence of a truncated table).
+    """Return how much numerical optimization improves a low-rank table of logits, as a natural log ratio.
 
-    Both are low-rank tables of logits that approximate next-token distributions. One is optimized numerically. The
-    other one is a truncated singular value decomposition.
+        log(KL divergence of the optimized table / KL divergence of the truncated table)
+
+    Both tables approximate next-token distributions. The truncated table is a truncated singular value decomposition.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.

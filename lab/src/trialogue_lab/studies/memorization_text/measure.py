@@ -19,7 +19,7 @@ from trialogue_lab.studies.memorization_text import networks
 from trialogue_lab.studies.memorization_text.config import EXACT, TABLE, TRAINED, TRANSFORMER, Config
 from trialogue_lab.theory import memorization
 from trialogue_lab.theory.memorization.approximation import Method
-from trialogue_lab.theory.memorization.targets import divergence
+from trialogue_lab.theory.memorization.targets import compute_divergence
 
 Predictor = Callable[[Tensor], Tensor]
 """Function from contexts (n, S) to log-probabilities (n, N) of the next token."""
@@ -37,9 +37,9 @@ def parts(config: Config) -> list[Part]:
 
 
 class TextSample:
-    """Sample of a text, with the next-token distributions after its most frequent contexts.
+    """A sample of a text, with the next-token distributions that networks are built to store.
 
-    A context is a sequence of S tokens. Networks are built to store these distributions.
+    The distributions are those after the most frequent contexts of the sample. A context is a sequence of S tokens.
 
     Args:
         config: Settings of the run.
@@ -69,7 +69,7 @@ class TextSample:
             `kl`, the mean KL divergence of the predictions from the sample's next-token distributions, and the losses
             that `losses` returns. All are in nats per token.
         """
-        kl = divergence(self.targets, predictor(self.contexts), self.prior)
+        kl = compute_divergence(self.targets, predictor(self.contexts), self.prior)
         return {"kl": kl, **self.losses(predictor)}
 
     def losses(self, predictor: Predictor) -> dict[str, float]:
@@ -106,14 +106,14 @@ def _measure_sample(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
     rows = rows[: config.rows]
     for context in config.context_lengths:
         sample = TextSample(config, context, rows, held_out)
-        yield {"context": context} | _text_row(config, sample)
+        yield {"context": context} | _describe_text(config, sample)
         for width in config.widths:
             for row in _measure_width(config, sample, width, seed, artifacts):
                 yield {"context": context, "width": width} | row
 
 
-def _text_row(config: Config, sample: TextSample) -> dict[str, Any]:
-    """Describe the next-token distributions, and score two baselines.
+def _describe_text(config: Config, sample: TextSample) -> dict[str, Any]:
+    """Return a row with properties of the next-token distributions and the scores of two baselines.
 
     The baselines are token frequencies without context, and a table of all counts.
     """
@@ -152,23 +152,23 @@ def _measure_width(
         )
         features = memorization.capacity(width, width, heads)
         columns = {"kind": "network", "share": share, "features": features, "heads": heads}
-        for row in _built_rows(sample, encoder, shape, seed, exact=share == 1):
-            yield columns | _size_columns(shape.parameters) | {"encoder_kl": encoder.kl} | row
+        for row in _measure_built_networks(sample, encoder, shape, seed, exact=share == 1):
+            yield columns | _make_size_columns(shape.parameters) | {"encoder_kl": encoder.kl} | row
         max_bytes = WEIGHT_BYTES * shape.parameters
         table = NgramTable(sample.orders, smoothing=config.smoothing, most_bytes=max_bytes)
         scores = sample.scores(table.context_log_probs)
         kept = {"method": TABLE, "kept": table.contexts[-1], "bytes": table.size}
         yield columns | scores | {"kl_float32": scores["kl"]} | kept
         if share in config.trained_shares:
-            for row in _trained_rows(config, sample, shape, seed, artifacts):
+            for row in _measure_trained_networks(config, sample, shape, seed, artifacts):
                 yield columns | {"encoder_kl": encoder.kl} | row
 
 
-def _size_columns(parameters: int) -> dict[str, int]:
+def _make_size_columns(parameters: int) -> dict[str, int]:
     return {"parameters": parameters, "bytes": WEIGHT_BYTES * parameters}
 
 
-def _built_rows(
+def _measure_built_networks(
     sample: TextSample, encoder: memorization.Encoder, shape: AttentionOnlyConfig, seed: int, *, exact: bool
 ) -> MeasuredRows:
     """Build networks that store all distributions, or that approximate them by each `Method`."""
@@ -182,7 +182,7 @@ def _built_rows(
             "error": built.largest_error,
             "error_float32": built.largest_error_float32,
             "condition": built.condition,
-        } | _built_scores(sample, built.model)
+        } | _score_built_network(sample, built.model)
         return
     for method in get_args(Method):
         found = memorization.memorize_approximately(
@@ -194,23 +194,23 @@ def _built_rows(
             "left": found.left,
             "tight": found.tight_bound,
             "loose": found.loose_bound if math.isfinite(found.loose_bound) else None,
-        } | _built_scores(sample, found.model)
+        } | _score_built_network(sample, found.model)
 
 
-def _built_scores(sample: TextSample, network: AttentionOnly) -> dict[str, float]:
+def _score_built_network(sample: TextSample, network: AttentionOnly) -> dict[str, float]:
     """Return the scores of a network in float64, and its KL divergence in float32."""
-    scores = sample.scores(partial(networks.next_token_log_probs, network))
-    single = networks.next_token_log_probs(network.float(), sample.contexts)
-    return scores | {"kl_float32": divergence(sample.targets, single, sample.prior)}
+    scores = sample.scores(partial(networks.compute_next_token_log_probs, network))
+    single = networks.compute_next_token_log_probs(network.float(), sample.contexts)
+    return scores | {"kl_float32": compute_divergence(sample.targets, single, sample.prior)}
 
 
-def _trained_rows(
+def _measure_trained_networks(
     config: Config, sample: TextSample, shape: AttentionOnlyConfig, seed: int, artifacts: Path
 ) -> MeasuredRows:
     """Train an attention-only network and a transformer with the same number of parameters."""
-    equal = networks.matching_transformer(config.vocab_size, shape.context, config.layers, shape.parameters)
+    equal = networks.match_transformer_size(config.vocab_size, shape.context, config.layers, shape.parameters)
     for method, each in ((TRAINED, shape), (TRANSFORMER, equal)):
-        network = networks.trained_network(config, each, sample.rows, seed, artifacts)
-        scores = sample.scores(partial(networks.next_token_log_probs, network))
-        size = _size_columns(networks.count_parameters(network))
+        network = networks.train_or_load_network(config, each, sample.rows, seed, artifacts)
+        scores = sample.scores(partial(networks.compute_next_token_log_probs, network))
+        size = _make_size_columns(networks.count_parameters(network))
         yield {"method": method} | size | scores | {"kl_float32": scores["kl"]}

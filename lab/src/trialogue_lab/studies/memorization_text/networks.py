@@ -20,7 +20,7 @@ _WARM_UP = 0.1
 _BATCH = 4096
 
 
-def next_token_logits(network: AttentionOnly | Transformer, contexts: Tensor) -> Tensor:
+def compute_next_token_logits(network: AttentionOnly | Transformer, contexts: Tensor) -> Tensor:
     """Compute the logits of the token after each context.
 
     Args:
@@ -39,7 +39,9 @@ def next_token_logits(network: AttentionOnly | Transformer, contexts: Tensor) ->
     return logits
 
 
-def next_token_loss(network: AttentionOnly | Transformer, contexts: Tensor, following: Tensor) -> Tensor:
+def compute_next_token_loss(
+    network: AttentionOnly | Transformer, contexts: Tensor, following: Tensor
+) -> Tensor:
     """Return the mean cross-entropy of the next token, in nats.
 
     Args:
@@ -47,7 +49,7 @@ def next_token_loss(network: AttentionOnly | Transformer, contexts: Tensor, foll
         contexts: Token ids (n, S).
         following: The token ids (n,) that follow the contexts.
     """
-    return F.cross_entropy(next_token_logits(network, contexts), following)
+    return F.cross_entropy(compute_next_token_logits(network, contexts), following)
 
 
 def sample_windows(
@@ -72,7 +74,7 @@ def sample_windows(
     return windows[:, :context], windows[:, context]
 
 
-def trained_network(
+def train_or_load_network(
     config: Config,
     shape: AttentionOnlyConfig | TransformerConfig,
     rows: Tensor,
@@ -101,12 +103,12 @@ def trained_network(
     kind: Any = AttentionOnly if attention else Transformer
     batches = partial(sample_windows, rows.clone(), context, config.batch_size, seed)
     network: AttentionOnly | Transformer
-    network = trained(Recipe(kind, shape, batches, training, next_token_loss), folder).network
+    network = trained(Recipe(kind, shape, batches, training, compute_next_token_loss), folder).network
     return network
 
 
 @torch.no_grad()
-def next_token_log_probs(network: AttentionOnly | Transformer, contexts: Tensor) -> Tensor:
+def compute_next_token_log_probs(network: AttentionOnly | Transformer, contexts: Tensor) -> Tensor:
     """Compute the log-probabilities of the token after each context.
 
     Args:
@@ -116,7 +118,7 @@ def next_token_log_probs(network: AttentionOnly | Transformer, contexts: Tensor)
     Returns:
         Log-probabilities (n, N) float64, where N is the number of tokens of the vocabulary.
     """
-    parts = [next_token_logits(network, part).double() for part in contexts.split(_BATCH)]
+    parts = [compute_next_token_logits(network, part).double() for part in contexts.split(_BATCH)]
     return torch.cat(parts).log_softmax(-1)
 
 
@@ -129,7 +131,7 @@ def count_parameters(network: AttentionOnly | Transformer) -> int:
     return sum(parameter.numel() for parameter in network.parameters())
 
 
-def matching_transformer(vocab_size: int, context: int, layers: int, size: int) -> TransformerConfig:
+def match_transformer_size(vocab_size: int, context: int, layers: int, size: int) -> TransformerConfig:
     """Return the shape of a causal transformer that has about `size` parameters.
 
     The transformer has the largest width for which an MLP of four times the width fits. The MLP is then widened to use

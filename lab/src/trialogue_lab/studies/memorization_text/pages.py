@@ -71,7 +71,7 @@ def _bytes_figure(rows: Rows) -> Drawing:
 
 
 def _draw_by_size(axes: Axes, table: DataFrame, column: str) -> None:
-    """Draw medians of a column by kilobytes, with one line for all tables of counts."""
+    """Plot medians of a column against the size in kilobytes, with one line for all tables of counts."""
     tables = table.method == config.TABLE
     networks = table[~tables & (table.method != config.LIKELIEST)]
     for (width, method), line in networks.groupby(["width", "method"]):

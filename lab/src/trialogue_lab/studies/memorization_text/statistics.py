@@ -18,7 +18,7 @@ samples = Replication("draw", "seeds")
 _SETTING = ["seed", "context", "width", "share"]
 
 
-def _width(rows: Rows, wide: bool) -> int:
+def _select_width(rows: Rows, wide: bool) -> int:
     """Return the largest or the smallest measured embedding width."""
     widths = rows["encoder"].width
     return int(widths.max() if wide else widths.min())
@@ -26,7 +26,7 @@ def _width(rows: Rows, wide: bool) -> int:
 
 @samples
 def text(rows: Rows, column: str, context: int) -> "Series[float]":
-    """Return one property of the next-token distributions of a text sample.
+    """Return a property of the next-token distributions of a text sample, for example their entropy.
 
     The distributions are estimated by counting tokens after the most frequent contexts (sequences of S tokens).
 
@@ -40,12 +40,12 @@ def text(rows: Rows, column: str, context: int) -> "Series[float]":
     Returns:
         One value per sample.
     """
-    return _by_seed(rows.where("text", context=context), column)
+    return _index_by_seed(rows.where("text", context=context), column)
 
 
 @samples
 def encoder(rows: Rows, column: str, context: int, wide: bool) -> "Series[float]":
-    """Return the KL divergence of a low-rank table of logits from a text's next-token distributions.
+    """Return the KL divergence with which a low-rank table of logits approximates a text's next-token distributions.
 
     Every frequent context of the text has such a distribution.
 
@@ -59,14 +59,14 @@ def encoder(rows: Rows, column: str, context: int, wide: bool) -> "Series[float]
     Returns:
         One divergence in nats per sample of the text.
     """
-    return _by_seed(rows.where("encoder", context=context, width=_width(rows, wide)), column)
+    return _index_by_seed(rows.where("encoder", context=context, width=_select_width(rows, wide)), column)
 
 
 @samples
 def network(
     rows: Rows, column: str, method: str, context: int, wide: bool, share: float = 1.0
 ) -> "Series[float]":
-    """Return one measured column of a method that stores a text's next-token distributions.
+    """Return a measurement of a method that stores a text's next-token distributions.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -93,11 +93,11 @@ def network(
     Raises:
         NoRows: If the value was not measured in this setting.
     """
-    setting = {"context": context, "width": _width(rows, wide), "share": share}
-    return _by_seed(rows.where("network", method=method, **setting), column)
+    setting = {"context": context, "width": _select_width(rows, wide), "share": share}
+    return _index_by_seed(rows.where("network", method=method, **setting), column)
 
 
-def _by_seed(table: DataFrame, column: str) -> "Series[float]":
+def _index_by_seed(table: DataFrame, column: str) -> "Series[float]":
     if table.empty or column not in table:
         raise NoRows(f"no {column} was measured in this setting")
     return table.set_index("seed")[column]
@@ -105,10 +105,11 @@ def _by_seed(table: DataFrame, column: str) -> "Series[float]":
 
 @samples
 def digits_over(rows: Rows, first: str, second: str) -> "Series[float]":
-    """Return log10(KL divergence of the first method / KL divergence of the second method).
+    """Compare the errors of two methods that store next-token distributions, as a decimal log ratio.
 
-    The methods store next-token distributions. They are compared at every context length, embedding width and number of
-    features that both have.
+        log10(KL divergence of the first method / KL divergence of the second method)
+
+    The methods are compared at every context length, embedding width and number of features that both have.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -122,16 +123,15 @@ def digits_over(rows: Rows, first: str, second: str) -> "Series[float]":
     Raises:
         NoRows: If the methods were not both measured.
     """
-    table = _compared(rows, "kl", first, second)
+    table = _select_two_methods(rows, "kl", first, second)
     return (table[first] / table[second]).map(math.log10).groupby("seed").mean()
 
 
 @samples
 def beyond(rows: Rows, first: str, second: str, column: str) -> "Series[float]":
-    """Return one measured column of a first method minus the same column of a second method.
+    """Return the difference of a measurement between two methods that store next-token distributions (first - second).
 
-    The methods store next-token distributions. They are compared at every context length, embedding width and number of
-    features that both have.
+    The methods are compared at every context length, embedding width and number of features that both have.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -146,13 +146,15 @@ def beyond(rows: Rows, first: str, second: str, column: str) -> "Series[float]":
     Raises:
         NoRows: If the methods were not both measured.
     """
-    table = _compared(rows, column, first, second)
+    table = _select_two_methods(rows, column, first, second)
     return (table[first] - table[second]).groupby("seed").mean()
 
 
 @samples
 def digits_over_alone(rows: Rows, method: str, share: float) -> "Series[float]":
-    """Return log10(KL divergence of a method / KL divergence of token frequencies).
+    """Compare the error of a method with that of token frequencies, as a decimal log ratio.
+
+        log10(KL divergence of the method / KL divergence of token frequencies)
 
     Token frequencies predict the next token without its context. Both divergences are from the next-token distributions
     of the text.
@@ -174,10 +176,10 @@ def digits_over_alone(rows: Rows, method: str, share: float) -> "Series[float]":
 
 @samples
 def bytes_over_table(rows: Rows, context: int, wide: bool) -> "Series[float]":
-    """Return size of a network / size of a table of counts, both in bytes.
+    """Return the size of a network relative to a table of counts that stores the same distributions.
 
-    Both store the next-token distributions of all contexts of a text sample. The weights of the network are computed,
-    not trained.
+    Sizes are in bytes. Both store the next-token distributions of all contexts of a text sample. The weights of the
+    network are computed, not trained.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -198,7 +200,7 @@ def bytes_over_table(rows: Rows, context: int, wide: bool) -> "Series[float]":
 
 @exact
 def least_slack(rows: Rows, bound: str) -> float:
-    """Return the smallest log(bound / error) for a bound in Theorem 1.
+    """Return how close measured errors come to a bound in Theorem 1, as the smallest log(bound / error).
 
     A network stores the most frequent contexts of an encoder, a low-rank table of logits for the next-token
     distributions of a text. The error is |KL divergence of the network - KL divergence of the encoder|, both from the
@@ -211,12 +213,12 @@ def least_slack(rows: Rows, bound: str) -> float:
     Returns:
         The minimum over samples and settings. The bound holds if it is at least zero.
     """
-    return float(np.log(_slack(rows, bound)).min())
+    return float(np.log(_compute_slack(rows, bound)).min())
 
 
 @samples
 def tightness(rows: Rows, bound: str) -> "Series[float]":
-    """Return log10(bound / error) for a bound in Theorem 1.
+    """Return how loose a bound in Theorem 1 is, as log10(bound / error).
 
     A network stores the most frequent contexts of an encoder, a low-rank table of logits for the next-token
     distributions of a text. The error is |KL divergence of the network - KL divergence of the encoder|, both from the
@@ -229,11 +231,11 @@ def tightness(rows: Rows, bound: str) -> "Series[float]":
     Returns:
         One mean per sample of the text, over the settings in which the bound of equation 14 is finite.
     """
-    return _slack(rows, bound).map(math.log10).groupby("seed").mean()
+    return _compute_slack(rows, bound).map(math.log10).groupby("seed").mean()
 
 
-def _slack(rows: Rows, bound: str) -> "Series[float]":
-    """Return bound / error of Theorem 1, for networks with finite bounds."""
+def _compute_slack(rows: Rows, bound: str) -> "Series[float]":
+    """Return bound / error of Theorem 1 for all networks with finite bounds."""
     table = rows.where("network", method=LIKELIEST).set_index("seed")
     table = table[(table.left > 0) & table.loose.notna()]
     return table[bound] / (table.kl - table.encoder_kl).abs()
@@ -241,10 +243,12 @@ def _slack(rows: Rows, bound: str) -> "Series[float]":
 
 @samples
 def digits_of_optimum(rows: Rows) -> "Series[float]":
-    """Return log10(KL divergence of an optimized table / KL divergence of a truncated table).
+    """Return how much numerical optimization improves a low-rank table of logits, as a decimal log ratio.
 
-    Both are low-rank tables of logits that approximate the next-token distributions of a text. One is optimized
-    numerically. The other one is a truncated singular value decomposition.
+        log10(KL divergence of the optimized table / KL divergence of the truncated table)
+
+    Both tables approximate the next-token distributions of a text. The truncated table is a truncated singular value
+    decomposition.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -256,7 +260,7 @@ def digits_of_optimum(rows: Rows) -> "Series[float]":
     return (table.kl / table.truncated).map(math.log10).groupby(table.seed).mean()
 
 
-def _compared(rows: Rows, column: str, first: str, second: str) -> DataFrame:
+def _select_two_methods(rows: Rows, column: str, first: str, second: str) -> DataFrame:
     """Return a column for two methods, for the settings in which both were measured."""
     table = rows["network"].pivot(index=_SETTING, columns="method", values=column)
     if not {first, second} <= set(table):

@@ -22,8 +22,8 @@ _DEEP = f"{_OURS} The source has 70 tokens, which only the preset `paper` has, a
 _SETTINGS = {"Experiment 5": _MLP, "Experiment 6": _OURS}
 
 
-def _printed(place: str, published: str, statement: str, **fields: Any) -> dict[str, Any]:
-    """Return the citation of a statement of the document, for our usual setting by default."""
+def _cite(place: str, published: str, statement: str, **fields: Any) -> dict[str, Any]:
+    """Return the fields of a claim that cite a statement of the document. By default, our usual setting is used."""
     return cited(
         f"{_DOCUMENT}, {place}",
         published,
@@ -44,64 +44,64 @@ CLAIMS = (
         "Trained networks are more accurate than phi(H d_h + d) (least difference over one-layer networks with "
         "per-head values).",
         statistics.least_beyond() > 0,
-        **_printed("Corollary 2, Experiments 1 to 6", "above the lower bound", "Experiments"),
+        **_cite("Corollary 2, Experiments 1 to 6", "above the lower bound", "Experiments"),
     ),
     Claim(
         "linear-in-heads",
         "Accuracy is linear in the number of heads: a line explains more than 98 % of its variance (d = d_h = 10, up "
         "to accuracies of 0.95).",
         statistics.straightness("heads", 10) > 0.98,
-        **_printed("Experiment 1", "linear", "Exp1", grade=True),
+        **_cite("Experiment 1", "linear", "Exp1", grade=True),
     ),
     Claim(
         "linear-in-heads-at-large-size",
         "It is so with more tokens too (d = d_h = 20, and N below the 200 of the source, whose d is 40 to 60).",
         statistics.straightness("large", 20) > 0.98,
-        **_printed("appendix B, large dimension", "linear", "Large", grade=True, setting=_LARGE),
+        **_cite("appendix B, large dimension", "linear", "Large", grade=True, setting=_LARGE),
     ),
     Claim(
         "linear-in-heads-at-depth",
         "It is so with several layers too, in the heads of each (d = d_h = 6, and N below the 70 of the source, whose "
         "d is 7 to 13).",
         statistics.straightness("deep", 6, "deep") > 0.98,
-        **_printed("appendix B, depth", "linear", "Deep", grade=True, setting=_DEEP),
+        **_cite("appendix B, depth", "linear", "Deep", grade=True, setting=_DEEP),
     ),
     Claim(
         "quadratic-in-head-width",
         "With one map shared by all heads accuracy bends upward in d_h (coefficient of d_h^2 times 100, d_h below "
         "d = 10).",
         statistics.bend(SHARED) > 0,
-        **_printed("Experiment 2", "near-quadratic: .081, .209 and .453 at d_h = 1, 4 and 7", "Exp2"),
+        **_cite("Experiment 2", "near-quadratic: .081, .209 and .453 at d_h = 1, 4 and 7", "Exp2"),
     ),
     Claim(
         "grows-with-the-embedding",
         "With one map shared by all heads accuracy grows with d below d_h = 10 (from d = 5 to 9).",
         statistics.gain(SHARED, 5, 9) > 0,
-        **_printed("Experiment 3", "linear: .264 at d = 5, .697 at d = 9", "Exp3"),
+        **_cite("Experiment 3", "linear: .264 at d = 5, .697 at d = 9", "Exp3"),
     ),
     Claim(
         "flat-beyond-the-head-width",
         "Beyond d_h = 10 it is flat in d (from d = 11 to 15, within 0.05).",
         statistics.gain(SHARED, 11, 15).near(0, margin=0.05),
-        **_printed("Experiment 3", "flat: .777 at d = 11, .814 at d = 15", "Exp3", grade=True),
+        **_cite("Experiment 3", "flat: .777 at d = 11, .814 at d = 15", "Exp3", grade=True),
     ),
     Claim(
         "between-d-squared-and-d-cubed",
         "Associations that a head more holds grow with a power of d = d_h between 2 and 3.",
         statistics.exponent().near(2.5, margin=0.5),
-        **_printed("Experiment 4", "C(N) H d_h d to C(N) H d_h d^2", "Exp4"),
+        **_cite("Experiment 4", "C(N) H d_h d to C(N) H d_h d^2", "Exp4"),
     ),
     Claim(
         "mlp-scales-as-attention",
         "A parameter more holds as much in an MLP as in heads, within a quarter (ratio of slopes).",
         statistics.mlp_slope().as_ratio().near(1, margin=0.25),
-        **_printed("Experiment 5", "memorize equally well", "Exp5", grade=True, setting=_MLP),
+        **_cite("Experiment 5", "memorize equally well", "Exp5", grade=True, setting=_MLP),
     ),
     Claim(
         "mlp-holds-more",
         "At equal parameters an MLP behind one head holds more than heads alone (mean difference of accuracies).",
         statistics.mlp_gain() > 0,
-        **_printed(
+        **_cite(
             "Experiment 5, numbers",
             ".236 beside .151 at H = 6, .374 beside .230 at H = 11",
             "Exp5",
@@ -112,7 +112,7 @@ CLAIMS = (
         "slope-in-two-dimensions",
         "In two dimensions a head holds about 1.3 d_h associations (slope over d_h, within 0.3).",
         (statistics.slope("two-dimensions", 2) / 2).near(1.3, margin=0.3),
-        **_printed("Experiment 6", "about 1.3 H d_h", "Exp6", setting=_OURS),
+        **_cite("Experiment 6", "about 1.3 H d_h", "Exp6", setting=_OURS),
     ),
     *(
         Claim(
@@ -120,7 +120,7 @@ CLAIMS = (
             f"Training reaches the accuracies in print {what}, within {REACHED} (mean of ours less theirs; theirs "
             "after 4,096 steps, ours after those of the preset).",
             statistics.ahead(name) > -REACHED,
-            **_printed(
+            **_cite(
                 place,
                 _accuracy_range(name),
                 place.replace("Experiment ", "Exp"),

@@ -31,15 +31,15 @@ def parts(config: Config) -> list[Part]:
     return [
         Part(
             f"{name}-{seed}",
-            partial(_trained, config, seed, shapes),
+            partial(_measure_experiment, config, seed, shapes),
             columns={"experiment": name, "seed": seed},
         )
         for seed in config.seeds
-        for name, shapes in experiments(config).items()
+        for name, shapes in list_experiments(config).items()
     ]
 
 
-def experiments(config: Config) -> dict[str, list[Network]]:
+def list_experiments(config: Config) -> dict[str, list[Network]]:
     """Return the networks that are trained in every experiment.
 
     Args:
@@ -97,7 +97,7 @@ def experiments(config: Config) -> dict[str, list[Network]]:
     }
 
 
-def association_loss(model: AttentionOnly, tokens: Tensor) -> Tensor:
+def compute_association_loss(model: AttentionOnly, tokens: Tensor) -> Tensor:
     """Return the mean cross-entropy of the predicted tokens after all contexts, in nats.
 
     Args:
@@ -124,7 +124,7 @@ def sample_tokens(seed: int, vocab_size: int) -> Tensor:
     return torch.randint(0, vocab_size, (vocab_size**CONTEXT,), generator=random)
 
 
-def initial_network(config: Config, shape: AttentionOnlyConfig, seed: int) -> AttentionOnly:
+def make_initial_network(config: Config, shape: AttentionOnlyConfig, seed: int) -> AttentionOnly:
     """Return an untrained network with scaled embeddings.
 
     Args:
@@ -139,13 +139,13 @@ def initial_network(config: Config, shape: AttentionOnlyConfig, seed: int) -> At
     return network
 
 
-def _trained(config: Config, seed: int, shapes: list[Network], _: Path) -> MeasuredRows:
+def _measure_experiment(config: Config, seed: int, shapes: list[Network], _: Path) -> MeasuredRows:
     for form, shape in shapes:
-        network, tokens = initial_network(config, shape, seed), sample_tokens(seed, shape.vocab_size)
+        network, tokens = make_initial_network(config, shape, seed), sample_tokens(seed, shape.vocab_size)
         contexts = len(tokens)
         # Every step uses all contexts.
         batches = partial(lambda every, _: (every,), tokens)
-        train(network, batches, config.training(contexts), loss=association_loss, progress=False)
+        train(network, batches, config.training(contexts), loss=compute_association_loss, progress=False)
         with torch.no_grad():
             logits = network.whole_logits()
         stored = capacity(shape.width, shape.head_width, shape.heads)

@@ -32,9 +32,9 @@ def _draw_accuracies(
 
 def _draw_published(axes: Axes, rows: Rows, experiment: str, against: str, by: str) -> None:
     """Draw published accuracies as diamonds in the colors of the curves."""
-    points = statistics.with_published(rows, experiment)
+    points = statistics.join_published(rows, experiment)
     points = points.groupby([*SHAPE, "published"])[["accuracy", "parameters"]].mean().reset_index()
-    values = sorted(statistics.trained(rows, experiment)[by].unique())
+    values = sorted(statistics.select_trainings(rows, experiment)[by].unique())
     for color, value in zip(COLORS, values, strict=False):
         own = points[points[by] == value]
         sizes = np.where(own.accuracy.isna(), 12, 42)
@@ -57,7 +57,7 @@ def _scaling_figure(rows: Rows) -> Drawing:
         (axes[1], "head-width", "head_width", "form", "Experiment 2: d = 10", "head width d$_h$", "{}"),
         (axes[2], "width", "width", "form", "Experiment 3: d$_h$ = 10", "embedding width d", "{}"),
     ):
-        table = statistics.trained(rows, experiment)
+        table = statistics.select_trainings(rows, experiment)
         _draw_accuracies(one, table, against, by, title, xlabel, label)
         _draw_published(one, rows, experiment, against, by)
     return drawing
@@ -74,7 +74,7 @@ def _parameters_figure(rows: Rows) -> Drawing:
         (axes[0], "mlp", "parameters", "Experiment 5: d = d$_h$ = 10", "number of parameters"),
         (axes[1], "two-dimensions", "heads", "Experiment 6: d = d$_h$ = 2", _HEADS),
     ):
-        _draw_accuracies(one, statistics.trained(rows, experiment), against, "form", title, xlabel)
+        _draw_accuracies(one, statistics.select_trainings(rows, experiment), against, "form", title, xlabel)
         _draw_published(one, rows, experiment, against, "form")
     return drawing
 
@@ -85,9 +85,9 @@ def _parameters_figure(rows: Rows) -> Drawing:
 )
 def _size_figure(rows: Rows) -> Drawing:
     drawing, (large, deep) = panels(2, width=4.6, height=3.6)
-    table = statistics.trained(rows, "large")
+    table = statistics.select_trainings(rows, "large")
     _draw_accuracies(large, table, "heads", "width", "More tokens: d = d$_h$", _HEADS, "trained, d = {}")
-    table = statistics.trained(rows, "deep")
+    table = statistics.select_trainings(rows, "deep")
     table = table.assign(heads=table.heads * table.layers)
     title = f"Depth: d = d$_h$ = {table.width.iloc[0]}"
     _draw_accuracies(deep, table, "heads", "layers", title, "number of heads in all layers", "layers: {}")
@@ -104,7 +104,7 @@ def _size_figure(rows: Rows) -> Drawing:
 def _published_table(rows: Rows) -> Cells:
     cells: dict[str, dict[str, Any]] = {}
     for experiment, (title, _) in EXPERIMENTS.items():
-        points = statistics.with_published(rows, experiment).dropna(subset="accuracy")
+        points = statistics.join_published(rows, experiment).dropna(subset="accuracy")
         for (form, width, head_width, heads), own in points.groupby(SHAPE, sort=False):
             published = own.published.iloc[0]
             cells[f"{title}: d {width}, d_h {head_width}, H {heads}, {form}"] = {
@@ -128,7 +128,7 @@ def _slopes_table(rows: Rows) -> Cells:
     cells: dict[str, dict[str, Statistic]] = {}
     for name in ("two-dimensions", "heads", "mlp", "large", "deep"):
         form = DEEP if name == "deep" else PER_HEAD
-        table = statistics.trained(rows, name)
+        table = statistics.select_trainings(rows, name)
         for width in sorted(table.width.unique().tolist()):
             slope = statistics.slope(name, width, form)
             cells[f"{name}: N {table.vocab_size.iloc[0]}, d = d_h = {width}"] = {

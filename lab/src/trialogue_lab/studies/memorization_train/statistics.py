@@ -24,7 +24,7 @@ SHAPE = ["form", "width", "head_width", "heads"]
 _VOCAB_SIZES = {"mlp": 70, "two-dimensions": 10}
 
 
-def trained(rows: Rows, experiment: str, form: str = "", **values: int) -> DataFrame:
+def select_trainings(rows: Rows, experiment: str, form: str = "", **values: int) -> DataFrame:
     """Select the measurements of the networks that one experiment trains.
 
     Args:
@@ -70,12 +70,12 @@ def accuracy(rows: Rows, /, experiment: str, form: str = PER_HEAD, **values: int
     Returns:
         One mean over the selected networks per training seed.
     """
-    return trained(rows, experiment, form, **values).groupby("seed").accuracy.mean()
+    return select_trainings(rows, experiment, form, **values).groupby("seed").accuracy.mean()
 
 
 @trainings
 def least_beyond(rows: Rows) -> "Series[float]":
-    """Return the smallest value of (trained accuracy - theoretical lower bound).
+    """Return by how much trained networks exceed the theoretical lower bound on their accuracy, in the worst case.
 
     The networks are trained to predict one random token after every pair of tokens. They have one layer, no MLP, and a
     separate value map in every head.
@@ -90,7 +90,7 @@ def least_beyond(rows: Rows) -> "Series[float]":
     return (table.accuracy - table.bound).groupby(table.seed).min()
 
 
-def line(table: DataFrame) -> tuple[float, float]:
+def fit_line(table: DataFrame) -> tuple[float, float]:
     """Fit a line to accuracy against the number of heads, by least squares.
 
     Args:
@@ -110,7 +110,7 @@ def line(table: DataFrame) -> tuple[float, float]:
     return float(slope), float(np.corrcoef(table.heads, table.accuracy)[0, 1] ** 2)
 
 
-def _by_seed(table: DataFrame, statistic: Callable[[DataFrame], float]) -> "Series[float]":
+def _apply_by_seed(table: DataFrame, statistic: Callable[[DataFrame], float]) -> "Series[float]":
     return Series({seed: statistic(own) for seed, own in table.groupby("seed")})
 
 
@@ -131,8 +131,8 @@ def slope(rows: Rows, experiment: str, width: int, form: str = PER_HEAD) -> "Ser
     Returns:
         One number per training seed.
     """
-    table = trained(rows, experiment, form, width=width)
-    return _by_seed(table, lambda own: line(own)[0] * own.contexts.iloc[0])
+    table = select_trainings(rows, experiment, form, width=width)
+    return _apply_by_seed(table, lambda own: fit_line(own)[0] * own.contexts.iloc[0])
 
 
 @trainings
@@ -151,12 +151,12 @@ def straightness(rows: Rows, experiment: str, width: int, form: str = PER_HEAD) 
     Returns:
         One coefficient of determination R^2 of a least-squares line per training seed.
     """
-    return _by_seed(trained(rows, experiment, form, width=width), lambda own: line(own)[1])
+    return _apply_by_seed(select_trainings(rows, experiment, form, width=width), lambda own: fit_line(own)[1])
 
 
 @trainings
 def exponent(rows: Rows) -> "Series[float]":
-    """Return the exponent b in the power law: accuracy gained per head ~ width^b.
+    """Return the exponent b of a power law: the accuracy gained per head grows like width^b.
 
     The networks are trained to predict one random token after every pair of tokens. Their heads are as wide as the
     embedding. The accuracy gained per head is the slope of a linear fit for each width. A second linear fit, on
@@ -171,18 +171,18 @@ def exponent(rows: Rows) -> "Series[float]":
 
     def fit(own: DataFrame) -> float:
         widths = own.width.unique()
-        slopes = [line(own[own.width == width])[0] for width in widths]
+        slopes = [fit_line(own[own.width == width])[0] for width in widths]
         return float(np.polyfit(np.log(widths), np.log(slopes), 1)[0])
 
-    return _by_seed(trained(rows, "heads", PER_HEAD), fit)
+    return _apply_by_seed(select_trainings(rows, "heads", PER_HEAD), fit)
 
 
 @trainings
 def bend(rows: Rows, form: str) -> "Series[float]":
     """Return the curvature of the accuracy as a function of the head width.
 
-    The networks are trained to predict one random token after every pair of tokens, at a fixed embedding width. The
-    accuracy is fitted by a quadratic polynomial a + b x + c x^2 of the head width x.
+    It is 100 c for a quadratic fit a + b x + c x^2, where x is the head width. The networks are trained to predict one
+    random token after every pair of tokens, at a fixed embedding width.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -192,13 +192,13 @@ def bend(rows: Rows, form: str) -> "Series[float]":
     Returns:
         One value of 100 c per training seed.
     """
-    table = trained(rows, "head-width", form)
-    return _by_seed(table, lambda own: 100 * float(np.polyfit(own.head_width, own.accuracy, 2)[0]))
+    table = select_trainings(rows, "head-width", form)
+    return _apply_by_seed(table, lambda own: 100 * float(np.polyfit(own.head_width, own.accuracy, 2)[0]))
 
 
 @trainings
 def gain(rows: Rows, form: str, start: int, end: int) -> "Series[float]":
-    """Return the accuracy at a larger embedding width minus the accuracy at a smaller one.
+    """Return how much the accuracy increases from a smaller to a larger embedding width.
 
     The networks are trained to predict one random token after every pair of tokens, at a fixed head width.
 
@@ -228,14 +228,14 @@ def own_values(rows: Rows) -> "Series[float]":
     Returns:
         One mean difference per training seed, over head widths below the embedding width.
     """
-    table = trained(rows, "head-width")
+    table = select_trainings(rows, "head-width")
     cells = table[table.head_width < table.width].pivot_table("accuracy", ["seed", "head_width"], "form")
     return (cells[PER_HEAD] - cells[SHARED]).groupby("seed").mean()
 
 
 @trainings
 def mlp_gain(rows: Rows) -> "Series[float]":
-    """Return the accuracy with an MLP minus the accuracy with additional heads instead.
+    """Return how much more an MLP increases the accuracy than additional heads do.
 
     The networks are trained to predict one random token after every pair of tokens. They are compared at equal numbers
     of parameters.
@@ -246,13 +246,13 @@ def mlp_gain(rows: Rows) -> "Series[float]":
     Returns:
         One mean difference over network sizes per training seed.
     """
-    table = trained(rows, "mlp").pivot_table("accuracy", ["seed", "heads"], "form").dropna()
+    table = select_trainings(rows, "mlp").pivot_table("accuracy", ["seed", "heads"], "form").dropna()
     return (table[MLP] - table[PER_HEAD]).groupby("seed").mean()
 
 
 @trainings
 def mlp_slope(rows: Rows) -> "Series[float]":
-    """Return accuracy gained per parameter of an MLP / accuracy gained per parameter of heads.
+    """Return how much more accuracy an MLP gains per parameter than additional heads do, as a ratio.
 
     A network with one head is extended by an MLP of increasing width, or by more heads. It is trained to predict one
     random token after every pair of tokens. The gain per parameter is the slope of a line that is fitted to the
@@ -270,10 +270,10 @@ def mlp_slope(rows: Rows) -> "Series[float]":
         mlp, heads = (np.polyfit(each.parameters, each.accuracy, 1)[0] for each in forms)
         return float(mlp / heads)
 
-    return _by_seed(trained(rows, "mlp"), ratio)
+    return _apply_by_seed(select_trainings(rows, "mlp"), ratio)
 
 
-def with_published(rows: Rows, experiment: str) -> DataFrame:
+def join_published(rows: Rows, experiment: str) -> DataFrame:
     """Return the published networks of an experiment, joined with our trainings of the same networks.
 
     Args:
@@ -284,7 +284,7 @@ def with_published(rows: Rows, experiment: str) -> DataFrame:
         One row per published network and seed. `published` is the published accuracy. `accuracy` is ours, and NaN for
         networks that were not trained.
     """
-    table = trained(rows, experiment)
+    table = select_trainings(rows, experiment)
     table = table[table.vocab_size == _VOCAB_SIZES.get(experiment, 50)]
     points = DataFrame(POINTS[experiment]).rename(columns={"accuracy": "published"})
     return points.merge(table, "left", on=SHAPE)
@@ -292,7 +292,7 @@ def with_published(rows: Rows, experiment: str) -> DataFrame:
 
 @trainings
 def ahead(rows: Rows, experiment: str) -> "Series[float]":
-    """Return the accuracy of our trained networks minus the published accuracy of the same networks.
+    """Return how much more accurate our trained networks are than the same networks in the publication.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -304,7 +304,7 @@ def ahead(rows: Rows, experiment: str) -> "Series[float]":
     Raises:
         NoRows: If no trained network has a published accuracy.
     """
-    table = with_published(rows, experiment).dropna(subset="accuracy").astype({"seed": int})
+    table = join_published(rows, experiment).dropna(subset="accuracy").astype({"seed": int})
     if table.empty:
         raise NoRows(f"no network of {experiment} has a published accuracy")
     return (table.accuracy - table.published).groupby(table.seed).mean()
@@ -312,7 +312,7 @@ def ahead(rows: Rows, experiment: str) -> "Series[float]":
 
 @trainings
 def heads_against_depth(rows: Rows) -> "Series[float]":
-    """Return the accuracy with one layer minus the accuracy with several layers.
+    """Return how much more accurate networks with one layer are than networks with several layers.
 
     The networks are trained to predict one random token after every pair of tokens. They have the same total number of
     heads.
@@ -323,7 +323,7 @@ def heads_against_depth(rows: Rows) -> "Series[float]":
     Returns:
         One difference of means over numbers of heads per training seed.
     """
-    table = trained(rows, "deep").groupby(["seed", "form"]).accuracy.mean().unstack()
+    table = select_trainings(rows, "deep").groupby(["seed", "form"]).accuracy.mean().unstack()
     return table[PER_HEAD] - table[DEEP]
 
 

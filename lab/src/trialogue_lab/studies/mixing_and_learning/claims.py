@@ -2,7 +2,7 @@
 
 from trialogue_lab.ledger import Claim, cited, largest, ours, smallest
 from trialogue_lab.studies.mixing_and_learning import statistics
-from trialogue_lab.studies.mixing_and_learning.config import ADAPTIVE, WEIGHTED, size_label
+from trialogue_lab.studies.mixing_and_learning.config import ADAPTIVE, WEIGHTED, make_size_label
 from trialogue_lab.studies.mixing_and_learning.statistics import EVERY, FEW, MANY, MASKED
 
 ROUNDING = -1e-10
@@ -95,7 +95,7 @@ CLAIMS = (
         "tight-in-the-trace",
         "Masking 1 site the squared error is at least half of its bound: Tr Gamma / (C Tr I^-1) above 0.5 (ratio, mean "
         "over models).",
-        statistics.typical("trace_share", size_label(1)).as_ratio().corrected(_GEOMETRIC) > 0.5,
+        statistics.typical("trace_share", make_size_label(1)).as_ratio().corrected(_GEOMETRIC) > 0.5,
         f"{_BOUND} (not in the thesis)",
     ),
     *(
@@ -118,7 +118,7 @@ NUMBERS = {
         for law in (FEW, MANY, WEIGHTED, ADAPTIVE)
     },
     "least best constant over C": smallest("bound", "tightness_least"),
-    "trace over its bound, k = 1": statistics.typical("trace_share", size_label(1)),
-    "least trace over its bound, k = 1": statistics.least("trace_share_least", size_label(1)),
-    "most trace over its bound, k = 1": statistics.most("trace_share_most", size_label(1)),
+    "trace over its bound, k = 1": statistics.typical("trace_share", make_size_label(1)),
+    "least trace over its bound, k = 1": statistics.least("trace_share_least", make_size_label(1)),
+    "most trace over its bound, k = 1": statistics.most("trace_share_most", make_size_label(1)),
 }

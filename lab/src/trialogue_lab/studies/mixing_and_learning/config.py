@@ -14,7 +14,7 @@ Deviation = Annotated[Finite, Ge(0)]
 """A standard deviation."""
 
 
-def size_label(size: int) -> str:
+def make_size_label(size: int) -> str:
     """Return the name of the mask distribution that masks `size` uniformly random variables.
 
     Args:

@@ -13,7 +13,7 @@ from torch import Tensor
 from trialogue.samplers.exact import ergodicity
 from trialogue_lab.ledger import MeasuredRows, Part
 from trialogue_lab.studies.mixing_and_learning import models
-from trialogue_lab.studies.mixing_and_learning.config import ADAPTIVE, WEIGHTED, Config, size_label
+from trialogue_lab.studies.mixing_and_learning.config import ADAPTIVE, WEIGHTED, Config, make_size_label
 from trialogue_lab.theory.masking import block_laws, pseudolikelihood
 from trialogue_lab.theory.masking.covariance_bound import bound_covariance
 
@@ -33,17 +33,17 @@ def parts(config: Config) -> list[Part]:
 def _measure(config: Config, seed: int, _: Path) -> MeasuredRows:
     places = range(config.models)
     for coupling in config.couplings:
-        ising = [models.random_ising(config.sites, coupling, config.field, seed, place) for place in places]
-        for row in bound_rows(config, ising, seed):
+        ising = [models.sample_ising(config.sites, coupling, config.field, seed, place) for place in places]
+        for row in compare_bounds(config, ising, seed):
             yield {"kind": "bound", "seed": seed, "coupling": coupling, **row}
-        for row in more_rows(ising):
+        for row in measure_gains(ising):
             yield {"kind": "more", "seed": seed, "coupling": coupling, "family": "Ising", **row}
-    families = [models.random_family(config.sites, seed, place) for place in places]
-    for row in more_rows(families):
+    families = [models.sample_family(config.sites, seed, place) for place in places]
+    for row in measure_gains(families):
         yield {"kind": "more", "seed": seed, "family": models.RandomFamily.name, **row}
 
 
-def bound_rows(config: Config, targets: list[Any], seed: int) -> MeasuredRows:
+def compare_bounds(config: Config, targets: list[Any], seed: int) -> MeasuredRows:
     """Compare the asymptotic covariance of pseudolikelihood estimation with its upper bound.
 
     Pseudolikelihood estimation fits the parameters of a model by predicting masked variables from all others. A mask
@@ -55,14 +55,14 @@ def bound_rows(config: Config, targets: list[Any], seed: int) -> MeasuredRows:
         seed: Seed of the set of models.
 
     Yields:
-        One row per mask distribution. It has the minimum, mean or maximum over all models of each value that `bound_of`
-        returns.
+        One row per mask distribution. It has the minimum, mean or maximum over all models of each value that
+        `compare_covariance` returns.
     """
     numbers: dict[str, list[dict[str, float]]] = {}
     for place, model in enumerate(targets):
         single_site: float | None = None
-        for name, masks in mask_distributions(config, seed, place).items():
-            found = bound_of(model, masks)
+        for name, masks in make_mask_distributions(config, seed, place).items():
+            found = compare_covariance(model, masks)
             if name not in (WEIGHTED, ADAPTIVE):
                 size = int(masks.blocks[0].sum())
                 single_site = single_site or found["constant"]
@@ -70,13 +70,13 @@ def bound_rows(config: Config, targets: list[Any], seed: int) -> MeasuredRows:
                 found["of_independent"] = found["best"] * size / model.sites
                 found["constant_error"] = abs(found["constant"] * size / model.sites - 1)
             if name == ADAPTIVE and place == 0:
-                found["classes"] = classes_of_pairs(model, masks)
+                found["classes"] = count_closed_classes(model, masks)
             numbers.setdefault(name, []).append(found)
     for name, values in numbers.items():
-        yield {"law": name, "models": len(values), **summary(values)}
+        yield {"law": name, "models": len(values), **summarize(values)}
 
 
-def mask_distributions(config: Config, seed: int, place: int) -> dict[str, block_laws.BlockDistribution]:
+def make_mask_distributions(config: Config, seed: int, place: int) -> dict[str, block_laws.BlockDistribution]:
     """Return all mask distributions that are tested on a model.
 
     A mask distribution chooses the set of variables that pseudolikelihood estimation predicts from all others.
@@ -92,22 +92,23 @@ def mask_distributions(config: Config, seed: int, place: int) -> dict[str, block
     """
     sizes = range(1, config.sites + 1)
     uniform = {
-        size_label(size): block_laws.block_distribution(config.sites, 2, block_size=size) for size in sizes
+        make_size_label(size): block_laws.block_distribution(config.sites, 2, block_size=size)
+        for size in sizes
     }
     return uniform | {
-        name: models.random_masks(config.sites, config.blocks, name == ADAPTIVE, seed, place)
+        name: models.sample_masks(config.sites, config.blocks, name == ADAPTIVE, seed, place)
         for name in (WEIGHTED, ADAPTIVE)
     }
 
 
-def bound_of(
+def compare_covariance(
     model: pseudolikelihood.ExponentialFamily, masks: block_laws.BlockDistribution
 ) -> dict[str, float]:
-    """Compare the covariance Gamma of an estimator with C I^{-1} (Theorems 4.1.2 and 4.1.3).
+    """Test the bound Gamma <= C I^{-1} on the covariance of an estimator (Theorems 4.1.2 and 4.1.3).
 
-    Covariances are asymptotic. Gamma belongs to pseudolikelihood estimation, which predicts masked variables from all
-    others. I is the Fisher information. C is the Poincaré constant (inverse spectral gap) of the Gibbs sampler that
-    resamples the masked variables.
+    Gamma is the asymptotic covariance of pseudolikelihood estimation, which predicts masked variables from all others.
+    I is the Fisher information. C is the Poincaré constant (inverse spectral gap) of the Gibbs sampler that resamples
+    the masked variables.
 
     Args:
         model: The model whose parameters are estimated.
@@ -125,7 +126,7 @@ def bound_of(
         - `trace`: Tr Gamma.
         - `trace_share`: Tr Gamma / (C Tr I^{-1}).
     """
-    probabilities, features = pseudolikelihood.enumerated(model)
+    probabilities, features = pseudolikelihood.enumerate_family(model)
     bound = bound_covariance(probabilities, features, masks)
     fisher = pseudolikelihood.fisher_information(probabilities, features).inverse()
     gamma = pseudolikelihood.pseudolikelihood_information(probabilities, features, masks).inverse()
@@ -133,15 +134,17 @@ def bound_of(
         "constant": bound.constant,
         "best": bound.best,
         "tightness": bound.best / bound.constant,
-        "slack": bound.slack / (bound.constant * _largest_eigenvalue(fisher)),
+        "slack": bound.slack / (bound.constant * _compute_largest_eigenvalue(fisher)),
         "information_slack": bound.information_slack,
-        "efficiency": float(torch.linalg.eigvalsh(gamma - fisher)[0]) / _largest_eigenvalue(gamma),
+        "efficiency": float(torch.linalg.eigvalsh(gamma - fisher)[0]) / _compute_largest_eigenvalue(gamma),
         "trace": float(gamma.trace()),
         "trace_share": float(gamma.trace() / (bound.constant * fisher.trace())),
     }
 
 
-def classes_of_pairs(model: pseudolikelihood.ExponentialFamily, masks: block_laws.BlockDistribution) -> float:
+def count_closed_classes(
+    model: pseudolikelihood.ExponentialFamily, masks: block_laws.BlockDistribution
+) -> float:
     """Return the number of closed classes of a Gibbs sampler.
 
     The Gibbs sampler resamples random blocks of variables (equation 4.26). Its states are pairs of a model state and a
@@ -152,16 +155,16 @@ def classes_of_pairs(model: pseudolikelihood.ExponentialFamily, masks: block_law
         model: The model.
         masks: Distribution of the block given the model state.
     """
-    probabilities, _ = pseudolikelihood.enumerated(model)
+    probabilities, _ = pseudolikelihood.enumerate_family(model)
     return float(ergodicity(block_laws.joint_block_dynamics(probabilities, masks)).closed_classes)
 
 
-def summary(values: list[dict[str, float]]) -> dict[str, float]:
-    """Compute minima, means and maxima of measured values over models.
+def summarize(values: list[dict[str, float]]) -> dict[str, float]:
+    """Aggregate measured values over models by minima, means and maxima.
 
     Args:
-        values: For each model, the values that `bound_of` returns. "gain", "of_independent", "constant_error" and
-            "classes" are optional.
+        values: For each model, the values that `compare_covariance` returns. "gain", "of_independent",
+            "constant_error" and "classes" are optional.
 
     Returns:
         Aggregated values by name.
@@ -182,7 +185,7 @@ def summary(values: list[dict[str, float]]) -> dict[str, float]:
     return {name: float(value) for name, value in found.items()}
 
 
-def more_rows(targets: list[Any]) -> MeasuredRows:
+def measure_gains(targets: list[Any]) -> MeasuredRows:
     """Measure how much one more masked variable improves pseudolikelihood estimation (Theorem 4.1.1).
 
     Estimation predicts k uniformly chosen (masked) variables from all others. Gamma^k is the asymptotic covariance of
@@ -200,7 +203,7 @@ def more_rows(targets: list[Any]) -> MeasuredRows:
         - `rank_most`: maximum rank of I^{k+1} - I^k.
         - `identity`: largest error of the theorem's formula for I^{k+1} - I^k.
     """
-    gains = DataFrame([gain for model in targets for gain in _gains(model)])
+    gains = DataFrame([gain for model in targets for gain in _compute_gains(model)])
     for masked in gains.masked.unique().tolist():
         table = gains[gains.masked == masked]
         yield {
@@ -214,10 +217,10 @@ def more_rows(targets: list[Any]) -> MeasuredRows:
         }
 
 
-def _gains(model: Any) -> Iterator[dict[str, float]]:
+def _compute_gains(model: Any) -> Iterator[dict[str, float]]:
     """Yield, for each k, how much estimation improves from k to k + 1 masked variables."""
-    probabilities, features = pseudolikelihood.enumerated(model)
-    theorem = pseudolikelihood.masking_more(model)
+    probabilities, features = pseudolikelihood.enumerate_family(model)
+    theorem = pseudolikelihood.compare_mask_sizes(model)
     information = [
         pseudolikelihood.pseudolikelihood_information(
             probabilities, features, block_laws.block_distribution(model.sites, 2, block_size=size)
@@ -230,18 +233,20 @@ def _gains(model: Any) -> Iterator[dict[str, float]]:
             "masked": step + 1,
             "smallest": float(theorem.smallest_eigenvalue[step]) / traces[step],
             "trace_drop": 1 - traces[step + 1] / traces[step],
-            "rank": float(_rank(information[step + 1] - information[step], information[step])),
+            "rank": float(
+                _count_increasing_directions(information[step + 1] - information[step], information[step])
+            ),
             "identity": float(theorem.identity_discrepancy[step]),
         }
 
 
-def _rank(gain: Tensor, information: Tensor) -> int:
-    """Return the number of directions in which the information matrix increases."""
+def _count_increasing_directions(gain: Tensor, information: Tensor) -> int:
+    """Return the rank of the `gain` of information, with eigenvalues relative to the `information`."""
     factor = torch.linalg.cholesky(information)
     half = torch.linalg.solve_triangular(factor, gain, upper=False)
     relative = torch.linalg.eigvalsh(torch.linalg.solve_triangular(factor, half.T, upper=False))
     return int((relative > RANK_TOLERANCE * float(relative[-1])).sum())
 
 
-def _largest_eigenvalue(matrix: Tensor) -> float:
+def _compute_largest_eigenvalue(matrix: Tensor) -> float:
     return float(torch.linalg.eigvalsh(matrix)[-1])

@@ -13,7 +13,7 @@ from trialogue.randomness import numpy_generator
 from trialogue_lab.theory.masking.block_laws import BlockDistribution, block_distribution
 
 
-def random_ising(sites: int, coupling: float, field: float, seed: int, place: int) -> Ising:
+def sample_ising(sites: int, coupling: float, field: float, seed: int, place: int) -> Ising:
     """Sample an Ising model with normally distributed couplings and fields.
 
     Args:
@@ -23,7 +23,7 @@ def random_ising(sites: int, coupling: float, field: float, seed: int, place: in
         seed: Seed of the set of models.
         place: Index of the model in its set. Models with the same seed and index have proportional couplings.
     """
-    normal = _generator(seed, "model", place).standard_normal(sites * (sites - 1) // 2 + sites)
+    normal = _make_generator(seed, "model", place).standard_normal(sites * (sites - 1) // 2 + sites)
     scale = np.where(np.arange(len(normal)) < len(normal) - sites, coupling, field)
     return Ising.from_parameters(torch.from_numpy(scale * normal), sites)
 
@@ -66,7 +66,7 @@ class RandomFamily:
         return (self.all_features @ self.parameters).softmax(0)
 
 
-def random_family(sites: int, seed: int, place: int) -> RandomFamily:
+def sample_family(sites: int, seed: int, place: int) -> RandomFamily:
     """Sample an exponential family on binary sequences, with six normally distributed features.
 
     Args:
@@ -74,12 +74,12 @@ def random_family(sites: int, seed: int, place: int) -> RandomFamily:
         seed: Seed of the set of models.
         place: Index of the model in its set.
     """
-    draws = _generator(seed, RandomFamily.name, place)
+    draws = _make_generator(seed, RandomFamily.name, place)
     features, parameters = draws.standard_normal((2**sites, 6)), 0.5 * draws.standard_normal(6)
     return RandomFamily(torch.from_numpy(features), torch.from_numpy(parameters), sites)
 
 
-def random_masks(sites: int, blocks: int, adaptive: bool, seed: int, place: int) -> BlockDistribution:
+def sample_masks(sites: int, blocks: int, adaptive: bool, seed: int, place: int) -> BlockDistribution:
     """Sample a distribution over sets of masked variables.
 
     Each set has 1 to N - 1 of the N variables, and every variable belongs to at least one set.
@@ -91,7 +91,7 @@ def random_masks(sites: int, blocks: int, adaptive: bool, seed: int, place: int)
         seed: Seed of the set of models.
         place: Index of the model in its set.
     """
-    draws = _generator(seed, "adaptive" if adaptive else "weighted", place)
+    draws = _make_generator(seed, "adaptive" if adaptive else "weighted", place)
     chosen: list[list[int]] = []
     while len(set().union(*chosen)) < sites:
         sizes = draws.integers(1, sites, blocks)
@@ -101,5 +101,5 @@ def random_masks(sites: int, blocks: int, adaptive: bool, seed: int, place: int)
     return block_distribution(sites, 2, blocks=chosen, **described)
 
 
-def _generator(seed: int, *names: object) -> np.random.Generator:
+def _make_generator(seed: int, *names: object) -> np.random.Generator:
     return numpy_generator(seed, "mixing-and-learning", *names)

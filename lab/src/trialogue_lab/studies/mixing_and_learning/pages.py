@@ -31,7 +31,7 @@ def _bound_table(rows: Rows) -> Cells:
             "min eig (C I⁻¹ - Γ), relative": statistics.least("slack", name, coupling),
         }
         for coupling in rows.distinct("bound", "coupling")
-        for name in statistics.mask_distributions(rows)
+        for name in statistics.list_mask_distributions(rows)
     }
 
 
@@ -68,17 +68,17 @@ TABLES = (_bound_table, _steps_table)
 )
 def _bound_figure(rows: Rows) -> Drawing:
     drawing, [axes] = panels(width=5.2, height=4.2)
-    likelihood = statistics.mask_distributions(rows, MASKED)[-1]  # masking all sites
+    likelihood = statistics.list_mask_distributions(rows, MASKED)[-1]  # masking all sites
     markers = {WEIGHTED: "s", ADAPTIVE: "^"}
-    couplings = sorted(statistics.bounds(rows).coupling.unique())
+    couplings = sorted(statistics.select_bounds(rows).coupling.unique())
     for coupling, color in zip(couplings, COLORS, strict=False):
         best = statistics.typical("log_trace", likelihood, coupling)(rows)
-        for name in statistics.mask_distributions(rows):
+        for name in statistics.list_mask_distributions(rows):
             constants = statistics.typical("log_constant", name, coupling)(rows)
             traces = statistics.typical("log_trace", name, coupling)(rows)
             axes.plot(constants, traces / best, markers.get(name, "o"), ms=4, color=color, alpha=0.7)
         axes.plot([], [], "-", lw=3, color=color, label=f"J ~ {coupling:g}")
-    largest = float(np.exp(statistics.bounds(rows).log_constant.max()))
+    largest = float(np.exp(statistics.select_bounds(rows).log_constant.max()))
     axes.plot([1, largest], [1, largest], "--", lw=1, color=QUIET, label="bound")
     for marker, label in (("o", "k random sites"), ("s", WEIGHTED), ("^", ADAPTIVE)):
         axes.plot([], [], marker, ms=4, color=QUIET, label=label)

@@ -10,14 +10,14 @@ import numpy as np
 from pandas import DataFrame, Series
 
 from trialogue_lab.ledger import NoRows, Replication, Rows, exact
-from trialogue_lab.studies.mixing_and_learning.config import ADAPTIVE, WEIGHTED, size_label
+from trialogue_lab.studies.mixing_and_learning.config import ADAPTIVE, WEIGHTED, make_size_label
 
 sets = Replication("prompt set", "seeds")
 
 EVERY, MASKED, FEW, MANY = "every law", "every k", "k < N - 2", "k >= N - 2"
 
 
-def mask_distributions(rows: Rows, which: str = EVERY) -> list[str]:
+def list_mask_distributions(rows: Rows, which: str = EVERY) -> list[str]:
     """Return the names of all measured mask distributions that belong to a group.
 
     Pseudolikelihood estimation predicts masked variables from all others. A mask distribution chooses which ones are
@@ -38,7 +38,7 @@ def mask_distributions(rows: Rows, which: str = EVERY) -> list[str]:
     return groups.get(which, [which])
 
 
-def bounds(rows: Rows, which: str = EVERY, coupling: float | None = None) -> DataFrame:
+def select_bounds(rows: Rows, which: str = EVERY, coupling: float | None = None) -> DataFrame:
     """Select the rows that compare a covariance matrix with its upper bound C I^-1.
 
     The matrix is the asymptotic covariance of pseudolikelihood estimation, which predicts masked variables from all
@@ -56,14 +56,15 @@ def bounds(rows: Rows, which: str = EVERY, coupling: float | None = None) -> Dat
     """
     table = rows["bound"]
     table = table[table.coupling > 0] if coupling is None else table[table.coupling == coupling]
-    return table[table.law.isin(mask_distributions(rows, which))]
+    return table[table.law.isin(list_mask_distributions(rows, which))]
 
 
 @sets
 def typical(rows: Rows, column: str, which: str, coupling: float | None = None) -> "Series[float]":
-    """Return the mean of one measured column over random Ising models.
+    """Return a measurement, averaged over random Ising models.
 
-    The columns describe pseudolikelihood estimation, which fits a model by predicting masked spins from all others.
+    The measurement describes pseudolikelihood estimation, which fits a model by predicting masked spins from all
+    others.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -77,15 +78,15 @@ def typical(rows: Rows, column: str, which: str, coupling: float | None = None) 
     Returns:
         One mean per set of models.
     """
-    means = bounds(rows, which, coupling).groupby("seed")[column].mean()
+    means = select_bounds(rows, which, coupling).groupby("seed")[column].mean()
     return np.exp(means) if column.startswith("log_") else means
 
 
 @sets
 def growth(rows: Rows, column: str) -> "Series[float]":
-    """Return the column at the strongest couplings minus the column at the weakest couplings.
+    """Return how much a measurement increases from the weakest to the strongest couplings.
 
-    The columns are logarithms that describe pseudolikelihood estimation of random Ising models. One random spin is
+    The measurement is a logarithm that describes pseudolikelihood estimation of random Ising models. One random spin is
     masked and predicted from all others.
 
     Args:
@@ -98,7 +99,7 @@ def growth(rows: Rows, column: str) -> "Series[float]":
     Raises:
         NoRows: If all measured couplings have the same standard deviation.
     """
-    table = bounds(rows, size_label(1)).pivot(index="seed", columns="coupling", values=column)
+    table = select_bounds(rows, make_size_label(1)).pivot(index="seed", columns="coupling", values=column)
     if len(table.columns) < 2:
         raise NoRows("growth needs couplings with two standard deviations")
     return table.iloc[:, -1] - table.iloc[:, 0]
@@ -106,9 +107,10 @@ def growth(rows: Rows, column: str) -> "Series[float]":
 
 @exact
 def least(rows: Rows, column: str, which: str, coupling: float | None = None) -> float:
-    """Return the minimum of one measured column over all random Ising models.
+    """Return the minimum of a measurement over all random Ising models.
 
-    The columns describe pseudolikelihood estimation, which fits a model by predicting masked spins from all others.
+    The measurement describes pseudolikelihood estimation, which fits a model by predicting masked spins from all
+    others.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -120,14 +122,15 @@ def least(rows: Rows, column: str, which: str, coupling: float | None = None) ->
     Returns:
         The minimum over models and mask distributions.
     """
-    return float(bounds(rows, which, coupling)[column].min())
+    return float(select_bounds(rows, which, coupling)[column].min())
 
 
 @exact
 def most(rows: Rows, column: str, which: str, coupling: float | None = None) -> float:
-    """Return the maximum of one measured column over all random Ising models.
+    """Return the maximum of a measurement over all random Ising models.
 
-    The columns describe pseudolikelihood estimation, which fits a model by predicting masked spins from all others.
+    The measurement describes pseudolikelihood estimation, which fits a model by predicting masked spins from all
+    others.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -140,7 +143,7 @@ def most(rows: Rows, column: str, which: str, coupling: float | None = None) -> 
     Returns:
         The maximum over models and mask distributions.
     """
-    return float(bounds(rows, which, coupling)[column].max())
+    return float(select_bounds(rows, which, coupling)[column].max())
 
 
 @exact

@@ -6,7 +6,7 @@ from typing import Annotated
 from annotated_types import Interval
 
 from trialogue_lab.ledger import Count, Different, Seeds, Settings, Some
-from trialogue_lab.studies.parallel_gap.config import Instance
+from trialogue_lab.studies.parallel_gap.config import CorollaryInstance
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,19 +24,19 @@ class Config(Settings):
             enumerated.
     """
 
-    instances: Some[Instance] = (
-        Instance(delta=0.5, steps=1, clique=25, sites=25),
-        Instance(delta=0.5, steps=1, clique=25, sites=250),
-        Instance(delta=0.5, steps=10, clique=44, sites=44),
-        Instance(delta=0.5, steps=10, clique=44, sites=440),
-        Instance(delta=0.5, steps=100, clique=62, sites=62),
-        Instance(delta=0.5, steps=100, clique=62, sites=124),
-        Instance(delta=0.1, steps=1, clique=38, sites=38),
-        Instance(delta=0.1, steps=10, clique=56, sites=56),
-        Instance(delta=0.1, steps=100, clique=75, sites=75),
-        Instance(delta=0.05, steps=10, clique=62, sites=62),
-        Instance(delta=0.05, steps=100, clique=80, sites=80),
-        Instance(delta=0.9, steps=10, clique=40, sites=400),
+    instances: Some[CorollaryInstance] = (
+        CorollaryInstance(delta=0.5, steps=1, clique=25, sites=25),
+        CorollaryInstance(delta=0.5, steps=1, clique=25, sites=250),
+        CorollaryInstance(delta=0.5, steps=10, clique=44, sites=44),
+        CorollaryInstance(delta=0.5, steps=10, clique=44, sites=440),
+        CorollaryInstance(delta=0.5, steps=100, clique=62, sites=62),
+        CorollaryInstance(delta=0.5, steps=100, clique=62, sites=124),
+        CorollaryInstance(delta=0.1, steps=1, clique=38, sites=38),
+        CorollaryInstance(delta=0.1, steps=10, clique=56, sites=56),
+        CorollaryInstance(delta=0.1, steps=100, clique=75, sites=75),
+        CorollaryInstance(delta=0.05, steps=10, clique=62, sites=62),
+        CorollaryInstance(delta=0.05, steps=100, clique=80, sites=80),
+        CorollaryInstance(delta=0.9, steps=10, clique=40, sites=400),
     )
     runs: Count = 200
     seeds: Seeds = tuple(range(12))
@@ -46,8 +46,8 @@ class Config(Settings):
 PRESETS = {
     "smoke": Config(
         instances=(
-            Instance(delta=0.5, steps=1, clique=25, sites=25),
-            Instance(delta=0.5, steps=10, clique=44, sites=60),
+            CorollaryInstance(delta=0.5, steps=1, clique=25, sites=25),
+            CorollaryInstance(delta=0.5, steps=10, clique=44, sites=60),
         ),
         runs=20,
         seeds=(0, 1),

@@ -11,7 +11,7 @@ from trialogue.oracles import enumerate_sequences
 from trialogue.randomness import generator
 from trialogue_lab.ledger import MeasuredRows, Part
 from trialogue_lab.studies.one_step_corollary.config import Config
-from trialogue_lab.studies.parallel_gap.cliques import one_step_rows, simulated_corollary_rows
+from trialogue_lab.studies.parallel_gap.cliques import measure_one_step, simulate_corollary
 from trialogue_lab.theory.masking.parallel_decoder import kernel_decoder, map_decoder
 
 _STEPS = 8
@@ -27,17 +27,17 @@ def parts(config: Config) -> list[Part]:
         One task for exact probabilities, one for constructed parallel decoders, and one per seed for simulations.
     """
     return [
-        Part("exact", lambda _: one_step_rows(config.instances)),
-        Part("decoders", lambda _: decoder_rows(config.decoder_sites)),
-        *(Part(f"simulated-{seed}", partial(_simulated_rows, config, seed)) for seed in config.seeds),
+        Part("exact", lambda _: measure_one_step(config.instances)),
+        Part("decoders", lambda _: measure_decoders(config.decoder_sites)),
+        *(Part(f"simulated-{seed}", partial(_simulate_instances, config, seed)) for seed in config.seeds),
     ]
 
 
-def _simulated_rows(config: Config, seed: int, _: Path) -> MeasuredRows:
-    return simulated_corollary_rows(config.instances, config.runs, (seed,))
+def _simulate_instances(config: Config, seed: int, _: Path) -> MeasuredRows:
+    return simulate_corollary(config.instances, config.runs, (seed,))
 
 
-def decoder_rows(sizes: Sequence[int]) -> MeasuredRows:
+def measure_decoders(sizes: Sequence[int]) -> MeasuredRows:
     """Test that parallel decoders can compute any map or product kernel.
 
     A parallel decoder predicts all tokens of the next sequence independently, given the current sequence. A map assigns

@@ -29,15 +29,15 @@ def _instances_table(rows: Rows) -> Cells:
             "simulated, parallel": share(row["instance"], PARALLEL),
             "1 - δ/2": 1 - row["delta"] / 2,
             "c_stuck": row["stuck_exponent"],
-            "with |C|²/4, as published": _bound(row["clique"], 4),
-            "with |C|²/16": _bound(row["clique"], 16),
+            "with |C|²/4, as published": _compute_bound(row["clique"], 4),
+            "with |C|²/16": _compute_bound(row["clique"], 16),
             "log10 of the expected steps": row["log_steps"] / math.log(10),
         }
         for row in rows["one step"].to_dict("records")
     }
 
 
-def _bound(clique: int, divisor: int) -> float:
+def _compute_bound(clique: int, divisor: int) -> float:
     """Return a lower bound on the exponent c_stuck in the proof of Proposition 4.1.5."""
     return 2 * (1 - clique / 2 + clique**2 / divisor) / clique
 

@@ -31,7 +31,7 @@ _RANDOM_SITE = largest("kernel", "divergence", where="chain == 'one random site'
 _EXCESS = statistics.network(GIBBS, "divergence - best_divergence")
 
 
-def _stuck(assumption: str) -> Criterion:
+def _make_stuck_criterion(assumption: str) -> Criterion:
     where = f"assumption == {assumption!r} and steps > 0"
     return smallest("stuck", "stuck - 1 + delta", where=where) > ROUNDING
 
@@ -65,13 +65,13 @@ CLAIMS = (
     _bound(
         "stays-stuck",
         f"{_STAYS} if |C| tanh J_0 > 2 (smallest excess).",
-        _stuck(CORRECTED),
+        _make_stuck_criterion(CORRECTED),
         source=f"{_STUCK}, with the missing assumption",
     ),
     Claim(
         "stays-stuck-as-printed",
         f"{_STAYS} also for |C| = 2 and small J_0 (smallest excess).",
-        _stuck(STATED),
+        _make_stuck_criterion(STATED),
         **cited(_STUCK, _NOT_BELOW, "thesis:M-P415"),
     ),
     _corollary(

@@ -18,7 +18,7 @@ from trialogue.randomness import derive_seed
 from trialogue.samplers import BlockGibbs, IndependentParallel
 from trialogue_lab.analysis.clique_hits import clique_hits
 from trialogue_lab.ledger import MeasuredRows
-from trialogue_lab.studies.parallel_gap.config import GIBBS, PARALLEL, Instance
+from trialogue_lab.studies.parallel_gap.config import GIBBS, PARALLEL, CorollaryInstance
 from trialogue_lab.theory.cliques import bounds, chains
 
 STATED, CORRECTED = "as printed", "corrected"
@@ -35,11 +35,11 @@ NAMED = (
 )
 """Spins, spins of the clique, k, coupling excess J_0 and field per clique spin of examples of Proposition 4.1.4."""
 OUTSIDE = 0.01
-"""Field of each spin outside the clique, in `NAMED` and on the grid of `hitting_rows`."""
+"""Field of each spin outside the clique, in `NAMED` and on the grid of `measure_hitting`."""
 DELTAS = (0.5, 0.1)
 
 
-def one_step_rows(instances: Sequence[Instance]) -> MeasuredRows:
+def measure_one_step(instances: Sequence[CorollaryInstance]) -> MeasuredRows:
     """Compute the exact probabilities of the two events in Corollary 4.1.1.
 
     The Ising model has a clique of coupled spins, and starts in the worst state for each event. In the first event, one
@@ -75,22 +75,22 @@ def one_step_rows(instances: Sequence[Instance]) -> MeasuredRows:
         }
 
 
-def _hitting(
+def _make_hitting_example(
     sites: int, clique: int, size: int, excess: float, field: float
 ) -> tuple[Ising, chains.Array, bounds.CliqueAssumption, dict[float, bounds.HittingBound]]:
-    """Return an Ising model, its k-Gibbs chain, and the bounds of Proposition 4.1.4.
+    """Return an Ising model, the k-Gibbs sampler on it, and the bounds of Proposition 4.1.4.
 
-    The items are the model, the log transition matrix of k-Gibbs, the parameters of the clique, and one bound per
-    delta.
+    Returns:
+        The model, the log transition matrix of k-Gibbs, the parameters of the clique, and one bound per delta.
     """
-    model, coupling = _clique(sites, clique, excess, field, OUTSIDE)
+    model, coupling = _make_clique_model(sites, clique, excess, field, OUTSIDE)
     assumed = bounds.clique_assumption(model)
     least = assumed.excess, assumed.clique_field
     by_delta = {delta: bounds.hitting_bound(sites, clique, size, *least, delta) for delta in DELTAS}
     return model, chains.block_chain(sites, clique, coupling, field, size), assumed, by_delta
 
 
-def hitting_rows() -> MeasuredRows:
+def measure_hitting() -> MeasuredRows:
     """Compute the probability that k-Gibbs turns all spins of a clique up.
 
     One step of k-Gibbs resamples k random spins of an Ising model jointly. The clique is a set of coupled spins. The
@@ -108,7 +108,7 @@ def hitting_rows() -> MeasuredRows:
         for size in range(clique, sites + 1)
     ]
     for sites, clique, size, excess, field in (*NAMED, *grid):
-        _, matrix, assumed, by_delta = _hitting(sites, clique, size, excess, field)
+        _, matrix, assumed, by_delta = _make_hitting_example(sites, clique, size, excess, field)
         covered = math.comb(sites - clique, size - clique) / math.comb(sites, size)
         top = math.exp(2 * (assumed.excess + assumed.clique_field))
         for delta, bound in by_delta.items():
@@ -129,7 +129,7 @@ def hitting_rows() -> MeasuredRows:
             }
 
 
-def stuck_rows() -> MeasuredRows:
+def measure_stuck() -> MeasuredRows:
     """Compute the probability that independent parallel updates keep most spins of a clique down.
 
     All spins of an Ising model are resampled at once, independently of each other. "Most spins down" means that the sum
@@ -141,14 +141,17 @@ def stuck_rows() -> MeasuredRows:
     """
     for clique, excess, delta in product((10, 20, 40), (1.0, 2.0, 4.0), DELTAS):
         bound = bounds.stuck_bound(clique, excess, delta)
-        yield {"assumption": CORRECTED, **_stuck(clique, excess, 0.01, delta, bound.exponent, bound.steps)}
+        yield {
+            "assumption": CORRECTED,
+            **_measure_stuck_example(clique, excess, 0.01, delta, bound.exponent, bound.steps),
+        }
     for excess, delta in ((1e-4, 0.74), (1e-3, 0.74), (5e-3, 0.745)):
         exponent = (math.tanh(excess) - 1) ** 2
         steps = math.floor(delta / 2 * math.exp(exponent))
-        yield {"assumption": STATED, **_stuck(2, excess, 1e-6, delta, exponent, steps)}
+        yield {"assumption": STATED, **_measure_stuck_example(2, excess, 1e-6, delta, exponent, steps)}
 
 
-def _stuck(
+def _measure_stuck_example(
     clique: int, excess: float, field: float, delta: float, exponent: float, steps: int
 ) -> dict[str, Any]:
     matrix = chains.parallel_chain(clique, excess + clique * field, field)
@@ -157,7 +160,7 @@ def _stuck(
     return setting | {"stuck_exponent": exponent, "steps": steps, "stuck": stuck}
 
 
-def growth_rows() -> MeasuredRows:
+def measure_growth() -> MeasuredRows:
     """Compute the expected number of steps until all spins of a clique point up.
 
     Three samplers of an Ising model are compared. k-Gibbs resamples the whole clique jointly, single-spin Gibbs
@@ -184,7 +187,9 @@ def growth_rows() -> MeasuredRows:
         yield {"kind": "growth", "clique": clique, **steps}
 
 
-def simulated_corollary_rows(instances: Sequence[Instance], runs: int, seeds: Sequence[int]) -> MeasuredRows:
+def simulate_corollary(
+    instances: Sequence[CorollaryInstance], runs: int, seeds: Sequence[int]
+) -> MeasuredRows:
     """Simulate one step of k-Gibbs and M independent parallel updates (Corollary 4.1.1).
 
     k-Gibbs resamples k random spins of an Ising model jointly. Independent parallel updates resample all spins
@@ -203,18 +208,23 @@ def simulated_corollary_rows(instances: Sequence[Instance], runs: int, seeds: Se
         if one.sites > SIMULATED_SITES or one.steps > SIMULATED_STEPS:
             continue
         blocks, parallel = one.log_matrices
-        model, start = _clique(one.sites, one.clique, one.least.excess, one.field, 0.0)[0], one.start
+        model, start = (
+            _make_clique_model(one.sites, one.clique, one.least.excess, one.field, 0.0)[0],
+            one.start,
+        )
         leaves = float(chains.hitting_probability(parallel, one.steps)[start])
         for name, chain, budget, exact in (
             (GIBBS, BlockGibbs(one.block_size), 1, float(np.exp(blocks[start, -1]))),
             (PARALLEL, IndependentParallel(), one.steps, leaves),
         ):
             common = {"instance": one.label, "chain": name, "delta": one.delta, "exact": exact}
-            for row in _shares(chain, model, one.clique, budget, one.label, seeds=seeds, runs=runs, up=start):
+            for row in _simulate_shares(
+                chain, model, one.clique, budget, one.label, seeds=seeds, runs=runs, up=start
+            ):
                 yield {"kind": "simulated", **common, **row}
 
 
-def simulated_hitting_rows(runs: int, seeds: Sequence[int]) -> MeasuredRows:
+def simulate_hitting(runs: int, seeds: Sequence[int]) -> MeasuredRows:
     """Simulate k-Gibbs on four small Ising models with a clique of coupled spins.
 
     A step of k-Gibbs resamples k random spins jointly. By Proposition 4.1.4, T steps turn all spins of the clique up
@@ -229,16 +239,20 @@ def simulated_hitting_rows(runs: int, seeds: Sequence[int]) -> MeasuredRows:
         clique up within T steps, and `exact` is its exact probability.
     """
     for sites, clique, size, excess, field in NAMED[:4]:
-        model, matrix, _, by_delta = _hitting(sites, clique, size, excess, field)
+        model, matrix, _, by_delta = _make_hitting_example(sites, clique, size, excess, field)
         for delta, bound in by_delta.items():
             budget = bound.steps
             label = f"N = {sites}, |C| = {clique}, k = {size}, T = {budget}"
             exact = float(chains.hitting_probability(matrix, budget)[0])
-            for row in _shares(BlockGibbs(size), model, clique, budget, label, seeds=seeds, runs=runs):
+            for row in _simulate_shares(
+                BlockGibbs(size), model, clique, budget, label, seeds=seeds, runs=runs
+            ):
                 yield {"kind": "simulated hitting", "instance": label, "delta": delta, **row, "exact": exact}
 
 
-def _clique(sites: int, clique: int, excess: float, field: float, outside: float) -> tuple[Ising, float]:
+def _make_clique_model(
+    sites: int, clique: int, excess: float, field: float, outside: float
+) -> tuple[Ising, float]:
     """Return an Ising model with a clique of coupled spins, and the coupling of the clique.
 
     The coupling is `excess` (J_0 in the thesis) plus the sum of all fields.
@@ -249,7 +263,7 @@ def _clique(sites: int, clique: int, excess: float, field: float, outside: float
     return Ising.clique(sites, clique, coupling, fields), coupling
 
 
-def _shares(
+def _simulate_shares(
     chain: Chain[Any], model: Ising, clique: int, budget: int, label: str, **runs: Any
 ) -> MeasuredRows:
     """Simulate a sampler, and yield the share of runs that turn all spins of the clique up, by seed."""

@@ -14,7 +14,7 @@ PARALLEL = "independent parallel"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Instance(Settings):
+class CorollaryInstance(Settings):
     """An Ising model with a clique of coupled spins, and numbers of steps (Corollary 4.1.1).
 
     The corollary compares one step of k-Gibbs, which resamples k random spins jointly, with M independent parallel
@@ -41,7 +41,7 @@ class Instance(Settings):
         _ = self.corollary
 
     @property
-    def corollary(self) -> bounds.OneStep:
+    def corollary(self) -> bounds.OneStepBounds:
         """The bounds that Corollary 4.1.1 gives for this instance."""
         sizes = (self.sites, self.clique, self.block_size, self.least.excess, self.least.clique_field)
         return bounds.one_step_corollary(*sizes, delta=self.delta, steps=self.steps)
@@ -57,7 +57,7 @@ class Instance(Settings):
         return bounds.smallest_block_size(self.sites, self.clique, self.delta)
 
     @property
-    def least(self) -> bounds.LeastParameters:
+    def least(self) -> bounds.SmallestParameters:
         """The smallest coupling excess J_0 and field h_G of the clique that the assumptions allow.
 
         The coupling of the clique is J = J_0 + h_G.
@@ -107,11 +107,11 @@ class Config(Settings):
         batch_size: Number of pairs of a state and the next state in a batch.
     """
 
-    instances: Some[Instance] = (
-        Instance(delta=0.1, steps=100, clique=75, sites=75),
-        Instance(delta=0.1, steps=100, clique=75, sites=15000),
-        Instance(delta=0.5, steps=10, clique=44, sites=440),
-        Instance(delta=0.05, steps=10**6, clique=154, sites=30800),
+    instances: Some[CorollaryInstance] = (
+        CorollaryInstance(delta=0.1, steps=100, clique=75, sites=75),
+        CorollaryInstance(delta=0.1, steps=100, clique=75, sites=15000),
+        CorollaryInstance(delta=0.5, steps=10, clique=44, sites=440),
+        CorollaryInstance(delta=0.05, steps=10**6, clique=154, sites=30800),
     )
     runs: Count = 200
     seeds: Seeds = tuple(range(20))

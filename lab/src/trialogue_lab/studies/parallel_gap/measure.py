@@ -7,7 +7,12 @@ from pathlib import Path
 from trialogue_lab.ledger import MeasuredRows, Part
 from trialogue_lab.studies.parallel_gap import cliques
 from trialogue_lab.studies.parallel_gap.config import GIBBS, PARALLEL, Config
-from trialogue_lab.studies.parallel_gap.transitions import Imitation, kernel_rows, network_row, two_mode_rows
+from trialogue_lab.studies.parallel_gap.transitions import (
+    ImitationTask,
+    measure_kernels,
+    measure_network,
+    measure_two_modes,
+)
 
 
 def parts(config: Config) -> list[Part]:
@@ -22,19 +27,19 @@ def parts(config: Config) -> list[Part]:
     """
 
     def exact(_: Path) -> MeasuredRows:
-        corollary = cliques.one_step_rows(config.instances)
-        return chain(corollary, cliques.hitting_rows(), cliques.stuck_rows(), cliques.growth_rows())
+        corollary = cliques.measure_one_step(config.instances)
+        return chain(corollary, cliques.measure_hitting(), cliques.measure_stuck(), cliques.measure_growth())
 
     def simulated(_: Path) -> MeasuredRows:
-        corollary = cliques.simulated_corollary_rows(config.instances, config.runs, config.seeds)
-        return chain(corollary, cliques.simulated_hitting_rows(config.runs, config.seeds))
+        corollary = cliques.simulate_corollary(config.instances, config.runs, config.seeds)
+        return chain(corollary, cliques.simulate_hitting(config.runs, config.seeds))
 
     def network(imitated_chain: str, sites: int, seed: int, _: Path) -> MeasuredRows:
         settings = (config.coupling, config.training_steps, config.batch_size)
         yield {
             "kind": "network",
             "seed": seed,
-            **network_row(Imitation(imitated_chain, sites, *settings), seed),
+            **measure_network(ImitationTask(imitated_chain, sites, *settings), seed),
         }
 
     sizes = config.network_sites
@@ -42,7 +47,7 @@ def parts(config: Config) -> list[Part]:
     imitated += [(seed, max(sizes), PARALLEL, "parallel") for seed in config.training_seeds]
     return [
         Part("exact", exact),
-        Part("kernels", lambda _: chain(two_mode_rows(sizes), kernel_rows(sizes, config.coupling))),
+        Part("kernels", lambda _: chain(measure_two_modes(sizes), measure_kernels(sizes, config.coupling))),
         Part("simulated", simulated),
         *(
             Part(f"network-{seed}-{sites}-{name}", partial(network, kind, sites, seed), lane=str(seed))

@@ -11,11 +11,11 @@ from pandas import DataFrame
 
 from trialogue_lab.ledger import BAD, COLORS, GOOD, Cells, Rows, figure, finish, panels, result_table
 from trialogue_lab.studies.parallel_gap.config import GIBBS, PARALLEL
-from trialogue_lab.studies.parallel_gap.statistics import network, networks
+from trialogue_lab.studies.parallel_gap.statistics import network, select_networks
 
 
-def _renamed(table: DataFrame, label: str, columns: Mapping[str, str]) -> DataFrame:
-    """Return columns of a table under new names, with formatted row labels."""
+def _rename_columns(table: DataFrame, label: str, columns: Mapping[str, str]) -> DataFrame:
+    """Select and rename columns of a table, and format its row labels."""
     records: Any = table.to_dict("records")
     labels = [label.format(**record) for record in records]
     return table[list(columns.values())].set_axis(labels).set_axis(list(columns), axis=1)
@@ -62,7 +62,7 @@ def _hitting_table(rows: Rows) -> DataFrame:
         "reached within T": "reached",
     }
     label = "N = {sites}, |C| = {clique}, k = {block_size}, J_0 = {excess:g}, h = {field:g}, δ = {delta:g}"
-    return _renamed(rows["hitting"].head(10), label, columns)
+    return _rename_columns(rows["hitting"].head(10), label, columns)
 
 
 @result_table(
@@ -75,7 +75,7 @@ def _hitting_table(rows: Rows) -> DataFrame:
 def _stuck_table(rows: Rows) -> DataFrame:
     table = rows["stuck"].assign(promised=1 - rows["stuck"].delta)
     columns = {"c_stuck": "stuck_exponent", "T": "steps", "stuck for T steps": "stuck", "1 - δ": "promised"}
-    return _renamed(table, "{assumption}, |C| = {clique}, J_0 = {excess:g}, δ = {delta:g}", columns)
+    return _rename_columns(table, "{assumption}, |C| = {clique}, J_0 = {excess:g}, δ = {delta:g}", columns)
 
 
 @result_table(
@@ -99,7 +99,7 @@ def _networks_table(rows: Rows) -> Cells:
             head: network(chain, column, sites=sites) for head, column in columns.items()
         }
         for chain in (GIBBS, PARALLEL)
-        for sites in sorted(networks(rows, chain).sites.unique())
+        for sites in sorted(select_networks(rows, chain).sites.unique())
     }
 
 
@@ -118,8 +118,8 @@ def _products_table(rows: Rows) -> DataFrame:
     )
     return pd.concat(
         [
-            _renamed(rows["two modes"], "two equal modes, {sites} sites", modes),
-            _renamed(kernels, "{chain}, {sites} sites", columns),
+            _rename_columns(rows["two modes"], "two equal modes, {sites} sites", modes),
+            _rename_columns(kernels, "{chain}, {sites} sites", columns),
         ]
     )
 

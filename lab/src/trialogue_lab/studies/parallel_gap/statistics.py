@@ -16,7 +16,7 @@ draws = Replication("draw", "seeds")
 trainings = Replication("training", "training_seeds")
 
 
-def networks(rows: Rows, chain: str) -> DataFrame:
+def select_networks(rows: Rows, chain: str) -> DataFrame:
     """Select the measurements of networks that are trained to imitate single steps of a sampler.
 
     Args:
@@ -32,7 +32,7 @@ def networks(rows: Rows, chain: str) -> DataFrame:
 
 @draws
 def both_events(rows: Rows) -> "Series[float]":
-    """Return how far a simulated probability exceeds its lower bound 1 - delta in Corollary 4.1.1.
+    """Return how far a simulated probability exceeds the lower bound 1 - delta of Corollary 4.1.1.
 
     The probability is that two independent events both occur. In the first event, one step of k-Gibbs turns all coupled
     spins of an Ising model up. In the second one, M independent parallel updates do not. A step of k-Gibbs resamples k
@@ -104,7 +104,7 @@ def simulation_error(rows: Rows) -> "Series[float]":
 def network(
     rows: Rows, chain: str, number: str, sites: int | None = None, how: str = "max"
 ) -> "Series[float]":
-    """Return one measured column of networks that imitate single steps of a sampler.
+    """Return a measurement of networks that imitate single steps of a sampler.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -119,7 +119,7 @@ def network(
     Returns:
         One value per training seed.
     """
-    table = networks(rows, chain)
+    table = select_networks(rows, chain)
     table = table if sites is None else table[table.sites == sites]
     numbers = np.asarray(table.eval(number, engine="python"), dtype=np.float64)
     return table.assign(number=numbers).groupby("seed").number.agg(how)
@@ -139,5 +139,5 @@ def long_run_variation(rows: Rows) -> "Series[float]":
     Returns:
         One distance per training seed.
     """
-    table = networks(rows, GIBBS)
+    table = select_networks(rows, GIBBS)
     return table[table.sites == table.sites.max()].groupby("seed").limit_variation.max()

@@ -30,8 +30,8 @@ PRODUCT = 1e-12
 
 
 @dataclass(frozen=True)
-class Imitation:
-    """Settings for training a network to imitate single steps of a sampler.
+class ImitationTask:
+    """Task of training a network to imitate single steps of a sampler.
 
     The sampler runs on an Ising model in which all spins are coupled. Training starts every step from a uniformly
     random state.
@@ -68,7 +68,7 @@ class Imitation:
         return matrix
 
 
-def two_mode_rows(sizes: Sequence[int]) -> Iterator[dict[str, Any]]:
+def measure_two_modes(sizes: Sequence[int]) -> Iterator[dict[str, Any]]:
     """Compute how well independent spins can approximate a distribution with two opposite states.
 
     The distribution has all spins up with probability 1/2, and all spins down with probability 1/2.
@@ -87,10 +87,10 @@ def two_mode_rows(sizes: Sequence[int]) -> Iterator[dict[str, Any]]:
         distribution = np.zeros(2**sites)
         distribution[[0, -1]] = 0.5
         distribution = distribution.reshape((2,) * sites)
-        yield {"kind": "two modes", "sites": sites, **product_distances(distribution)}
+        yield {"kind": "two modes", "sites": sites, **compute_product_distances(distribution)}
 
 
-def product_distances(distribution: Array) -> dict[str, float]:
+def compute_product_distances(distribution: Array) -> dict[str, float]:
     """Return distances from a distribution to the closest product distributions.
 
     All sites are independent in a product distribution.
@@ -114,7 +114,7 @@ def product_distances(distribution: Array) -> dict[str, float]:
 
 
 @cache
-def best_products(imitation: Imitation) -> dict[str, float]:
+def compute_best_products(imitation: ImitationTask) -> dict[str, float]:
     """Return how far the steps of a sampler are from steps with independent spins.
 
     Given the current state, the distribution of the next state is compared with product distributions, in which all
@@ -132,11 +132,11 @@ def best_products(imitation: Imitation) -> dict[str, float]:
     """
     # Steps of the whole clique are the same from every state up to rounding, so equal rows are computed once.
     rows, counts = np.unique(imitation.transitions().round(14), axis=0, return_counts=True)
-    by_row = [product_distances(row.reshape((2,) * imitation.sites)) for row in rows]
+    by_row = [compute_product_distances(row.reshape((2,) * imitation.sites)) for row in rows]
     return {name: float(np.average([each[name] for each in by_row], weights=counts)) for name in by_row[0]}
 
 
-def kernel_rows(sizes: Sequence[int], coupling: float) -> Iterator[dict[str, Any]]:
+def measure_kernels(sizes: Sequence[int], coupling: float) -> Iterator[dict[str, Any]]:
     """Compute how far the steps of several samplers are from independent updates of all spins.
 
     Args:
@@ -166,7 +166,7 @@ def kernel_rows(sizes: Sequence[int], coupling: float) -> Iterator[dict[str, Any
             yield {"kind": "kernel", "sites": sites, "chain": name, **largest}
 
 
-def network_row(imitation: Imitation, seed: int) -> dict[str, Any]:
+def measure_network(imitation: ImitationTask, seed: int) -> dict[str, Any]:
     """Train one network, and compare its transitions with the sampler that it imitates.
 
     Args:
@@ -179,25 +179,25 @@ def network_row(imitation: Imitation, seed: int) -> dict[str, Any]:
         - "divergence", "variation": KL divergence in nats and total variation distance between the next states of the
           sampler and of the network.
         - "best_divergence", "likely_variation", "best_variation": distances between the sampler and its best
-          approximations by independent spins (see `product_distances`).
+          approximations by independent spins (see `compute_product_distances`).
         - "limit_variation": total variation distance between the Ising model and the stationary distribution of the
           network.
     """
     truth = imitation.transitions()
-    network = product_kernels.product_transitions(predictions(imitation, seed))
+    network = product_kernels.product_transitions(train_and_predict(imitation, seed))
     limit = stationary_probabilities(torch.from_numpy(network))
     return {
         "chain": imitation.chain,
         "sites": imitation.sites,
         "divergence": float(rel_entr(truth, network).sum(1).mean()),
         "variation": float(np.abs(truth - network).sum(1).mean()) / 2,
-        **best_products(imitation),
+        **compute_best_products(imitation),
         "limit_variation": float((limit - imitation.model().probabilities()).abs().sum()) / 2,
     }
 
 
-def predictions(imitation: Imitation, seed: int) -> Array:
-    """Train a network, and return its predictions for the next value of every spin.
+def train_and_predict(imitation: ImitationTask, seed: int) -> Array:
+    """Train a network to imitate a sampler, and return its predictions for the next value of every spin.
 
     Args:
         imitation: The sampler and the settings of the training.
@@ -210,7 +210,7 @@ def predictions(imitation: Imitation, seed: int) -> Array:
         vocab_size=2, layers=2, heads=2, width=32, mlp_width=64, max_length=imitation.sites, causal=False
     )
     network = Transformer(shape, seed)
-    before, after = sampled_steps(imitation, seed)
+    before, after = sample_transitions(imitation, seed)
     every_site = torch.ones(imitation.batch_size, imitation.sites, dtype=torch.bool)
 
     def batch(step: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -234,7 +234,7 @@ def predictions(imitation: Imitation, seed: int) -> Array:
     return predicted
 
 
-def sampled_steps(imitation: Imitation, seed: int) -> tuple[Tensor, Tensor]:
+def sample_transitions(imitation: ImitationTask, seed: int) -> tuple[Tensor, Tensor]:
     """Sample the transitions that a network is trained on.
 
     Args:

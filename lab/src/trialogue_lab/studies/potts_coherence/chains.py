@@ -18,7 +18,7 @@ from trialogue.data import PottsChain, window_tables
 from trialogue.randomness import derive_seed, generator
 from trialogue.samplers.chains.simulation.sweeps import run_sweeps
 from trialogue_lab.ledger import MeasuredRows
-from trialogue_lab.studies.potts_coherence.config import Config, Sampled
+from trialogue_lab.studies.potts_coherence.config import Config, SampledChain
 from trialogue_lab.theory.potts import domain_walls
 from trialogue_lab.theory.potts.nearest_neighbour import NearestNeighbourPotts
 
@@ -48,7 +48,7 @@ class NamedChain(NamedTuple):
         return names | {"window": self.chain.window, "penalty": self.penalty}
 
 
-def uniform(patterns: int, window: int, penalty: float, vocab: int) -> NamedChain:
+def make_uniform_chain(patterns: int, window: int, penalty: float, vocab: int) -> NamedChain:
     """Return a Potts chain that stores patterns of one repeated token, like 000... and 111...
 
     The energy of a sequence is a sum over windows of successive tokens. A window has energy `penalty` for each token
@@ -64,7 +64,7 @@ def uniform(patterns: int, window: int, penalty: float, vocab: int) -> NamedChai
     return NamedChain(UNIFORM, chain, patterns, penalty)
 
 
-def planted(patterns: int, window: int, penalty: float) -> NamedChain:
+def make_planted_chain(patterns: int, window: int, penalty: float) -> NamedChain:
     """Return a Potts chain with stored patterns of one repeated token and otherwise random energies.
 
     The energy of a sequence is a sum over windows of successive tokens. A window that repeats one token has energy
@@ -84,7 +84,7 @@ def planted(patterns: int, window: int, penalty: float) -> NamedChain:
     )
 
 
-def periodic(penalty: float) -> NamedChain:
+def make_periodic_chain(penalty: float) -> NamedChain:
     """Return a Potts chain that stores the patterns 012012... and 210210...
 
     The patterns have no two successive tokens in common.
@@ -95,7 +95,7 @@ def periodic(penalty: float) -> NamedChain:
     return NamedChain(PERIODIC, PottsChain.from_patterns([[0, 1, 2], [2, 1, 0]], 3, penalty), 6, penalty)
 
 
-def shared_tokens(penalty: float) -> NamedChain:
+def make_shared_token_chain(penalty: float) -> NamedChain:
     """Return a Potts chain that stores the patterns 0000... and 0101...
 
     They agree at every second position.
@@ -106,12 +106,10 @@ def shared_tokens(penalty: float) -> NamedChain:
     return NamedChain(SHARED, PottsChain.from_patterns([[0, 0], [0, 1]], 3, penalty), 3, penalty)
 
 
-def families(
+def list_chains(
     patterns: Sequence[int], windows: Sequence[int], penalties: Sequence[float]
 ) -> Iterator[NamedChain]:
     """Yield all Potts chains whose properties are computed exactly.
-
-    These are the chains that `uniform`, `planted`, `periodic` and `shared_tokens` return.
 
     Args:
         patterns: Numbers of stored patterns of the chains with equal energies.
@@ -122,13 +120,13 @@ def families(
     vocab = max(2, *patterns)
     for window in windows:
         for count in patterns:
-            yield uniform(count, window, 1.0, vocab)
-        yield from (planted(3, window, penalty) for penalty in penalties)
-    yield periodic(1.0)
-    yield shared_tokens(1.0)
+            yield make_uniform_chain(count, window, 1.0, vocab)
+        yield from (make_planted_chain(3, window, penalty) for penalty in penalties)
+    yield make_periodic_chain(1.0)
+    yield make_shared_token_chain(1.0)
 
 
-def chain_rows(family: NamedChain, temperatures: Sequence[float], lengths: Sequence[int]) -> MeasuredRows:
+def measure_chain(family: NamedChain, temperatures: Sequence[float], lengths: Sequence[int]) -> MeasuredRows:
     """Compute exact probabilities of domain walls in the sequences of a Potts chain.
 
     A domain wall is a position where a sequence changes from one stored pattern to another.
@@ -191,7 +189,7 @@ def chain_rows(family: NamedChain, temperatures: Sequence[float], lengths: Seque
             yield row
 
 
-def closed_form_rows() -> MeasuredRows:
+def compare_closed_forms() -> MeasuredRows:
     """Compare formulas for Potts chains with exact numerical results.
 
     Only neighboring tokens interact in these chains. A domain wall is a change of token.
@@ -227,7 +225,7 @@ def closed_form_rows() -> MeasuredRows:
         }
 
 
-def control_rows() -> MeasuredRows:
+def measure_control() -> MeasuredRows:
     """Compute the probability of a domain wall as a function of its energy.
 
     A domain wall is a change from 000... to 111..., or back. Only neighboring tokens interact.
@@ -248,7 +246,7 @@ def control_rows() -> MeasuredRows:
         }
 
 
-def curve_rows(settings: Sequence[Sampled], points: int) -> MeasuredRows:
+def measure_curves(settings: Sequence[SampledChain], points: int) -> MeasuredRows:
     """Compute the exact probability of a domain wall as a function of the length.
 
     A domain wall is a position where a sequence of a Potts chain changes from one stored pattern to another.
@@ -270,7 +268,7 @@ def curve_rows(settings: Sequence[Sampled], points: int) -> MeasuredRows:
             yield {"kind": "curve", **asdict(setting), "length": length, "wall": -math.expm1(kept)}
 
 
-def sampled_rows(config: Config, seed: int, _: Path) -> MeasuredRows:
+def measure_samples(config: Config, seed: int, _: Path) -> MeasuredRows:
     """Sample sequences of Potts chains, and measure the share of sequences with a domain wall.
 
     A domain wall is a position where a sequence changes from one stored pattern to another.

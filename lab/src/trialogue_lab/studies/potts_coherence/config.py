@@ -14,7 +14,7 @@ _MAX_LENGTH = 100_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sampled(Settings):
+class SampledChain(Settings):
     """A Potts chain and a temperature at which sequences are sampled to count domain walls.
 
     A Potts chain is a distribution over token sequences whose energy is a sum over windows of successive tokens. A
@@ -75,10 +75,10 @@ class Config(Settings):
     penalties: Different[Positive] = (0.5, 1.0, 2.0)
     temperatures: Different[Positive] = (0.2, 0.3, 0.5, 1.0, 2.0, 5.0)
     lengths: Different[Count] = (10, 30, 100, 300)
-    sampled: Different[Sampled] = (
-        Sampled(patterns=2, window=2, temperature=0.3),
-        Sampled(patterns=4, window=2, temperature=0.25),
-        Sampled(patterns=2, window=3, temperature=0.6),
+    sampled: Different[SampledChain] = (
+        SampledChain(patterns=2, window=2, temperature=0.3),
+        SampledChain(patterns=4, window=2, temperature=0.25),
+        SampledChain(patterns=2, window=3, temperature=0.6),
     )
     chains: Count = 256
     sweeps: Count = 2000
@@ -113,8 +113,8 @@ PRESETS = {
         temperatures=(0.4, 1.0, 1.5),
         lengths=(10, 40),
         sampled=(
-            Sampled(patterns=2, window=2, temperature=0.5),
-            Sampled(patterns=3, window=2, temperature=0.4),
+            SampledChain(patterns=2, window=2, temperature=0.5),
+            SampledChain(patterns=3, window=2, temperature=0.4),
         ),
         chains=40,
         sweeps=100,

@@ -13,13 +13,17 @@ from trialogue.randomness import generator
 from trialogue.samplers import truncated
 from trialogue_lab.ledger import MeasuredRows
 from trialogue_lab.theory.potts.greedy_patterns import greedy_patterns
-from trialogue_lab.theory.potts.map import autoregressive_of, context_log_probs, hamiltonian_of
+from trialogue_lab.theory.potts.map import (
+    context_log_probs,
+    convert_to_autoregressive,
+    convert_to_hamiltonian,
+)
 
 VOCAB, LENGTH = 3, 6
 TEMPERATURES = (0.5, 2.0)
 
 
-def random_model(width: int, place: int) -> Table:
+def make_random_model(width: int, place: int) -> Table:
     """Return an autoregressive model with random next-token distributions.
 
     Args:
@@ -39,7 +43,7 @@ def random_model(width: int, place: int) -> Table:
     return Table(next_weights, VOCAB)
 
 
-def sequence_probabilities(oracle: Autoregressive) -> Tensor:
+def compute_sequence_probabilities(oracle: Autoregressive) -> Tensor:
     """Return the probabilities of all sequences of `LENGTH` tokens under an autoregressive model.
 
     Args:
@@ -56,7 +60,7 @@ def sequence_probabilities(oracle: Autoregressive) -> Tensor:
     return total.exp()
 
 
-def map_rows(widths: Sequence[int], models: int) -> MeasuredRows:
+def measure_maps(widths: Sequence[int], models: int) -> MeasuredRows:
     """Convert random autoregressive models to Potts chains and back (Theorem 1.2).
 
     A Potts chain is a distribution over token sequences whose energy is a sum over windows of successive tokens.
@@ -79,26 +83,28 @@ def map_rows(widths: Sequence[int], models: int) -> MeasuredRows:
     states = enumerate_sequences(VOCAB, LENGTH)
     for width in widths:
         for place in range(models):
-            oracle = random_model(width, place)
-            own = sequence_probabilities(oracle)
-            hamiltonian = hamiltonian_of(oracle, width)
+            oracle = make_random_model(width, place)
+            own = compute_sequence_probabilities(oracle)
+            hamiltonian = convert_to_hamiltonian(oracle, width)
             energy = hamiltonian.energy(states)
-            relative = hamiltonian_of(oracle, width, "per-context").energy(states)
-            back = sequence_probabilities(autoregressive_of(hamiltonian, LENGTH, 1.0))
+            relative = convert_to_hamiltonian(oracle, width, "per-context").energy(states)
+            back = compute_sequence_probabilities(convert_to_autoregressive(hamiltonian, LENGTH, 1.0))
             row = {
                 "kind": "map",
                 "width": width,
                 "place": place,
-                "global": _distance(own, (-energy).softmax(0)),
-                "per_context": _distance(own, (-relative).softmax(0)),
-                "round_trip": _distance(own, back),
+                "global": _compute_variation(own, (-energy).softmax(0)),
+                "per_context": _compute_variation(own, (-relative).softmax(0)),
+                "round_trip": _compute_variation(own, back),
             }
             for temperature in TEMPERATURES:
                 exact = (-energy / temperature).softmax(0)
-                per_token = sequence_probabilities(truncated(oracle, temperature=temperature))
-                row[f"per_step_{temperature:g}"] = _distance(per_token, exact)
-                of_chain = sequence_probabilities(autoregressive_of(hamiltonian, LENGTH, temperature))
-                row[f"exact_{temperature:g}"] = _distance(of_chain, exact)
+                per_token = compute_sequence_probabilities(truncated(oracle, temperature=temperature))
+                row[f"per_step_{temperature:g}"] = _compute_variation(per_token, exact)
+                of_chain = compute_sequence_probabilities(
+                    convert_to_autoregressive(hamiltonian, LENGTH, temperature)
+                )
+                row[f"exact_{temperature:g}"] = _compute_variation(of_chain, exact)
             patterns = greedy_patterns(context_log_probs(oracle, width))
             row["patterns"] = sum(len(pattern.tokens) for pattern in patterns)
             row["cycles"] = len(patterns)
@@ -106,5 +112,5 @@ def map_rows(widths: Sequence[int], models: int) -> MeasuredRows:
             yield row
 
 
-def _distance(first: Tensor, second: Tensor) -> float:
+def _compute_variation(first: Tensor, second: Tensor) -> float:
     return float((first - second).abs().sum()) / 2

@@ -7,8 +7,8 @@ from pathlib import Path
 from trialogue_lab.ledger import MeasuredRows, Part
 from trialogue_lab.studies.potts_coherence import chains
 from trialogue_lab.studies.potts_coherence.config import Config
-from trialogue_lab.studies.potts_coherence.maps import map_rows
-from trialogue_lab.studies.potts_coherence.plane import exact_plane_rows, plane_rows
+from trialogue_lab.studies.potts_coherence.maps import measure_maps
+from trialogue_lab.studies.potts_coherence.plane import measure_exact_plane, simulate_plane
 
 
 def parts(config: Config) -> list[Part]:
@@ -22,24 +22,24 @@ def parts(config: Config) -> list[Part]:
     """
 
     def exact_chains(_: Path) -> MeasuredRows:
-        for family in chains.families(config.patterns, config.windows, config.penalties):
-            yield from chains.chain_rows(family, config.temperatures, config.lengths)
+        for family in chains.list_chains(config.patterns, config.windows, config.penalties):
+            yield from chains.measure_chain(family, config.temperatures, config.lengths)
 
     def exact(_: Path) -> MeasuredRows:
         return chain(
-            chains.closed_form_rows(),
-            chains.control_rows(),
-            chains.curve_rows(config.sampled, 40),
-            exact_plane_rows(),
+            chains.compare_closed_forms(),
+            chains.measure_control(),
+            chains.measure_curves(config.sampled, 40),
+            measure_exact_plane(),
         )
 
     return [
         Part("chains", exact_chains),
-        Part("maps", lambda _: map_rows(config.widths, config.models)),
+        Part("maps", lambda _: measure_maps(config.widths, config.models)),
         Part("exact", exact),
         *(
             Part(f"{name}-{seed}", partial(measure, config, seed), lane=str(seed))
             for seed in config.seeds
-            for name, measure in (("sampled", chains.sampled_rows), ("plane", plane_rows))
+            for name, measure in (("sampled", chains.measure_samples), ("plane", simulate_plane))
         ),
     ]

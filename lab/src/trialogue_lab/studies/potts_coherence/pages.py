@@ -9,7 +9,7 @@ from trialogue.display.figures import BAD, COLORS, OURS, QUIET, panels
 from trialogue_lab.ledger import Cells, Rows, figure, finish, largest, result_table, smallest
 from trialogue_lab.studies.potts_coherence.chains import PLANTED, SHARED, UNIFORM
 from trialogue_lab.studies.potts_coherence.plane import PLANE, RING
-from trialogue_lab.studies.potts_coherence.statistics import CHAIN, uniform
+from trialogue_lab.studies.potts_coherence.statistics import CHAIN, select_uniform_chains
 
 _SAMPLED = ["patterns", "window", "temperature"]
 _MAPS = {
@@ -23,7 +23,7 @@ _MAPS = {
 }
 
 
-def _sampled_label(patterns: Any, window: Any, temperature: Any) -> str:
+def _make_chain_label(patterns: Any, window: Any, temperature: Any) -> str:
     return f"N = {patterns:g}, W = {window:g}, T = {temperature:g}"
 
 
@@ -57,15 +57,17 @@ TABLES = (_maps_table,)
 )
 def _walls_figure(rows: Rows) -> Drawing:
     drawing, axes = panels(3, width=3.9, height=4.0)
-    for draw, one in zip((_walls_against_length, _runs_against_temperature, _one_wall), axes, strict=True):
+    for draw, one in zip(
+        (_draw_walls_against_length, _draw_runs_against_temperature, _draw_one_wall), axes, strict=True
+    ):
         draw(one, rows)
     return drawing
 
 
-def _walls_against_length(axes: Axes, rows: Rows) -> None:
+def _draw_walls_against_length(axes: Axes, rows: Rows) -> None:
     samples = dict(iter(rows["sampled"].groupby(_SAMPLED)))
     for color, (setting, curve) in zip(COLORS, rows["curve"].groupby(_SAMPLED), strict=False):
-        axes.plot(curve.length, curve.wall, color=color, label=_sampled_label(*setting))
+        axes.plot(curve.length, curve.wall, color=color, label=_make_chain_label(*setting))
         by_length = samples[setting].groupby("length")
         for column, mark in (("drawn", "o"), ("gibbs", "x")):
             found = by_length[column].agg(["mean", "std"])
@@ -75,8 +77,8 @@ def _walls_against_length(axes: Axes, rows: Rows) -> None:
     finish(axes, "Walls appear at L* (dotted)", legend=True)
 
 
-def _runs_against_temperature(axes: Axes, rows: Rows) -> None:
-    runs = uniform(rows)
+def _draw_runs_against_temperature(axes: Axes, rows: Rows) -> None:
+    runs = select_uniform_chains(rows)
     runs = runs[(runs.length == runs.length.max()) & (runs.patterns == 2)]
     runs = runs.merge(rows["chain"][[*CHAIN, "crossing_length"]], on=CHAIN)
     for color, (window, table) in zip(COLORS, runs.groupby("window"), strict=False):
@@ -90,7 +92,7 @@ def _runs_against_temperature(axes: Axes, rows: Rows) -> None:
     finish(axes, f"First coherent run, N = 2, L = {longest:g}", legend=True)
 
 
-def _one_wall(axes: Axes, rows: Rows) -> None:
+def _draw_one_wall(axes: Axes, rows: Rows) -> None:
     table = rows["length"].query("length == length.max() and patterns > 1")
     for color, name, shift in zip(COLORS, (UNIFORM, PLANTED, SHARED), (0.94, 1.0, 1.06), strict=False):
         chains = table[table.family == name]

@@ -15,7 +15,7 @@ from trialogue_lab.theory.potts import peierls
 PLANE, RING = "plane", "ring"
 
 
-def exact_plane_rows() -> MeasuredRows:
+def measure_exact_plane() -> MeasuredRows:
     """Compute the exact magnetization of the infinite two-dimensional Ising model with coupling 1.
 
     The magnetization is compared with a lower bound by Peierls' argument, which counts boundaries between up and down
@@ -42,7 +42,7 @@ def exact_plane_rows() -> MeasuredRows:
     }
 
 
-def plane_rows(config: Config, seed: int, _: Path) -> MeasuredRows:
+def simulate_plane(config: Config, seed: int, _: Path) -> MeasuredRows:
     """Simulate Ising spins that start with all spins up, on square lattices and rings.
 
     Args:

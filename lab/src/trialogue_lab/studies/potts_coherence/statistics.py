@@ -21,7 +21,7 @@ CHAIN = ["family", "patterns", "window", "penalty", "temperature"]
 """Columns that identify a chain and a temperature."""
 
 
-def uniform(rows: Rows) -> DataFrame:
+def select_uniform_chains(rows: Rows) -> DataFrame:
     """Select the measurements of Potts chains whose stored patterns repeat one token.
 
     In these chains, every wrong token in a window of successive tokens costs the same energy. Chains with a single
@@ -36,7 +36,7 @@ def uniform(rows: Rows) -> DataFrame:
     return rows["length"].query(f"{SEVERAL} and family == {UNIFORM!r}")
 
 
-def spins(rows: Rows, shape: str, low: float = 0.0, high: float = math.inf) -> DataFrame:
+def select_spins(rows: Rows, shape: str, low: float = 0.0, high: float = math.inf) -> DataFrame:
     """Select the measured magnetizations of Ising spins on the largest square lattice or ring.
 
     Args:
@@ -70,7 +70,7 @@ def wall_likelihood_from_crossing(rows: Rows) -> float:
 
 @exact
 def left_of_sharpness(rows: Rows) -> float:
-    """Return |P - 1/e|, where P is the probability that a sequence has no domain wall.
+    """Return how far the probability of no domain wall is from its predicted value 1/e, as an absolute difference.
 
     A domain wall is a position where a sequence changes from one stored pattern to another. Sequences have the length
     from which walls are likely in theory. They come from a Potts chain in which only neighboring tokens interact, at
@@ -86,10 +86,12 @@ def left_of_sharpness(rows: Rows) -> float:
 
 @exact
 def smallest_step(rows: Rows, along: str) -> float:
-    """Return the smallest increase of log(expected number of domain walls) with one parameter.
+    """Return how much the number of domain walls increases with one parameter, in the worst case.
 
-    A domain wall is a position where a sequence of a Potts chain changes from one stored pattern to another. Successive
-    values of the parameter are compared, with all other parameters fixed.
+        increase = difference of log(expected number of domain walls) between successive values of the parameter
+
+    A domain wall is a position where a sequence of a Potts chain changes from one stored pattern to another. All other
+    parameters are fixed.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -99,7 +101,7 @@ def smallest_step(rows: Rows, along: str) -> float:
     Returns:
         The smallest difference of natural logarithms. If it is positive, the number of walls always increases.
     """
-    table = uniform(rows).sort_values(along)
+    table = select_uniform_chains(rows).sort_values(along)
     others = [name for name in ("patterns", "window", "temperature", "length") if name != along]
     return float(table.assign(step=np.log(table.walls)).groupby(others).step.diff().min())
 
@@ -123,7 +125,7 @@ def run_ratio(rows: Rows) -> float:
     Raises:
         NoRows: If no two window sizes can be compared.
     """
-    table = uniform(rows)
+    table = select_uniform_chains(rows)
     longest = table[table.length == table.length.max()].sort_values("window")
     heat = (longest.temperature / longest.max_energy).round(9)
     shorter = longest.groupby([longest.patterns, heat])[["run", "windows"]].shift()
@@ -136,7 +138,7 @@ def run_ratio(rows: Rows) -> float:
 
 @draws
 def share_error(rows: Rows, column: str) -> "Series[float]":
-    """Return the observed share of sequences with a domain wall minus the exact probability.
+    """Return the error of the observed share of sequences with a domain wall (observed share - exact probability).
 
     A domain wall is a position where a sequence of a Potts chain changes from one stored pattern to another.
 
@@ -204,7 +206,7 @@ def smallest_order(rows: Rows, shape: str, most: float) -> "Series[float]":
     Returns:
         One minimum over temperatures per seed.
     """
-    return spins(rows, shape, high=most).groupby("seed").magnetisation.min()
+    return select_spins(rows, shape, high=most).groupby("seed").magnetisation.min()
 
 
 @draws
@@ -222,7 +224,7 @@ def off_infinite(rows: Rows, shape: str, least: float = 0.0, most: float = math.
     Returns:
         One maximum over temperatures per seed.
     """
-    table = spins(rows, shape, least, most)
+    table = select_spins(rows, shape, least, most)
     return (table.magnetisation - table.onsager).abs().groupby(table.seed).max()
 
 

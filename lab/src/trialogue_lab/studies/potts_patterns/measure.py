@@ -11,9 +11,9 @@ from trialogue.randomness import derive_seed
 from trialogue.samplers.chains.simulation.sweeps import run_sweeps
 from trialogue_lab.data.potts_grid import potts_grid
 from trialogue_lab.ledger import MeasuredRows, Part
-from trialogue_lab.studies.potts_coherence.chains import NamedChain, families
+from trialogue_lab.studies.potts_coherence.chains import NamedChain, list_chains
 from trialogue_lab.studies.potts_patterns.config import Config
-from trialogue_lab.studies.potts_patterns.survival import survival_rows
+from trialogue_lab.studies.potts_patterns.survival import measure_survival
 from trialogue_lab.theory.potts.peierls import peierls_temperature
 
 # Length in tokens of the sequences that are enumerated.
@@ -33,17 +33,17 @@ def parts(config: Config) -> list[Part]:
     simulated = [
         Part(f"{name}-{seed}", partial(measure, config, seed), lane=str(seed))
         for seed in config.seeds
-        for name, measure in (("survival", survival_rows), ("plane", plane_rows))
+        for name, measure in (("survival", measure_survival), ("plane", simulate_plane))
     ]
-    return [Part("cold", partial(_cold, config)), *simulated]
+    return [Part("cold", partial(_measure_cold_chains, config)), *simulated]
 
 
-def _cold(config: Config, _: Path) -> MeasuredRows:
-    for family in families(config.patterns, config.windows, (1.0,)):
-        yield from cold_rows(family, config.length)
+def _measure_cold_chains(config: Config, _: Path) -> MeasuredRows:
+    for family in list_chains(config.patterns, config.windows, (1.0,)):
+        yield from measure_cold_chain(family, config.length)
 
 
-def cold_rows(family: NamedChain, length: int) -> MeasuredRows:
+def measure_cold_chain(family: NamedChain, length: int) -> MeasuredRows:
     """Compute the probability that a Potts chain stays in one pattern at low temperature.
 
     A Potts chain is a distribution over token sequences. Temperatures are E / 1, E / 2, E / 4, ..., E / 64, where E is
@@ -70,7 +70,7 @@ def cold_rows(family: NamedChain, length: int) -> MeasuredRows:
             yield row | ({"limit": limit} if sites == _SHORT else {})
 
 
-def plane_rows(config: Config, seed: int, _: Path) -> MeasuredRows:
+def simulate_plane(config: Config, seed: int, _: Path) -> MeasuredRows:
     """Simulate Potts models on a square lattice whose sites all start in one state.
 
     A site has one of V states. Two neighboring sites in different states cost energy 1.

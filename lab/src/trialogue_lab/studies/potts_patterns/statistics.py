@@ -54,7 +54,7 @@ def cold_error(rows: Rows) -> float:
 
 @texts
 def decay_ratio(rows: Rows) -> "Series[float]":
-    """Return measured rate / exact rate, at which random text stops following a pattern.
+    """Return the measured rate at which random text stops following a pattern, relative to the exact rate.
 
     The text is sampled from a language model with random next-token distributions. The pattern is the periodic sequence
     that greedy decoding of this model generates. For n tokens, the share of texts that still follow it falls like

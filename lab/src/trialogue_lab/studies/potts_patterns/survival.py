@@ -8,13 +8,13 @@ import torch
 from trialogue.randomness import derive_seed
 from trialogue.samplers import generate
 from trialogue_lab.ledger import MeasuredRows
-from trialogue_lab.studies.potts_coherence.maps import VOCAB, random_model
+from trialogue_lab.studies.potts_coherence.maps import VOCAB, make_random_model
 from trialogue_lab.studies.potts_patterns.config import Config
 from trialogue_lab.theory.potts.greedy_patterns import greedy_patterns
 from trialogue_lab.theory.potts.map import context_log_probs
 
 
-def survival_rows(config: Config, seed: int, _: Path) -> MeasuredRows:
+def measure_survival(config: Config, seed: int, _: Path) -> MeasuredRows:
     """Measure how long text of random language models follows a periodic pattern.
 
     Greedy decoding of a model repeats such a pattern forever. Text starts on the pattern that sampled text leaves most
@@ -31,7 +31,7 @@ def survival_rows(config: Config, seed: int, _: Path) -> MeasuredRows:
     """
     for width in config.widths:
         for place in range(config.models):
-            oracle = random_model(width, place)
+            oracle = make_random_model(width, place)
             patterns = greedy_patterns(context_log_probs(oracle, width))
             pattern = min(patterns, key=lambda each: each.decay_rate)
             period = len(pattern.tokens)

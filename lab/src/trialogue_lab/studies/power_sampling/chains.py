@@ -25,7 +25,7 @@ EOS = 0
 
 
 class TextTree:
-    """Random model of short texts, with its power p^alpha and chains that sample from it.
+    """Random model p of short texts, and Markov chains that sample from the normalized power p^alpha.
 
     Unnormalized probabilities of tokens are uniformly random between 0.1 and 1.1, so that no token is improbable.
 

@@ -40,7 +40,7 @@ _MOVES = 10**7
 _ROWS = 4096
 
 
-def random_model(seed: int, length: int) -> MarkovOracle:
+def make_random_model(seed: int, length: int) -> MarkovOracle:
     """Return a random Markov model with four tokens, whose texts all have the same length.
 
     Args:
@@ -49,10 +49,10 @@ def random_model(seed: int, length: int) -> MarkovOracle:
     """
     stream = numpy_generator(seed, "power-sampling", "markov")
     first, matrix = stream.dirichlet(np.ones(VOCAB)), stream.dirichlet(np.ones(VOCAB), VOCAB)
-    return markov_oracle(_table(first, matrix, length), length)
+    return markov_oracle(_make_table(first, matrix, length), length)
 
 
-def random_ended_model(seed: int, length: int, end: float) -> MarkovOracle:
+def make_random_ended_model(seed: int, length: int, end: float) -> MarkovOracle:
     """Return a random Markov model with two tokens and an end-of-sequence token.
 
     The texts have different lengths.
@@ -65,10 +65,10 @@ def random_ended_model(seed: int, length: int, end: float) -> MarkovOracle:
     stream = numpy_generator(seed, "power-sampling", "ended")
     shares = (1 - end) * stream.dirichlet(np.ones(ENDED_VOCAB - 1), ENDED_VOCAB)
     rows = np.concatenate((np.full((ENDED_VOCAB, 1), end), shares), 1)
-    return markov_oracle(_table(rows[0], rows, length, EOS), length)
+    return markov_oracle(_make_table(rows[0], rows, length, EOS), length)
 
 
-def _table(first: Array, matrix: Array, length: int, eos: int | None = None) -> Table:
+def _make_table(first: Array, matrix: Array, length: int, eos: int | None = None) -> Table:
     """Return a Markov model with distribution `first` (V,) of the first token.
 
     `matrix` (V, V) has the probabilities of the next token given the last one.
@@ -80,8 +80,8 @@ def _table(first: Array, matrix: Array, length: int, eos: int | None = None) -> 
     return Table(next_probs, len(first), eos=eos, max_length=length, memory=1)
 
 
-def predictable_token(model: MarkovOracle, alpha: float) -> Tensor:
-    """Return a boolean mask (V, V) of token pairs that end with the most predictable token.
+def mark_predictable_token(model: MarkovOracle, alpha: float) -> Tensor:
+    """Mark the token pairs that end with the token after which the next token is most predictable.
 
     After this token, sum_a p(a)^alpha over next tokens a is largest. Proposals at temperature 1 / alpha generate it too
     rarely.
@@ -94,7 +94,7 @@ def predictable_token(model: MarkovOracle, alpha: float) -> Tensor:
     return (torch.arange(len(sums)) == sums.argmax()).expand(len(sums), -1)
 
 
-def counted(tokens: Tensor, pairs: Tensor) -> NDArray[np.int64]:
+def count_pairs(tokens: Tensor, pairs: Tensor) -> NDArray[np.int64]:
     """Count the pairs of successive tokens in each text that belong to a set of pairs.
 
     Args:
@@ -104,7 +104,7 @@ def counted(tokens: Tensor, pairs: Tensor) -> NDArray[np.int64]:
     return np.asarray(pairs[tokens[:, :-1], tokens[:, 1:]].sum(1).numpy())
 
 
-def lumped_variation(counts: NDArray[np.int64], exact: Array) -> float:
+def estimate_count_variation(counts: NDArray[np.int64], exact: Array) -> float:
     """Return the total variation distance between a sampled count and its exact distribution.
 
     The values of the count are merged into at most six intervals with about equal exact probabilities.
@@ -120,7 +120,7 @@ def lumped_variation(counts: NDArray[np.int64], exact: Array) -> float:
     return float(np.abs(found / found.sum() - wanted).sum() / 2)
 
 
-def samplers(length: int, alpha: float) -> dict[str, tuple[Sampler[Any], bool]]:
+def make_samplers(length: int, alpha: float) -> dict[str, tuple[Sampler[Any], bool]]:
     """Return the samplers that are compared at about equal numbers of model calls.
 
     Each name has a pair: the sampler, and whether it needs a target distribution p^alpha as an argument.
@@ -171,8 +171,8 @@ def measure_markov(config: Config, seed: int, _: Path) -> MeasuredRows:
     """
     alpha = config.powers[-1]
     for length in config.lengths:
-        model = random_model(seed, length)
-        target, pairs = model.power(alpha), predictable_token(model, alpha)
+        model = make_random_model(seed, length)
+        target, pairs = model.power(alpha), mark_predictable_token(model, alpha)
         exact = target.pair_counts(pairs).numpy()
         mean = float(exact @ np.arange(len(exact)))
         moment = log_weight_second_moment(target, model.tempered(1 / alpha))
@@ -180,23 +180,23 @@ def measure_markov(config: Config, seed: int, _: Path) -> MeasuredRows:
             name: _generate(
                 model, sampler, alpha if takes else None, config.outputs, derive_seed(seed, name, length)
             )
-            for name, (sampler, takes) in samplers(length, alpha).items()
+            for name, (sampler, takes) in make_samplers(length, alpha).items()
         }
         runs[EXACT] = _generate(target, Ancestral(), None, config.outputs, derive_seed(seed, EXACT, length))
         for name, samples in runs.items():
-            counts = counted(samples.tokens, pairs)
+            counts = count_pairs(samples.tokens, pairs)
             yield {
                 "kind": "markov",
                 "length": length,
                 "sampler": name,
-                "variation": lumped_variation(counts, exact),
+                "variation": estimate_count_variation(counts, exact),
                 "bias": float(counts.mean() - mean) / length,
                 "calls": float(samples.queries.double().mean()) / length,
                 "log_moment": moment,
             }
 
 
-def length_distribution(model: MarkovOracle) -> Array:
+def compute_length_distribution(model: MarkovOracle) -> Array:
     """Return the probability (L,) of each text length from 1 to L.
 
     Args:
@@ -223,9 +223,9 @@ def measure_ended(config: Config, seed: int, _: Path) -> MeasuredRows:
         share.
     """
     alpha, length = config.ended_power, config.ended_length
-    model = random_ended_model(seed, length, config.end)
-    exact = length_distribution(model.power(alpha))
-    for name, steps, samples in _ended_runs(config, model, alpha, seed):
+    model = make_random_ended_model(seed, length, config.end)
+    exact = compute_length_distribution(model.power(alpha))
+    for name, steps, samples in _sample_ended_texts(config, model, alpha, seed):
         accepted = samples.accepted
         found = np.bincount(samples.lengths[accepted].numpy(), minlength=length + 1)[1:] / len(accepted)
         failed = 1 - float(accepted.double().mean())
@@ -241,7 +241,7 @@ def measure_ended(config: Config, seed: int, _: Path) -> MeasuredRows:
         }
 
 
-def _ended_runs(
+def _sample_ended_texts(
     config: Config, model: MarkovOracle, alpha: float, seed: int
 ) -> Iterator[tuple[str, int, Samples]]:
     """Yield the outputs of every chain and number of steps, and of exact sampling."""

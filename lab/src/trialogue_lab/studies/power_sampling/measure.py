@@ -69,12 +69,15 @@ def measure_trees(config: Config, seed: int, _: Path) -> MeasuredRows:
         Two kinds of rows per power alpha. "local" has total variation distances of local rules from p^alpha, and
         properties of power sums. "weights" has relative variances of importance weights, one row per temperature.
     """
-    levels = trees.random_levels(config.horizon, seed)
-    log_probs = trees.log_joint(levels)
+    levels = trees.make_random_levels(config.horizon, seed)
+    log_probs = trees.compute_log_joint(levels)
     for alpha in config.powers:
-        target, futures = trees.power_of(log_probs, alpha), trees.log_futures(levels, alpha)
-        distance = partial(_distance, levels, target)
-        best, least = trees.best_temperature(distance, alpha)
+        target, futures = (
+            trees.compute_power_distribution(log_probs, alpha),
+            trees.compute_log_power_sums(levels, alpha),
+        )
+        distance = partial(_compute_tempered_distance, levels, target)
+        best, least = trees.find_best_temperature(distance, alpha)
         siblings = [np.ptp(rows, axis=-1).ravel() for rows in futures[1:-1]]
         yield {
             "kind": "local",
@@ -82,63 +85,68 @@ def measure_trees(config: Config, seed: int, _: Path) -> MeasuredRows:
             "temperature": distance(1 / alpha),
             "best": least,
             "best_factor": best * alpha,
-            "best_by_position": trees.best_temperatures(levels, target, alpha, best),
-            "any_rule": _least_of_any_rule(config, levels[0], alpha, seed),
+            "best_by_position": trees.optimize_temperatures(levels, target, alpha, best),
+            "any_rule": _bound_local_error(config, levels[0], alpha, seed),
             "sibling_range": float(np.concatenate(siblings).mean()),
-            "entropy_difference": _entropy_difference(levels, log_probs, target, alpha),
+            "entropy_difference": _compute_entropy_difference(levels, log_probs, target, alpha),
         }
-        yield from _weight_rows(levels, log_probs, alpha)
+        yield from _measure_weights(levels, log_probs, alpha)
 
 
-def _distance(levels: Levels, target: Array, tau: float) -> float:
+def _compute_tempered_distance(levels: Levels, target: Array, tau: float) -> float:
     """Return the total variation distance between sampling at temperature `tau` and the target."""
-    return trees.variation(np.exp(trees.log_joint(trees.tempered(levels, [tau] * len(levels)))), target)
+    return trees.compute_variation(
+        np.exp(trees.compute_log_joint(trees.apply_temperatures(levels, [tau] * len(levels)))), target
+    )
 
 
-def _least_of_any_rule(config: Config, first: Array, alpha: float, seed: int) -> float:
-    """Return a lower bound on the mean error of any rule that uses next-token distributions only.
+def _bound_local_error(config: Config, first: Array, alpha: float, seed: int) -> float:
+    """Return a lower bound on the mean error of all rules that use next-token distributions only.
 
     The error is the total variation distance from p^alpha. All models have the same distribution `first` (V,) of the
     first token but different continuations, so such a rule samples the same first token on all of them.
     """
     marginals = []
     for number in range(config.futures):
-        levels = [first, *trees.random_levels(config.horizon, seed, "futures", number)[1:]]
-        log_weights = alpha * first + trees.log_futures(levels, alpha)[1]
+        levels = [first, *trees.make_random_levels(config.horizon, seed, "futures", number)[1:]]
+        log_weights = alpha * first + trees.compute_log_power_sums(levels, alpha)[1]
         marginals.append(np.exp(log_weights - np.logaddexp.reduce(log_weights)))
-    return trees.least_mean_variation(np.stack(marginals))
+    return trees.minimize_mean_variation(np.stack(marginals))
 
 
-def _entropy_difference(levels: Levels, log_probs: Array, target: Array, alpha: float) -> float:
-    """Return mean entropy of completions under p^alpha - mean entropy at temperature 1 / alpha.
+def _compute_entropy_difference(levels: Levels, log_probs: Array, target: Array, alpha: float) -> float:
+    """Return how much more entropy completions have under p^alpha than at temperature 1 / alpha, on average.
 
     A completion follows the first token.
     """
     after = np.exp(log_probs).reshape(trees.VOCAB, -1)
     entropies = entr(after / after.sum(1, keepdims=True)).sum(1)
     chosen = target.reshape(trees.VOCAB, -1).sum(1)
-    cooled = np.exp(trees.tempered(levels[:1], [1 / alpha])[0])
+    cooled = np.exp(trees.apply_temperatures(levels[:1], [1 / alpha])[0])
     return float((chosen - cooled) @ entropies)
 
 
-def _weight_rows(levels: Levels, log_probs: Array, alpha: float) -> MeasuredRows:
+def _measure_weights(levels: Levels, log_probs: Array, alpha: float) -> MeasuredRows:
     """Yield variances of importance weights for several temperatures and two other local proposals."""
 
     def proposals(tau: float) -> Levels:
-        return trees.tempered(levels, [tau] * len(levels))
+        return trees.apply_temperatures(levels, [tau] * len(levels))
 
     def whole(tau: float) -> float:
-        return trees.weight_variance(log_probs, trees.log_joint(proposals(tau)), alpha)
+        return trees.compute_weight_variance(log_probs, trees.compute_log_joint(proposals(tau)), alpha)
 
-    best, least = trees.best_temperature(whole, alpha)
+    best, least = trees.find_best_temperature(whole, alpha)
     optimal = [
-        trees.incremental_variances(rows, q, alpha) for rows, q in _pairs(levels, proposals(1 / alpha))
+        trees.compute_incremental_variances(rows, q, alpha)
+        for rows, q in _pair_levels(levels, proposals(1 / alpha))
     ]
     named = {f"temperature {factor:g} / alpha": (factor, proposals(factor / alpha)) for factor in FACTORS}
     named["model"] = (0.0, levels)
     named["uniform"] = (0.0, [np.full_like(rows, -np.log(trees.VOCAB)) for rows in levels])
     for name, (factor, log_q) in named.items():
-        variances = [trees.incremental_variances(rows, q, alpha) for rows, q in _pairs(levels, log_q)]
+        variances = [
+            trees.compute_incremental_variances(rows, q, alpha) for rows, q in _pair_levels(levels, log_q)
+        ]
         yield {
             "kind": "weights",
             "alpha": alpha,
@@ -148,13 +156,13 @@ def _weight_rows(levels: Levels, log_probs: Array, alpha: float) -> MeasuredRows
             "least_excess": min(
                 float((each - other).min()) for each, other in zip(variances, optimal, strict=True)
             ),
-            "whole": trees.weight_variance(log_probs, trees.log_joint(log_q), alpha),
+            "whole": trees.compute_weight_variance(log_probs, trees.compute_log_joint(log_q), alpha),
             "best_whole": least,
             "best_factor": best * alpha,
         }
 
 
-def _pairs(levels: Levels, others: Levels) -> list[tuple[Array, Array]]:
+def _pair_levels(levels: Levels, others: Levels) -> list[tuple[Array, Array]]:
     return list(zip(levels, others, strict=True))
 
 
@@ -173,13 +181,13 @@ def measure_lookahead(config: Config, seed: int, _: Path) -> MeasuredRows:
         token of a text or completion. `distinct_calls` is the number of distinct prefixes that `ActionLevel` with
         `RolloutTarget` evaluates for an output.
     """
-    alpha, levels = config.powers[-1], trees.random_levels(config.horizon, seed)
-    target = trees.power_of(trees.log_joint(levels), alpha)
+    alpha, levels = config.powers[-1], trees.make_random_levels(config.horizon, seed)
+    target = trees.compute_power_distribution(trees.compute_log_joint(levels), alpha)
     for rollouts in config.rollouts:
         stream = numpy_generator(seed, "power-sampling", "lookahead", rollouts)
-        found = trees.lookahead(levels, alpha, rollouts, config.rollout_draws, stream)
+        found = trees.compute_lookahead_levels(levels, alpha, rollouts, config.rollout_draws, stream)
         samples = generate(
-            trees.table(levels),
+            trees.make_table(levels),
             sampler=ActionLevel(),
             verifier=RolloutTarget(power(alpha), rollouts, seed=seed),
             seed=seed,
@@ -187,7 +195,7 @@ def measure_lookahead(config: Config, seed: int, _: Path) -> MeasuredRows:
         yield {
             "kind": "lookahead",
             "rollouts": rollouts,
-            "variation": trees.variation(np.exp(trees.log_joint(found)), target),
+            "variation": trees.compute_variation(np.exp(trees.compute_log_joint(found)), target),
             "calls": int(samples.queries[0]),
             "distinct_calls": int(samples.distinct_queries[0]),
         }
@@ -236,19 +244,21 @@ def measure_residuals(config: Config, _: Path) -> MeasuredRows:
         One row per comparison, with the total variation distance between two distributions that should be equal.
     """
     seed, alpha = config.seeds[0], config.powers[-1]
-    levels = trees.random_levels(_SMALL, seed)
-    oracle, log_probs = trees.table(levels), trees.log_joint(levels)
-    target = _as_dict(trees.power_of(log_probs, alpha))
-    futures = trees.log_futures(levels, alpha)
+    levels = trees.make_random_levels(_SMALL, seed)
+    oracle, log_probs = trees.make_table(levels), trees.compute_log_joint(levels)
+    target = _convert_to_dict(trees.compute_power_distribution(log_probs, alpha))
+    futures = trees.compute_log_power_sums(levels, alpha)
     scaled = [
         alpha * rows + after - total[..., None]
         for rows, after, total in zip(levels, futures[1:], futures[:-1], strict=True)
     ]
-    cooled = _as_dict(np.exp(trees.log_joint(trees.tempered(levels, [1 / alpha] * _SMALL))))
+    cooled = _convert_to_dict(
+        np.exp(trees.compute_log_joint(trees.apply_temperatures(levels, [1 / alpha] * _SMALL)))
+    )
     found = {
         "power of the study, target_distribution": (target, target_distribution(oracle, power(alpha))),
         "scaled low temperature with exact power sums, power": (
-            _as_dict(np.exp(trees.log_joint(scaled))),
+            _convert_to_dict(np.exp(trees.compute_log_joint(scaled))),
             target,
         ),
         "temperature of the study, Ancestral": (
@@ -260,13 +270,13 @@ def measure_residuals(config: Config, _: Path) -> MeasuredRows:
             cooled,
         ),
         "weights of two particles with a mask, power": (
-            _normalised(
+            _normalize(
                 exact_distribution(SequentialMonteCarlo(2, proposal="mask"), oracle, power(alpha)).weights
             ),
             target,
         ),
         "weights of lookahead, power": (
-            _normalised(
+            _normalize(
                 exact_distribution(ActionLevel(), oracle, RolloutTarget(power(alpha), 4, seed=seed)).weights
             ),
             target,
@@ -287,10 +297,10 @@ def measure_residuals(config: Config, _: Path) -> MeasuredRows:
         yield {"kind": "residual", "comparison": name, "residual": total_variation(first, second)}
 
 
-def _as_dict(probabilities: Array) -> dict[tuple[int, ...], float]:
+def _convert_to_dict(probabilities: Array) -> dict[tuple[int, ...], float]:
     return {tuple(map(int, place)): float(p) for place, p in np.ndenumerate(probabilities)}
 
 
-def _normalised(weights: dict[tuple[int, ...], float]) -> dict[tuple[int, ...], float]:
+def _normalize(weights: dict[tuple[int, ...], float]) -> dict[tuple[int, ...], float]:
     total = sum(weights.values())
     return {x: weight / total for x, weight in weights.items()}

@@ -15,7 +15,7 @@ markov_models = Replication("draw", "markov_seeds")
 
 @draws
 def local(rows: Rows, column: str, alpha: float | None = None) -> "Series[float]":
-    """Return one exactly computed column about local rules that approximate p(x)^alpha.
+    """Return an exact property of local rules that approximate the power p(x)^alpha of a model's distribution.
 
     A local rule chooses each token from the model's next-token distribution only. The models are random, with three
     tokens. Distances are total variation distances from the normalized p^alpha.
@@ -44,7 +44,7 @@ def local(rows: Rows, column: str, alpha: float | None = None) -> "Series[float]
 
 @exact
 def least_excess(rows: Rows) -> float:
-    """Return how much variance a proposal other than temperature 1 / alpha adds to the weights.
+    """Return how much more the importance weights vary under other proposals than at temperature 1 / alpha.
 
     The incremental importance weight of a token is p^alpha / q, for the next-token distribution p and a proposal q. Its
     relative variance is variance / mean^2, given the prefix. The result is (relative variance of another proposal) -
@@ -63,7 +63,7 @@ def least_excess(rows: Rows) -> float:
 
 @draws
 def best_factor(rows: Rows) -> "Series[float]":
-    """Return alpha * T for the temperature T whose importance weights have the smallest variance.
+    """Return the temperature T at which importance weights vary least, as alpha * T.
 
     Texts are sampled from the model p at temperature T, giving q(x). The weight of a text is p(x)^alpha / q(x).
 
@@ -73,12 +73,12 @@ def best_factor(rows: Rows) -> "Series[float]":
     Returns:
         One number per seed of the model, for the largest power alpha.
     """
-    return _at_inverse(rows).best_factor
+    return _select_inverse_temperature(rows).best_factor
 
 
 @draws
 def variance_ratio(rows: Rows) -> "Series[float]":
-    """Return smallest weight variance over temperatures / weight variance at temperature 1 / alpha.
+    """Return the smallest variance of importance weights over temperatures, relative to temperature 1 / alpha.
 
     Texts are sampled from the model p at a temperature, giving q(x). The importance weight of a text is p(x)^alpha /
     q(x).
@@ -89,11 +89,11 @@ def variance_ratio(rows: Rows) -> "Series[float]":
     Returns:
         One ratio per seed of the model, for the largest power alpha.
     """
-    table = _at_inverse(rows)
+    table = _select_inverse_temperature(rows)
     return table.best_whole / table.whole
 
 
-def _at_inverse(rows: Rows) -> DataFrame:
+def _select_inverse_temperature(rows: Rows) -> DataFrame:
     """Select the rows of temperature 1 / alpha for the largest power alpha, by seed."""
     table = rows.where("weights", factor=1.0)
     return table[table.alpha == table.alpha.max()].set_index("seed")
@@ -205,10 +205,10 @@ def ended(
 def markov(
     rows: Rows, sampler: str, length: int | None = None, column: str = "variation", beyond_exact: bool = False
 ) -> "Series[float]":
-    """Return one measured column of a sampler of p(x)^alpha on Markov models.
+    """Return a measurement of a sampler of p(x)^alpha on Markov models.
 
-    All texts have the same length. The column describes how often texts visit one token, the one after which the next
-    token is most predictable.
+    All texts have the same length. The measurement describes how often texts visit one token, the one after which the
+    next token is most predictable.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.

@@ -17,7 +17,7 @@ _SPAN = np.log(8.0)
 """Temperatures are searched within this factor of 1 / alpha, in logarithms."""
 
 
-def random_levels(horizon: int, seed: int, *names: object) -> Levels:
+def make_random_levels(horizon: int, seed: int, *names: object) -> Levels:
     """Return a random model of texts of a fixed length.
 
     All next-token distributions are uniformly random.
@@ -35,7 +35,7 @@ def random_levels(horizon: int, seed: int, *names: object) -> Levels:
     return [np.log(rows).reshape((VOCAB,) * (depth + 1)) for depth, rows in enumerate(shares)]
 
 
-def table(levels: Levels) -> Table:
+def make_table(levels: Levels) -> Table:
     """Return the model as a `Table`, which the library's samplers accept.
 
     Args:
@@ -44,7 +44,7 @@ def table(levels: Levels) -> Table:
     return Table(lambda prefix: np.exp(levels[len(prefix)][prefix]).tolist(), VOCAB, max_length=len(levels))
 
 
-def log_joint(levels: Levels) -> Array:
+def compute_log_joint(levels: Levels) -> Array:
     """Return the log-probability of every text as an array (V, ..., V), one axis per token.
 
     Args:
@@ -56,8 +56,8 @@ def log_joint(levels: Levels) -> Array:
     return total
 
 
-def log_futures(levels: Levels, alpha: float) -> Levels:
-    """Return the log power sum log sum_y p(y)^alpha of every prefix, over its continuations y.
+def compute_log_power_sums(levels: Levels, alpha: float) -> Levels:
+    """Compute, for every prefix, the logarithm of the sum of p(y)^alpha over its continuations y.
 
     Args:
         levels: Log-probabilities of the next token for each prefix.
@@ -72,8 +72,8 @@ def log_futures(levels: Levels, alpha: float) -> Levels:
     return sums[::-1]
 
 
-def power_of(log_probs: Array, alpha: float) -> Array:
-    """Return p(x)^alpha / Z for all texts x.
+def compute_power_distribution(log_probs: Array, alpha: float) -> Array:
+    """Compute the target distribution p(x)^alpha / Z over all texts x.
 
     Args:
         log_probs: Log-probabilities (V, ..., V) of the texts.
@@ -85,7 +85,7 @@ def power_of(log_probs: Array, alpha: float) -> Array:
     return np.exp(alpha * log_probs - logsumexp(alpha * log_probs))
 
 
-def tempered(levels: Levels, temperatures: Sequence[float]) -> Levels:
+def apply_temperatures(levels: Levels, temperatures: Sequence[float]) -> Levels:
     """Return the next-token log-probabilities of a model after applying temperatures.
 
     Args:
@@ -95,12 +95,12 @@ def tempered(levels: Levels, temperatures: Sequence[float]) -> Levels:
     return [log_softmax(rows / tau, axis=-1) for rows, tau in zip(levels, temperatures, strict=True)]
 
 
-def variation(first: Array, second: Array) -> float:
+def compute_variation(first: Array, second: Array) -> float:
     """Return the total variation distance of two arrays of probabilities."""
     return float(np.abs(first - second).sum() / 2)
 
 
-def best_temperature(score: Callable[[float], float], alpha: float) -> tuple[float, float]:
+def find_best_temperature(score: Callable[[float], float], alpha: float) -> tuple[float, float]:
     """Return the temperature that minimizes a score, and the minimum.
 
     Args:
@@ -119,7 +119,7 @@ def best_temperature(score: Callable[[float], float], alpha: float) -> tuple[flo
     return float(np.exp(found.x)) / alpha, float(found.fun)
 
 
-def best_temperatures(levels: Levels, target: Array, alpha: float, start: float) -> float:
+def optimize_temperatures(levels: Levels, target: Array, alpha: float, start: float) -> float:
     """Minimize the distance from a target over one temperature per position.
 
     Coordinate descent changes one temperature at a time.
@@ -127,7 +127,7 @@ def best_temperatures(levels: Levels, target: Array, alpha: float, start: float)
     Args:
         levels: Log-probabilities of the next token for each prefix.
         target: Target distribution (V, ..., V).
-        alpha: Power alpha, which determines the range of temperatures (see `best_temperature`).
+        alpha: Power alpha, which determines the range of temperatures (see `find_best_temperature`).
         start: Temperature of all positions at the start.
 
     Returns:
@@ -140,15 +140,15 @@ def best_temperatures(levels: Levels, target: Array, alpha: float, start: float)
 
             def score(tau: float, place: int = place) -> float:
                 trial = [*temperatures[:place], tau, *temperatures[place + 1 :]]
-                return variation(np.exp(log_joint(tempered(levels, trial))), target)
+                return compute_variation(np.exp(compute_log_joint(apply_temperatures(levels, trial))), target)
 
-            tau, distance = best_temperature(score, alpha)
+            tau, distance = find_best_temperature(score, alpha)
             if distance < least:
                 temperatures[place], least = tau, distance
     return float(least)
 
 
-def least_mean_variation(distributions: Array) -> float:
+def minimize_mean_variation(distributions: Array) -> float:
     """Minimize the mean total variation distance of one distribution from several others.
 
     The minimum is found by linear programming.
@@ -174,7 +174,7 @@ def least_mean_variation(distributions: Array) -> float:
     return float(found.fun)
 
 
-def incremental_variances(rows: Array, log_proposal: Array, alpha: float) -> Array:
+def compute_incremental_variances(rows: Array, log_proposal: Array, alpha: float) -> Array:
     """Return the relative variance of the importance weight p^alpha / q of the next token.
 
     The relative variance is variance / mean^2 under the proposal q.
@@ -191,7 +191,7 @@ def incremental_variances(rows: Array, log_proposal: Array, alpha: float) -> Arr
     return np.asarray(np.expm1(second - 2 * logsumexp(alpha * rows, axis=-1)))
 
 
-def weight_variance(log_probs: Array, log_proposal: Array, alpha: float) -> float:
+def compute_weight_variance(log_probs: Array, log_proposal: Array, alpha: float) -> float:
     """Return the relative variance of the importance weight p(x)^alpha / q(x) of a text x.
 
     The relative variance is variance / mean^2 under the proposal q.
@@ -204,8 +204,10 @@ def weight_variance(log_probs: Array, log_proposal: Array, alpha: float) -> floa
     return float(np.expm1(logsumexp(2 * alpha * log_probs - log_proposal) - 2 * logsumexp(alpha * log_probs)))
 
 
-def lookahead(levels: Levels, alpha: float, rollouts: int, draws: int, stream: np.random.Generator) -> Levels:
-    """Return the model whose next-token probabilities are estimated by sampled completions.
+def compute_lookahead_levels(
+    levels: Levels, alpha: float, rollouts: int, draws: int, stream: np.random.Generator
+) -> Levels:
+    """Return the model that lookahead samples from, with next-token probabilities estimated by sampled completions.
 
     A token a after a prefix has a probability proportional to p(a)^alpha * mean_y p(y)^(alpha - 1), for completions y
     sampled from the model p. The completions are sampled anew for every text, so that the probability of a token is a
@@ -223,13 +225,13 @@ def lookahead(levels: Levels, alpha: float, rollouts: int, draws: int, stream: n
     """
     averaged = []
     for depth, rows in enumerate(levels):
-        log_values = _log_estimates(levels, depth + 1, alpha, rollouts, draws, stream)
+        log_values = _estimate_log_power_sums(levels, depth + 1, alpha, rollouts, draws, stream)
         weights = alpha * rows.reshape(-1, VOCAB, 1) + log_values.reshape(-1, VOCAB, draws)
         averaged.append(np.log(np.exp(log_softmax(weights, axis=1)).mean(2)).reshape(rows.shape))
     return averaged
 
 
-def _log_estimates(
+def _estimate_log_power_sums(
     levels: Levels, depth: int, alpha: float, rollouts: int, draws: int, stream: np.random.Generator
 ) -> Array:
     """Estimate the log power sum of every prefix from sampled completions.

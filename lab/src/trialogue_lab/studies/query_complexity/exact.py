@@ -18,7 +18,7 @@ BRACKETS = 4
 """Number of tokens of Dyck strings with two types of brackets."""
 
 
-def optimum_rows(lengths: Iterable[int]) -> MeasuredRows:
+def measure_optimal_search(lengths: Iterable[int]) -> MeasuredRows:
     """Compute the expected model calls of an optimal search for a hidden string (Theorem 3.1.1).
 
     The hidden string is the only valid string with positive probability under the model.
@@ -42,7 +42,7 @@ def optimum_rows(lengths: Iterable[int]) -> MeasuredRows:
         }
 
 
-def order_rows(lengths: Iterable[int]) -> MeasuredRows:
+def measure_fixed_order_search(lengths: Iterable[int]) -> MeasuredRows:
     """Compute the model calls of a search that tries all candidates in a fixed order.
 
     The search is for the hidden string, the only valid string with positive probability under the model.
@@ -71,7 +71,7 @@ def order_rows(lengths: Iterable[int]) -> MeasuredRows:
             }
 
 
-def hidden_rows(lengths: Iterable[int], caps: Iterable[int]) -> MeasuredRows:
+def measure_hidden_string(lengths: Iterable[int], caps: Iterable[int]) -> MeasuredRows:
     """Compute the costs of sampling a hidden string with a perfect verifier.
 
     The hidden string is the only valid string with positive probability under the model. Rejection samples complete
@@ -110,7 +110,7 @@ def hidden_rows(lengths: Iterable[int], caps: Iterable[int]) -> MeasuredRows:
             }
 
 
-def zero_rows(lengths: Iterable[int]) -> MeasuredRows:
+def measure_zero_string(lengths: Iterable[int]) -> MeasuredRows:
     """Compute the model calls that two samplers need to generate the only valid string, 00...0.
 
     The model generates uniformly random bits. The numbers are compared with those in Proposition 3.1.1.
@@ -137,7 +137,7 @@ def zero_rows(lengths: Iterable[int]) -> MeasuredRows:
         }
 
 
-def distribution_rows(lengths: Iterable[int]) -> MeasuredRows:
+def measure_tokenwise_distribution(lengths: Iterable[int]) -> MeasuredRows:
     """Compute the output distribution of tokenwise rejection if every string except 1...1 is valid.
 
     Tokenwise rejection samples each token from uniformly random bits until the verifier accepts the prefix. This is the
@@ -185,7 +185,7 @@ def distribution_rows(lengths: Iterable[int]) -> MeasuredRows:
         }
 
 
-def dyck_rows(lengths: Iterable[int]) -> MeasuredRows:
+def measure_dyck_strings(lengths: Iterable[int]) -> MeasuredRows:
     """Compute the model calls for sampling Dyck strings (balanced brackets) from a uniform model.
 
     Args:
@@ -196,7 +196,7 @@ def dyck_rows(lengths: Iterable[int]) -> MeasuredRows:
         is the number for sampling each token until the verifier accepts the prefix.
     """
     for length in lengths:
-        task = dyck_task(length)
+        task = make_dyck_task(length)
         yield {
             "kind": "dyck",
             "length": length,
@@ -205,7 +205,7 @@ def dyck_rows(lengths: Iterable[int]) -> MeasuredRows:
         }
 
 
-def dyck_task(length: int) -> ConstrainedTask:
+def make_dyck_task(length: int) -> ConstrainedTask:
     """Return the task of generating Dyck strings with two types of brackets.
 
     The model is uniform.
@@ -217,7 +217,7 @@ def dyck_task(length: int) -> ConstrainedTask:
     return ConstrainedTask(oracle, Dyck(length, (0.5, 0.5)), length)
 
 
-def verifier_rows(dyck_lengths: Iterable[int], hidden_lengths: Iterable[int]) -> MeasuredRows:
+def measure_verifier_calls(dyck_lengths: Iterable[int], hidden_lengths: Iterable[int]) -> MeasuredRows:
     """Count the verifier calls for generating a string by trying every token at every position.
 
     Args:
@@ -235,12 +235,14 @@ def verifier_rows(dyck_lengths: Iterable[int], hidden_lengths: Iterable[int]) ->
         return {**row, "calls": calls, "bound": tokens * length, "solved": solved}
 
     for length in dyck_lengths:
-        run = theory.generated(dyck_task(length))
+        run = theory.generate_by_trying(make_dyck_task(length))
         yield row(DYCK, length, run.verifier_calls, BRACKETS, float(run.output is not None))
     for length in hidden_lengths:
         # The greedy oracle makes the first accepted token the most likely one. The hidden string is not used.
         greedy = truncated(hidden_string.fair_bits(length), temperature=0)
-        run = theory.generated(hidden_string.hidden_string_task((0,) * (length - 1))._replace(oracle=greedy))
+        run = theory.generate_by_trying(
+            hidden_string.hidden_string_task((0,) * (length - 1))._replace(oracle=greedy)
+        )
         assert run.output is not None
         hidden = [HiddenString(string) for string in product((0, 1), repeat=length - 1)]
         solved = sum(can_generate(oracle, run.output) for oracle in hidden) / len(hidden)

@@ -17,7 +17,7 @@ from trialogue_lab.theory.query_complexity.knapsacks import density, solves
 Knapsack = tuple[tuple[int, ...], int]
 
 
-def random_rows(count: int) -> MeasuredRows:
+def solve_random_knapsacks(count: int) -> MeasuredRows:
     """Solve random knapsacks with several solvers, and compare the results with brute force.
 
     Every second knapsack has a solution by construction. A result is wrong if it is FAIL although a solution exists, or
@@ -38,19 +38,19 @@ def random_rows(count: int) -> MeasuredRows:
             total = sum(weight for weight in weights if rng.random() < 0.5)
         chance = float(rng.uniform(0.1, 0.9))
         feasible = any(solves(bits, weights, total) for bits in product((0, 1), repeat=len(weights)))
-        run = theory.generated(subset_sum_task(weights, total, chance), seed=index)
+        run = theory.generate_by_trying(subset_sum_task(weights, total, chance), seed=index)
         yield {
             "kind": "knapsack",
             "weights": len(weights),
             "feasible": feasible,
-            "generated_wrong": _wrong(run.output, weights, total, feasible),
-            "table_wrong": _wrong(theory.knapsack_by_table(weights, total), weights, total, feasible),
+            "generated_wrong": _is_wrong(run.output, weights, total, feasible),
+            "table_wrong": _is_wrong(theory.knapsack_by_table(weights, total), weights, total, feasible),
             "calls": run.verifier_calls,
             "bound": 2 * len(weights),
         }
 
 
-def greedy_rows(count: int) -> MeasuredRows:
+def solve_superincreasing_knapsacks(count: int) -> MeasuredRows:
     """Solve knapsacks with superincreasing weights greedily, for all totals of each knapsack.
 
     Each weight is at least the sum of the previous ones. For one weight in four the two are equal, so that some totals
@@ -75,7 +75,7 @@ def greedy_rows(count: int) -> MeasuredRows:
         ]
         reached, totals = set(sums), range(sum(weights) + 2)
         wrong = sum(
-            _wrong(theory.superincreasing_knapsack(weights, total), weights, total, total in reached)
+            _is_wrong(theory.superincreasing_knapsack(weights, total), weights, total, total in reached)
             for total in totals
         )
         counts_by_uniqueness[len(reached) == len(sums)].update(knapsacks=1, totals=len(totals), wrong=wrong)
@@ -83,7 +83,7 @@ def greedy_rows(count: int) -> MeasuredRows:
         yield {"kind": "greedy", "unique": unique, **counts}
 
 
-def lattice_rows(config: Config) -> MeasuredRows:
+def solve_by_lattice_reduction(config: Config) -> MeasuredRows:
     """Solve random knapsacks that have a solution by lattice reduction.
 
     Args:
@@ -96,11 +96,13 @@ def lattice_rows(config: Config) -> MeasuredRows:
     for seed in config.lattice_seeds:
         for digits in config.lattice_digits:
             knapsacks = [
-                _with_solution(config.lattice_size, digits, numpy_generator(seed, "lattice", digits, index))
+                _make_solvable_knapsack(
+                    config.lattice_size, digits, numpy_generator(seed, "lattice", digits, index)
+                )
                 for index in range(config.lattices)
             ]
             solved = [
-                not _wrong(theory.knapsack_by_lattice(*each), *each, feasible=True) for each in knapsacks
+                not _is_wrong(theory.knapsack_by_lattice(*each), *each, feasible=True) for each in knapsacks
             ]
             yield {
                 "kind": "lattice",
@@ -113,14 +115,14 @@ def lattice_rows(config: Config) -> MeasuredRows:
             }
 
 
-def _with_solution(size: int, digits: int, rng: np.random.Generator) -> Knapsack:
+def _make_solvable_knapsack(size: int, digits: int, rng: np.random.Generator) -> Knapsack:
     """Return random weights, and the sum of about half of them."""
     bits = rng.integers(0, 2, (size, digits)).tolist()
     weights = tuple(int("".join(map(str, row)), 2) for row in bits)
     return weights, sum(weight for weight in weights if rng.random() < 0.5)
 
 
-def _wrong(bits: Prefix | None, weights: Sequence[int], total: int, feasible: bool) -> bool:
+def _is_wrong(bits: Prefix | None, weights: Sequence[int], total: int, feasible: bool) -> bool:
     if bits is None:
         return feasible
     return not solves(bits, weights, total)

@@ -13,7 +13,11 @@ from trialogue.samplers.prefix.contract.sampler import Sampler
 from trialogue_lab.ledger import MeasuredRows, Part
 from trialogue_lab.studies.query_complexity import exact
 from trialogue_lab.studies.query_complexity.config import Config
-from trialogue_lab.studies.query_complexity.knapsacks import greedy_rows, lattice_rows, random_rows
+from trialogue_lab.studies.query_complexity.knapsacks import (
+    solve_by_lattice_reduction,
+    solve_random_knapsacks,
+    solve_superincreasing_knapsacks,
+)
 from trialogue_lab.theory import query_complexity as theory
 
 REJECTION, TOKENWISE = "rejection", "tokenwise rejection"
@@ -34,25 +38,34 @@ def parts(config: Config) -> list[Part]:
         Part(
             "exact",
             lambda _: chain(
-                exact.optimum_rows(config.optimum_lengths),
-                exact.order_rows(config.search_lengths),
-                exact.hidden_rows(config.hidden_lengths, config.caps),
-                exact.zero_rows(config.zero_lengths),
-                exact.distribution_rows(config.law_lengths),
+                exact.measure_optimal_search(config.optimum_lengths),
+                exact.measure_fixed_order_search(config.search_lengths),
+                exact.measure_hidden_string(config.hidden_lengths, config.caps),
+                exact.measure_zero_string(config.zero_lengths),
+                exact.measure_tokenwise_distribution(config.law_lengths),
             ),
         ),
-        Part("dyck", lambda _: exact.dyck_rows(config.dyck_lengths)),
-        Part("verifier", lambda _: exact.verifier_rows(config.dyck_lengths, config.verified_lengths)),
+        Part("dyck", lambda _: exact.measure_dyck_strings(config.dyck_lengths)),
         Part(
-            "knapsacks", lambda _: chain(random_rows(config.knapsacks), greedy_rows(config.superincreasing))
+            "verifier", lambda _: exact.measure_verifier_calls(config.dyck_lengths, config.verified_lengths)
         ),
-        Part("searches", lambda _: search_rows(config.search_lengths, config.searches, config.search_seeds)),
-        Part("walks", lambda _: walk_rows(config.walked_lengths, config.walks, config.walk_seeds)),
-        Part("lattices", lambda _: lattice_rows(config)),
+        Part(
+            "knapsacks",
+            lambda _: chain(
+                solve_random_knapsacks(config.knapsacks),
+                solve_superincreasing_knapsacks(config.superincreasing),
+            ),
+        ),
+        Part(
+            "searches",
+            lambda _: simulate_searches(config.search_lengths, config.searches, config.search_seeds),
+        ),
+        Part("walks", lambda _: simulate_samplers(config.walked_lengths, config.walks, config.walk_seeds)),
+        Part("lattices", lambda _: solve_by_lattice_reduction(config)),
     ]
 
 
-def search_rows(lengths: Iterable[int], searches: int, seeds: Iterable[int]) -> MeasuredRows:
+def simulate_searches(lengths: Iterable[int], searches: int, seeds: Iterable[int]) -> MeasuredRows:
     """Simulate a search for a hidden string that tries all candidates in random order.
 
     The hidden string is the only valid string with positive probability under the model.
@@ -90,7 +103,7 @@ def search_rows(lengths: Iterable[int], searches: int, seeds: Iterable[int]) -> 
                 }
 
 
-def walk_rows(lengths: Iterable[int], walks: int, seeds: Iterable[int]) -> MeasuredRows:
+def simulate_samplers(lengths: Iterable[int], walks: int, seeds: Iterable[int]) -> MeasuredRows:
     """Generate the string of zeros, the only valid string, by two samplers (Proposition 3.1.1).
 
     The model generates uniformly random bits. Rejection samples complete strings until one is valid, and tokenwise

@@ -33,7 +33,7 @@ def growth(rows: Rows, /, kind: str, column: str, **values: object) -> float:
 
 @exact
 def power(rows: Rows, kind: str, column: str) -> float:
-    """Return the exponent b of a power law, cost ~ (string length)^b.
+    """Return the exponent b of a power law: the cost grows like (string length)^b.
 
     The exponent is the slope of log(cost) against log(length) between the two largest lengths.
 
@@ -133,7 +133,7 @@ def unsolved(rows: Rows, task: str) -> float:
 
 @exact
 def calls_beyond(rows: Rows, /, kind: str, **values: object) -> float:
-    """Return the largest value of (number of verifier calls - its upper bound).
+    """Return by how much the number of verifier calls exceeds its upper bound, in the worst case.
 
     The bound is (number of tokens in the vocabulary) * (string length). It holds if the result is not positive.
 
@@ -148,7 +148,7 @@ def calls_beyond(rows: Rows, /, kind: str, **values: object) -> float:
 
 @exact
 def at_length(rows: Rows, kind: str, column: str, length: int) -> float:
-    """Return one computed column of samplers or searches at one string length.
+    """Return an exact measurement of samplers or searches at one string length.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -179,7 +179,7 @@ def searched(rows: Rows, length: int, inferred: bool) -> "Series[float]":
 
 @searches
 def searched_over(rows: Rows, column: str, inferred: bool) -> "Series[float]":
-    """Return model calls of a random search / expected model calls of the optimal search.
+    """Return the model calls of a random search relative to the expected model calls of the optimal search.
 
     Both search for a hidden string, the only valid string with positive probability under the model. The random search
     tries all candidates in random order.

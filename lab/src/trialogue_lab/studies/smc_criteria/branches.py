@@ -22,7 +22,7 @@ from scipy.special import expit, gammaln, xlog1py, xlogy
 from trialogue.errors import InputError
 from trialogue_lab.ledger import MeasuredRows
 from trialogue_lab.studies.smc_criteria.config import Config
-from trialogue_lab.studies.smc_criteria.products import random_shares
+from trialogue_lab.studies.smc_criteria.products import sample_shares
 
 Array = NDArray[np.float64]
 NONE, BY_LENGTH, CONSTANT = "none", "proportional to 1 / H", "constant"
@@ -30,14 +30,14 @@ NONE, BY_LENGTH, CONSTANT = "none", "proportional to 1 / H", "constant"
 _MOST_PARTICLES = 1 << 13
 
 
-def _binomial(particles: int, shares: Array) -> Array:
+def _compute_binomial(particles: int, shares: Array) -> Array:
     """Return binomial probabilities (particles + 1, n), with one column per entry of `shares` (n,)."""
     counts = np.arange(particles + 1)[:, None]
     chosen = gammaln(particles + 1) - gammaln(counts + 1) - gammaln(particles - counts + 1)
     return np.asarray(np.exp(chosen + xlogy(counts, shares) + xlog1py(particles - counts, -shares)))
 
 
-def branch_share(particles: int, length: int, base: float, target: float, error: float) -> float:
+def compute_branch_share(particles: int, length: int, base: float, target: float, error: float) -> float:
     """Return the probability that a sequence sampled by sequential Monte Carlo is on the first branch.
 
     The first token of a sequence selects one of two branches.
@@ -54,18 +54,18 @@ def branch_share(particles: int, length: int, base: float, target: float, error:
         counts = np.arange(particles + 1)
         log_odds = np.log(counts) - np.log(particles - counts)
     tilt = math.log(target / base) - math.log((1 - target) / (1 - base)) + 2 * error * (length - 1)
-    counts_after = _binomial(particles, np.array([base]))[:, 0]
+    counts_after = _compute_binomial(particles, np.array([base]))[:, 0]
     later = expit(log_odds - 2 * error)
     if length == 1:
         return float(counts_after @ expit(log_odds + tilt))
-    counts_after = _binomial(particles, expit(log_odds + tilt)) @ counts_after
-    step = _binomial(particles, later)
+    counts_after = _compute_binomial(particles, expit(log_odds + tilt)) @ counts_after
+    step = _compute_binomial(particles, later)
     for _ in range(length - 2):
         counts_after = step @ counts_after
     return float(counts_after @ later)
 
 
-def particles_needed(length: int, base: float, target: float, error: float, tolerance: float) -> int:
+def count_particles_needed(length: int, base: float, target: float, error: float, tolerance: float) -> int:
     """Return the number of particles that sequential Monte Carlo needs to approximate the target.
 
     The first token of a sequence selects one of two branches. The number is found by doubling and bisection, since the
@@ -84,7 +84,7 @@ def particles_needed(length: int, base: float, target: float, error: float, tole
     """
 
     def is_near(particles: int) -> bool:
-        return abs(branch_share(particles, length, base, target, error) - target) <= tolerance
+        return abs(compute_branch_share(particles, length, base, target, error) - target) <= tolerance
 
     enough = 4 * length
     while not is_near(enough):
@@ -101,8 +101,8 @@ def particles_needed(length: int, base: float, target: float, error: float, tole
     return enough
 
 
-def first_leaf(length: int, target: float, error: float) -> tuple[float, float]:
-    """Return which branch the value-guided walk reaches first, and its cost.
+def compute_first_leaf(length: int, target: float, error: float) -> tuple[float, float]:
+    """Compute the probability that the value-guided walk ends on the first branch, and its expected cost.
 
     The first token of a sequence selects one of two branches. The walk moves on the tree of prefixes until it reaches a
     complete sequence, the first leaf.
@@ -142,23 +142,23 @@ def measure_branches(config: Config, seed: int, _: Path) -> MeasuredRows:
         One row of the kind "branch" per length and kind of errors.
 
         - `needed`: number of particles.
-        - `first_leaf`: total variation distance between the first leaf of the value-guided walk and the target.
+        - `compute_first_leaf`: total variation distance between the first leaf of the value-guided walk and the target.
         - `moves`: number of model calls of this walk.
         - `particles`: total variation distance of sequential Monte Carlo with equally many model calls.
     """
-    base, target = sorted(random_shares(seed, "branch", low=0.3, high=0.7), reverse=True)
+    base, target = sorted(sample_shares(seed, "branch", low=0.3, high=0.7), reverse=True)
     settings = [(NONE, length, 0.0) for length in config.branch_lengths]
     settings += [(BY_LENGTH, length, config.total_error / length) for length in config.branch_lengths]
     settings += [(CONSTANT, length, config.constant_error) for length in config.constant_lengths]
     for kind, length, error in settings:
-        share, moves = first_leaf(length, target, error)
+        share, moves = compute_first_leaf(length, target, error)
         as_many = max(1, round(moves / length))
         yield {
             "kind": "branch",
             "error": kind,
             "length": length,
-            "needed": particles_needed(length, base, target, error, config.tolerance),
+            "needed": count_particles_needed(length, base, target, error, config.tolerance),
             "first_leaf": abs(share - target),
             "moves": moves,
-            "particles": abs(branch_share(as_many, length, base, target, error) - target),
+            "particles": abs(compute_branch_share(as_many, length, base, target, error) - target),
         }

@@ -22,7 +22,7 @@ CONCAVE, ANY = "concave", "any"
 _WORSE = 1e-12
 
 
-def random_curves(seed: int, count: int, levels: int, kind: str) -> tuple[Array, Array]:
+def make_random_curves(seed: int, count: int, levels: int, kind: str) -> tuple[Array, Array]:
     """Return the joint distribution of score and correctness for random verifiers.
 
     A verifier assigns one of several scores to each output.
@@ -48,7 +48,7 @@ def random_curves(seed: int, count: int, levels: int, kind: str) -> tuple[Array,
     return mass, correct
 
 
-def best_of_n(mass: Array, correct: Array, n: int) -> Array:
+def compute_best_of_n_accuracy(mass: Array, correct: Array, n: int) -> Array:
     """Return the probability (count,) that best-of-n returns a correct output.
 
     Best-of-n samples n outputs and returns one with the highest verifier score.
@@ -63,7 +63,7 @@ def best_of_n(mass: Array, correct: Array, n: int) -> Array:
     return np.asarray((chosen * correct / mass).sum(1))
 
 
-def rejection(mass: Array, correct: Array, n: float) -> Array:
+def compute_rejection_accuracy(mass: Array, correct: Array, n: float) -> Array:
     """Return the probability (count,) that rejection by a threshold returns a correct output.
 
     Outputs are sampled until a verifier score reaches the threshold. The threshold is chosen such that n outputs are
@@ -97,9 +97,11 @@ def measure_curves(config: Config, seed: int, _: Path) -> MeasuredRows:
         - `distance`: mean absolute gain.
     """
     for kind in (CONCAVE, ANY):
-        mass, correct = random_curves(seed, config.curves, config.levels, kind)
+        mass, correct = make_random_curves(seed, config.curves, config.levels, kind)
         for budget in (*config.budgets, config.large_budget):
-            gain = rejection(mass, correct, budget) - best_of_n(mass, correct, budget)
+            gain = compute_rejection_accuracy(mass, correct, budget) - compute_best_of_n_accuracy(
+                mass, correct, budget
+            )
             yield {
                 "kind": "curves",
                 "curve": kind,

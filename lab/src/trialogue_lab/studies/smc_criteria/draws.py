@@ -7,7 +7,7 @@ from trialogue.randomness import derive_seed
 from trialogue.samplers import SequentialMonteCarlo, generate
 from trialogue_lab.ledger import MeasuredRows
 from trialogue_lab.studies.smc_criteria.config import Config
-from trialogue_lab.studies.smc_criteria.products import selected_share
+from trialogue_lab.studies.smc_criteria.products import compute_selected_share
 from trialogue_lab.studies.value_guided.long_horizons import ProductValues
 
 EVERY_STEP, HALF = 1.0, 0.5
@@ -42,6 +42,6 @@ def measure_draws(config: Config, seed: int, _: Path) -> MeasuredRows:
             "kind": "draws",
             "threshold": threshold,
             "share": float((samples.tokens == 0).double().mean()),
-            "computed": selected_share(config.draw_particles, 0.5, target),
+            "computed": compute_selected_share(config.draw_particles, 0.5, target),
             "target": target,
         }

@@ -66,7 +66,7 @@ def _branches_table(rows: Rows) -> Cells:
 TABLES = (_particles_table, _branches_table)
 
 
-def _by_length(axes: Axes, lengths: list[int], title: str) -> None:
+def _set_length_axes(axes: Axes, lengths: list[int], title: str) -> None:
     """Set logarithmic axes, with the sequence length on the x-axis."""
     axes.set(xscale="log", yscale="log", xlabel="length H")
     axes.set_xticks(lengths, [str(length) for length in lengths])
@@ -88,12 +88,12 @@ def _criteria_figure(rows: Rows) -> Drawing:
         cells = [particles(length, values) for length in lengths]
         spread(perfect, lengths, cells, rows, color=color, label=f"values: {values}")
     perfect.plot(lengths, [2 * length**0.5 for length in lengths], ":", color=QUIET, label="2 √H")
-    _by_length(perfect, lengths, "Particles needed, perfect values")
+    _set_length_axes(perfect, lengths, "Particles needed, perfect values")
     for error, color in ((NONE, GOOD), (BY_LENGTH, OURS), (CONSTANT, BAD)):
         places = sorted(rows.where("branch", error=error).length.unique().tolist())
         cells = [branch("needed", error, length) for length in places]
         spread(errors, places, cells, rows, color=color, label=f"errors: {error}")
-    _by_length(
+    _set_length_axes(
         errors, rows.where("branch", error=NONE).length.unique().tolist(), "Particles needed, Bellman errors"
     )
     budgets = rows.distinct("curves", "budget")[:-1]

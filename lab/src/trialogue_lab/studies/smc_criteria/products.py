@@ -24,7 +24,7 @@ _LEAST_GAP = 0.2
 """Least difference between the probabilities of token 0 under the model and in the target."""
 
 
-def selected_share(particles: int, base: float, target: float) -> float:
+def compute_selected_share(particles: int, base: float, target: float) -> float:
     """Return the probability that a particle chosen by weight has token 0.
 
     Every particle samples its token independently from the model. Its weight is target probability / model probability
@@ -41,7 +41,7 @@ def selected_share(particles: int, base: float, target: float) -> float:
     return float(np.sum(binom.pmf(zeros, particles, base) * weight / (weight + other)))
 
 
-def variation(length: int, share: float, target: float) -> float:
+def compute_variation(length: int, share: float, target: float) -> float:
     """Return the total variation distance between two distributions of binary sequences.
 
     Tokens are independent in both distributions.
@@ -55,7 +55,7 @@ def variation(length: int, share: float, target: float) -> float:
     return float(np.abs(binom.pmf(zeros, length, share) - binom.pmf(zeros, length, target)).sum() / 2)
 
 
-def particles_needed(length: int, base: float, target: float, tolerance: float) -> int:
+def count_particles_needed(length: int, base: float, target: float, tolerance: float) -> int:
     """Return the smallest number of particles whose output is close enough to the target.
 
     All tokens are independent, and the values of prefixes are perfect. The number is found by bisection.
@@ -68,7 +68,7 @@ def particles_needed(length: int, base: float, target: float, tolerance: float) 
     """
 
     def is_near(particles: int) -> bool:
-        return variation(length, selected_share(particles, base, target), target) <= tolerance
+        return compute_variation(length, compute_selected_share(particles, base, target), target) <= tolerance
 
     enough = 1
     while not is_near(enough):
@@ -80,7 +80,7 @@ def particles_needed(length: int, base: float, target: float, tolerance: float) 
     return enough
 
 
-def particles_to_survive(length: int, allowed: float, tolerance: float) -> int:
+def count_particles_to_survive(length: int, allowed: float, tolerance: float) -> int:
     """Return the smallest number of particles that rarely become impossible all at once.
 
     In each step, every particle samples an impossible token with probability 1 - `allowed`.
@@ -95,7 +95,7 @@ def particles_to_survive(length: int, allowed: float, tolerance: float) -> int:
     return max(1, math.ceil(math.log(per_step) / math.log1p(-allowed)))
 
 
-def random_shares(seed: int, *names: str, low: float = 0.2, high: float = 0.8) -> tuple[float, float]:
+def sample_shares(seed: int, *names: str, low: float = 0.2, high: float = 0.8) -> tuple[float, float]:
     """Return random probabilities of token 0 under the model and in the target.
 
     They differ by at least 0.2.
@@ -125,7 +125,7 @@ def measure_products(config: Config, seed: int, _: Path) -> MeasuredRows:
         has natural logarithms of model calls per output, for SMC, for rejection of complete sequences, and for
         rejection that stops at the first impossible token.
     """
-    base, target = random_shares(seed, "product")
+    base, target = sample_shares(seed, "product")
     allowed = float(numpy_generator(seed, "smc-criteria", "allowed").uniform(0.7, 0.98))
     for length in config.lengths:
         yield {
@@ -134,9 +134,9 @@ def measure_products(config: Config, seed: int, _: Path) -> MeasuredRows:
             "values": POSITIVE,
             "base": base,
             "target": target,
-            "needed": particles_needed(length, base, target, config.tolerance),
+            "needed": count_particles_needed(length, base, target, config.tolerance),
         }
-        needed = particles_to_survive(length, allowed, config.tolerance)
+        needed = count_particles_to_survive(length, allowed, config.tolerance)
         accepted = length * math.log(allowed)
         yield {
             "kind": "particles",

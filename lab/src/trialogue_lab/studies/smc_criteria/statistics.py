@@ -18,14 +18,14 @@ targets = Replication("draw", "seeds")
 draws = Replication("draw", "draw_seeds")
 
 
-def _slope(table: DataFrame, column: str = "needed") -> float:
+def _fit_slope(table: DataFrame, column: str = "needed") -> float:
     """Fit the slope of log(column) as a function of log(length)."""
     return float(np.polyfit(np.log(table.length), np.log(table[column]), 1)[0])
 
 
 @targets
 def exponent(rows: Rows, values: str = POSITIVE) -> "Series[float]":
-    """Return the exponent b of a power law, particles needed ~ length^b.
+    """Return the exponent b of a power law: the number of particles needed grows like length^b.
 
     Sequential Monte Carlo (SMC) with perfect values needs this number of particles to approximate its target. The value
     of a prefix is the expected outcome of its completions.
@@ -38,7 +38,7 @@ def exponent(rows: Rows, values: str = POSITIVE) -> "Series[float]":
         One exponent per seed of the target.
     """
     table = rows.where("particles", values=values)
-    return Series({seed: _slope(part) for seed, part in table.groupby("seed")}, dtype=float)
+    return Series({seed: _fit_slope(part) for seed, part in table.groupby("seed")}, dtype=float)
 
 
 @targets
@@ -84,7 +84,7 @@ def log_calls(rows: Rows, sampler: str = "", length: int | None = None) -> "Seri
 def branch(
     rows: Rows, column: str = "needed", error: str = BY_LENGTH, length: int | None = None
 ) -> "Series[float]":
-    """Return one computed column of samplers that are guided by values with errors.
+    """Return a measurement of samplers that are guided by values with errors.
 
     The value of a prefix is the expected outcome of its completions. Its Bellman error is log(value / expected value
     one token later).
@@ -111,7 +111,7 @@ def branch(
 
 @targets
 def error_exponent(rows: Rows) -> "Series[float]":
-    """Return the exponent b in the power law: particles needed ~ H^b, for small errors.
+    """Return the exponent b of a power law: for small errors, the number of particles needed grows like H^b.
 
     Sequential Monte Carlo samples sequences of H tokens. The value of a prefix is the expected outcome of its
     completions. Its Bellman error log(value / expected value one token later) is proportional to 1 / H.
@@ -123,16 +123,16 @@ def error_exponent(rows: Rows) -> "Series[float]":
         One exponent per seed of the target.
     """
     table = rows.where("branch", error=BY_LENGTH)
-    return Series({seed: _slope(part) for seed, part in table.groupby("seed")}, dtype=float)
+    return Series({seed: _fit_slope(part) for seed, part in table.groupby("seed")}, dtype=float)
 
 
 @targets
 def rise_of_exponent(rows: Rows) -> "Series[float]":
-    """Return how much faster the number of particles grows for long sequences than for short ones.
+    """Return how much faster the number of particles needed grows for long sequences than for short ones.
 
-    The particles are those that sequential Monte Carlo needs if all values of prefixes have errors of constant size.
-    The growth exponent is the slope of log(particles) as a function of log(length) between two successive lengths. If
-    it is constant, growth is polynomial.
+    Sequential Monte Carlo needs these particles if all values of prefixes have errors of constant size. The growth
+    exponent is the slope of log(particles) as a function of log(length) between two successive lengths. If it is
+    constant, growth is polynomial.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -143,7 +143,8 @@ def rise_of_exponent(rows: Rows) -> "Series[float]":
     """
     table = rows.where("branch", error=CONSTANT).sort_values("length")
     return Series(
-        {seed: _slope(part[-2:]) - _slope(part[:2]) for seed, part in table.groupby("seed")}, dtype=float
+        {seed: _fit_slope(part[-2:]) - _fit_slope(part[:2]) for seed, part in table.groupby("seed")},
+        dtype=float,
     )
 
 
@@ -191,7 +192,7 @@ def worse_curves(rows: Rows, curve: str = ANY) -> "Series[float]":
 
 @targets
 def accuracy_gain(rows: Rows, curve: str, budget: int) -> "Series[float]":
-    """Return the accuracy of rejection by a threshold minus the accuracy of best-of-n.
+    """Return how much more accurate rejection by a threshold is than best-of-n.
 
     Rejection returns the first output with a verifier score above a threshold. Best-of-n returns the best of n outputs.
     Verifiers are given by random ROC curves.

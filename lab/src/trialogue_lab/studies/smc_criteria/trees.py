@@ -20,16 +20,16 @@ from trialogue.samplers.exact import exact_values
 from trialogue.samplers.exact.prefix_trees import prefix_tree
 from trialogue.verifiers import NoisyValues
 from trialogue_lab.ledger import MeasuredRows
-from trialogue_lab.studies.smc_criteria.branches import branch_share, first_leaf
+from trialogue_lab.studies.smc_criteria.branches import compute_branch_share, compute_first_leaf
 from trialogue_lab.studies.smc_criteria.config import Config
-from trialogue_lab.studies.smc_criteria.curves import ANY, best_of_n, random_curves
-from trialogue_lab.studies.smc_criteria.products import random_shares, selected_share
+from trialogue_lab.studies.smc_criteria.curves import ANY, compute_best_of_n_accuracy, make_random_curves
+from trialogue_lab.studies.smc_criteria.products import compute_selected_share, sample_shares
 from trialogue_lab.theory import value_guided
 
 Prefix = tuple[int, ...]
 
 
-def _random_tree(seed: int, tree: int, length: int) -> tuple[Table, dict[Prefix, float], float]:
+def _make_random_tree(seed: int, tree: int, length: int) -> tuple[Table, dict[Prefix, float], float]:
     """Return a random model, the outcome of each sequence, and the size of value errors."""
     generator = numpy_generator(seed, "smc-criteria", "tree", tree)
     spread, contrast, error = generator.uniform(0, (0.45, 3.0, 1.0)).tolist()
@@ -60,7 +60,7 @@ def measure_trees(config: Config, seed: int, _: Path) -> MeasuredRows:
     """
     sampler = SequentialMonteCarlo(config.tree_particles, ess_threshold=1.0)
     for number in range(config.trees):
-        oracle, outcomes, error = _random_tree(seed, number, config.tree_length)
+        oracle, outcomes, error = _make_random_tree(seed, number, config.tree_length)
         values = exact_values(oracle, outcomes.__getitem__)
         noisy = NoisyValues(values, error, "uniform", seed=seed * 1000 + number)
         target = target_distribution(oracle, outcomes.__getitem__)
@@ -83,7 +83,7 @@ def measure_trees(config: Config, seed: int, _: Path) -> MeasuredRows:
         }
 
 
-def _product_value(base: float, target: float, prefix: Prefix) -> float:
+def _compute_product_value(base: float, target: float, prefix: Prefix) -> float:
     """Return the perfect value of a prefix, up to a constant factor.
 
     The target consists of independent tokens.
@@ -91,7 +91,7 @@ def _product_value(base: float, target: float, prefix: Prefix) -> float:
     return math.prod((1 - target) / (1 - base) if token else target / base for token in prefix)
 
 
-def _branch_value(base: float, target: float, length: int, error: float, prefix: Prefix) -> float:
+def _compute_branch_value(base: float, target: float, length: int, error: float, prefix: Prefix) -> float:
     """Return the approximate value of a prefix if the outcome depends on the first token only."""
     if not prefix:
         return 1.0
@@ -110,32 +110,32 @@ def measure_library(config: Config, seed: int, _: Path) -> MeasuredRows:
         One row. Each column is a maximum or a sum of absolute differences of probabilities.
     """
     sampler, length, error = SequentialMonteCarlo(2, ess_threshold=1.0), 3, 0.3
-    base, target = random_shares(seed, "library")
-    share = selected_share(2, base, target)
+    base, target = sample_shares(seed, "library")
+    share = compute_selected_share(2, base, target)
     coins = Table(lambda _: (base, 1 - base), 2, max_length=length)
     product = {
         x: math.prod(1 - share if token else share for token in x)
         for x in target_distribution(coins, lambda _: 1.0)
     }
-    found = exact_distribution(sampler, coins, partial(_product_value, base, target)).probabilities
+    found = exact_distribution(sampler, coins, partial(_compute_product_value, base, target)).probabilities
     branches = Table(lambda prefix: (0.5, 0.5) if prefix else (base, 1 - base), 2, max_length=length)
-    values = partial(_branch_value, base, target, length, error)
+    values = partial(_compute_branch_value, base, target, length, error)
     outputs = exact_distribution(sampler, branches, values).probabilities
     walk = value_guided.first_leaf(branches, values)
-    leaf, moves = first_leaf(length, target, error)
-    mass, correct = random_curves(seed, 1, config.levels, ANY)
+    leaf, moves = compute_first_leaf(length, target, error)
+    mass, correct = make_random_curves(seed, 1, config.levels, ANY)
     scores = Table(lambda _: tuple(mass[0].tolist()), config.levels, max_length=1)
     best = exact_distribution(BestOfN(3), scores, lambda x: float(config.levels - x[0])).probabilities
     accuracy = math.fsum(p * correct[0, x[0]] / mass[0, x[0]] for x, p in best.items())
     yield {
         "kind": "library",
         "products": total_variation(found, product),
-        "branches": abs(_first(outputs) - branch_share(2, length, base, target, error)),
-        "first_leaf": abs(_first(walk.distribution) - leaf) + abs(walk.moves - moves),
-        "best_of_n": abs(accuracy - float(best_of_n(mass, correct, 3)[0])),
+        "branches": abs(_sum_first_token(outputs) - compute_branch_share(2, length, base, target, error)),
+        "first_leaf": abs(_sum_first_token(walk.distribution) - leaf) + abs(walk.moves - moves),
+        "best_of_n": abs(accuracy - float(compute_best_of_n_accuracy(mass, correct, 3)[0])),
     }
 
 
-def _first(distribution: dict[Prefix, float]) -> float:
+def _sum_first_token(distribution: dict[Prefix, float]) -> float:
     """Return the total probability of sequences that begin with token 0."""
     return math.fsum(p for x, p in distribution.items() if x[0] == 0)

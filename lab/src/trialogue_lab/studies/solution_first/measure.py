@@ -21,7 +21,7 @@ from trialogue_lab.data.puzzles.random_activations import activated_factors
 from trialogue_lab.data.puzzles.random_primes import RandomNumbers
 from trialogue_lab.ledger import MeasuredRows, Part
 from trialogue_lab.studies.solution_first.config import ORDERS, Config
-from trialogue_lab.studies.type_signature.exact import listed_distribution
+from trialogue_lab.studies.type_signature.exact import enumerate_distribution
 from trialogue_lab.theory.factoring.overlap import optimal_generator, overlap_bound
 from trialogue_lab.theory.factoring.prime_density import density_variation
 from trialogue_lab.theory.factoring.reduction import first_number_costs
@@ -39,17 +39,17 @@ def parts(config: Config) -> list[Part]:
         One task per exact experiment, and one task per seed for measured costs.
     """
     return [
-        Part("stop", lambda _: stop_rows(config)),
-        Part("activations", lambda _: activation_rows()),
-        Part("sudoku", lambda _: sudoku_rows(config)),
-        Part("questions", lambda _: question_rows(config)),
-        Part("density", lambda _: density_rows(config)),
-        Part("overlap", lambda _: overlap_rows(config)),
-        *(Part(f"costs-{seed}", partial(cost_rows, config, seed)) for seed in config.cost_seeds),
+        Part("stop", lambda _: measure_stopping(config)),
+        Part("activations", lambda _: measure_activations()),
+        Part("sudoku", lambda _: measure_sudoku(config)),
+        Part("questions", lambda _: measure_questions(config)),
+        Part("density", lambda _: measure_density(config)),
+        Part("overlap", lambda _: measure_overlap(config)),
+        *(Part(f"costs-{seed}", partial(measure_costs, config, seed)) for seed in config.cost_seeds),
     ]
 
 
-def stop_rows(config: Config) -> MeasuredRows:
+def measure_stopping(config: Config) -> MeasuredRows:
     """Compute the error of random numbers that are generated with a stop token.
 
     Args:
@@ -66,7 +66,7 @@ def stop_rows(config: Config) -> MeasuredRows:
         yield {"kind": "stop", "digits": digits, "variation": total_variation(written, uniform)}
 
 
-def activation_rows() -> MeasuredRows:
+def measure_activations() -> MeasuredRows:
     """Compare generated tuples [pq, p, q] with uniformly distributed ones.
 
     The generator first samples the primes p and q into its hidden activations. It can then write the product pq first
@@ -87,7 +87,7 @@ def activation_rows() -> MeasuredRows:
         }
 
 
-def sudoku_rows(config: Config) -> MeasuredRows:
+def measure_sudoku(config: Config) -> MeasuredRows:
     """Count the look-ups that generating a Sudoku puzzle with its solution needs.
 
     Either the puzzle or the solution is written first. A look-up reads one cell of one of the 288 complete 4 x 4 grids.
@@ -107,7 +107,7 @@ def sudoku_rows(config: Config) -> MeasuredRows:
         for row in puzzles.sample(config.puzzles).tolist():
             log_probability = 0.0
             for place, token in enumerate(row):
-                looked_at, weights = _looks(puzzles, tuple(row[:place]))
+                looked_at, weights = _count_lookups(puzzles, tuple(row[:place]))
                 looks[place] += looked_at
                 log_probability += math.log(weights[token] / sum(weights))
             errors.append(abs(log_probability + math.log(puzzles.size)))
@@ -122,7 +122,7 @@ def sudoku_rows(config: Config) -> MeasuredRows:
         }
 
 
-def question_rows(config: Config) -> MeasuredRows:
+def measure_questions(config: Config) -> MeasuredRows:
     """Count the look-ups that one answer in twenty questions needs.
 
     A look-up reads one answer about one object. A player with an index knows which objects fit all previous answers. A
@@ -139,14 +139,14 @@ def question_rows(config: Config) -> MeasuredRows:
     for objects in config.objects:
         indexed = IndexedTwentyQuestions.from_hashes(objects, config.rounds)
         rescanning = TwentyQuestions.from_hashes(objects, config.rounds)
-        games = listed_distribution(indexed.distribution())
+        games = enumerate_distribution(indexed.distribution())
         variation = total_variation(exact_distribution(Ancestral(), indexed).probabilities, games)
         for asked in range(config.rounds):
             reached: dict[Prefix, float] = {}
             for game, share in games.items():
                 reached[game[:asked]] = reached.get(game[:asked], 0.0) + share
             looks = [
-                sum(share * _looks(player, transcript)[0] for transcript, share in reached.items())
+                sum(share * _count_lookups(player, transcript)[0] for transcript, share in reached.items())
                 for player in (indexed, rescanning)
             ]
             yield {
@@ -160,14 +160,14 @@ def question_rows(config: Config) -> MeasuredRows:
             }
 
 
-def _looks(player: TwentyQuestions | SudokuPuzzles, prefix: Prefix) -> tuple[int, Sequence[float]]:
+def _count_lookups(player: TwentyQuestions | SudokuPuzzles, prefix: Prefix) -> tuple[int, Sequence[float]]:
     """Return the number of look-ups for the next token, and the weights of all next tokens."""
     before = player.looked_up
     weights = player.weights(prefix)
     return player.looked_up - before, weights
 
 
-def density_rows(config: Config) -> MeasuredRows:
+def measure_density(config: Config) -> MeasuredRows:
     """Compute the error of sampling the first k digits of a prime approximately.
 
     The first k of n digits are sampled in proportion to the approximate density of primes, 1 / log x. The error is the
@@ -186,7 +186,7 @@ def density_rows(config: Config) -> MeasuredRows:
             yield {"kind": "density", **place, "variation": variation}
 
 
-def overlap_rows(config: Config) -> MeasuredRows:
+def measure_overlap(config: Config) -> MeasuredRows:
     """Compare the largest possible overlap of a generator with a theoretical upper bound.
 
     The overlap is 1 minus the total variation distance from the target distribution. The bound is the square root of
@@ -211,7 +211,7 @@ def overlap_rows(config: Config) -> MeasuredRows:
         yield {"kind": "overlap", "vectors": len(batch), "excess": worst[0], "ratio": worst[1]}
 
 
-def cost_rows(config: Config, seed: int, _: Path) -> MeasuredRows:
+def measure_costs(config: Config, seed: int, _: Path) -> MeasuredRows:
     """Count the operations for each digit of the first number in a tuple.
 
     The tuple contains two primes and their product. Depending on its order, the first number is the product or a prime.

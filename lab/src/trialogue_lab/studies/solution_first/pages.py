@@ -4,7 +4,7 @@ from matplotlib.figure import Figure as Drawing
 from pandas import DataFrame
 
 from trialogue_lab.ledger import COLORS, Cells, Rows, curves, figure, finish, panels, result_table
-from trialogue_lab.studies.solution_first.statistics import variations
+from trialogue_lab.studies.solution_first.statistics import select_variations
 
 
 @result_table(
@@ -56,7 +56,7 @@ def _tasks_figure(rows: Rows) -> Drawing:
     left.set(yscale="log", ylim=(1e-3, None), xlabel="previous answers i", ylabel="look-ups per answer")
     left.set_title("Twenty questions without memory")
     left.legend(loc="lower left")
-    table = variations(rows)
+    table = select_variations(rows)
     for counted, color in zip((1, 2, 3, 4), COLORS, strict=False):
         middle.plot(table.index, table[counted], "o-", color=color, label=f"{counted} exact digits")
     middle.set(yscale="log", ylim=(None, 8), xticks=list(table.index))

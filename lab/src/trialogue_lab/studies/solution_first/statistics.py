@@ -9,7 +9,7 @@ from trialogue_lab.studies.solution_first.config import PRODUCT_FIRST
 costs = Replication("draw", "cost_seeds")
 
 
-def variations(rows: Rows) -> DataFrame:
+def select_variations(rows: Rows) -> DataFrame:
     """Return the errors of sampling primes partly by their approximate density.
 
     Digits are sampled one by one: the first ones by the approximate density of primes, and the last ones by exact
@@ -27,11 +27,11 @@ def variations(rows: Rows) -> DataFrame:
 
 @exact
 def leading_fall(rows: Rows) -> float:
-    """Return the largest log ratio of errors, for primes with one more digit.
+    """Return how the error of sampling leading digits of primes changes with one more digit, in the worst case.
 
     The first k of n digits of a prime are sampled by the approximate density of primes. The error is their total
-    variation distance from the first k digits of a uniformly random prime. The log ratio is log(error for n + 1 digits
-    / error for n digits).
+    variation distance from the first k digits of a uniformly random prime. The result is the largest log(error for n +
+    1 digits / error for n digits).
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -40,16 +40,16 @@ def leading_fall(rows: Rows) -> float:
         The maximum over n and over k < n - 1. If it is negative, longer primes always have smaller errors.
     """
     table = rows["density"].query("counted > 1").pivot(index="digits", columns="length", values="variation")
-    return _largest_log_ratio(table)
+    return _compute_largest_log_ratio(table)
 
 
 @exact
 def counted_fall(rows: Rows, counted: int) -> float:
-    """Return the largest log ratio of errors, for primes with one more digit.
+    """Return how the error of sampling primes changes with one more digit, in the worst case.
 
     The last digits of a prime of n digits are sampled by exact counts, and the digits before by the approximate density
-    of primes. The error is the total variation distance from a uniformly random prime. The log ratio is log(error for n
-    + 1 digits / error for n digits).
+    of primes. The error is the total variation distance from a uniformly random prime. The result is the largest
+    log(error for n + 1 digits / error for n digits).
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -58,10 +58,10 @@ def counted_fall(rows: Rows, counted: int) -> float:
     Returns:
         The maximum over n. If it is negative, longer primes always have smaller errors.
     """
-    return _largest_log_ratio(variations(rows)[[counted]])
+    return _compute_largest_log_ratio(select_variations(rows)[[counted]])
 
 
-def _largest_log_ratio(table: DataFrame) -> float:
+def _compute_largest_log_ratio(table: DataFrame) -> float:
     """Return the maximum of log(entry / entry one row above)."""
     ratios = table.apply(np.log).diff().to_numpy()
     if np.isnan(ratios).all():

@@ -4,7 +4,7 @@ from dataclasses import replace
 from functools import partial
 
 from trialogue_lab.studies.test_cases import decodings
-from trialogue_lab.studies.test_cases.decodings import BASELINE, HOT, TRAINED, WIDE, block_best_of
+from trialogue_lab.studies.test_cases.decodings import BASELINE, HOT, TRAINED, WIDE, make_block_best_of
 from trialogue_lab.studies.test_cases.statements import MARGIN, ModelStatement, more, same
 from trialogue_lab.studies.test_cases.statistics import gain_of_depth, gain_on_misleading, lead_of_best
 
@@ -30,9 +30,9 @@ ON_BOTH = (
             f"0.714 ± 0.011 against {printed}",
         )
         for ending, name, decoding, printed in (
-            ("block-best-of-2", "block best-of-2", block_best_of(2), "0.684 ± 0.038"),
-            ("block-best-of-4", "block best-of-4", block_best_of(4), "0.623 ± 0.036"),
-            ("block-best-of-8", "block best-of-8", block_best_of(8), "0.559 ± 0.038"),
+            ("block-best-of-2", "block best-of-2", make_block_best_of(2), "0.684 ± 0.038"),
+            ("block-best-of-4", "block best-of-4", make_block_best_of(4), "0.623 ± 0.036"),
+            ("block-best-of-8", "block best-of-8", make_block_best_of(8), "0.559 ± 0.038"),
             ("greedy", "greedy decoding", decodings.GREEDY, "0.013"),
         )
     ),
@@ -40,7 +40,7 @@ ON_BOTH = (
         _table_3_6(
             f"{n}-candidates-beat-{2 * n}",
             f"Block best-of-{n} has a higher distinct accuracy than block best-of-{2 * n}.",
-            more(block_best_of(n), block_best_of(2 * n)),
+            more(make_block_best_of(n), make_block_best_of(2 * n)),
             printed,
             entry="V-T36.candidates",
         )
@@ -90,7 +90,7 @@ ON_BOTH = (
         _table_3_10(
             f"low-threshold-is-better{ending}",
             f"The threshold 0.1 gives a higher distinct accuracy than 0.5 at {where}.",
-            more(low, decodings.below_half(low)),
+            more(low, decodings.lower_threshold_to_half(low)),
             printed,
         )
         for ending, where, low, printed in (

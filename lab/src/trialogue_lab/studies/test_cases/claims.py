@@ -7,7 +7,7 @@ good requires a margin, which is a grade of this project.
 
 from trialogue_lab.studies.test_cases import decodings
 from trialogue_lab.studies.test_cases.accuracy_claims import MISLEADING, ON_BOTH
-from trialogue_lab.studies.test_cases.config import ROLES, headed
+from trialogue_lab.studies.test_cases.config import ROLES, mark_heading
 from trialogue_lab.studies.test_cases.cost_claims import COSTS
 from trialogue_lab.studies.test_cases.statements import MARGIN, ModelStatement, more, same
 from trialogue_lab.studies.test_cases.statistics import measured, per_query
@@ -47,11 +47,11 @@ _LABELLED = {
     "greedy": decodings.GREEDY,
     "ground truth": decodings.GROUND_TRUTH,
     "random verifier": decodings.RANDOM,
-    "block best-of-2": decodings.block_best_of(2),
+    "block best-of-2": decodings.make_block_best_of(2),
 }
 
 NUMBERS = {
-    headed(f"{name}: {label}", role): quantity(decoding, role=role)
+    mark_heading(f"{name}: {label}", role): quantity(decoding, role=role)
     for role in ROLES
     for label, decoding in _LABELLED.items()
     for name, quantity in (("distinct accuracy", measured), ("distinct correct in 100 queries", per_query))

@@ -8,8 +8,8 @@ from trialogue.randomness import derive_seed
 from trialogue.training.probes.grid import ProbeConfig
 from trialogue_lab.data.list_append.prompts import OOD_NAMES, TRAINING_NAMES, PromptLayout, random_names
 from trialogue_lab.ledger import Count, Different, Natural, Seeds, Settings
-from trialogue_lab.studies.test_cases.decodings import DecodingRule, Extent, decodings_of
-from trialogue_lab.studies.test_cases.surrogate import surrogate_prompt
+from trialogue_lab.studies.test_cases.decodings import DecodingRule, Extent, list_decodings
+from trialogue_lab.studies.test_cases.surrogate import make_surrogate_prompt
 
 SURROGATE = "surrogate"
 
@@ -18,12 +18,12 @@ Role = Literal["pretrained", "scratch"]
 ROLES: tuple[Role, ...] = get_args(Role)
 
 
-def headed(head: str, role: Role) -> str:
-    """Return a column heading that is marked if it belongs to models trained from scratch.
+def mark_heading(head: str, role: Role) -> str:
+    """Return a column heading, marked if the column is about models trained from scratch.
 
     Args:
-        head: Heading for the pretrained model.
-        role: "pretrained", or "scratch" for models trained from scratch.
+        head: The heading.
+        role: The model, "pretrained" or "scratch" (trained from scratch).
     """
     return head if role == "pretrained" else f"{head}, from scratch"
 
@@ -117,7 +117,7 @@ class MeasuredModel(Settings):
             seed: Seed of the demonstration in the prompt.
         """
         if self.is_surrogate:
-            return surrogate_prompt(name)
+            return make_surrogate_prompt(name)
         return PromptLayout(**self.shared(PromptLayout)).prompt(name, seed)
 
     def prompts(self, seed: int, out_of_distribution: bool) -> list[tuple[str, str]]:
@@ -255,7 +255,7 @@ class Config(Settings):
         subject = self.subject(role)
         others = tuple(layer for layer in subject.layers if layer != subject.layer)
         depths = tuple(depth for depth in subject.depths if depth > 1)
-        found = decodings_of(extent, others, depths)
+        found = list_decodings(extent, others, depths)
         # The prompt of the surrogate is a name alone, which cannot mislead.
         return [rule for rule in found if not (rule.out_of_distribution and subject.is_surrogate)]
 

@@ -18,7 +18,7 @@ from trialogue_lab.studies.test_cases.decodings import (
     WIDE,
     WIDE_BASELINE,
     DecodingRule,
-    block_best_of,
+    make_block_best_of,
 )
 from trialogue_lab.studies.test_cases.draws import CANDIDATES
 from trialogue_lab.studies.test_cases.statements import ModelStatement, more
@@ -28,7 +28,7 @@ _summary = partial(ModelStatement, source="3.2 (first paragraph) and 3.7")
 _efficiency = partial(ModelStatement, source="3.4.1")
 
 
-def _time_ratio(first: DecodingRule, second: DecodingRule, role: Role) -> Statistic:
+def _make_time_ratio(first: DecodingRule, second: DecodingRule, role: Role) -> Statistic:
     return timed(first.name, "milliseconds", role) / timed(second.name, "milliseconds", role)
 
 
@@ -55,7 +55,7 @@ COSTS = (
                 HOT_BASELINE,
             ),
             *(
-                (f"block-best-of-{n}", f"block best-of-{n}", "3.3", printed, TRAINED, block_best_of(n))
+                (f"block-best-of-{n}", f"block best-of-{n}", "3.3", printed, TRAINED, make_block_best_of(n))
                 for n, printed in (
                     (2, "1.448 against 1.390"),
                     (4, "1.448 against 0.761"),
@@ -104,7 +104,7 @@ COSTS = (
         "candidates-of-a-batch-take-less",
         f"The {CANDIDATES} candidates of block best-of-{CANDIDATES}, which move as one batch, take less time per query "
         "than a completion alone (ratio of processor seconds).",
-        lambda role: _time_ratio(block_best_of(CANDIDATES), BASELINE, role) < 1,
+        lambda role: _make_time_ratio(make_block_best_of(CANDIDATES), BASELINE, role) < 1,
         "might be less than n multiplying the time of one (footnote 16)",
         entry="V-QE.batch",
     ),
@@ -112,6 +112,6 @@ COSTS = (
         "time-is-more-than-queries",
         "One completion at a time, a query of Algorithm 1 with the trained verifier takes longer than one of nucleus "
         "sampling (ratio of processor seconds).",
-        lambda role: _time_ratio(TRAINED, BASELINE, role) > 1,
+        lambda role: _make_time_ratio(TRAINED, BASELINE, role) > 1,
     ),
 )

@@ -113,7 +113,7 @@ PLANE = tuple(DecodingRule(top_p=top_p, temperature=t) for top_p in TOP_PS for t
 """Grid of sampling without a verifier (section 3.2.2.3). Greedy decoding, equal at all temperatures, is left out."""
 
 
-def block_best_of(n: int) -> DecodingRule:
+def make_block_best_of(n: int) -> DecodingRule:
     """Return the method that samples several candidates of each line and keeps the best one.
 
     The best candidate is the one with the highest score of the verifier.
@@ -124,7 +124,7 @@ def block_best_of(n: int) -> DecodingRule:
     return DecodingRule(judge="trained", candidates=n)
 
 
-def below_half(decoding: DecodingRule) -> DecodingRule:
+def lower_threshold_to_half(decoding: DecodingRule) -> DecodingRule:
     """Return the same decoding method with a rejection threshold of 0.5.
 
     Args:
@@ -154,12 +154,12 @@ MAIN = (
     LARGE_QUOTA,
     GROUND_TRUTH_LARGE_QUOTA,
     LONG_STRIDE,
-    block_best_of(2),
+    make_block_best_of(2),
 )
 """Decoding methods of Table 3.6 at top-p 0.95 and temperature 1, and of Tables 3.12 and 3.17."""
 
 
-def decodings_of(extent: Extent, layers: tuple[int, ...], depths: tuple[int, ...]) -> list[DecodingRule]:
+def list_decodings(extent: Extent, layers: tuple[int, ...], depths: tuple[int, ...]) -> list[DecodingRule]:
     """Return the decoding methods that are measured by one group of repetitions.
 
     Args:
@@ -172,10 +172,10 @@ def decodings_of(extent: Extent, layers: tuple[int, ...], depths: tuple[int, ...
         return list(MAIN)
     comparisons = [
         RELEASED,
-        *map(block_best_of, (4, 8)),
+        *map(make_block_best_of, (4, 8)),
         WIDE_BASELINE,
         HOT_BASELINE,
-        *(rule for wide in (WIDE, WIDE_LONG_STRIDE, HOT) for rule in (wide, below_half(wide))),
+        *(rule for wide in (WIDE, WIDE_LONG_STRIDE, HOT) for rule in (wide, lower_threshold_to_half(wide))),
         *(replace(TRAINED, layer=layer) for layer in layers),
         *(replace(HIGH, layer=layer) for layer in layers if layer == -1),
         *(replace(TRAINED, depth=depth) for depth in depths),
@@ -186,7 +186,7 @@ def decodings_of(extent: Extent, layers: tuple[int, ...], depths: tuple[int, ...
     return [rule for rule in PLANE if rule not in (*MAIN, *comparisons)]
 
 
-def extent_of(decoding: DecodingRule) -> Extent:
+def find_extent(decoding: DecodingRule) -> Extent:
     """Return the group of repetitions that measure a decoding method.
 
     Args:

@@ -19,7 +19,12 @@ from trialogue_lab.studies.test_cases import decodings, learning
 from trialogue_lab.studies.test_cases.config import MeasuredModel
 
 CANDIDATES = 4
-TIMED = (decodings.BASELINE, decodings.TRAINED, decodings.LARGE_QUOTA, decodings.block_best_of(CANDIDATES))
+TIMED = (
+    decodings.BASELINE,
+    decodings.TRAINED,
+    decodings.LARGE_QUOTA,
+    decodings.make_block_best_of(CANDIDATES),
+)
 """Decoding methods whose time is measured, one completion after the other."""
 
 _MIN_BLOCK_TOKENS = 3  # A shorter line contains no case.
@@ -44,14 +49,14 @@ def measure_decoding(
     Yields:
         For each repetition, one row for all completions, and one row for each smaller number of completions per prompt.
     """
-    oracle = learning.oracle_of(subject, seeds[0], artifacts)
+    oracle = learning.load_oracle(subject, seeds[0], artifacts)
     runs = 1 if decoding.greedy else subject.runs
     prompts = [
         (seed, *prompt) for seed in seeds for prompt in subject.prompts(seed, decoding.out_of_distribution)
     ]
     per_repetition = subject.names * runs
     ids = [seed * _IDS_PER_SEED + place for seed in seeds for place in range(per_repetition)]
-    samples, seconds = complete(
+    samples, seconds = generate_completions(
         subject,
         decoding,
         oracle,
@@ -66,16 +71,16 @@ def measure_decoding(
     for place, seed in enumerate(seeds):
         own = range(place * per_repetition, (place + 1) * per_repetition)
         evaluations = [evaluate(texts[index], prompts[index // runs][1], subject.cases) for index in own]
-        rows = cumulative_rows(subject, runs, evaluations, samples, own)
+        rows = compute_cumulative_totals(subject, runs, evaluations, samples, own)
         shared = {"seed": seed, "decoding": decoding.name}
         cpu_seconds = seconds / len(seeds) * subject.runs / runs
-        yield {"table": "draw", **shared, **rows[-1], "slope": slope(rows), "cpu_seconds": cpu_seconds}
+        yield {"table": "draw", **shared, **rows[-1], "slope": fit_slope(rows), "cpu_seconds": cpu_seconds}
         for row in rows[:-1]:
             columns = ("runs", "distinct_correct", "queries")
             yield {"table": "progress", **shared, **{column: row[column] for column in columns}}
 
 
-def cumulative_rows(
+def compute_cumulative_totals(
     subject: MeasuredModel, runs: int, evaluations: Sequence[Evaluation], samples: Samples, own: range
 ) -> list[dict[str, float]]:
     """Return totals over the first 1, 2, ... completions of each prompt in a repetition.
@@ -116,13 +121,13 @@ def cumulative_rows(
     return rows
 
 
-def slope(rows: Sequence[dict[str, float]]) -> float:
+def fit_slope(rows: Sequence[dict[str, float]]) -> float:
     """Return how many different correct test cases are gained per 100 model calls.
 
     The result is 100 times the slope of a least-squares line, with an intercept.
 
     Args:
-        rows: Totals after each number of completions, as returned by `cumulative_rows`.
+        rows: Totals after each number of completions, as returned by `compute_cumulative_totals`.
     """
     queries = np.array([row["queries"] for row in rows])
     distinct = np.array([row["distinct_correct"] for row in rows])
@@ -130,7 +135,7 @@ def slope(rows: Sequence[dict[str, float]]) -> float:
     return float(100 * (centered * distinct).sum() / (centered**2).sum())
 
 
-def complete(
+def generate_completions(
     subject: MeasuredModel,
     decoding: decodings.DecodingRule,
     oracle: learning.TextOracle,
@@ -253,11 +258,11 @@ def measure_speed(subject: MeasuredModel, seed: int, artifacts: Path) -> Iterato
         One row per decoding method. The last row has the rank correlation of model calls and seconds over the
         completions of all methods except block best-of-n.
     """
-    oracle = learning.oracle_of(subject, seed, artifacts)
+    oracle = learning.load_oracle(subject, seed, artifacts)
     measured: dict[decodings.DecodingRule, list[tuple[int, float]]] = {decoding: [] for decoding in TIMED}
     for name, text in subject.prompts(seed, False):
         for decoding in TIMED:
-            samples, seconds = complete(
+            samples, seconds = generate_completions(
                 subject,
                 decoding,
                 oracle,

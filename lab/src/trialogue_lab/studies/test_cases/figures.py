@@ -7,12 +7,12 @@ from matplotlib.figure import Figure as Drawing
 
 from trialogue_lab.ledger import COLORS, GOOD, OURS, PUBLISHED, QUIET, Rows, figure, panels
 from trialogue_lab.studies.test_cases.config import Role
-from trialogue_lab.studies.test_cases.decodings import MAIN, block_best_of
+from trialogue_lab.studies.test_cases.decodings import MAIN, make_block_best_of
 from trialogue_lab.studies.test_cases.published import PUBLISHED as PUBLISHED_NUMBERS
 from trialogue_lab.studies.test_cases.statistics import measured, per_query
 
 _THESIS_CASES = 800  # Number of requested cases per repetition in the thesis.
-_SHOWN = (*MAIN, *map(block_best_of, (4, 8)))
+_SHOWN = (*MAIN, *map(make_block_best_of, (4, 8)))
 
 
 class Curve(NamedTuple):
@@ -32,7 +32,7 @@ _CURVES = {
 }
 
 
-def curve_of(name: str) -> Curve:
+def choose_curve(name: str) -> Curve:
     """Return the color, label and line style of a decoding method.
 
     Args:
@@ -50,7 +50,7 @@ def _draw_queries(role: Role, rows: Rows) -> Drawing:
         str(name): table.groupby("runs")[["queries", "distinct_correct"]].mean()
         for name, table in points.groupby("decoding", sort=False)
     }
-    measured_curves = [(curve_of(name), mean) for name, mean in means.items()]
+    measured_curves = [(choose_curve(name), mean) for name, mean in means.items()]
     groups = [
         curve
         for curve in _CURVES.values()
@@ -105,7 +105,7 @@ def _decodings_figure(rows: Rows) -> Drawing:
     shown = [decoding for decoding in _SHOWN if len(measured(decoding)(rows))]
     drawing, (accuracies, rates) = panels(2, width=4.6, height=4.4, sharey=True)
     for place, decoding in enumerate(shown):
-        color = curve_of(decoding.name).color
+        color = choose_curve(decoding.name).color
         for axes, statistic in ((accuracies, measured(decoding)), (rates, per_query(decoding))):
             numbers = statistic(rows)
             axes.errorbar(numbers.mean(), place, xerr=numbers.std(), fmt="o", color=color)

@@ -56,7 +56,7 @@ class Completion(NamedTuple):
     ended: bool
 
 
-def oracle_of(subject: MeasuredModel, seed: int, artifacts: Path) -> TextOracle:
+def load_oracle(subject: MeasuredModel, seed: int, artifacts: Path) -> TextOracle:
     """Return the language model of a repetition.
 
     A process loads a pretrained model once for all repetitions. A model from scratch is trained if it is not in
@@ -89,7 +89,7 @@ def collect_completions(subject: MeasuredModel, seed: int, artifacts: Path) -> l
     """
     path = artifacts / f"completions-{seed}.json"
     if not path.exists():
-        oracle, prompts = oracle_of(subject, seed, artifacts), subject.training_prompts_of(seed)
+        oracle, prompts = load_oracle(subject, seed, artifacts), subject.training_prompts_of(seed)
         samples = generate(
             truncated(oracle, top_p=0.95),
             [prompt for _, prompt in prompts],
@@ -147,7 +147,7 @@ class Examples(NamedTuple):
     labels: list[int]
 
 
-def token_at(position: int, stops: Sequence[int]) -> int:
+def find_token(position: int, stops: Sequence[int]) -> int:
     """Return the index of the token that contains a character.
 
     Args:
@@ -188,9 +188,9 @@ def make_examples(
             continue
         stops = [len(tokenization.text(tokens[:stop], final=False)) for stop in range(1, len(tokens) + 1)]
         if kind == "token":
-            chosen = _tokenwise(evaluation.position, stops, random)
+            chosen = _make_tokenwise_examples(evaluation.position, stops, random)
         else:
-            chosen = _blockwise(text, evaluation.position, stops, random)
+            chosen = _make_blockwise_examples(text, evaluation.position, stops, random)
         if chosen:
             examples.sequences.append(completion.tokens)
             examples.lengths.append([completion.start + token + 1 for token, _ in chosen])
@@ -198,33 +198,35 @@ def make_examples(
     return examples
 
 
-def _tokenwise(position: int, stops: Sequence[int], random: np.random.Generator) -> list[tuple[int, int]]:
-    """Return (index of last token, label) of the tokenwise training examples in a completion.
+def _make_tokenwise_examples(
+    position: int, stops: Sequence[int], random: np.random.Generator
+) -> list[tuple[int, int]]:
+    """Return the tokenwise training examples in a completion, as pairs (index of the last token, label).
 
     `position` is the index of the first wrong character, or negative if there is none. Label 1 means correct.
     """
-    wrong = len(stops) if position < 0 else token_at(position, stops)
+    wrong = len(stops) if position < 0 else find_token(position, stops)
     if wrong == 0:
         return []
     before = (int(random.integers(wrong)), 1)
     return [before] if position < 0 else [before, (wrong, 0)]
 
 
-def _blockwise(
+def _make_blockwise_examples(
     text: str, position: int, stops: Sequence[int], random: np.random.Generator
 ) -> list[tuple[int, int]]:
-    """Return (index of last token, label) of the training examples that end with a line.
+    """Return the training examples that end with a line, as pairs (index of the last token, label).
 
     `position` is the index of the first wrong character, or negative if there is none. Label 1 means correct.
     """
     newlines = [place for place, character in enumerate(text) if character == "\n"]
     if position < 0:
-        return [(token_at(newlines[random.integers(len(newlines))], stops), 1)] if newlines else []
+        return [(find_token(newlines[random.integers(len(newlines))], stops), 1)] if newlines else []
     before = [place for place in newlines if place < position]
     after = [place for place in newlines if place >= position]
     if not before or not after:
         return []
-    correct, wrong = token_at(before[-1], stops), token_at(after[0], stops)
+    correct, wrong = find_token(before[-1], stops), find_token(after[0], stops)
     return [(correct, 1), (wrong, 0)] if correct < wrong else []
 
 
@@ -247,7 +249,7 @@ def compute_states(subject: MeasuredModel, seed: int, kind: Kind, artifacts: Pat
     if path.exists():
         stored, _ = read_tensors(path, _STATES, "remove it, so that the states are computed again")
         return stored["states"], stored["labels"]
-    oracle, completions = oracle_of(subject, seed, artifacts), collect_completions(subject, seed, artifacts)
+    oracle, completions = load_oracle(subject, seed, artifacts), collect_completions(subject, seed, artifacts)
     random = numpy_generator(seed, "examples", kind)
     examples = make_examples(completions, oracle.tokenization, subject.cases, kind, random)
     if len(set(examples.labels)) < 2:
@@ -282,12 +284,6 @@ class GroundTruth(Verifier):
     """Verifier that accepts a completion as long as it contains no error (Table 3.12).
 
     It parses the test cases and evaluates them exactly, without running code.
-
-    Args:
-        names: Name of the target function for each prompt. The keys are the token ids of the prompt.
-        tokenization: Tokenization of the completions.
-        cases: Number of requested test cases.
-        eos: End-of-sequence token, or None.
     """
 
     most = 1.0

@@ -10,7 +10,7 @@ from trialogue_lab.ledger import MeasuredRows, Part
 from trialogue_lab.studies.test_cases.config import Config, MeasuredModel
 from trialogue_lab.studies.test_cases.decodings import EXTENTS, DecodingRule
 from trialogue_lab.studies.test_cases.draws import measure_decoding, measure_speed
-from trialogue_lab.studies.test_cases.learning import Kind, collect_completions, oracle_of, train_verifier
+from trialogue_lab.studies.test_cases.learning import Kind, collect_completions, load_oracle, train_verifier
 
 
 def parts(config: Config) -> list[Part]:
@@ -71,7 +71,7 @@ def measure_learning(subject: MeasuredModel, seed: int, artifacts: Path) -> Meas
         One row per kind of the first error in a completion with its count, and one row per verifier with its validation
         accuracy (Tables 3.9 and 3.11).
     """
-    oracle = oracle_of(subject, seed, artifacts)
+    oracle = load_oracle(subject, seed, artifacts)
     counts: Counter[str] = Counter()
     for completion in collect_completions(subject, seed, artifacts):
         text = oracle.tokenization.text(completion.tokens[completion.start :])

@@ -14,7 +14,7 @@ from pandas import DataFrame, Series
 from trialogue_lab.ledger import NoRows, Replication, Rows, Statistic
 from trialogue_lab.studies.test_cases import decodings
 from trialogue_lab.studies.test_cases.config import Role
-from trialogue_lab.studies.test_cases.decodings import DecodingRule, Extent, extent_of
+from trialogue_lab.studies.test_cases.decodings import DecodingRule, Extent, find_extent
 
 _MODEL = "the pretrained model of the run"
 pretrained = {
@@ -27,19 +27,19 @@ scratch = Replication("training", "scratch_seeds")
 """Replications that train their own language model."""
 
 
-def _statistic(
+def _make_statistic(
     role: Role, extent: Extent, compute: "Callable[..., Series[float]]", *args: object, **kwargs: object
 ) -> Statistic:
     replication = scratch if role == "scratch" else pretrained[extent]
     return replication(compute)(*args, **kwargs)
 
 
-def _common_extent(first: DecodingRule, second: DecodingRule) -> Extent:
+def _find_common_extent(first: DecodingRule, second: DecodingRule) -> Extent:
     """Return the group of repetitions that measures both decoding methods."""
-    return max(extent_of(first), extent_of(second), key=decodings.EXTENTS.index)
+    return max(find_extent(first), find_extent(second), key=decodings.EXTENTS.index)
 
 
-def _rows_of(rows: Rows, table: str, role: Role, extent: Extent) -> DataFrame:
+def _select_rows(rows: Rows, table: str, role: Role, extent: Extent) -> DataFrame:
     """Select the rows of the repetitions that measure a group of decoding methods."""
     found = rows.where(table, model=role)
     if role == "scratch" or extent == "all":
@@ -49,7 +49,7 @@ def _rows_of(rows: Rows, table: str, role: Role, extent: Extent) -> DataFrame:
 
 
 def drawn(rows: Rows, decoding: str, column: str, role: Role, extent: Extent) -> "Series[float]":
-    """Return one measured column of a decoding method that generates test cases.
+    """Return a measurement of a decoding method that generates test cases.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -63,7 +63,7 @@ def drawn(rows: Rows, decoding: str, column: str, role: Role, extent: Extent) ->
     Returns:
         One value per repetition, indexed by seed.
     """
-    table = _rows_of(rows, "draw", role, extent)
+    table = _select_rows(rows, "draw", role, extent)
     return table[table.decoding == decoding].set_index("seed")[column]
 
 
@@ -73,7 +73,7 @@ def measured(
     role: Role = "pretrained",
     extent: Extent | None = None,
 ) -> Statistic:
-    """Create a statistic: one measured column of a decoding method.
+    """Create a statistic: a measurement of a decoding method, by default its accuracy.
 
     Args:
         decoding: The decoding method.
@@ -86,8 +86,8 @@ def measured(
     Returns:
         A statistic with one number per repetition.
     """
-    extent = extent or extent_of(decoding)
-    return _statistic(role, extent, drawn, decoding.name, column, role, extent)
+    extent = extent or find_extent(decoding)
+    return _make_statistic(role, extent, drawn, decoding.name, column, role, extent)
 
 
 def per_query(decoding: DecodingRule, role: Role = "pretrained", extent: Extent | None = None) -> Statistic:
@@ -114,7 +114,7 @@ def gain(
     role: Role = "pretrained",
     column: str = "accuracy_distinct",
 ) -> Statistic:
-    """Create a statistic: the difference of a measured column between two decoding methods.
+    """Create a statistic: the difference of a measurement between two decoding methods (first - second).
 
     Args:
         first: Method in the minuend.
@@ -126,7 +126,7 @@ def gain(
     Returns:
         A statistic with one number per repetition: first - second.
     """
-    extent = _common_extent(first, second)
+    extent = _find_common_extent(first, second)
     return measured(first, column, role, extent) - measured(second, column, role, extent)
 
 
@@ -143,12 +143,12 @@ def gain_per_query(first: DecodingRule, second: DecodingRule, role: Role = "pret
     Returns:
         A statistic with one number per repetition: first - second.
     """
-    extent = _common_extent(first, second)
+    extent = _find_common_extent(first, second)
     return per_query(first, role, extent) - per_query(second, role, extent)
 
 
 def ratio(first: DecodingRule, second: DecodingRule, column: str, role: Role = "pretrained") -> Statistic:
-    """Create a statistic: the ratio of a measured column between two decoding methods.
+    """Create a statistic: the ratio of a measurement between two decoding methods (first / second).
 
     Args:
         first: Method in the numerator.
@@ -159,7 +159,7 @@ def ratio(first: DecodingRule, second: DecodingRule, column: str, role: Role = "
     Returns:
         A statistic with one number per repetition: first / second.
     """
-    extent = _common_extent(first, second)
+    extent = _find_common_extent(first, second)
     return measured(first, column, role, extent) / measured(second, column, role, extent)
 
 
@@ -225,7 +225,7 @@ def distinct_share(decoding: DecodingRule, role: Role = "pretrained") -> Statist
         )
         return (found / correct.where(correct > 0)).fillna(1.0)
 
-    return _statistic(role, "all", distinct, decoding.name, role)
+    return _make_statistic(role, "all", distinct, decoding.name, role)
 
 
 def lead_of_best(role: Role = "pretrained") -> Statistic:
@@ -243,7 +243,7 @@ def lead_of_best(role: Role = "pretrained") -> Statistic:
     """
 
     def lead(rows: Rows, role: Role) -> "Series[float]":
-        table = _rows_of(rows, "draw", role, "plane").pivot(
+        table = _select_rows(rows, "draw", role, "plane").pivot(
             index="seed", columns="decoding", values="accuracy_distinct"
         )
         if len(table) < 2:
@@ -254,7 +254,7 @@ def lead_of_best(role: Role = "pretrained") -> Statistic:
         chosen = [np.delete(others, place, 0).mean(0).argmax() for place in range(len(own))]
         return Series(own - others[np.arange(len(own)), chosen], index=table.index)
 
-    return _statistic(role, "plane", lead, role)
+    return _make_statistic(role, "plane", lead, role)
 
 
 def validation(role: Role, /, **values: object) -> Statistic:
@@ -273,7 +273,7 @@ def validation(role: Role, /, **values: object) -> Statistic:
     def validated(rows: Rows, /, role: Role, **values: object) -> "Series[float]":
         return rows.where("probe", model=role, **values).groupby("seed").validation_accuracy.mean()
 
-    return _statistic(role, "all", validated, role, **values)
+    return _make_statistic(role, "all", validated, role, **values)
 
 
 def timed(decoding: str, column: str, role: Role = "pretrained") -> Statistic:
@@ -293,11 +293,11 @@ def timed(decoding: str, column: str, role: Role = "pretrained") -> Statistic:
     """
 
     def spent(rows: Rows, decoding: str, column: str, role: Role) -> "Series[float]":
-        table = _rows_of(rows, "speed", role, "comparisons")
+        table = _select_rows(rows, "speed", role, "comparisons")
         table = table[table.decoding == decoding].set_index("seed")
         return table.assign(milliseconds=1000 * table.cpu_seconds / table.queries)[column]
 
-    return _statistic(role, "comparisons", spent, decoding, column, role)
+    return _make_statistic(role, "comparisons", spent, decoding, column, role)
 
 
 def milliseconds(decoding: DecodingRule, role: Role = "pretrained") -> Statistic:

@@ -98,7 +98,7 @@ class Surrogate(Autoregressive):
         return self.model.open(rows, capacity, layers)
 
 
-def surrogate_prompt(name: str) -> str:
+def make_surrogate_prompt(name: str) -> str:
     """Return the prompt for the model that is trained from scratch: the function name.
 
     Args:
@@ -107,7 +107,7 @@ def surrogate_prompt(name: str) -> str:
     return f"{name}\n"
 
 
-def surrogate_completion(name: str, cases: int, random: np.random.Generator) -> str:
+def sample_surrogate_completion(name: str, cases: int, random: np.random.Generator) -> str:
     """Return a random text of test cases with errors, a training example of the surrogate.
 
     The surrogate is a small language model that is trained from scratch.
@@ -119,12 +119,12 @@ def surrogate_completion(name: str, cases: int, random: np.random.Generator) -> 
     """
     is_short = random.random() < _SHORT_PROBABILITY
     count = random.integers(1, cases) if is_short and cases > 1 else cases
-    lines = [_line(name, random) for _ in range(count)]
+    lines = [_sample_line(name, random) for _ in range(count)]
     other = "".join(random.choice(list(string.ascii_lowercase), 3))
     return "".join(lines) + (f"def {other}()\n" if is_short else "")
 
 
-def _line(name: str, random: np.random.Generator) -> str:
+def _sample_line(name: str, random: np.random.Generator) -> str:
     length = int(random.integers(0, _MAX_ITEMS + 1))
     *items, item = random.integers(0, 10, length + 1).tolist()
     result = [*items, item]
@@ -147,20 +147,20 @@ def train_surrogate(cases: int, steps: int, seed: int, artifacts: Path) -> Surro
         vocab_size=len(_PIECES), max_length=12 + 20 * cases, layers=_BLOCKS, width=64, heads=4, mlp_width=256
     )
     training = TrainingConfig(steps=steps, warmup_steps=min(100, steps), batch_size=_BATCH_SIZE, seed=seed)
-    recipe = Recipe(Transformer, config, partial(_completions, cases, seed), training)
+    recipe = Recipe(Transformer, config, partial(_sample_completions, cases, seed), training)
     return Surrogate(trained(recipe, artifacts).network)
 
 
 @cache
-def _names(seed: int) -> list[str]:
+def _sample_names(seed: int) -> list[str]:
     return random_names(_NAMES, derive_seed(seed, "surrogate"), TRAINING_NAMES)
 
 
-def _completions(cases: int, seed: int, step: int) -> tuple[Tensor, Tensor]:
+def _sample_completions(cases: int, seed: int, step: int) -> tuple[Tensor, Tensor]:
     """Return the tokens and lengths of the batch for a training step."""
     random, tokenization = numpy_generator(seed, "surrogate", step), PieceTokens()
     texts = [
-        surrogate_prompt(name) + surrogate_completion(name, cases, random)
-        for name in random.choice(_names(seed), _BATCH_SIZE).tolist()
+        make_surrogate_prompt(name) + sample_surrogate_completion(name, cases, random)
+        for name in random.choice(_sample_names(seed), _BATCH_SIZE).tolist()
     ]
     return pad_sequences([tokenization.encode(text) for text in texts])

@@ -21,7 +21,7 @@ from trialogue.randomness import generator
 from trialogue_lab.data.batch_draw import sample_document_batch
 from trialogue_lab.ledger import MeasuredRows, Part
 from trialogue_lab.studies.topic_optima.config import Config
-from trialogue_lab.studies.topic_training.matrices import entry_means
+from trialogue_lab.studies.topic_training.matrices import compute_entry_means
 from trialogue_lab.theory import topics as theory
 
 RIDGES = (1e-3, 1e-5, 1e-7, 1e-9)
@@ -46,22 +46,25 @@ def parts(config: Config) -> list[Part]:
     """
     return [
         *(
-            Part("documents-{}-{}-{}".format(*size), partial(_documents, config, size))
+            Part("documents-{}-{}-{}".format(*size), partial(_measure_documents, config, size))
             for size in config.sizes
         ),
-        *(Part(f"minima-{tau}", partial(_minima, config, tau)) for tau in config.taus),
-        *(Part(f"landscape-{tau}", partial(_landscape, config, tau)) for tau in config.landscape_taus),
-        Part("lengths", partial(_lengths, config)),
+        *(Part(f"minima-{tau}", partial(_measure_minima, config, tau)) for tau in config.taus),
+        *(
+            Part(f"landscape-{tau}", partial(_measure_landscape, config, tau))
+            for tau in config.landscape_taus
+        ),
+        Part("lengths", partial(_measure_lengths, config)),
     ]
 
 
-def masking_of(config: Config) -> BertMasking:
+def make_masking(config: Config) -> BertMasking:
     """Return the masking of tokens with the probabilities of the config."""
     return BertMasking(**config.shared(BertMasking))
 
 
-def population(model: TopicModel, masking: BertMasking) -> tuple[Tensor, Tensor]:
-    """Compute the exact input and target distributions of masked-word prediction.
+def compute_population(model: TopicModel, masking: BertMasking) -> tuple[Tensor, Tensor]:
+    """Compute the exact distributions of inputs and targets in masked-word prediction.
 
     There is one pair of distributions per set of topics. Attention is uniform over a document with infinitely many
     words.
@@ -83,14 +86,14 @@ def population(model: TopicModel, masking: BertMasking) -> tuple[Tensor, Tensor]
     return masking.read(words).T, torch.nn.functional.pad(words.T, (0, 0, 1, 0))
 
 
-def _documents(config: Config, size: tuple[int, int, int], _: Path) -> MeasuredRows:
-    model, masking = TopicModel(*size), masking_of(config)
+def _measure_documents(config: Config, size: tuple[int, int, int], _: Path) -> MeasuredRows:
+    model, masking = TopicModel(*size), make_masking(config)
     shape = dict(zip(("topics", "words_per_topic", "tau"), size, strict=True))
-    read, target = population(model, masking)
-    moments = theory.moments_of(model, masking)
+    read, target = compute_population(model, masking)
+    moments = theory.compute_moments(model, masking)
     optimum = theory.optimal_values(model, **config.shared(BertMasking))
     full = TopicModel(size[0], size[1], size[0])
-    full_read, full_target = population(full, masking)
+    full_read, full_target = compute_population(full, masking)
     # The matrix of least norm that fits the only distribution.
     least_norm = full_target @ torch.linalg.pinv(full_read)
     bias, printed_bias = (theory.embedding_bias(model, masking, printed) for printed in (False, True))
@@ -125,12 +128,12 @@ def _documents(config: Config, size: tuple[int, int, int], _: Path) -> MeasuredR
             "seed": seed,
             "misfit": float((member @ read - target).abs().max()),
             "other_violation": theory.values_violation(optimum + noise @ unseen, model, masking),
-            "z": _rate_z(model, masking, config.words, seed),
+            "z": _compute_rate_error(model, masking, config.words, seed),
         }
 
 
-def _rate_z(model: TopicModel, masking: BertMasking, words: int, seed: int) -> float:
-    """Return the largest error of Proposition 2.1.1 on a simulated document, in standard errors.
+def _compute_rate_error(model: TopicModel, masking: BertMasking, words: int, seed: int) -> float:
+    """Return how well Proposition 2.1.1 predicts a simulated document, as the largest error in standard errors.
 
     The proposition gives the expected frequency of every input token.
     """
@@ -147,13 +150,13 @@ def _rate_z(model: TopicModel, masking: BertMasking, words: int, seed: int) -> f
     return float(((counts - words * rates) / (words * rates * (1 - rates)).sqrt()).abs().max())
 
 
-def _minima(config: Config, tau: int, _: Path) -> MeasuredRows:
+def _measure_minima(config: Config, tau: int, _: Path) -> MeasuredRows:
     model = TopicModel(tau * tau, config.many, tau)
-    yield from _optima(model, config, "minimum")
+    yield from _measure_optima(model, config, "minimum")
 
 
-def _optima(model: TopicModel, config: Config, kind: str) -> MeasuredRows:
-    masking = masking_of(config)
+def _measure_optima(model: TopicModel, config: Config, kind: str) -> MeasuredRows:
+    masking = make_masking(config)
     for values in ("block", "diagonal"):
         for variant in ("printed", "mask", "nomask"):
             bounds = theory.attention_bounds(model, masking, values, variant)
@@ -185,17 +188,17 @@ def _optima(model: TopicModel, config: Config, kind: str) -> MeasuredRows:
             }
 
 
-def _landscape(config: Config, tau: int, _: Path) -> MeasuredRows:
+def _measure_landscape(config: Config, tau: int, _: Path) -> MeasuredRows:
     topics, size = config.landscape
     model, probabilities = TopicModel(topics, size, tau), config.shared(BertMasking)
-    yield from _optima(model, config, "landscape-minimum")
+    yield from _measure_optima(model, config, "landscape-minimum")
     axis = np.logspace(LOW, HIGH, config.points)
     coarse = np.logspace(LOW, HIGH, config.drawn)
     for values in ("block", "diagonal"):
         for variant in ("printed", "mask"):
             loss = partial(theory.attention_loss, model, **probabilities, values=values, variant=variant)
             table = loss(alpha=axis[:, None], beta=axis)
-            alpha, beta = theory.optimal_attention(model, masking_of(config), values, variant)
+            alpha, beta = theory.optimal_attention(model, make_masking(config), values, variant)
             smallest, without = loss(alpha=alpha, beta=beta), loss(alpha=0.0, beta=0.0)
             level = smallest + LOW_LOSS * (without - smallest)
             rows, columns = (table <= level).nonzero()
@@ -206,23 +209,23 @@ def _landscape(config: Config, tau: int, _: Path) -> MeasuredRows:
                 "tau": tau,
                 "values": values,
                 "variant": variant,
-                "alpha_low": _edge(loss, "alpha", level, alpha) if values == "block" else 0.0,
-                "beta_low": _edge(loss, "beta", level, beta * (size if values == "block" else 1)),
+                "alpha_low": _find_edge(loss, "alpha", level, alpha) if values == "block" else 0.0,
+                "beta_low": _find_edge(loss, "beta", level, beta * (size if values == "block" else 1)),
                 "gamma_low": float(gammas.min()),
                 "gamma_high": float(gammas.max()),
                 "most_ratio": float((axis[rows] / axis[columns]).max()),
             }
         picture = theory.attention_loss(model, coarse[:, None], coarse, **probabilities, values=values)
-        for alpha, line in zip(coarse.tolist(), heights(picture).tolist(), strict=True):
+        for alpha, line in zip(coarse.tolist(), compute_log_heights(picture).tolist(), strict=True):
             columns = {f"beta_{place}": height for place, height in enumerate(line)}
             yield {"kind": "landscape", "tau": tau, "values": values, "alpha": alpha, **columns}
-    gamma = theory.optimal_attention(model, masking_of(config))[0]
+    gamma = theory.optimal_attention(model, make_masking(config))[0]
     mixtures = np.linspace(0, gamma, 9)
     losses = theory.attention_loss(model, mixtures, size * gamma - (size - 1) * mixtures, **probabilities)
     yield {"kind": "gamma", "tau": tau, "gamma": gamma, "differ": float(np.ptp(losses) / losses.min())}
 
 
-def heights(table: NDArray[np.float64]) -> NDArray[np.float64]:
+def compute_log_heights(table: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return log10 of the relative height of a loss above its minimum.
 
     Args:
@@ -235,8 +238,8 @@ def heights(table: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.round(np.log10(above + 1e-4), 3)
 
 
-def _edge(loss: Callable[..., float], axis: str, level: float, best: float) -> float:
-    """Return the first point below `best` on one axis at which the loss equals `level`.
+def _find_edge(loss: Callable[..., float], axis: str, level: float, best: float) -> float:
+    """Find where a low-loss region ends: the first point below `best` on one axis at which the loss equals `level`.
 
     The axes are the attention weights alpha and beta. The other weight is zero.
     """
@@ -245,37 +248,37 @@ def _edge(loss: Callable[..., float], axis: str, level: float, best: float) -> f
     return math.exp(brentq(lambda log: loss(**{axis: math.exp(log), other: 0.0}) - level, *ends, xtol=1e-10))
 
 
-def _lengths(config: Config, _: Path) -> MeasuredRows:
-    masking = masking_of(config)
+def _measure_lengths(config: Config, _: Path) -> MeasuredRows:
+    masking = make_masking(config)
     thesis = TopicModel(**THESIS, concentration=CONCENTRATION)
     restricted = TopicModel(**THESIS, topics_per_document=3)
     least_norm = theory.optimal_values(restricted, **config.shared(BertMasking))
     for length in (None, *config.lengths):
         model = restricted if length else thesis
-        moments = theory.moments_of(model, masking, length or LENGTHS)
+        moments = theory.compute_moments(model, masking, length or LENGTHS)
         optimum = theory.least_squares(moments)
         yield {
             "kind": "length",
             "law": "tau = 3" if length else "Dirichlet",
             "length": length or LENGTHS[1],
-            **_entry_classes(optimum, model),
+            **_average_entries(optimum, model),
             "loss": theory.squared_loss(optimum, moments),
             "loss_of_least_norm": theory.squared_loss(least_norm, moments),
         }
-    moments = theory.moments_of(restricted, masking, LENGTHS)
+    moments = theory.compute_moments(restricted, masking, LENGTHS)
     for ridge in np.logspace(-8, -2, 25).tolist():
         yield {
             "kind": "penalty",
             "ridge": ridge,
-            **_entry_classes(theory.least_squares(moments, ridge), restricted),
+            **_average_entries(theory.least_squares(moments, ridge), restricted),
         }
 
 
-def _entry_classes(values: Tensor, model: TopicModel) -> dict[str, float]:
-    """Return mean matrix entries by relation of the two words, and mean row sums within topics.
+def _average_entries(values: Tensor, model: TopicModel) -> dict[str, float]:
+    """Average matrix entries by relation of the two words, and sum rows within topics.
 
     Two words are equal, of the same topic, or of different topics.
     """
-    found = entry_means(values, model)
+    found = compute_entry_means(values, model)
     means = {name: found[name] for name in ("diagonal", "block", "other")}
     return means | {"row": float((values[1:, 1:] * model.same_topic().bool()).sum(1).mean())}

@@ -12,11 +12,12 @@ from trialogue_lab.ledger import NoRows, Rows, exact
 
 @exact
 def least_growth(rows: Rows, edge: str, values: str) -> float:
-    """Return how little one edge of the low-loss region grows with the topics per document.
+    """Return how much an edge of the low-loss region grows with the topics per document, in the worst case.
 
     The loss of a one-layer transformer on a topic model depends on two attention weights, relative to words of other
     topics. The weight beta is for the same word, and alpha is for other words of the same topic. The region of low loss
-    contains all pairs of weights whose loss is close to the minimum.
+    contains all pairs of weights whose loss is close to the minimum. Growth is the increase of log(edge) from one
+    number of topics per document to the next.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -38,10 +39,11 @@ def least_growth(rows: Rows, edge: str, values: str) -> float:
 
 @exact
 def minimum(rows: Rows, column: str, tau: int, values: str = "block", variant: str = "printed") -> float:
-    """Return a property of the attention weights that minimize the loss of a transformer.
+    """Return a property of the optimal attention weights of a one-layer transformer.
 
-    The one-layer transformer predicts masked words of a topic model with tau^2 topics. Its two weights are relative to
-    words of other topics: beta for the same word, and alpha for other words of the same topic.
+    The transformer predicts masked words of a topic model with tau^2 topics. Its two weights are relative to words of
+    other topics: beta for the same word, and alpha for other words of the same topic. The optimal weights minimize the
+    loss.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -73,7 +75,7 @@ def region(rows: Rows, column: str, tau: int, values: str = "block") -> float:
 
 @exact
 def landscape(rows: Rows, column: str, tau: int, values: str = "block", variant: str = "printed") -> float:
-    """Return a property of the attention weights that minimize the loss in Figures 2.7 and 2.8.
+    """Return a property of the optimal attention weights in the loss landscapes of Figures 2.7 and 2.8.
 
     A one-layer transformer predicts masked words of a topic model. See `minimum` for other topic models.
 

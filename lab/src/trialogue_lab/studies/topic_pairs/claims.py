@@ -13,7 +13,7 @@ _UNDECIDED = (
 )
 
 
-def _without_corrections(claim: Claim) -> Claim:
+def _remove_corrections(claim: Claim) -> Claim:
     """Return the claim without the recorded corrections of its statistic.
 
     The corrections concern results of the other study.
@@ -24,6 +24,6 @@ def _without_corrections(claim: Claim) -> Claim:
 
 _BY_ID = {claim.id: claim for claim in EARLIER}
 
-CLAIMS = tuple(_without_corrections(_BY_ID[identity]) for identity in _UNDECIDED)
+CLAIMS = tuple(_remove_corrections(_BY_ID[identity]) for identity in _UNDECIDED)
 
 NUMBERS = {claim.id: claim.statistic for claim in CLAIMS}

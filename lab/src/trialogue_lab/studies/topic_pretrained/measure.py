@@ -15,7 +15,7 @@ from trialogue.storage import make_folder
 from trialogue_lab.ledger import MeasuredRows, Part, record_model
 from trialogue_lab.studies.topic_pretrained.config import MODELS, Config, Name
 from trialogue_lab.studies.topic_pretrained.statistics import PRETRAINED, RANDOM
-from trialogue_lab.studies.topic_pretrained.tiny import synthetic_documents, tiny_model
+from trialogue_lab.studies.topic_pretrained.tiny import make_synthetic_documents, make_tiny_model
 
 _TOPICS_SHOWN = 8
 
@@ -32,7 +32,7 @@ def parts(config: Config) -> list[Part]:
     return [
         Part(
             f"{name}-{seed}",
-            partial(_measured, config, name, seed),
+            partial(_measure_model, config, name, seed),
             lane=name,
             columns={"model": name, "seed": seed},
         )
@@ -41,12 +41,12 @@ def parts(config: Config) -> list[Part]:
     ]
 
 
-def _measured(config: Config, name: Name, seed: int, artifacts: Path) -> MeasuredRows:
-    model = _model(name, config.tiny)
+def _measure_model(config: Config, name: Name, seed: int, artifacts: Path) -> MeasuredRows:
+    model = _load_model(name, config.tiny)
     if not config.tiny:
         record_model({"model": MODELS[name].location, "files": model.files})
     for text in config.texts:
-        passages, files = _passages(text, config.passage)
+        passages, files = _load_passages(text, config.passage)
         record_model({"text": text or "made-up documents", "files": files})
         chosen = numpy_generator(seed, "draw", text).permutation(len(passages))[: config.sample]
         measurements = measure_topics(
@@ -71,10 +71,12 @@ def _measured(config: Config, name: Name, seed: int, artifacts: Path) -> Measure
         for rank, row in enumerate(measurements[0].top_words(min(8, *config.words))[:_TOPICS_SHOWN]):
             yield {"kind": "topic", "text": text, "rank": rank, "likeliest": " ".join(row)}
         for weights, measurement in zip((PRETRAINED, RANDOM), measurements, strict=False):
-            yield from _comparisons(config, text, weights, measurement)
+            yield from _compare_word_pairs(config, text, weights, measurement)
 
 
-def _comparisons(config: Config, text: str, weights: str, measurement: TopicMeasurement) -> MeasuredRows:
+def _compare_word_pairs(
+    config: Config, text: str, weights: str, measurement: TopicMeasurement
+) -> MeasuredRows:
     for words in config.words:
         for single in (True, False) if weights == PRETRAINED else (True,):
             for one in measurement.compare(words, single=single):
@@ -95,16 +97,16 @@ def _comparisons(config: Config, text: str, weights: str, measurement: TopicMeas
 
 
 @lru_cache(1)
-def _model(name: Name, tiny: bool) -> AttentionModel:
+def _load_model(name: Name, tiny: bool) -> AttentionModel:
     if tiny:
-        return tiny_model(name, causal=name in ("smollm2", "gemma3"))
+        return make_tiny_model(name, causal=name in ("smollm2", "gemma3"))
     return load_attention_model(MODELS[name].location)
 
 
 @cache
-def _passages(text: str, words: int) -> tuple[list[Passage], str]:
+def _load_passages(text: str, words: int) -> tuple[list[Passage], str]:
     """Return the passages of a text, and the identity of its files as JSON."""
     if not text:
-        return split_passages(synthetic_documents(), words), ""
+        return split_passages(make_synthetic_documents(), words), ""
     texts = load_hub_texts(text)[0] if text in HUB and not Path(text).exists() else open_local_text(text)
     return split_passages(split_documents(texts), words), json.dumps(texts.identity)

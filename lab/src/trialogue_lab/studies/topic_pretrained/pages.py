@@ -67,7 +67,7 @@ def _ratios(rows: Rows, single: bool) -> Cells:
 
 
 def _ratios_of_all_seeds(cell: Statistic, rows: Rows) -> "Series[float] | None":
-    """Return the ratio of means for every seed, or None if a mean is not positive.
+    """Return the ratio of means for every seed, or None if a mean is not positive for some seed.
 
     If the true means are zero, both are positive only by chance.
     """

@@ -19,10 +19,10 @@ MIN_PAIRS = 30
 """Smallest number of word pairs for a comparison with the pairs that most often occur together"""
 
 
-def compared(
+def select_comparisons(
     rows: Rows, model: str, measure: str, *, single: bool = True, weights: str = PRETRAINED, **values: int
 ) -> DataFrame:
-    """Select the measured similarities of word pairs in one model.
+    """Select the similarities of word pairs that were measured in one model.
 
     A similarity is the cosine or dot product of embeddings, or an attention weight. It is averaged over pairs of words
     of the same topic, and over pairs of different topics.
@@ -45,17 +45,17 @@ def compared(
     return rows.require("comparison", **setting, **values)
 
 
-def _mean(table: DataFrame, values: "Series[float]") -> "Series[float]":
+def _average_by_seed(table: DataFrame, values: "Series[float]") -> "Series[float]":
     return values.groupby(table.seed).agg(lambda group: group.mean(skipna=False)).dropna()
 
 
-def _log_ratio(table: DataFrame) -> "Series[float]":
-    return _mean(table, (table.same / table.different).map(math.log))
+def _compute_log_ratio(table: DataFrame) -> "Series[float]":
+    return _average_by_seed(table, (table.same / table.different).map(math.log))
 
 
 @draws
 def gain(rows: Rows, model: str, measure: str) -> "Series[float]":
-    """Return mean similarity of words of the same topic - mean similarity across topics.
+    """Return how much more similar words of the same topic are than words of different topics (difference of means).
 
     The similarity of two words is measured in a pretrained model. Every word has a single topic.
 
@@ -67,8 +67,8 @@ def gain(rows: Rows, model: str, measure: str) -> "Series[float]":
     Returns:
         One mean difference over texts and numbers of words of a topic, per seed of the sampled passages.
     """
-    table = compared(rows, model, measure)
-    return _mean(table, table.same - table.different)
+    table = select_comparisons(rows, model, measure)
+    return _average_by_seed(table, table.same - table.different)
 
 
 @draws
@@ -80,7 +80,7 @@ def ratio(
     single: bool = True,
     weights: str = PRETRAINED,
 ) -> "Series[float]":
-    """Return mean similarity of words of the same topic / mean similarity across topics.
+    """Return how many times as similar words of the same topic are as words of different topics (ratio of means).
 
     The similarity of two words is measured in a model.
 
@@ -100,9 +100,9 @@ def ratio(
         NoRows: If no row matches.
     """
     size = {} if words is None else {"words": words}
-    table = compared(rows, model, measure, single=single, weights=weights, **size)
+    table = select_comparisons(rows, model, measure, single=single, weights=weights, **size)
     positive = (table.same / table.different).where((table.same > 0) & (table.different > 0))
-    return _mean(table, positive.map(math.log)).map(math.exp)
+    return _average_by_seed(table, positive.map(math.log)).map(math.exp)
 
 
 @draws
@@ -136,8 +136,9 @@ def mostly(rows: Rows, model: str, measures: tuple[str, ...]) -> Counts:
 def together_gain(rows: Rows, model: str, measure: str) -> "Series[float]":
     """Return how much more similar words of one topic are than words that often co-occur.
 
-    The result is mean(a) - mean(b) of the similarity of two words. Kind a are the word pairs of the same topic. Kind b
-    are equally many word pairs that occur together in the most passages. Every word has a single topic.
+    The result is a difference of mean similarities between two kinds of word pairs. The first kind are the pairs of the
+    same topic. The second kind are equally many pairs that occur together in the most passages. Every word has a single
+    topic.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -150,13 +151,13 @@ def together_gain(rows: Rows, model: str, measure: str) -> "Series[float]":
     Raises:
         NoRows: If a kind has fewer than 30 pairs, or if the kinds have different numbers of pairs.
     """
-    table = compared(rows, model, measure)
+    table = select_comparisons(rows, model, measure)
     few = (table.same_pairs < MIN_PAIRS) | (table.same_pairs != table.together_pairs)
     if few.any():
         raise NoRows(
             f"{few.sum()} of {len(few)} comparisons have fewer than {MIN_PAIRS} pairs, or unequal numbers"
         )
-    return _mean(table, table.same - table.together)
+    return _average_by_seed(table, table.same - table.together)
 
 
 @draws
@@ -176,13 +177,13 @@ def level(rows: Rows, model: str, measure: str, pairs: str, words: int) -> "Seri
     Returns:
         One mean over texts, per seed.
     """
-    table = compared(rows, model, measure, words=words)
-    return _mean(table, table[pairs])
+    table = select_comparisons(rows, model, measure, words=words)
+    return _average_by_seed(table, table[pairs])
 
 
 @draws
 def fall(rows: Rows, model: str, measure: str) -> "Series[float]":
-    """Return how much more clearly topics with few words are separated than topics with many.
+    """Return how much more clearly topics of few words are separated than topics of many words, as a ratio.
 
     The separation is (mean similarity of words of the same topic) / (mean similarity of words of different topics). It
     is computed for the smallest and the largest measured number of words per topic.
@@ -195,14 +196,14 @@ def fall(rows: Rows, model: str, measure: str) -> "Series[float]":
     Returns:
         One ratio per seed: separation with the fewest words / separation with the most words.
     """
-    table = compared(rows, model, measure)
+    table = select_comparisons(rows, model, measure)
     few, many = (table[table.words == count] for count in (table.words.min(), table.words.max()))
-    return (_log_ratio(few) - _log_ratio(many)).map(math.exp)
+    return (_compute_log_ratio(few) - _compute_log_ratio(many)).map(math.exp)
 
 
 @draws
 def beyond_random(rows: Rows, model: str, measure: str) -> "Series[float]":
-    """Return how much more clearly a pretrained model separates topics than random weights do.
+    """Return how much more clearly a pretrained model separates topics than a model with random weights, as a ratio.
 
     The separation is (mean similarity of words of the same topic) / (mean similarity of words of different topics).
     Only the first text of the run is used.
@@ -215,10 +216,10 @@ def beyond_random(rows: Rows, model: str, measure: str) -> "Series[float]":
     Returns:
         One ratio per seed: separation with pretrained weights / separation with random weights.
     """
-    control = compared(rows, model, measure, weights=RANDOM)
-    table = compared(rows, model, measure)
+    control = select_comparisons(rows, model, measure, weights=RANDOM)
+    table = select_comparisons(rows, model, measure)
     table = table[table.text.isin(control.text)]
-    return (_log_ratio(table) - _log_ratio(control)).dropna().map(math.exp)
+    return (_compute_log_ratio(table) - _compute_log_ratio(control)).dropna().map(math.exp)
 
 
 @draws
@@ -234,5 +235,5 @@ def published_gain(rows: Rows, measure: str) -> "Series[float]":
     Returns:
         One mean difference over models, texts and numbers of words of a topic, per seed.
     """
-    tables = [compared(rows, model, measure) for model in PUBLISHED]
-    return DataFrame([_mean(table, table.same - table.different) for table in tables]).mean()
+    tables = [select_comparisons(rows, model, measure) for model in PUBLISHED]
+    return DataFrame([_average_by_seed(table, table.same - table.different) for table in tables]).mean()

@@ -11,14 +11,14 @@ from trialogue.randomness import derive_seed, numpy_generator
 _TOPICS, _WORDS, _DOCUMENTS, _LENGTH = 4, 10, 80, 40
 
 
-def synthetic_documents() -> list[str]:
+def make_synthetic_documents() -> list[str]:
     """Return random documents of 40 words, for tests.
 
     The vocabulary has four topics of ten words. A tenth of all words are from random topics. Of the others, about 80 %
     are from one topic of the document and 20 % from a second one.
     """
     random = numpy_generator(0, "made-up documents")
-    words = synthetic_words()
+    words = list_synthetic_words()
     documents = []
     for _ in range(_DOCUMENTS):
         own = random.choice(_TOPICS, 2, replace=False)
@@ -30,20 +30,20 @@ def synthetic_documents() -> list[str]:
     return documents
 
 
-def synthetic_words() -> list[str]:
+def list_synthetic_words() -> list[str]:
     """Return the words of the documents, sorted by topic."""
     syllables = [first + second for first, second in product("bdklm", "aeiou")]
     return ["".join(pair) for pair in product(syllables, syllables)][: _TOPICS * _WORDS]
 
 
-def synthetic_tokenizer() -> Any:
+def make_synthetic_tokenizer() -> Any:
     """Return a fast tokenizer with one token per word of the synthetic documents.
 
     All other words become the unknown token.
     """
     import transformers
 
-    vocabulary = {word: number for number, word in enumerate(["[PAD]", "[UNK]", *synthetic_words()])}
+    vocabulary = {word: number for number, word in enumerate(["[PAD]", "[UNK]", *list_synthetic_words()])}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.Lowercase()
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
@@ -52,7 +52,7 @@ def synthetic_tokenizer() -> Any:
     )
 
 
-def tiny_model(name: str, *, causal: bool) -> AttentionModel:
+def make_tiny_model(name: str, *, causal: bool) -> AttentionModel:
     """Return a transformer with two layers of width 16 and random weights, for tests.
 
     Args:
@@ -61,7 +61,7 @@ def tiny_model(name: str, *, causal: bool) -> AttentionModel:
     """
     import transformers
 
-    tokenizer = synthetic_tokenizer()
+    tokenizer = make_synthetic_tokenizer()
     shape: dict[str, Any] = {
         "vocab_size": len(tokenizer),
         "hidden_size": 16,

@@ -32,7 +32,7 @@ class AttentionByClass(NamedTuple):
     other: float
 
 
-def attention_by_class(
+def compute_attention_by_class(
     network: TopicTransformer, tokens: Tensor, model: TopicModel, shift: int = 0
 ) -> AttentionByClass:
     """Return the mean attention weights of the first layer, by relation of the two words.

@@ -7,7 +7,7 @@ from trialogue.data import TopicModel
 from trialogue_lab.ledger import MeasuredRows
 
 
-def entry_means(matrix: Tensor, model: TopicModel) -> dict[str, float]:
+def compute_entry_means(matrix: Tensor, model: TopicModel) -> dict[str, float]:
     """Return the mean entries of a matrix by relation of the two words.
 
     Args:
@@ -35,12 +35,11 @@ def entry_means(matrix: Tensor, model: TopicModel) -> dict[str, float]:
     }
 
 
-def entry_rows(matrix: Tensor) -> MeasuredRows:
-    """Yield the entries of a matrix between words as table rows for a figure.
+def list_entries(matrix: Tensor) -> MeasuredRows:
+    """List the entries of a matrix between words as table rows for a figure.
 
     Args:
-        matrix: Matrix (V + 1, V + 1) with one row and one column per word. The first row and column belong to [MASK]
-            and are left out.
+        matrix: Matrix with one entry per pair of words.
 
     Yields:
         One table row per row of the matrix.

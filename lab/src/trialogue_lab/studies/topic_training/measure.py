@@ -17,7 +17,7 @@ from trialogue.training import TrainingConfig, train
 from trialogue_lab.data.batch_draw import sample_document_batch
 from trialogue_lab.ledger import MeasuredRows, Part, parts_by_seed
 from trialogue_lab.models.topic_transformer import TopicTransformer, TopicTransformerConfig
-from trialogue_lab.studies.topic_training.attention import attention_by_class
+from trialogue_lab.studies.topic_training.attention import compute_attention_by_class
 from trialogue_lab.studies.topic_training.config import (
     DIAGONAL_RATES,
     FIGURE_RATE,
@@ -25,7 +25,7 @@ from trialogue_lab.studies.topic_training.config import (
     SGD_RATES,
     Config,
 )
-from trialogue_lab.studies.topic_training.matrices import entry_means, entry_rows
+from trialogue_lab.studies.topic_training.matrices import compute_entry_means, list_entries
 from trialogue_lab.theory.topics import diagonal_values
 from trialogue_lab.training.counted_documents import CountedDocuments, Loss, document_loss
 from trialogue_lab.training.weight_norms import WeightNorms
@@ -83,17 +83,22 @@ def parts(config: Config) -> list[Part]:
         One task per seed and group of trainings: embeddings, value matrices, attention, or stages of training.
     """
     return parts_by_seed(
-        config, config.seeds, embeddings=_embeddings, values=_values, attention=_attention, stages=_stages
+        config,
+        config.seeds,
+        embeddings=_measure_embeddings,
+        values=_measure_values,
+        attention=_measure_attention,
+        stages=_measure_stages,
     )
 
 
-def model_of(config: Config) -> TopicModel:
+def make_topic_model(config: Config) -> TopicModel:
     """Return the topic model that generates the documents."""
     return TopicModel(config.topics, config.words_per_topic, concentration=config.concentration)
 
 
 @lru_cache(maxsize=1)
-def documents(config: Config, seed: int) -> tuple[CountedDocuments, CountedDocuments]:
+def sample_documents(config: Config, seed: int) -> tuple[CountedDocuments, CountedDocuments]:
     """Sample the training documents and the test documents of a seed, with fixed masked positions.
 
     Args:
@@ -103,7 +108,7 @@ def documents(config: Config, seed: int) -> tuple[CountedDocuments, CountedDocum
     Returns:
         The training documents and the test documents.
     """
-    model = model_of(config)
+    model = make_topic_model(config)
 
     def sample(number: int, name: str) -> CountedDocuments:
         stream = derive_seed(seed, "topic-training", name)
@@ -113,7 +118,7 @@ def documents(config: Config, seed: int) -> tuple[CountedDocuments, CountedDocum
     return sample(config.documents, "documents"), sample(config.tests, "tests")
 
 
-def trained(
+def train_network(
     config: Config,
     run: TopicTraining,
     seed: int,
@@ -143,7 +148,7 @@ def trained(
     )
     if values is not None:
         network.fix_values(values)
-    batches, tests = documents(config, seed)
+    batches, tests = sample_documents(config, seed)
     training = TrainingConfig(
         steps=run.steps,
         batch_size=config.batch_size,
@@ -172,21 +177,21 @@ def trained(
     return network, row | {"train": float(result.losses[-_LAST_LOSSES:].mean()), "test": test}
 
 
-def _matrix_rows(
+def _measure_matrix(
     config: Config, seed: int, run: TopicTraining, matrix_of: Callable[[TopicTransformer], Tensor]
 ) -> MeasuredRows:
     """Train a network, and yield its measurements and the entries of a matrix.
 
     The entries are yielded for the first seed only.
     """
-    network, row = trained(config, run, seed)
+    network, row = train_network(config, run, seed)
     matrix = matrix_of(network)
-    yield row | entry_means(matrix, model_of(config))
+    yield row | compute_entry_means(matrix, make_topic_model(config))
     if seed == config.seeds[0]:
-        yield from ({**run.columns(), **line} for line in entry_rows(matrix))
+        yield from ({**run.columns(), **line} for line in list_entries(matrix))
 
 
-def _combinations(config: Config, group: str, steps: int) -> list[tuple[str, str, float, int]]:
+def _list_combinations(config: Config, group: str, steps: int) -> list[tuple[str, str, float, int]]:
     """Return loss, optimizer, learning rate and steps of every training of a group."""
     return [
         (loss, *case)
@@ -199,34 +204,34 @@ def _combinations(config: Config, group: str, steps: int) -> list[tuple[str, str
     ]
 
 
-def _gram_matrix(network: TopicTransformer) -> Tensor:
+def _compute_gram_matrix(network: TopicTransformer) -> Tensor:
     return network.embedding @ network.embedding.T
 
 
-def _embeddings(config: Config, seed: int, _: Path) -> MeasuredRows:
+def _measure_embeddings(config: Config, seed: int, _: Path) -> MeasuredRows:
     """Yield the measurements of Figure 2.1, and of trainings of the embedding alone."""
-    for case in _combinations(config, "embeddings", config.embedding_steps):
+    for case in _list_combinations(config, "embeddings", config.embedding_steps):
         run = TopicTraining("embeddings", "all", *case, network={"biases": "all"})
-        yield from _matrix_rows(config, seed, run, _gram_matrix)
+        yield from _measure_matrix(config, seed, run, _compute_gram_matrix)
     by_adam = ("adam", FIGURE_RATE, config.embedding_steps)
     for loss in LOSSES:
         run = TopicTraining("embeddings", "embedding alone", loss, *by_adam, network=EMBEDDING_ONLY)
-        network, row = trained(config, run, seed)
-        yield row | entry_means(_gram_matrix(network), model_of(config))
+        network, row = train_network(config, run, seed)
+        yield row | compute_entry_means(_compute_gram_matrix(network), make_topic_model(config))
 
 
-def _values(config: Config, seed: int, _: Path) -> MeasuredRows:
+def _measure_values(config: Config, seed: int, _: Path) -> MeasuredRows:
     """Yield the measurements of value matrices under uniform attention (Figures 2.2 and 2.5)."""
     for penalty in (config.penalty, 0.0):
-        for case in _combinations(config, "values", config.value_steps):
+        for case in _list_combinations(config, "values", config.value_steps):
             name = "with L2" if penalty else "without L2"
             run = TopicTraining("values", name, *case, penalty, VALUES_ONLY)
-            yield from _matrix_rows(config, seed, run, lambda network: network.values[0])
+            yield from _measure_matrix(config, seed, run, lambda network: network.values[0])
 
 
-def _attention(config: Config, seed: int, _: Path) -> MeasuredRows:
+def _measure_attention(config: Config, seed: int, _: Path) -> MeasuredRows:
     """Yield the measurements of trained attention (Tables 2.1 and 2.2, Figure 2.6)."""
-    model, steps = model_of(config), config.attention_steps
+    model, steps = make_topic_model(config), config.attention_steps
     diagonal = diagonal_values(TopicModel(config.topics, config.words_per_topic, 1), MASKING)
     by_sgd = ("sgd", SGD_RATES["attention"]["CE"], steps * config.slower)
     cases: list[tuple[str, str, float, int]]
@@ -240,17 +245,17 @@ def _attention(config: Config, seed: int, _: Path) -> MeasuredRows:
     runs.append(
         TopicTraining("attention", "with values", "squared", "adam", FIGURE_RATE, steps, network=ONE_HOT)
     )
-    tests = documents(config, seed)[1]
+    tests = sample_documents(config, seed)[1]
     for run in runs:
-        network, row = trained(config, run, seed, values=diagonal if run.network is fixed else None)
-        yield row | entry_means(network.values[0], model)
+        network, row = train_network(config, run, seed, values=diagonal if run.network is fixed else None)
+        yield row | compute_entry_means(network.values[0], model)
         for shift in (0, SHIFT):
-            attended = attention_by_class(network, tests.tokens, model, shift)
+            attended = compute_attention_by_class(network, tests.tokens, model, shift)
             setting = run.columns() | {"shift": shift, "failed": row["failed"]}
             yield {"kind": "attention", **setting, **attended._asdict()}
 
 
-def _stages(config: Config, seed: int, _: Path) -> MeasuredRows:
+def _measure_stages(config: Config, seed: int, _: Path) -> MeasuredRows:
     """Yield the measurements of Figures 2.4 and 2.9, and of the saddle point at zero weights."""
     deep = {"width": config.deep_width, "layers": 4, "heads": 4, "residual": True, "biases": "all"}
     one_layer = partial(TopicTraining, "stages", "one layer", "CE", network=ONE_HOT)
@@ -263,19 +268,19 @@ def _stages(config: Config, seed: int, _: Path) -> MeasuredRows:
     ):
         every = max(1, run.steps // _CURVE_POINTS)
         norms = WeightNorms(range(0, run.steps + 1, every), TopicTransformer.matrices)
-        yield trained(config, run, seed, norms, deviation=config.stage_deviation)[1]
+        yield train_network(config, run, seed, norms, deviation=config.stage_deviation)[1]
         for step, sizes in norms.norms.items():
             turned = {f"{name}_turned": size for name, size in norms.rotations[step].items()}
             yield {"kind": "stage", **run.columns(), "step": step, **sizes, **turned}
-    yield {"kind": "saddle", "moved": _moved_from_zero(config, seed)}
+    yield {"kind": "saddle", "moved": _measure_saddle_point(config, seed)}
 
 
-def _moved_from_zero(config: Config, seed: int) -> float:
-    """Return the largest entry of the key and query matrices after ten training steps from zero.
+def _measure_saddle_point(config: Config, seed: int) -> float:
+    """Train ten steps from zero key and query matrices, and return their largest entry, which should remain zero.
 
     Keys and queries have no biases.
     """
-    batches = documents(config, seed)[0]
+    batches = sample_documents(config, seed)[0]
     shape = TopicTransformerConfig(vocab_size=batches.vocab_size, embeddings="one-hot")
     network = TopicTransformer(shape, seed)
     matrices = (*network.keys, *network.queries)

@@ -24,7 +24,7 @@ FACTOR, DEVIATIONS = 10.0, 5.0
 """Required ratio of same-topic entries to the mean, or to the standard deviation, of entries of different topics"""
 
 
-def rows_by_seed(rows: Rows, kind: str, **values: object) -> DataFrame:
+def select_rows_by_seed(rows: Rows, kind: str, **values: object) -> DataFrame:
     """Select the measured rows of one kind, indexed by seed.
 
     Args:
@@ -38,21 +38,23 @@ def rows_by_seed(rows: Rows, kind: str, **values: object) -> DataFrame:
     return rows.require(kind, **values).set_index("seed")
 
 
-def _training(rows: Rows, name: str, loss: str, optimizer: str, rate: float) -> DataFrame:
-    return rows_by_seed(rows, "training", name=name, loss=loss, optimizer=optimizer, rate=rate)
+def _select_training(rows: Rows, name: str, loss: str, optimizer: str, rate: float) -> DataFrame:
+    return select_rows_by_seed(rows, "training", name=name, loss=loss, optimizer=optimizer, rate=rate)
 
 
-def _attended(
+def _select_attention(
     rows: Rows, optimizer: str, rate: float, name: str = "with values", shift: int = 0, loss: str = "CE"
 ) -> DataFrame:
-    return rows_by_seed(rows, "attention", name=name, optimizer=optimizer, rate=rate, shift=shift, loss=loss)
+    return select_rows_by_seed(
+        rows, "attention", name=name, optimizer=optimizer, rate=rate, shift=shift, loss=loss
+    )
 
 
 @trainings
 def entries(
     rows: Rows, name: str, column: str, loss: str, optimizer: str, rate: float = FIGURE_RATE
 ) -> "Series[float]":
-    """Return one measured column of a matrix that is trained on documents of a topic model.
+    """Return a measurement of a matrix that is trained on documents of a topic model.
 
     The matrix has one entry per pair of words. A topic is a group of words.
 
@@ -67,7 +69,7 @@ def entries(
     Returns:
         One value per seed of the documents.
     """
-    return _training(rows, name, loss, optimizer, rate)[column].astype(float)
+    return _select_training(rows, name, loss, optimizer, rate)[column].astype(float)
 
 
 @trainings
@@ -87,12 +89,12 @@ def progress(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIG
     Returns:
         One ratio of progress (network / Adam) per seed of the documents.
     """
-    return _progress(rows, name, loss, optimizer, rate)
+    return _compute_progress(rows, name, loss, optimizer, rate)
 
 
 @trainings
 def contrast(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIGURE_RATE) -> "Series[float]":
-    """Return how far matrix entries of the same topic are above entries of different topics.
+    """Return how far matrix entries of the same topic are above entries of different topics, in standard deviations.
 
     The matrix is trained on documents of a topic model, and has one entry per pair of words. The result is (mean entry
     of the same topic - mean entry of different topics) / (standard deviation of the entries of different topics).
@@ -111,7 +113,7 @@ def contrast(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIG
     Raises:
         NoRows: If a training has made hardly any progress (see `progress`).
     """
-    table = _trained_rows(rows, name, loss, optimizer, rate)
+    table = _select_trained_rows(rows, name, loss, optimizer, rate)
     return (table.block - table.other) / table.other_std
 
 
@@ -119,7 +121,9 @@ def contrast(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIG
 def prominence(
     rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIGURE_RATE
 ) -> "Series[float]":
-    """Return the ratio: mean entry of the same topic / |mean entry of different topics|.
+    """Return the mean matrix entry of words of the same topic, relative to words of different topics.
+
+        ratio = (mean entry of the same topic) / |mean entry of different topics|
 
     The matrix is trained on documents of a topic model, and has one entry per pair of words. Diagonal entries count as
     the same topic.
@@ -137,7 +141,7 @@ def prominence(
     Raises:
         NoRows: If a training has made hardly any progress (see `progress`).
     """
-    table = _trained_rows(rows, name, loss, optimizer, rate)
+    table = _select_trained_rows(rows, name, loss, optimizer, rate)
     return table.in_topic / table.other.abs()
 
 
@@ -162,13 +166,13 @@ def standing(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIG
     Raises:
         NoRows: If a training has made hardly any progress (see `progress`).
     """
-    table = _trained_rows(rows, name, loss, optimizer, rate)
+    table = _select_trained_rows(rows, name, loss, optimizer, rate)
     return table.in_topic / np.minimum(FACTOR * table.other.abs(), DEVIATIONS * table.other_std)
 
 
 @trainings
 def gap(rows: Rows, name: str, loss: str) -> "Series[float]":
-    """Return how much the test loss increases if only one part of a network is trained.
+    """Return how much worse a network is if only one part of it is trained (relative increase of the test loss).
 
     The networks are trained by Adam on documents of a topic model. The result is (loss if only one part is trained) /
     (loss if more is trained) - 1.
@@ -183,7 +187,7 @@ def gap(rows: Rows, name: str, loss: str) -> "Series[float]":
         One number per seed of the documents.
     """
     joint = {"embedding alone": "all", "without L2": "with values"}[name]
-    part, full = (_training(rows, each, loss, "adam", FIGURE_RATE).test for each in (name, joint))
+    part, full = (_select_training(rows, each, loss, "adam", FIGURE_RATE).test for each in (name, joint))
     return part / full - 1
 
 
@@ -215,7 +219,7 @@ def attention(
     Returns:
         One mean per seed of the documents.
     """
-    return _attended(rows, optimizer, rate, name, shift, loss)[column]
+    return _select_attention(rows, optimizer, rate, name, shift, loss)[column]
 
 
 @trainings
@@ -228,7 +232,7 @@ def over(
     name: str = "with values",
     shift: int = 0,
 ) -> "Series[float]":
-    """Return log(mean attention of one kind of word pairs / mean attention of another kind).
+    """Compare the mean attention between two kinds of word pairs, as a log ratio (first / second).
 
     The transformer is trained on documents of a topic model, with cross-entropy as the loss.
 
@@ -249,8 +253,8 @@ def over(
     Raises:
         NoRows: If a training has made hardly any progress (see `progress`).
     """
-    _trained_rows(rows, name, "CE", optimizer, rate)
-    table = _attended(rows, optimizer, rate, name, shift)
+    _select_trained_rows(rows, name, "CE", optimizer, rate)
+    table = _select_attention(rows, optimizer, rate, name, shift)
     return (table[first] / table[second]).map(math.log)
 
 
@@ -269,8 +273,8 @@ def ordered(rows: Rows) -> Counts:
     """
     in_order, moved = [], []
     for optimizer, rate in SETTINGS:
-        table = _attended(rows, optimizer, rate)
-        has_moved = _progress(rows, "with values", "CE", optimizer, rate) >= MOVED
+        table = _select_attention(rows, optimizer, rate)
+        has_moved = _compute_progress(rows, "with values", "CE", optimizer, rate) >= MOVED
         in_order.append(has_moved & (table.same_word > table.same_topic) & (table.same_topic > table.other))
         moved.append(has_moved)
     return Counts(DataFrame(in_order).sum(), DataFrame(moved).sum())
@@ -294,7 +298,7 @@ def early_growth(
     Returns:
         One ratio of increases (matrix / value matrix) per seed of the documents.
     """
-    return _by_seed(rows, name, optimizer, lambda table: _growth(table, matrix))
+    return _apply_by_seed(rows, name, optimizer, lambda table: _compute_growth(table, matrix))
 
 
 @trainings
@@ -312,7 +316,7 @@ def slowing(rows: Rows, name: str = "one layer", optimizer: str = "sgd") -> "Ser
     Returns:
         One ratio of growth rates (second / first stage) per seed of the documents. It is 1 if there is no second stage.
     """
-    return _by_seed(rows, name, optimizer, _slowing)
+    return _apply_by_seed(rows, name, optimizer, _compute_slowing)
 
 
 @trainings
@@ -329,50 +333,50 @@ def growth(rows: Rows, matrix: str, name: str = "one layer", optimizer: str = "s
     Returns:
         One ratio per seed of the documents.
     """
-    return _by_seed(
+    return _apply_by_seed(
         rows, name, optimizer, lambda table: float(table[matrix].iloc[-1] / table[matrix].iloc[0])
     )
 
 
-def _progress(rows: Rows, name: str, loss: str, optimizer: str, rate: float) -> "Series[float]":
-    table = _training(rows, name, loss, optimizer, rate)
-    adam = _training(rows, name, loss, "adam", FIGURE_RATE)
+def _compute_progress(rows: Rows, name: str, loss: str, optimizer: str, rate: float) -> "Series[float]":
+    table = _select_training(rows, name, loss, optimizer, rate)
+    adam = _select_training(rows, name, loss, "adam", FIGURE_RATE)
     words = sum(str(column).startswith("word_") for column in rows["matrix"])
     # The smallest loss of a constant prediction, which biases alone can reach.
     constant = math.log(words) if loss == "CE" else 1 - 1 / words
     return (constant - table.test) / (constant - adam.test)
 
 
-def _trained_rows(rows: Rows, name: str, loss: str, optimizer: str, rate: float) -> DataFrame:
+def _select_trained_rows(rows: Rows, name: str, loss: str, optimizer: str, rate: float) -> DataFrame:
     """Select the measurements of trainings, including diverged ones.
 
     Raises:
         NoRows: If a training has made hardly any progress (see `progress`).
     """
-    found = _progress(rows, name, loss, optimizer, rate)
+    found = _compute_progress(rows, name, loss, optimizer, rate)
     unmoved = int((found < MOVED).sum())
     if unmoved:
         raise NoRows(
             f"{unmoved} of {len(found)} trainings have made no progress: their loss falls below that of a constant by "
             f"{found.median():.2%} (median) of the fall under Adam at {FIGURE_RATE:g}"
         )
-    return _training(rows, name, loss, optimizer, rate)
+    return _select_training(rows, name, loss, optimizer, rate)
 
 
-def _by_seed(
+def _apply_by_seed(
     rows: Rows, name: str, optimizer: str, statistic: Callable[[DataFrame], float]
 ) -> "Series[float]":
-    table = rows_by_seed(rows, "stage", name=name, optimizer=optimizer)
+    table = select_rows_by_seed(rows, "stage", name=name, optimizer=optimizer)
     return Series({seed: statistic(part.sort_values("step")) for seed, part in table.groupby("seed")})
 
 
-def _growth(table: DataFrame, matrix: str) -> float:
+def _compute_growth(table: DataFrame, matrix: str) -> float:
     reached = int(np.argmax((table["values"] >= REACHED * table["values"].iloc[-1]).to_numpy()))
     growths = [float(table[each].iloc[reached] - table[each].iloc[0]) for each in (matrix, "values")]
     return growths[0] / growths[1] if growths[1] else float("nan")
 
 
-def _slowing(table: DataFrame) -> float:
+def _compute_slowing(table: DataFrame) -> float:
     has_grown = (table["keys"] >= 1.5 * table["keys"].iloc[0]).to_numpy()
     end = int(np.argmax(has_grown)) if has_grown.any() else len(table) - 1
     if not 0 < end < len(table) - 1:

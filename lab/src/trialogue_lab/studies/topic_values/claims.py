@@ -26,7 +26,7 @@ _ARMS = {
 _TRAINED = "W^V trained by the squared loss and SGD at a rate of 0.01"
 
 
-def _claim_near_zero(
+def _make_claim_near_zero(
     arm: str, name: str, shape: str, criterion: Criterion, place: str, *, grade: bool
 ) -> Claim:
     """Return the claim about one of the trainings whose initial weights are near zero."""
@@ -40,7 +40,7 @@ def _claim_near_zero(
 
 CLAIMS = (
     *(
-        _claim_near_zero(
+        _make_claim_near_zero(
             arm,
             "blocks",
             "is on average more than ten times as large for words of one topic as for words of two, or more than five "
@@ -52,7 +52,7 @@ CLAIMS = (
         for arm in _ARMS
     ),
     *(
-        _claim_near_zero(
+        _make_claim_near_zero(
             arm,
             "over-ten-times",
             "is on average more than ten times as large for words of one topic as for words of two, whatever the sign "

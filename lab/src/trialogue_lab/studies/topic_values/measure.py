@@ -5,7 +5,7 @@ from pathlib import Path
 from trialogue_lab.ledger import MeasuredRows, Part, parts_by_seed
 from trialogue_lab.studies.topic_training import config as training
 from trialogue_lab.studies.topic_training import measure as topic_training
-from trialogue_lab.studies.topic_training.matrices import entry_means, entry_rows
+from trialogue_lab.studies.topic_training.matrices import compute_entry_means, list_entries
 from trialogue_lab.studies.topic_values.config import Config
 
 WITH_L2, WITHOUT_L2, WITH_ATTENTION = "with L2", "without L2", "with attention"
@@ -21,12 +21,12 @@ def parts(config: Config) -> list[Part]:
     Args:
         config: Settings of the run.
     """
-    return parts_by_seed(config, config.seeds, values=_values)
+    return parts_by_seed(config, config.seeds, values=_measure_values)
 
 
-def _values(config: Config, seed: int, _: Path) -> MeasuredRows:
+def _measure_values(config: Config, seed: int, _: Path) -> MeasuredRows:
     settings = training.Config(**config.shared(training.Config))
-    model = topic_training.model_of(settings)
+    model = topic_training.make_topic_model(settings)
     for arm in ARMS:
         run = topic_training.TopicTraining(
             "values",
@@ -39,7 +39,7 @@ def _values(config: Config, seed: int, _: Path) -> MeasuredRows:
             topic_training.ONE_HOT if arm == WITH_ATTENTION else topic_training.VALUES_ONLY,
         )
         deviation = config.library_deviation if arm == USUAL_WEIGHTS else config.deviation
-        network, row = topic_training.trained(settings, run, seed, deviation=deviation)
-        yield row | {"deviation": deviation} | entry_means(network.values[0], model)
+        network, row = topic_training.train_network(settings, run, seed, deviation=deviation)
+        yield row | {"deviation": deviation} | compute_entry_means(network.values[0], model)
         if seed == config.seeds[0]:
-            yield from ({**run.columns(), **line} for line in entry_rows(network.values[0]))
+            yield from ({**run.columns(), **line} for line in list_entries(network.values[0]))

@@ -8,14 +8,14 @@ import numpy as np
 from pandas import Series
 
 from trialogue_lab.ledger import Replication, Rows
-from trialogue_lab.studies.topic_training.statistics import DEVIATIONS, FACTOR, rows_by_seed
+from trialogue_lab.studies.topic_training.statistics import DEVIATIONS, FACTOR, select_rows_by_seed
 
 trainings = Replication("training", "seeds")
 
 
 @trainings
 def entries(rows: Rows, arm: str, column: str) -> "Series[float]":
-    """Return one measured column of a value matrix that is trained on a topic model.
+    """Return a measurement of a value matrix that is trained on documents of a topic model.
 
     The matrix has one entry per pair of words. A topic is a group of words.
 
@@ -27,15 +27,17 @@ def entries(rows: Rows, arm: str, column: str) -> "Series[float]":
     Returns:
         One value per seed of the documents.
     """
-    return rows_by_seed(rows, "training", name=arm)[column].astype(float)
+    return select_rows_by_seed(rows, "training", name=arm)[column].astype(float)
 
 
 @trainings
 def prominence(rows: Rows, arm: str) -> "Series[float]":
-    """Return the ratio: mean entry of the same topic / |mean entry of different topics|.
+    """Return the mean matrix entry of words of the same topic, relative to words of different topics.
 
-    The value matrix is trained on documents of a topic model, and has one entry per pair of words. Diagonal entries
-    count as the same topic.
+        ratio = (mean entry of the same topic) / |mean entry of different topics|
+
+    The value matrix is trained on a topic model, and has one entry per pair of words. Diagonal entries count as the
+    same topic.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -44,7 +46,7 @@ def prominence(rows: Rows, arm: str) -> "Series[float]":
     Returns:
         One ratio per seed of the documents.
     """
-    table = rows_by_seed(rows, "training", name=arm)
+    table = select_rows_by_seed(rows, "training", name=arm)
     return table.in_topic / table.other.abs()
 
 
@@ -63,5 +65,5 @@ def standing(rows: Rows, arm: str) -> "Series[float]":
     Returns:
         One ratio per seed of the documents. A ratio above 1 means that the threshold is exceeded.
     """
-    table = rows_by_seed(rows, "training", name=arm)
+    table = select_rows_by_seed(rows, "training", name=arm)
     return table.in_topic / np.minimum(FACTOR * table.other.abs(), DEVIATIONS * table.other_std)

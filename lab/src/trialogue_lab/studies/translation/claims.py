@@ -7,7 +7,7 @@ from trialogue_lab.studies.translation import config
 from trialogue_lab.studies.translation import statistics as stats
 from trialogue_lab.studies.translation.config import MASK_PREDICT, PLAIN, REFINER, RESCORED, TWIN
 from trialogue_lab.studies.translation.statistics import corpus, greedy, latency, refined, score, small
-from trialogue_lab.studies.translation_dependency.attention import attention_claims
+from trialogue_lab.studies.translation_dependency.attention import make_attention_claims
 
 _BEAM = 5
 _FAST = "4 steps, 5"
@@ -115,7 +115,9 @@ CLAIMS = (
         published="S = 2 stages",
         statement_id=f"{_TRAINING}.stages",
     ),
-    *attention_claims("On held-out sentences of Tatoeba, at a reduced scale,", stats.attention, _SETTING),
+    *make_attention_claims(
+        "On held-out sentences of Tatoeba, at a reduced scale,", stats.attention, _SETTING
+    ),
     _ours(
         "it-stutters-twice-as-often",
         "The refiner repeats words that the reference does not at more than twice the rate of the twin, greedily (its "

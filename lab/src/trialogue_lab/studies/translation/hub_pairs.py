@@ -33,7 +33,7 @@ HUB_PAIRS: dict[str, HubPairs] = {
 """Corpora of 4.5, 0.6 and 20 million pairs by name, wmt14-de-en and so on, in both directions."""
 
 
-def hub_parallel(name: str) -> Split:
+def load_hub_pairs(name: str) -> Split:
     """Return the training, validation and test pairs of a corpus.
 
     Args:

@@ -16,7 +16,7 @@ from trialogue.randomness import numpy_generator
 _RESAMPLES = 1000
 
 
-def bleu_interval(
+def compute_bleu_interval(
     outputs: Sequence[str], references: Sequence[str], *, seed: int, tokenize: str = "13a"
 ) -> Any:
     """Return a 95 % bootstrap interval of corpus BLEU over sentences.
@@ -43,10 +43,10 @@ def bleu_interval(
         total = sums.tolist()
         return BLEU.compute_bleu(total[:4], total[4:8], total[8], total[9], smooth_method="exp").score
 
-    return _interval(counts, corpus_bleu, seed)
+    return _compute_interval(counts, corpus_bleu, seed)
 
 
-def stutter_interval(repeats: RepeatedWords, seed: int) -> Any:
+def compute_stutter_interval(repeats: RepeatedWords, seed: int) -> Any:
     """Return a 95 % bootstrap interval of the rate of repeated words over sentences.
 
     The percentile method is used.
@@ -59,10 +59,12 @@ def stutter_interval(repeats: RepeatedWords, seed: int) -> Any:
         A named tuple with the fields `low` and `high`.
     """
     counts = np.stack((repeats.repeated, repeats.pairs), -1)
-    return _interval(counts, lambda sums: float(sums[0] / max(1, sums[1])), seed)
+    return _compute_interval(counts, lambda sums: float(sums[0] / max(1, sums[1])), seed)
 
 
-def _interval(counts: NDArray[np.int64], statistic: Callable[[NDArray[np.int64]], float], seed: int) -> Any:
+def _compute_interval(
+    counts: NDArray[np.int64], statistic: Callable[[NDArray[np.int64]], float], seed: int
+) -> Any:
     """Return a 95 % bootstrap interval of a statistic of summed counts.
 
     `counts` has the shape (sentences, numbers). The counts of resampled sentences are summed.

@@ -32,8 +32,8 @@ from trialogue.training.translation.recipes import encode_pairs
 from trialogue_lab.data.sentences import WORDS
 from trialogue_lab.ledger import record_model
 from trialogue_lab.studies.translation.config import DISTILLED, MASK_PREDICT, REFINER, TWIN, Config
-from trialogue_lab.studies.translation.hub_pairs import HUB_PAIRS, hub_parallel
-from trialogue_lab.studies.translation.variants import one_word_variants
+from trialogue_lab.studies.translation.hub_pairs import HUB_PAIRS, load_hub_pairs
+from trialogue_lab.studies.translation.variants import find_one_word_variants
 
 _KIND = "trialogue translation pairs 1"
 _DAMAGED = "delete the folder of artifacts and start the run again"
@@ -71,7 +71,7 @@ class TranslationCorpus(NamedTuple):
     vocabulary: SubwordVocabulary
 
 
-def material(config: Config, seed: int, artifacts: Path) -> TranslationCorpus:
+def load_corpus(config: Config, seed: int, artifacts: Path) -> TranslationCorpus:
     """Split and encode the text, or load the result from `artifacts`.
 
     The checksum of the text is recorded in the provenance of the run.
@@ -82,7 +82,7 @@ def material(config: Config, seed: int, artifacts: Path) -> TranslationCorpus:
         artifacts: Folder of the prepared text.
     """
     folder = artifacts / f"text-{seed}"
-    with _locked(artifacts, f"text-{seed}"):
+    with _lock_artifact(artifacts, f"text-{seed}"):
         if not (folder / "tested.json").exists():
             _prepare(config, seed, folder)
     pairs, _ = read_tensors(folder / "train.safetensors", _KIND, _DAMAGED)
@@ -92,7 +92,7 @@ def material(config: Config, seed: int, artifacts: Path) -> TranslationCorpus:
     return TranslationCorpus((pairs["sources"].long(), pairs["targets"].long()), HeldOut(**held), vocabulary)
 
 
-def twin_of(config: Config, seed: int, artifacts: Path) -> CausalTranslator:
+def load_twin(config: Config, seed: int, artifacts: Path) -> CausalTranslator:
     """Train the twin, an autoregressive network of the refiner's size, or load it.
 
     Args:
@@ -100,13 +100,13 @@ def twin_of(config: Config, seed: int, artifacts: Path) -> CausalTranslator:
         seed: Seed of the split and the training.
         artifacts: Folder of the prepared text and the networks.
     """
-    held = material(config, seed, artifacts)
+    held = load_corpus(config, seed, artifacts)
     recipe = config.of(TWIN, seed).twin(len(held.vocabulary), *held.train)
-    with _locked(artifacts, f"{TWIN}-{seed}"):
+    with _lock_artifact(artifacts, f"{TWIN}-{seed}"):
         return CausalTranslator(trained(recipe, artifacts).network)
 
 
-def refiner_of(config: Config, arm: str, seed: int, artifacts: Path) -> Refiner:
+def load_refiner(config: Config, arm: str, seed: int, artifacts: Path) -> Refiner:
     """Train a refiner, or load it from `artifacts`.
 
     A refiner predicts all target tokens in parallel. Large refiners start from the weights of an autoregressive
@@ -118,23 +118,23 @@ def refiner_of(config: Config, arm: str, seed: int, artifacts: Path) -> Refiner:
         seed: Seed of the split and the training.
         artifacts: Folder of the prepared text and the networks.
     """
-    held, pupil = material(config, seed, artifacts), arm in (REFINER, MASK_PREDICT)
+    held, pupil = load_corpus(config, seed, artifacts), arm in (REFINER, MASK_PREDICT)
     sources, targets = held.train
     if pupil or arm == DISTILLED:
-        targets = _distilled(config, seed, sources, artifacts)
+        targets = _translate_training_sources(config, seed, sources, artifacts)
     if not pupil:
         order = torch.randperm(len(sources), generator=generator(seed, "small pairs"))[: config.small_pairs]
         sources, targets = sources[order], targets[order]
-    teacher = twin_of(config, seed, artifacts).model if pupil else None
+    teacher = load_twin(config, seed, artifacts).model if pupil else None
     recipe = config.of(arm, seed).refiner(len(held.vocabulary), sources, targets, teacher)
-    with _locked(artifacts, f"{arm}-{seed}"):
+    with _lock_artifact(artifacts, f"{arm}-{seed}"):
         return Refiner(trained(recipe, artifacts).network)
 
 
-def _distilled(config: Config, seed: int, sources: Tensor, artifacts: Path) -> Tensor:
+def _translate_training_sources(config: Config, seed: int, sources: Tensor, artifacts: Path) -> Tensor:
     """Return the translations of the training sources by the autoregressive network."""
-    twin = twin_of(config, seed, artifacts)
-    with _locked(artifacts, f"distilled-{seed}"):
+    twin = load_twin(config, seed, artifacts)
+    with _lock_artifact(artifacts, f"distilled-{seed}"):
         return cached_translations(twin, sources, artifacts / f"distilled-{seed}.safetensors")
 
 
@@ -156,7 +156,7 @@ def _prepare(config: Config, seed: int, folder: Path) -> None:
         parts.test.sources[tested_part],
         parts.test.targets[tested_part],
         [len(target) + 1 for target in vocabulary.encode(parts.test.targets[tested_part])],
-        one_word_variants(parts.test.targets[tested_part], parts.train.targets).tolist(),
+        find_one_word_variants(parts.test.targets[tested_part], parts.train.targets).tolist(),
     )
     content = json.dumps([texts, tested.source_texts, tested.references]).encode()
     held = {**tested._asdict(), "sum": hashlib.sha256(content).hexdigest()}
@@ -166,15 +166,15 @@ def _prepare(config: Config, seed: int, folder: Path) -> None:
 
 def _split(config: Config, seed: int) -> Split:
     if config.text in HUB_PAIRS:
-        return hub_parallel(config.text)
+        return load_hub_pairs(config.text)
     if config.text and not Path(config.text).exists():
         hint = f"give an existing table of pairs, or one of {', '.join(HUB_PAIRS)}"
         raise InputError("text", config.text, hint)
-    text = ParallelText.read(config.text, config.columns) if config.text else _generated()
+    text = ParallelText.read(config.text, config.columns) if config.text else _generate_pairs()
     return split(text, config.test, config.validation, seed=seed)
 
 
-def _generated() -> ParallelText:
+def _generate_pairs() -> ParallelText:
     """Return about a thousand generated sentence pairs, for tests.
 
     The words of a translation are reversed, and stand in another order.
@@ -189,7 +189,7 @@ def _generated() -> ParallelText:
 
 
 @contextmanager
-def _locked(artifacts: Path, name: str) -> Iterator[None]:
+def _lock_artifact(artifacts: Path, name: str) -> Iterator[None]:
     """Ensure that only one process at a time computes the artifact `name`."""
     artifacts.mkdir(parents=True, exist_ok=True)
     with FileLock(artifacts / f".{name.replace(' ', '-')}.lock"):

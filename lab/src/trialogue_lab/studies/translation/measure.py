@@ -35,15 +35,15 @@ from trialogue_lab.studies.translation.config import (
     TWIN,
     Config,
 )
-from trialogue_lab.studies.translation.intervals import bleu_interval, stutter_interval
+from trialogue_lab.studies.translation.intervals import compute_bleu_interval, compute_stutter_interval
 from trialogue_lab.studies.translation.material import (
     HeldOut,
     TranslationCorpus,
-    material,
-    refiner_of,
-    twin_of,
+    load_corpus,
+    load_refiner,
+    load_twin,
 )
-from trialogue_lab.studies.translation_dependency.attention import attention_rows
+from trialogue_lab.studies.translation_dependency.attention import summarize_attention
 
 Translate = Callable[[Sequence[Sequence[int]], Sequence[int]], list[Translation]]
 """Function from source sentences and their numbers to translations. The numbers select random streams."""
@@ -66,41 +66,45 @@ def parts(config: Config) -> list[Part]:
     # Small refiners come before the pupils, which have to wait for the twin.
     refiners = (*SMALL, REFINER, MASK_PREDICT)
     measures: dict[str, Callable[[Config, int, Path], MeasuredRows]] = {
-        TWIN: _twin,
-        **{arm: partial(_refined, arm) for arm in refiners},
-        "rescored": partial(_refined, RESCORED),
-        "adjacent attention": _adjacent_attention,
-        "latency": _latency,
+        TWIN: _measure_twin,
+        **{arm: partial(_measure_refiner, arm) for arm in refiners},
+        "rescored": partial(_measure_refiner, RESCORED),
+        "adjacent attention": _measure_adjacent_attention,
+        "latency": _measure_latency,
     }
     named = {name.replace(" ", "-"): measure for name, measure in measures.items()}
     return parts_by_seed(config, config.seeds, **named)
 
 
-def _twin(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
-    data, twin = material(config, seed, artifacts), twin_of(config, seed, artifacts)
-    yield _network(TWIN, twin.model)
+def _measure_twin(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
+    data, twin = load_corpus(config, seed, artifacts), load_twin(config, seed, artifacts)
+    yield _describe_network(TWIN, twin.model)
     for beams in (1, config.beams):
-        translate = _by_twin(twin, BeamSearch(beams, config.alpha))
-        yield from _score_rows(config, data, translate, {"arm": TWIN, "steps": 0, "hypotheses": beams}, seed)
+        translate = _make_twin(twin, BeamSearch(beams, config.alpha))
+        yield from _score_outputs(
+            config, data, translate, {"arm": TWIN, "steps": 0, "hypotheses": beams}, seed
+        )
 
 
-def _refined(arm: str, config: Config, seed: int, artifacts: Path) -> MeasuredRows:
-    """Yield the scores of a refiner. The twin ranks its candidates if `arm` is `RESCORED`."""
-    data = material(config, seed, artifacts)
-    refiner = refiner_of(config, REFINER if arm == RESCORED else arm, seed, artifacts)
+def _measure_refiner(arm: str, config: Config, seed: int, artifacts: Path) -> MeasuredRows:
+    """Yield the scores of a refiner's translations. If `arm` is `RESCORED`, the twin ranks the refiner's candidates."""
+    data = load_corpus(config, seed, artifacts)
+    refiner = load_refiner(config, REFINER if arm == RESCORED else arm, seed, artifacts)
     if arm == REFINER:
-        yield _network(arm, refiner.model)
-        yield {"kind": "length", **_length_accuracy(refiner, data.tested)}
-    for steps, count in _settings(config, arm):
+        yield _describe_network(arm, refiner.model)
+        yield {"kind": "length", **_measure_length_accuracy(refiner, data.tested)}
+    for steps, count in _list_settings(config, arm):
         if arm == RESCORED:
-            translate = _by_rescoring(config, twin_of(config, seed, artifacts), refiner, seed, steps, count)
+            translate = _make_rescorer(
+                config, load_twin(config, seed, artifacts), refiner, seed, steps, count
+            )
         else:
-            translate = _by_refiner(config, refiner, arm, seed, steps, count)
+            translate = _make_refiner(config, refiner, arm, seed, steps, count)
         setting = {"arm": arm, "steps": steps, "hypotheses": count}
-        yield from _score_rows(config, data, translate, setting, seed)
+        yield from _score_outputs(config, data, translate, setting, seed)
 
 
-def _settings(config: Config, arm: str) -> list[tuple[int, int]]:
+def _list_settings(config: Config, arm: str) -> list[tuple[int, int]]:
     """Return the numbers of steps and hypotheses with which a refiner is tested."""
     if arm in SMALL:
         return [(1, 1), (4, 1)]
@@ -110,46 +114,47 @@ def _settings(config: Config, arm: str) -> list[tuple[int, int]]:
     return sorted({*by_steps, *((4, count) for count in config.hypotheses)})
 
 
-def _network(arm: str, network: EncoderDecoder) -> dict[str, Any]:
+def _describe_network(arm: str, network: EncoderDecoder) -> dict[str, Any]:
     parameters = sum(parameter.numel() for parameter in network.parameters())
     return {"kind": "network", "arm": arm, "parameters": parameters}
 
 
-def _adjacent_attention(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
+def _measure_adjacent_attention(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
     """Yield the refiner's attention at adjacent positions, for each set of test sentences."""
-    sources = material(config, seed, artifacts).tested.sources
-    refiner = refiner_of(config, REFINER, seed, artifacts)
+    sources = load_corpus(config, seed, artifacts).tested.sources
+    refiner = load_refiner(config, REFINER, seed, artifacts)
     attention = refined_attention(refiner, sources, _ATTENDED_PASS, seed)
     for number in range(config.sets):
-        for row in attention_rows(attention.where(attention.target % config.sets == number)):
+        for row in summarize_attention(attention.where(attention.target % config.sets == number)):
             yield {**row, "arm": REFINER, "set": number}
 
 
-def _by_twin(twin: CausalTranslator, search: BeamSearch) -> Translate:
+def _make_twin(twin: CausalTranslator, search: BeamSearch) -> Translate:
     return lambda sources, _: search.translate(twin, sources)
 
 
-def _by_refiner(
+def _make_refiner(
     config: Config, refiner: Refiner, arm: str, seed: int, steps: int, count: int, drop_repeats: bool = False
 ) -> Translate:
+    """Return a translation function that uses a refiner, with the given numbers of steps and hypotheses."""
     start: Literal["mask", "random"] = "mask" if arm in (MASKS, MASK_PREDICT) else "random"
     chain = Refinement(start=start, keep="confident" if arm == MASK_PREDICT else "stutter", steps=steps)
     beam = LengthBeam(steps, count, chain, config.alpha, drop_repeats)
     return lambda sources, numbers: beam.translate(refiner, sources, seed=seed, numbers=numbers)
 
 
-def _by_rescoring(
+def _make_rescorer(
     config: Config, twin: CausalTranslator, refiner: Refiner, seed: int, steps: int, count: int
 ) -> Translate:
     """Return a translation function that lets the twin rank the refiner's candidates.
 
     Repeated words are dropped before ranking.
     """
-    refine = _by_refiner(config, refiner, REFINER, seed, steps, count, drop_repeats=True)
+    refine = _make_refiner(config, refiner, REFINER, seed, steps, count, drop_repeats=True)
     return lambda sources, numbers: rescored(twin, sources, refine(sources, numbers), config.alpha)
 
 
-def _score_rows(
+def _score_outputs(
     config: Config, data: TranslationCorpus, translate: Translate, setting: dict[str, Any], seed: int
 ) -> MeasuredRows:
     """Yield the scores of every set and every kind of test sentences.
@@ -184,13 +189,13 @@ def _score_rows(
             "passes": float(np.mean([outputs[place].passes for place in chosen])),
             "stuttering": float(np.mean(repeating)),
         }
-    for stratum, chosen in _strata(tested, places).items():
+    for stratum, chosen in _group_sentences(tested, places).items():
         if not chosen:
             continue
         scores = translation_quality(*pairs(final, chosen), config.tokenize)
-        interval = bleu_interval(*pairs(final, chosen), seed=seed, tokenize=config.tokenize)
+        interval = compute_bleu_interval(*pairs(final, chosen), seed=seed, tokenize=config.tokenize)
         repeats = count_repeated_words(*pairs(raw, chosen))
-        repeats_interval = stutter_interval(repeats, seed)
+        repeats_interval = compute_stutter_interval(repeats, seed)
         yield {
             "kind": "corpus",
             **setting,
@@ -208,7 +213,7 @@ def _score_rows(
         }
 
 
-def _strata(tested: HeldOut, places: list[int]) -> dict[str, list[int]]:
+def _group_sentences(tested: HeldOut, places: list[int]) -> dict[str, list[int]]:
     strata = {"all": places}
     for name, (familiar, shortest) in _STRATA.items():
         chosen = [place for place in places if tested.familiar[place] == familiar]
@@ -230,7 +235,7 @@ def _translate_by_length(translate: Translate, tested: HeldOut, places: list[int
     return {place: outputs[place] for place in places}
 
 
-def _length_accuracy(refiner: Refiner, tested: HeldOut) -> dict[str, float]:
+def _measure_length_accuracy(refiner: Refiner, tested: HeldOut) -> dict[str, float]:
     """Return how often the reference length is among the most probable predicted lengths."""
     ranks = []
     for start in range(0, len(tested.sources), _AT_ONCE):
@@ -247,24 +252,23 @@ def _length_accuracy(refiner: Refiner, tested: HeldOut) -> dict[str, float]:
     }
 
 
-def _latency(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
+def _measure_latency(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
     """Yield the seconds per sentence of the twin and of the refiners.
 
     They translate each sentence in rotating order. Every round has its own sentences, but all rounds share the long
     ones.
     """
-    tested = material(config, seed, artifacts).tested
-    twin, refiner = twin_of(config, seed, artifacts), refiner_of(config, REFINER, seed, artifacts)
-    contenders: dict[str, Translate] = {TWIN: _by_twin(twin, BeamSearch())}
+    tested = load_corpus(config, seed, artifacts).tested
+    twin, refiner = load_twin(config, seed, artifacts), load_refiner(config, REFINER, seed, artifacts)
+    contenders: dict[str, Translate] = {TWIN: _make_twin(twin, BeamSearch())}
     most = config.hypotheses[-1]
     for steps, count in product((4, config.steps[-1]), (1, most)):
-        contenders[f"{steps} steps, {count}"] = _by_refiner(config, refiner, REFINER, seed, steps, count)
-    contenders[f"4 steps, {most}, rescored"] = _by_rescoring(config, twin, refiner, seed, 4, most)
-    every = list(range(config.test))
-    long = [place for place in every if tested.lengths[place] >= config.long]
+        contenders[f"{steps} steps, {count}"] = _make_refiner(config, refiner, REFINER, seed, steps, count)
+    contenders[f"4 steps, {most}, rescored"] = _make_rescorer(config, twin, refiner, seed, 4, most)
+    long = [place for place in range(config.test) if tested.lengths[place] >= config.long]
     for number in range(config.rounds):
-        for name, candidates in {"all": every[number :: config.rounds], "long": long}.items():
-            places = _evenly_spaced(candidates, config.timed)
+        for name, candidates in {"all": [*range(number, config.test, config.rounds)], "long": long}.items():
+            places = _select_evenly(candidates, config.timed)
             seconds: dict[str, list[float]] = {contender: [] for contender in contenders}
             for turn, place in enumerate(places):
                 first = turn % len(contenders)
@@ -285,10 +289,7 @@ def _latency(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
                 }
 
 
-def _evenly_spaced(places: list[int], most: int) -> list[int]:
-    """Return at most `most` of the places, evenly spaced.
-
-    A text may be sorted by length.
-    """
+def _select_evenly(places: list[int], most: int) -> list[int]:
+    """Select at most `most` of the indices, evenly spaced, because a text may be sorted by length."""
     count = min(most, len(places))
     return [places[index * len(places) // count] for index in range(count)]

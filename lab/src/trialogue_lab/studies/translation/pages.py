@@ -6,7 +6,7 @@ from pandas import DataFrame
 from trialogue_lab.ledger import Cells, Rows, Statistic, figure, panels, result_table
 from trialogue_lab.studies.translation.config import MASK_PREDICT, REFINER, RESCORED, SMALL, TWIN
 from trialogue_lab.studies.translation.statistics import attention, corpus, latency, score, small
-from trialogue_lab.studies.translation_dependency.attention import Attention, attention_tables
+from trialogue_lab.studies.translation_dependency.attention import Attention, make_attention_tables
 
 _STEPS, _MOST = (1, 2, 4, 10), 5
 _SETTINGS = [*((steps, _MOST) for steps in _STEPS), (4, 1), (4, 3)]
@@ -106,7 +106,7 @@ TABLES = (
     _strata_table,
     _recommendations_table,
     _latencies_table,
-    *attention_tables(_attention_of, REFINER, "sets of test sentences"),
+    *make_attention_tables(_attention_of, REFINER, "sets of test sentences"),
 )
 
 

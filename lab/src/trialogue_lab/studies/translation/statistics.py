@@ -56,7 +56,7 @@ def small(rows: Rows, arm: str, steps: int = 4, column: str = "bleu") -> "Series
 
 @test_sets
 def attention(rows: Rows, column: str, stutter: bool) -> "Series[float]":
-    """Return the mean of one attention column over pairs of adjacent target positions.
+    """Return a measurement of attention, averaged over pairs of adjacent target positions.
 
     The attention is measured in the refiner, which predicts all target tokens in parallel and revises them in several
     steps.

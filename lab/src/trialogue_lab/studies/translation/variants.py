@@ -10,7 +10,7 @@ from trialogue.data.parallel.splitting import normalise_sentence
 _HOLE = "\0"
 
 
-def one_word_variants(sentences: list[str], known: list[str]) -> NDArray[np.bool_]:
+def find_one_word_variants(sentences: list[str], known: list[str]) -> NDArray[np.bool_]:
     """Return which sentences are equal to a known sentence, up to one word.
 
     The word is replaced, added or removed. Case and punctuation are ignored.
@@ -23,14 +23,15 @@ def one_word_variants(sentences: list[str], known: list[str]) -> NDArray[np.bool
         Array of bools (len(sentences),).
     """
     complete = {normalise_sentence(sentence) for sentence in known}
-    patterns = {pattern for sentence in complete for pattern in _with_hole(sentence)}
+    patterns = {pattern for sentence in complete for pattern in _replace_each_word(sentence)}
     shortened = {_without_hole(pattern) for pattern in patterns}
     return np.array(
         [
             sentence in complete
             or sentence in shortened
             or any(
-                pattern in patterns or _without_hole(pattern) in complete for pattern in _with_hole(sentence)
+                pattern in patterns or _without_hole(pattern) in complete
+                for pattern in _replace_each_word(sentence)
             )
             for sentence in map(normalise_sentence, sentences)
         ],
@@ -38,8 +39,8 @@ def one_word_variants(sentences: list[str], known: list[str]) -> NDArray[np.bool
     )
 
 
-def _with_hole(sentence: str) -> Iterator[str]:
-    """Yield the sentence with each of its words replaced by a placeholder, one at a time.
+def _replace_each_word(sentence: str) -> Iterator[str]:
+    """Yield copies of a sentence in which one word is replaced by a placeholder.
 
     A sentence of one word yields nothing.
     """

@@ -10,9 +10,9 @@ from trialogue_lab.analysis.adjacent_attention import AdjacentAttention
 from trialogue_lab.ledger import Cells, Claim, MeasuredRows, Precondition, ResultTable, Rows, Statistic
 
 Attention = Callable[[str, bool], Statistic]
-"""Function that returns the statistic of a column of `attention_rows`. Its second argument is `stutter`."""
+"""Function that returns the statistic of a column of `summarize_attention`. Its second argument is `stutter`."""
 Translators = Callable[[DataFrame], Mapping[str, Attention]]
-"""Function from rows of `attention_rows` to the statistics of each translator in them, by name."""
+"""Function from rows of `summarize_attention` to the statistics of each translator in them, by name."""
 
 _STUTTER = {True: "yes", False: "no"}
 _OWN = {
@@ -39,7 +39,7 @@ _CROSS_PUBLISHED = {
 }
 
 
-def attention_rows(attention: AdjacentAttention) -> MeasuredRows:
+def summarize_attention(attention: AdjacentAttention) -> MeasuredRows:
     """Summarize attention measures over pairs of adjacent target positions.
 
     Args:
@@ -67,14 +67,14 @@ def attention_rows(attention: AdjacentAttention) -> MeasuredRows:
         yield row
 
 
-def attention_claims(
+def make_attention_claims(
     where: str, attention: Attention, setting: str, preconditions: tuple[Precondition, ...] = ()
 ) -> tuple[Claim, ...]:
     """Return the claims about attention between adjacent target positions (Tables 4.4 and 4.5).
 
     Args:
         where: Text at the beginning of every statement.
-        attention: Function from the name of a column of `attention_rows` to its statistic.
+        attention: Function from the name of a column of `summarize_attention` to its statistic.
         setting: Field `setting` of every claim.
         preconditions: Field `preconditions` of every claim.
     """
@@ -119,7 +119,7 @@ def attention_claims(
     )
 
 
-def attention_tables(translators: Translators, published: str, over: str) -> tuple[ResultTable, ...]:
+def make_attention_tables(translators: Translators, published: str, over: str) -> tuple[ResultTable, ...]:
     """Return Tables 4.4 and 4.5 about attention between adjacent target positions.
 
     The published numbers are shown next to ours.

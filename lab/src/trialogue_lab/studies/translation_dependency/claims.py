@@ -4,7 +4,7 @@ from functools import partial
 
 from trialogue_lab.ledger import Precondition, largest, ours
 from trialogue_lab.studies.translation_dependency import statistics
-from trialogue_lab.studies.translation_dependency.attention import attention_claims
+from trialogue_lab.studies.translation_dependency.attention import make_attention_claims
 from trialogue_lab.studies.translation_dependency.config import ARMS, CONDITIONALS, DENOISER
 from trialogue_lab.studies.translation_dependency.statistics import attention, gap, listed, translated
 
@@ -31,7 +31,7 @@ _trained = partial(_found, preconditions=_LEARNED)
 _STUTTER = statistics.kept_stutter(CONDITIONALS, 10)
 
 CLAIMS = (
-    *attention_claims(_ON, attention, _SETTING, _LEARNED),
+    *make_attention_claims(_ON, attention, _SETTING, _LEARNED),
     _found(
         "dependence-costs-the-first-pass",
         "The stronger the coupling, the further is the law of the first pass from the truth (least rise of the KL over "

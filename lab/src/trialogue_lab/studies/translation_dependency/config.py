@@ -11,8 +11,8 @@ from trialogue_lab.studies.translation_dependency.hidden_markov import HiddenMar
 from trialogue_lab.studies.translation_dependency.language import (
     SPECIAL,
     TranslationLanguage,
-    phrases_of_lengths,
-    translation_model,
+    make_phrases,
+    make_translation_model,
 )
 
 SLIPS = 0.001
@@ -65,16 +65,16 @@ class Sentence(Settings):
             slips: Probability that a token is replaced by a random one. With 0, only correct translations have positive
                 probability.
         """
-        phrases = phrases_of_lengths(self.words)
-        return translation_model(phrases, coupling=coupling, swapping=self.swapping, slips=slips)
+        phrases = make_phrases(self.words)
+        return make_translation_model(phrases, coupling=coupling, swapping=self.swapping, slips=slips)
 
     def deterministic_translations(self) -> HiddenMarkov:
         """Return the distribution of a teacher that always translates in the same way.
 
         It uses the first synonym of every word, in source order. Only random replacements of tokens remain.
         """
-        first = [word[:1] for word in phrases_of_lengths(self.words)]
-        return translation_model(first, coupling=0.0, slips=SLIPS, vocab_size=self.vocab_size)
+        first = [word[:1] for word in make_phrases(self.words)]
+        return make_translation_model(first, coupling=0.0, slips=SLIPS, vocab_size=self.vocab_size)
 
 
 STYLES = Sentence(name="styles", words=((1, 1),) * 4)

@@ -22,8 +22,8 @@ Distributions = dict[int, Tensor]
 """Distributions (V^N,) of the sequences of N tokens, by length N."""
 
 
-class Truth:
-    """True distribution of the translations of a sentence, with which other distributions are compared.
+class TrueDistribution:
+    """True distribution of the translations of a sentence, to which other distributions are compared.
 
     Args:
         translations: Distribution of the translations.
@@ -64,7 +64,7 @@ class Truth:
         means = dict.fromkeys(("divergence", "variation", "valid", "stutter"), 0.0)
         for length, weight in self.lengths.items():
             own = distributions[length]
-            distances = parallel_steps.divergence_and_variation(self.distributions[length], own)
+            distances = parallel_steps.compute_divergence_and_variation(self.distributions[length], own)
             valid, stutter = float(own[self._correct[length]].sum()), float(own @ self._repeats[length])
             for name, number in zip(means, (*distances, valid, stutter), strict=True):
                 means[name] += weight * number
@@ -81,7 +81,7 @@ class Truth:
         """
         truth = torch.cat([weight * self.distributions[length] for length, weight in self.lengths.items()])
         joint = torch.cat([distributions[length] for length in self.lengths])
-        return parallel_steps.divergence_and_variation(truth / truth.sum(), joint)
+        return parallel_steps.compute_divergence_and_variation(truth / truth.sum(), joint)
 
     def total_correlation(self, vocab: int) -> float:
         """Return the total correlation of the target tokens in nats, averaged over lengths.
@@ -98,7 +98,7 @@ class Truth:
         )
 
 
-def sentence_rows(sentence: Sentence, config: Config, _: Path) -> MeasuredRows:
+def measure_sentence(sentence: Sentence, config: Config, _: Path) -> MeasuredRows:
     """Compute the exact output distribution of refinement on one sentence.
 
     Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
@@ -116,7 +116,7 @@ def sentence_rows(sentence: Sentence, config: Config, _: Path) -> MeasuredRows:
     columns = {"sentence": sentence.name, "pattern": sentence.pattern, "swapping": sentence.swapping}
     for coupling in config.couplings:
         translations, correct = sentence.translations(coupling), sentence.translations(coupling, slips=0.0)
-        truth = Truth(translations, correct, sentence.longest)
+        truth = TrueDistribution(translations, correct, sentence.longest)
         task = columns | {"coupling": coupling}
         own = truth.compared(truth.distributions)
         yield {
@@ -127,18 +127,20 @@ def sentence_rows(sentence: Sentence, config: Config, _: Path) -> MeasuredRows:
             "valid": own["valid"],
             "stutter": own["stutter"],
         }
-        for row in _refinement_rows(translations, truth, config, config.passes):
+        for row in _measure_refinement(translations, truth, config, config.passes):
             yield {"kind": "refined", **task, **row}
         teacher = sentence.deterministic_translations()
-        taught = Truth(teacher, correct, sentence.longest)
-        passes, compared = next(_compared_passes(teacher, taught, 1))
+        taught = TrueDistribution(teacher, correct, sentence.longest)
+        passes, compared = next(_compare_passes(teacher, taught, 1))
         length = next(iter(taught.lengths))
         joint = truth.lengths[length] * truth.distributions[length]
         overlap = float(torch.minimum(joint, taught.distributions[length]).sum())
         yield {"kind": "alike", **task, "passes": passes, **compared, "from_truth": 1 - overlap}
 
 
-def _refinement_rows(translations: HiddenMarkov, truth: Truth, config: Config, passes: int) -> MeasuredRows:
+def _measure_refinement(
+    translations: HiddenMarkov, truth: TrueDistribution, config: Config, passes: int
+) -> MeasuredRows:
     """Yield distances from the true distribution after each pass of two perfect models.
 
     The models are exact conditionals and the perfect denoiser.
@@ -146,20 +148,23 @@ def _refinement_rows(translations: HiddenMarkov, truth: Truth, config: Config, p
     noise_tokens = max(config.noise_tokens, translations.vocab_size)
     models = {CONDITIONALS: translations, DENOISER: Denoiser(translations, config.correct, noise_tokens)}
     for sampler, model in models.items():
-        for number, compared in _compared_passes(model, truth, passes):
+        for number, compared in _compare_passes(model, truth, passes):
             yield {"sampler": sampler, "passes": number, **compared}
 
 
-def _compared_passes(model: Masked, truth: Truth, passes: int) -> Iterator[tuple[int, dict[str, float]]]:
+def _compare_passes(
+    model: Masked, truth: TrueDistribution, passes: int
+) -> Iterator[tuple[int, dict[str, float]]]:
     """Yield distances from the true distribution after 1, 2, ... passes, starting from masks."""
     refined = {
-        length: parallel_steps.refinement_distributions(model, length, passes - 1) for length in truth.lengths
+        length: parallel_steps.compute_refinement_distributions(model, length, passes - 1)
+        for length in truth.lengths
     }
     for number in range(passes):
         yield number + 1, truth.compared({length: each[number] for length, each in refined.items()})
 
 
-def chain_rows(sentence: Sentence, config: Config, _: Path) -> MeasuredRows:
+def measure_chains(sentence: Sentence, config: Config, _: Path) -> MeasuredRows:
     """Compare Markov chains with refinement on one sentence, at equal numbers of model calls.
 
     Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
@@ -174,29 +179,28 @@ def chain_rows(sentence: Sentence, config: Config, _: Path) -> MeasuredRows:
     """
     translations = sentence.translations(config.chain_coupling)
     correct = sentence.translations(config.chain_coupling, slips=0.0)
-    truth = Truth(translations, correct, sentence.longest)
+    truth = TrueDistribution(translations, correct, sentence.longest)
     task = {"kind": "chain", "sentence": sentence.name, "coupling": config.chain_coupling}
-    for row in _refinement_rows(translations, truth, config, config.chain_passes):
+    for row in _measure_refinement(translations, truth, config, config.chain_passes):
         yield {**task, **row}
     for sampler, block, calls in (("Gibbs", 1, 1), ("Gibbs of pairs", 2, 2)):
         current, matrices = {}, {}
         for length in truth.lengths:
             chain = Gibbs() if min(block, length) == 1 else BlockGibbs(block)
             matrices[length] = transition_matrix(chain, ChainRule(translations), sites=length)
-            current[length] = parallel_steps.refinement_distributions(translations, length, 0)[0]
+            current[length] = parallel_steps.compute_refinement_distributions(translations, length, 0)[0]
         for passes in range(1, config.chain_passes + 1, calls):
             yield {**task, "sampler": sampler, "passes": passes, **truth.compared(current)}
             current = {length: current[length] @ matrix for length, matrix in matrices.items()}
-    by_chain_rule = {length: _by_chain_rule(translations, length) for length in truth.lengths}
+    by_chain_rule = {
+        length: _compute_left_to_right_distribution(translations, length) for length in truth.lengths
+    }
     mean_length = sum(length * weight for length, weight in truth.lengths.items())
     yield {**task, "sampler": "chain rule", "passes": mean_length, **truth.compared(by_chain_rule)}
 
 
-def _by_chain_rule(translations: HiddenMarkov, length: int) -> Tensor:
-    """Return the distribution (V^N,) of tokens that are sampled from left to right.
-
-    Later tokens are masked.
-    """
+def _compute_left_to_right_distribution(translations: HiddenMarkov, length: int) -> Tensor:
+    """Return the distribution (V^N,) of N tokens that are sampled from left to right while later tokens are masked."""
     total = torch.zeros(1, dtype=torch.float64)
     for site in range(length):
         prefixes = enumerate_sequences(translations.vocab_size, site)

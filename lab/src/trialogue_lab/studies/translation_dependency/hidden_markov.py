@@ -70,7 +70,7 @@ class HiddenMarkov(Masked, Energy):
         for site in range(tokens.shape[1]):
             if site:
                 message = message @ self.transitions
-            message, logs = _normalised(message * self.emissions.T[tokens[:, site]])
+            message, logs = _normalize(message * self.emissions.T[tokens[:, site]])
             total += logs
         return -(total + (message @ self.ending).log())
 
@@ -158,11 +158,11 @@ class HiddenMarkov(Masked, Energy):
         message = self.initial.expand(rows, -1)
         for site in range(sites):
             forward[:, site] = message
-            message, _ = _normalised((message * evidence[:, site]) @ self.transitions)
+            message, _ = _normalize((message * evidence[:, site]) @ self.transitions)
         message = self.ending.expand(rows, -1)
         for site in range(sites - 1, -1, -1):
             backward[:, site] = message
-            message, _ = _normalised((message * evidence[:, site]) @ self.transitions.T)
+            message, _ = _normalize((message * evidence[:, site]) @ self.transitions.T)
         weights = token_weights(forward * backward)
         total = weights.sum(2, keepdim=True)
         if not bool((total > 0).all()):
@@ -224,7 +224,7 @@ class Denoiser(Masked):
         return clean.posterior_log_probs(evidence, lambda states: (states @ clean.emissions) * noisy)
 
 
-def _normalised(message: Tensor) -> tuple[Tensor, Tensor]:
+def _normalize(message: Tensor) -> tuple[Tensor, Tensor]:
     """Return `message` (rows, K) divided by its sums, and the logarithms (rows,) of the sums.
 
     Zero rows stay zero.

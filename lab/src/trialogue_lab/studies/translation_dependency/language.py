@@ -41,7 +41,7 @@ class _State(NamedTuple):
 
 
 @validated
-def translation_model(
+def make_translation_model(
     phrases: Sequence[Sequence[Sequence[Natural]]],
     *,
     coupling: NonNegative,
@@ -71,18 +71,18 @@ def translation_model(
         raise InputError("phrases", phrases, "give every word the same number of synonyms, at least one")
     if any(not phrase for word in phrases for phrase in word):
         raise InputError("phrases", phrases, "give every phrase at least one token")
-    known = 1 + max(_tokens_of(phrases))
+    known = 1 + max(_list_tokens(phrases))
     vocab = known if vocab_size is None else vocab_size
     if vocab < known:
         raise InputError("vocab_size", vocab, f"use at least the {known} tokens of the phrases")
     same = exp(min(coupling, 700.0))
-    states = _states(phrases)
+    states = _list_states(phrases)
     index = {state: number for number, state in enumerate(states)}
     initial = torch.zeros(len(states), dtype=torch.float64)
     transitions = torch.zeros(len(states), len(states), dtype=torch.float64)
     ending = torch.zeros_like(initial)
     emissions = torch.full((len(states), vocab), slips / vocab, dtype=torch.float64)
-    for order, word, probability in _next_words(0, len(phrases), swapping):
+    for order, word, probability in _list_next_words(0, len(phrases), swapping):
         for style in range(styles):
             initial[index[_State(order, word, style, 0)]] = probability / styles
     for number, state in enumerate(states):
@@ -91,7 +91,7 @@ def translation_model(
         if state.place + 1 < len(phrase):
             transitions[number, index[state._replace(place=state.place + 1)]] = 1.0
             continue
-        following = _words_after(state, len(phrases), swapping)
+        following = _list_words_after(state, len(phrases), swapping)
         ending[number] = float(not following)
         for order, word, probability in following:
             for style in range(styles):
@@ -100,7 +100,7 @@ def translation_model(
     return HiddenMarkov(initial, transitions, emissions, ending)
 
 
-def _states(phrases: Phrases) -> list[_State]:
+def _list_states(phrases: Phrases) -> list[_State]:
     last = len(phrases) - 1
     return [
         _State(order, word, style, place)
@@ -111,7 +111,7 @@ def _states(phrases: Phrases) -> list[_State]:
     ]
 
 
-def _next_words(word: int, words: int, swapping: float) -> list[tuple[str, int, float]]:
+def _list_next_words(word: int, words: int, swapping: float) -> list[tuple[str, int, float]]:
     """Return the words that can be translated next, as (order, word, probability).
 
     All words before `word` are translated.
@@ -121,13 +121,13 @@ def _next_words(word: int, words: int, swapping: float) -> list[tuple[str, int, 
     return [("in order", word, 1.0)] if word < words else []
 
 
-def _words_after(state: _State, words: int, swapping: float) -> list[tuple[str, int, float]]:
+def _list_words_after(state: _State, words: int, swapping: float) -> list[tuple[str, int, float]]:
     if state.order == "early":
         return [("late", state.word - 1, 1.0)]
-    return _next_words(state.word + (2 if state.order == "late" else 1), words, swapping)
+    return _list_next_words(state.word + (2 if state.order == "late" else 1), words, swapping)
 
 
-def phrases_of_lengths(lengths: Sequence[Sequence[int]]) -> list[list[list[int]]]:
+def make_phrases(lengths: Sequence[Sequence[int]]) -> list[list[list[int]]]:
     """Return synonyms made of distinct tokens 0, 1, 2, ...
 
     Args:
@@ -203,13 +203,13 @@ class TranslationLanguage:
         random = numpy_generator(self.seed, "translation language", "lexicon")
         lengths = 1 + (random.random((self.words, 2)) < self.expanding)
         first = SPECIAL + self.words
-        phrases = phrases_of_lengths(lengths.tolist())
+        phrases = make_phrases(lengths.tolist())
         return [[[first + token for token in phrase] for phrase in word] for word in phrases]
 
     @cached_property
     def vocab_size(self) -> int:
         """Number of special tokens, source words and target tokens."""
-        return 1 + max(_tokens_of(self.lexicon))
+        return 1 + max(_list_tokens(self.lexicon))
 
     @validated
     def phrases(self, source: Several[int]) -> list[list[list[int]]]:
@@ -241,9 +241,9 @@ class TranslationLanguage:
             The distribution over the tokens of the synonyms in use.
         """
         phrases = self.phrases(source)
-        alphabet = np.array(_tokens_of(phrases), np.int64)
+        alphabet = np.array(_list_tokens(phrases), np.int64)
         index = {token: number for number, token in enumerate(alphabet.tolist())}
-        model = translation_model(
+        model = make_translation_model(
             [[[index[token] for token in phrase] for phrase in word] for word in phrases],
             coupling=self.coupling,
             swapping=self.swapping,
@@ -297,12 +297,12 @@ class TranslationLanguage:
             style = (style + int(number > 0 and changes[number])) % self.synonyms
             target += phrases[word][style]
         replaced = np.flatnonzero(random.random(len(target)) < self.slips)
-        tokens = _tokens_of(phrases)
+        tokens = _list_tokens(phrases)
         for place in replaced.tolist():
             target[place] = tokens[random.integers(len(tokens))]
         return target
 
 
-def _tokens_of(phrases: Phrases) -> list[int]:
+def _list_tokens(phrases: Phrases) -> list[int]:
     """Return the distinct tokens of `phrases` in ascending order."""
     return sorted({token for word in phrases for phrase in word for token in phrase})

@@ -22,9 +22,9 @@ from trialogue.training.translation.recipes import TranslationTraining, encode_p
 from trialogue_lab.analysis.adjacent_attention import refined_attention
 from trialogue_lab.ledger import MeasuredRows
 from trialogue_lab.studies.translation_dependency import parallel_steps
-from trialogue_lab.studies.translation_dependency.attention import attention_rows
+from trialogue_lab.studies.translation_dependency.attention import summarize_attention
 from trialogue_lab.studies.translation_dependency.config import DETERMINISTIC, ONE_STAGE, TWIN, Config
-from trialogue_lab.studies.translation_dependency.exact import Distributions, Truth
+from trialogue_lab.studies.translation_dependency.exact import Distributions, TrueDistribution
 from trialogue_lab.studies.translation_dependency.hidden_markov import Denoiser
 from trialogue_lab.studies.translation_dependency.language import SPECIAL, Translations
 
@@ -33,7 +33,7 @@ KEPT: tuple[Literal["nothing", "stutter"], ...] = ("nothing", "stutter")
 """Tokens that a pass does not replace: none, or tokens whose replacement would repeat the previous token."""
 
 
-def recipe(config: Config, arm: str, seed: int) -> Recipe[EncoderDecoder]:
+def make_recipe(config: Config, arm: str, seed: int) -> Recipe[EncoderDecoder]:
     """Return the architecture, the data and the training settings of a network.
 
     Args:
@@ -60,7 +60,7 @@ def recipe(config: Config, arm: str, seed: int) -> Recipe[EncoderDecoder]:
     return (training.twin if arm == TWIN else training.refiner)(language.vocab_size, *pairs)
 
 
-def network_rows(config: Config, arm: str, seed: int, artifacts: Path) -> MeasuredRows:
+def measure_network(config: Config, arm: str, seed: int, artifacts: Path) -> MeasuredRows:
     """Train one network, and measure its translations, output distributions and attention.
 
     Args:
@@ -74,12 +74,12 @@ def network_rows(config: Config, arm: str, seed: int, artifacts: Path) -> Measur
         Three kinds of rows: scores of translations (one row per number of passes), exact output distributions of short
         sentences, and attention. The attention of the twin is not measured.
     """
-    network = trained(recipe(config, arm, seed), artifacts).network
-    sources, *_ = _test_set(config, seed)
+    network = trained(make_recipe(config, arm, seed), artifacts).network
+    sources, *_ = _make_test_set(config, seed)
     if arm == TWIN:
         outputs = [found.best for found in BeamSearch().translate(CausalTranslator(network), sources)]
-        yield {"kind": "quality", "keep": KEPT[0], "passes": 0, **_scores(config, seed, outputs)}
-        yield from _distribution_rows(config, network, seed, is_twin=True)
+        yield {"kind": "quality", "keep": KEPT[0], "passes": 0, **_score_translations(config, seed, outputs)}
+        yield from _compare_distributions(config, network, seed, is_twin=True)
         return
     refiner = Refiner(network)
     for keep in KEPT:
@@ -87,13 +87,18 @@ def network_rows(config: Config, arm: str, seed: int, artifacts: Path) -> Measur
             # One hypothesis is the most probable length, and the chain takes the most probable tokens.
             beam = LengthBeam(steps=passes, hypotheses=1, chain=Refinement(keep=keep), drop_repeats=False)
             outputs = [found.best for found in beam.translate(refiner, sources, seed=seed)]
-            yield {"kind": "quality", "keep": keep, "passes": passes, **_scores(config, seed, outputs)}
-    yield from _distribution_rows(config, network, seed, is_twin=False)
-    yield from attention_rows(refined_attention(refiner, sources, config.attended_pass, seed))
+            yield {
+                "kind": "quality",
+                "keep": keep,
+                "passes": passes,
+                **_score_translations(config, seed, outputs),
+            }
+    yield from _compare_distributions(config, network, seed, is_twin=False)
+    yield from summarize_attention(refined_attention(refiner, sources, config.attended_pass, seed))
 
 
 @cache
-def _test_set(config: Config, seed: int) -> tuple[Tokens, Tokens, list[Translations]]:
+def _make_test_set(config: Config, seed: int) -> tuple[Tokens, Tokens, list[Translations]]:
     """Return test sources, one reference translation each, and the distributions of correct translations."""
     language = config.language()
     sources = language.sources(config.sources, config.test_lengths, seed=seed + 1_000_000)
@@ -101,9 +106,9 @@ def _test_set(config: Config, seed: int) -> tuple[Tokens, Tokens, list[Translati
     return sources, references, [language.condition(source, slips=0.0) for source in sources]
 
 
-def _scores(config: Config, seed: int, outputs: Tokens) -> dict[str, float]:
+def _score_translations(config: Config, seed: int, outputs: Tokens) -> dict[str, float]:
     """Return BLEU, the rate of repeated words, and the share of correct translations."""
-    _, references, correct = _test_set(config, seed)
+    _, references, correct = _make_test_set(config, seed)
     # Scores are computed on text, so every token id becomes a word.
     texts, reference_texts = (
         [" ".join(f"w{token}" for token in row) for row in rows] for rows in (outputs, references)
@@ -116,37 +121,37 @@ def _scores(config: Config, seed: int, outputs: Tokens) -> dict[str, float]:
     }
 
 
-def _distribution_rows(config: Config, network: EncoderDecoder, seed: int, is_twin: bool) -> MeasuredRows:
+def _compare_distributions(config: Config, network: EncoderDecoder, seed: int, is_twin: bool) -> MeasuredRows:
     """Compare the output distributions of a network and of the perfect denoiser with the truth."""
     language = config.language()
-    for number, source in enumerate(listed_sources(config)):
+    for number, source in enumerate(list_short_sources(config)):
         translations = language.condition(source)
         correct = language.condition(source, slips=0.0)
-        truth = Truth(translations, correct, config.listed_words * 2)
+        truth = TrueDistribution(translations, correct, config.listed_words * 2)
         if is_twin:
-            joint = _twin_distribution(network, translations, source, truth)
-            yield {"kind": "law", "source": number, "passes": 0, **_compared(truth, joint)}
+            joint = _compute_twin_distribution(network, translations, source, truth)
+            yield {"kind": "law", "source": number, "passes": 0, **_compare_with_truth(truth, joint)}
             continue
-        starts = {length: random_targets(config, length, seed) for length in truth.lengths}
+        starts = {length: sample_targets(config, length, seed) for length in truth.lengths}
         perfect = {
-            length: perfect_distributions(config, translations, targets) * truth.lengths[length]
+            length: compute_perfect_distributions(config, translations, targets) * truth.lengths[length]
             for length, targets in starts.items()
         }
-        refined = _refiner_distributions(config, network, translations, source, starts, seed)
+        refined = _compute_refiner_distributions(config, network, translations, source, starts, seed)
         for passes, joint in enumerate(refined, start=1):
-            row = {"passes": passes, **_compared(truth, joint)}
+            row = {"passes": passes, **_compare_with_truth(truth, joint)}
             denoised = {length: found[passes - 1] for length, found in perfect.items()}
             row["perfect_divergence"], row["perfect_variation"] = truth.joint(denoised)
             yield {"kind": "law", "source": number, **row}
 
 
-def _compared(truth: Truth, joint: Distributions) -> dict[str, float]:
+def _compare_with_truth(truth: TrueDistribution, joint: Distributions) -> dict[str, float]:
     divergence, variation = truth.joint(joint)
     outside = 1 - sum(float(part.sum()) for part in joint.values())
     return {"divergence": divergence, "variation": variation, "outside": outside}
 
 
-def perfect_distributions(config: Config, translations: Translations, targets: Tensor) -> Tensor:
+def compute_perfect_distributions(config: Config, translations: Translations, targets: Tensor) -> Tensor:
     """Compute the exact output distribution of refinement with a perfect denoiser.
 
     Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
@@ -164,11 +169,13 @@ def perfect_distributions(config: Config, translations: Translations, targets: T
     known = targets[:, :, None] == torch.from_numpy(translations.alphabet)
     perfect = Denoiser(translations, config.correct, config.noise_tokens)
     first = perfect.refined_log_probs(known.int().argmax(2), ~known.any(2)).exp()
-    start = parallel_steps.product_distributions(first).mean(0)
-    return parallel_steps.refinement_distributions(perfect, targets.shape[1], config.passes - 1, start)
+    start = parallel_steps.compute_product_distributions(first).mean(0)
+    return parallel_steps.compute_refinement_distributions(
+        perfect, targets.shape[1], config.passes - 1, start
+    )
 
 
-def random_targets(config: Config, length: int, seed: int) -> Tensor:
+def sample_targets(config: Config, length: int, seed: int) -> Tensor:
     """Return random target tokens from which refinement starts.
 
     Args:
@@ -184,7 +191,7 @@ def random_targets(config: Config, length: int, seed: int) -> Tensor:
 
 
 @cache
-def listed_sources(config: Config) -> list[list[int]]:
+def list_short_sources(config: Config) -> list[list[int]]:
     """Return short source sentences whose translations can be enumerated.
 
     They have at most 3 target tokens per word.
@@ -202,7 +209,7 @@ def listed_sources(config: Config) -> list[list[int]]:
 
 
 @torch.no_grad()
-def _refiner_distributions(
+def _compute_refiner_distributions(
     config: Config,
     network: EncoderDecoder,
     translations: Translations,
@@ -232,24 +239,24 @@ def _refiner_distributions(
 
     joint, steps = {}, {}
     for length, targets in starts.items():
-        start = parallel_steps.product_distributions(site_distributions(targets)).mean(0)
+        start = parallel_steps.compute_product_distributions(site_distributions(targets)).mean(0)
         joint[length] = start * float(lengths[0, length].exp())
         steps[length] = parallel_steps.ParallelSteps(
             site_distributions(alphabet[enumerate_sequences(len(alphabet), length)])
         )
     for _ in range(config.passes):
-        yield {length: _without_last(each, len(alphabet), length) for length, each in joint.items()}
+        yield {length: _remove_last_token(each, len(alphabet), length) for length, each in joint.items()}
         joint = {length: steps[length](each) for length, each in joint.items()}
 
 
-def _without_last(distribution: Tensor, vocab: int, length: int) -> Tensor:
+def _remove_last_token(distribution: Tensor, vocab: int, length: int) -> Tensor:
     """Return the entries of a distribution (vocab^N,) for sequences without the last token id."""
     return distribution.view((vocab,) * length)[(slice(vocab - 1),) * length].flatten()
 
 
 @torch.no_grad()
-def _twin_distribution(
-    network: EncoderDecoder, translations: Translations, source: Sequence[int], truth: Truth
+def _compute_twin_distribution(
+    network: EncoderDecoder, translations: Translations, source: Sequence[int], truth: TrueDistribution
 ) -> Distributions:
     """Return the joint distribution of length and tokens of the autoregressive network's output."""
     alphabet, joint = torch.from_numpy(translations.alphabet), {}

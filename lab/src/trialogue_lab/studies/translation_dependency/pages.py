@@ -8,7 +8,7 @@ from pandas import DataFrame
 from trialogue_lab import ledger
 from trialogue_lab.ledger import BAD, COLORS, GOOD, OURS, QUIET, Cells, Rows, Statistic, figure, panels
 from trialogue_lab.studies.translation_dependency import config
-from trialogue_lab.studies.translation_dependency.attention import Attention, attention_tables
+from trialogue_lab.studies.translation_dependency.attention import Attention, make_attention_tables
 from trialogue_lab.studies.translation_dependency.statistics import attention, listed, translated
 
 _SAMPLERS = {
@@ -105,7 +105,7 @@ TABLES = (
     _gaps_table,
     _translations_table,
     _distributions_table,
-    *attention_tables(_attention_of, config.TWO_STAGES, "trainings"),
+    *make_attention_tables(_attention_of, config.TWO_STAGES, "trainings"),
 )
 
 

@@ -39,7 +39,10 @@ class ParallelSteps:
         if not bool((sites >= 0).all() & (sites.sum(2) <= 1 + 1e-6).all()):
             raise InputError("sites", tuple(sites.shape), "give probabilities that sum to at most one")
         half = sites.shape[1] // 2
-        self._halves = product_distributions(sites[:, :half]), product_distributions(sites[:, half:])
+        self._halves = (
+            compute_product_distributions(sites[:, :half]),
+            compute_product_distributions(sites[:, half:]),
+        )
 
     def __call__(self, distribution: Tensor) -> Tensor:
         """Return the distribution (V^N,) after one pass from `distribution` (V^N,)."""
@@ -47,7 +50,9 @@ class ParallelSteps:
         return ((left * distribution[:, None]).T @ right).flatten()
 
 
-def refinement_distributions(model: Masked, sites: int, steps: int, start: str | Tensor = "mask") -> Tensor:
+def compute_refinement_distributions(
+    model: Masked, sites: int, steps: int, start: str | Tensor = "mask"
+) -> Tensor:
     """Compute the exact distributions of a token sequence after each pass of refinement.
 
     A pass samples all tokens independently, given the current sequence. The model's method `refined_log_probs` returns
@@ -73,17 +78,17 @@ def refinement_distributions(model: Masked, sites: int, steps: int, start: str |
     if vocab**number > MOST_STATES:
         hint = f"{vocab}^{number} sequences are more than {MOST_STATES}: use fewer sites"
         raise InputError("sites", sites, hint)
-    distributions = [_first(oracle, number, start)]
+    distributions = [_make_initial_distribution(oracle, number, start)]
     if check("steps", steps, Natural):
         at_once = max(1, _ENTRIES_AT_ONCE // (number * vocab**2))
         states = enumerate_sequences(vocab, number).split(at_once)
-        step = ParallelSteps(torch.cat([_site_distributions(oracle, part, False) for part in states]))
+        step = ParallelSteps(torch.cat([_predict_site_distributions(oracle, part, False) for part in states]))
         for _ in range(steps):
             distributions.append(step(distributions[-1]))
     return torch.stack(distributions)
 
 
-def divergence_and_variation(truth: Tensor, distribution: Tensor) -> tuple[float, float]:
+def compute_divergence_and_variation(truth: Tensor, distribution: Tensor) -> tuple[float, float]:
     """Return the KL divergence in nats and the total variation distance between two distributions.
 
     Args:
@@ -101,18 +106,18 @@ def divergence_and_variation(truth: Tensor, distribution: Tensor) -> tuple[float
     return max(0.0, float(terms.sum())), (float((truth - distribution).abs().sum()) + missing) / 2
 
 
-def _first(model: Masked, sites: int, start: str | Tensor) -> Tensor:
+def _make_initial_distribution(model: Masked, sites: int, start: str | Tensor) -> Tensor:
     """Return the distribution (V^N,) float64 before the first pass."""
     states = int(model.vocab_size) ** sites
     if isinstance(start, Tensor):
         return validate_probabilities("start", start, (states,))
     if require_choice("start", start, ("mask", "random")) == "random":
         return torch.full((states,), 1 / states, dtype=torch.float64)
-    first = _site_distributions(model, torch.zeros(1, sites, dtype=torch.int64), True)
-    return product_distributions(first)[0]
+    first = _predict_site_distributions(model, torch.zeros(1, sites, dtype=torch.int64), True)
+    return compute_product_distributions(first)[0]
 
 
-def _site_distributions(model: Masked, tokens: Tensor, masked: bool) -> Tensor:
+def _predict_site_distributions(model: Masked, tokens: Tensor, masked: bool) -> Tensor:
     """Return the predicted distributions (rows, N, V) of all tokens.
 
     Predictions use the current `tokens`, or only masks if `masked` is true.
@@ -125,7 +130,7 @@ def _site_distributions(model: Masked, tokens: Tensor, masked: bool) -> Tensor:
     )
 
 
-def product_distributions(sites: Tensor) -> Tensor:
+def compute_product_distributions(sites: Tensor) -> Tensor:
     """Return the joint distributions of independent tokens.
 
     Args:

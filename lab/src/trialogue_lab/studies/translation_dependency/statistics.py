@@ -19,7 +19,7 @@ _TASK = ["sentence", "coupling"]
 trainings = Replication("training", "seeds")
 
 
-def refined(rows: Rows, sampler: str, passes: int) -> DataFrame:
+def select_refinement_rows(rows: Rows, sampler: str, passes: int) -> DataFrame:
     """Select the exact measurements of all sentences after a number of refinement passes.
 
     Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
@@ -41,9 +41,10 @@ def refined(rows: Rows, sampler: str, passes: int) -> DataFrame:
 
 @exact
 def gap(rows: Rows, sentence: str, coupling: float, sampler: str, passes: int) -> float:
-    """Return the KL divergence, in nats, from true translations to the output of refinement.
+    """Return how far the output of refinement is from true translations, as a KL divergence in nats.
 
     Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
+    The divergence is from the true translations to the output.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -53,17 +54,19 @@ def gap(rows: Rows, sentence: str, coupling: float, sampler: str, passes: int) -
             "denoiser" if the noise in all tokens is taken into account.
         passes: Number of passes.
     """
-    table = refined(rows, sampler, passes).query("sentence == @sentence and coupling == @coupling")
-    return float(_required(table, f"{sentence} at J = {coupling:g}").divergence.iloc[0])
+    table = select_refinement_rows(rows, sampler, passes).query(
+        "sentence == @sentence and coupling == @coupling"
+    )
+    return float(_require_rows(table, f"{sentence} at J = {coupling:g}").divergence.iloc[0])
 
 
 @exact
 def least_rise(rows: Rows, sampler: str, passes: int) -> float:
-    """Return the smallest increase of the KL divergence of refinement with the coupling.
+    """Return how much the error of refinement increases with the coupling, in the worst case.
 
     Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
-    The coupling is the strength of the dependence between target tokens. The divergence is from the true translations
-    to the output.
+    The error is the KL divergence from the true translations to the output. The coupling is the strength of the
+    dependence between target tokens.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -75,18 +78,19 @@ def least_rise(rows: Rows, sampler: str, passes: int) -> float:
         The minimum over sentences and successive couplings, in nats. If it is positive, the divergence always increases
         with the coupling.
     """
-    table = refined(rows, sampler, passes).pivot(index="sentence", columns="coupling", values="divergence")
+    table = select_refinement_rows(rows, sampler, passes).pivot(
+        index="sentence", columns="coupling", values="divergence"
+    )
     return float(table.sort_index(axis=1).diff(axis=1).iloc[:, 1:].min().min())
 
 
 @exact
 def least_lead(rows: Rows, passes: int) -> float:
-    """Return how much the perfect denoiser reduces the KL divergence of refinement.
+    """Return how much smaller the error of refinement is with a perfect denoiser than with exact conditionals.
 
     Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
-    The divergence is from the true translations to the output. It is computed for the perfect denoiser, which takes
-    into account that current tokens are noisy. It is subtracted from the divergence for exact conditionals, which
-    sample every token given all other tokens.
+    The error is the KL divergence from the true translations to the output. The perfect denoiser takes into account
+    that current tokens are noisy. Exact conditionals sample every token given all other tokens.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -97,19 +101,19 @@ def least_lead(rows: Rows, passes: int) -> float:
         least 1.
     """
     conditionals, denoiser = (
-        refined(rows, sampler, passes).query("coupling >= 1").set_index(_TASK).divergence
+        select_refinement_rows(rows, sampler, passes).query("coupling >= 1").set_index(_TASK).divergence
         for sampler in (CONDITIONALS, DENOISER)
     )
-    return float(_required(conditionals - denoiser, "couplings of at least 1").min())
+    return float(_require_rows(conditionals - denoiser, "couplings of at least 1").min())
 
 
 @exact
 def most_undone(rows: Rows, sampler: str) -> float:
-    """Return how much the KL divergence of refinement increases again after its best pass.
+    """Return how much the error of refinement increases again after its best pass.
 
     Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
-    The divergence is from the true translations to the output. The result is (divergence after the last pass) -
-    (smallest divergence over passes).
+    The error is the KL divergence from the true translations to the output. The result is (error after the last pass) -
+    (smallest error over passes).
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -126,7 +130,9 @@ def most_undone(rows: Rows, sampler: str) -> float:
 
 @exact
 def chains_lead(rows: Rows, chain: str, sampler: str, passes: int) -> float:
-    """Return KL divergence of refinement - KL divergence of Gibbs sampling.
+    """Return how much closer Gibbs sampling comes to the true translations than refinement.
+
+        difference = (KL divergence of refinement) - (KL divergence of Gibbs sampling)
 
     Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
     Gibbs sampling resamples single tokens or pairs of tokens. Both make the same number of model calls. The divergence
@@ -144,12 +150,12 @@ def chains_lead(rows: Rows, chain: str, sampler: str, passes: int) -> float:
     """
     table = rows.where("chain", passes=passes).pivot(index="sentence", columns="sampler", values="divergence")
     lead = (table[sampler] - table[chain]).dropna()
-    return float(_required(lead, f"{chain} after {passes} passes").min())
+    return float(_require_rows(lead, f"{chain} after {passes} passes").min())
 
 
 @exact
 def kept_stutter(rows: Rows, sampler: str, passes: int) -> float:
-    """Return how many more equal adjacent tokens refinement produces than true translations have.
+    """Return how many more repetitions (equal adjacent tokens) refinement produces than true translations contain.
 
     Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
     Only sentences in which neighboring words can be swapped are used.
@@ -164,9 +170,9 @@ def kept_stutter(rows: Rows, sampler: str, passes: int) -> float:
         The smallest difference in the share of equal adjacent tokens, over sentences and strengths of the dependence
         between target tokens.
     """
-    repeated = refined(rows, sampler, passes).query("swapping > 0").set_index(_TASK).stutter
+    repeated = select_refinement_rows(rows, sampler, passes).query("swapping > 0").set_index(_TASK).stutter
     truth = rows["truth"].set_index(_TASK).stutter
-    return float(_required((repeated - truth).dropna(), "sentences with swapped words").min())
+    return float(_require_rows((repeated - truth).dropna(), "sentences with swapped words").min())
 
 
 @trainings
@@ -191,7 +197,7 @@ def translated(rows: Rows, arm: str, column: str, passes: int, keep: str = "noth
 
 @trainings
 def excess_stutter(rows: Rows, times: float) -> "Series[float]":
-    """Return the rate of repeated words of a refiner minus a multiple of an autoregressive rate.
+    """Return the rate of repeated words of a refiner minus a multiple of an autoregressive network's rate.
 
     The refiner predicts all target tokens in parallel and revises them in four passes. It is trained in two stages. A
     pass does not replace a token if this would repeat the previous token. The autoregressive network has the same size.
@@ -209,7 +215,7 @@ def excess_stutter(rows: Rows, times: float) -> "Series[float]":
 
 @trainings
 def listed(rows: Rows, arm: str, expression: str, passes: int) -> "Series[float]":
-    """Return one measured column about the exact output distributions of a trained network.
+    """Return a measurement of the exact output distributions of a trained network.
 
     The distributions are computed by enumerating all outputs for several source sentences.
 
@@ -231,7 +237,7 @@ def listed(rows: Rows, arm: str, expression: str, passes: int) -> "Series[float]
 
 @trainings
 def attention(rows: Rows, column: str, stutter: bool, arm: str = TWO_STAGES) -> "Series[float]":
-    """Return the mean of one attention column over pairs of adjacent target positions.
+    """Return a measurement of attention, averaged over pairs of adjacent target positions.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -246,7 +252,7 @@ def attention(rows: Rows, column: str, stutter: bool, arm: str = TWO_STAGES) -> 
     return rows.where("attention", arm=arm, stutter=stutter).groupby("seed")[column].mean()
 
 
-def _required(table: Table, content: str) -> Table:
+def _require_rows(table: Table, content: str) -> Table:
     if table.empty:
         raise NoRows(f"no rows of {content}")
     return table

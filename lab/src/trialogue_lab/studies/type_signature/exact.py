@@ -26,7 +26,7 @@ GPT4: tuple[int, ...] = (
 """Answers of GPT-4 at temperature 1 to the question for a random 6-digit number (footnote 2)."""
 
 
-def exact_rows(vectors: int) -> MeasuredRows:
+def measure_exactly(vectors: int) -> MeasuredRows:
     """Compute all values of the study that need no sampling.
 
     A tuple contains a semiprime pq and its prime factors p and q.
@@ -38,13 +38,21 @@ def exact_rows(vectors: int) -> MeasuredRows:
         The rows of all other functions of this module, and one row that tests whether published answers of GPT-4 to the
         question for a random number are random.
     """
-    for rows in (distribution_rows, seed_rows, reduction_rows, trial_rows, density_rows):
+    for rows in (
+        measure_orders,
+        measure_seeded_generators,
+        measure_reduction,
+        measure_trials,
+        measure_density,
+    ):
         yield from rows()
-    yield from chain(overlap_rows(vectors), support_rows(), coin_rows(), game_rows())
+    yield from chain(
+        measure_overlap(vectors), measure_trial_division(), measure_randomized_generators(), measure_games()
+    )
     yield {"kind": "gpt-4", **randomized_algorithms.randomness_test(GPT4)._asdict()}
 
 
-def distribution_rows() -> MeasuredRows:
+def measure_orders() -> MeasuredRows:
     """Compare the output of generators of number tuples with the uniform distribution.
 
     A tuple contains a semiprime pq and its prime factors p and q. The generators write the numbers in different orders.
@@ -61,12 +69,14 @@ def distribution_rows() -> MeasuredRows:
             "digits": digits,
             "stream": stream,
             "tuples": tuples.size,
-            "variation": total_variation(_visible_distribution(oracle), _uniform(tuples)),
+            "variation": total_variation(
+                _compute_visible_distribution(oracle), _make_uniform_distribution(tuples)
+            ),
             "factorings": tuples.arithmetic.cost.factorings,
         }
 
 
-def seed_rows() -> MeasuredRows:
+def measure_seeded_generators() -> MeasuredRows:
     """Compare generators that use a random seed with the uniform distribution over tuples.
 
     A tuple contains a semiprime pq and its prime factors p and q. The generator computes it from b random bits.
@@ -81,13 +91,15 @@ def seed_rows() -> MeasuredRows:
             "kind": "seed",
             "digits": digits,
             "bits": bits,
-            "variation": total_variation(_visible_distribution(random_seed(tuples, bits)), _uniform(tuples)),
+            "variation": total_variation(
+                _compute_visible_distribution(random_seed(tuples, bits)), _make_uniform_distribution(tuples)
+            ),
             "bound": min(1.0, tuples.size / 2**bits),
             "factorings": tuples.arithmetic.cost.factorings,
         }
 
 
-def reduction_rows() -> MeasuredRows:
+def measure_reduction() -> MeasuredRows:
     """Factor semiprimes by running an exact generator of tuples on them.
 
     A tuple [pq, p, q] contains a semiprime and its prime factors. Given a semiprime as the beginning of the tuple, the
@@ -103,7 +115,7 @@ def reduction_rows() -> MeasuredRows:
         yield {"kind": "reduction", "digits": digits, "semiprimes": len(products), "factored": factored}
 
 
-def trial_rows() -> MeasuredRows:
+def measure_trials() -> MeasuredRows:
     """Compute the expected number of random completions that turn a prefix of digits into a prime.
 
     Yields:
@@ -117,7 +129,7 @@ def trial_rows() -> MeasuredRows:
             yield {**row, "primes": primes.size, "trials": trials}
 
 
-def density_rows() -> MeasuredRows:
+def measure_density() -> MeasuredRows:
     """Compute the error of sampling the first digits of a prime approximately.
 
     The first digits are sampled in proportion to an approximate density of primes. The error is the total variation
@@ -134,7 +146,7 @@ def density_rows() -> MeasuredRows:
             yield {**row, "variation": variation, "uniform": uniform}
 
 
-def overlap_rows(vectors: int) -> MeasuredRows:
+def measure_overlap(vectors: int) -> MeasuredRows:
     """Compare the largest possible overlap of a generator with its upper bound sqrt(epsilon).
 
     A generator writes tuples of a semiprime pq and its prime factors p and q. Its overlap is 1 minus the total
@@ -149,11 +161,15 @@ def overlap_rows(vectors: int) -> MeasuredRows:
         "generator" for generators that attain the largest overlap.
     """
     for factored in (1, 5, 10, 25, 50, 100):
-        yield {"kind": "tight", "factored": factored, **_overlap(overlap.tightest_success(100, factored))}
+        yield {
+            "kind": "tight",
+            "factored": factored,
+            **_compare_overlap(overlap.tightest_success(100, factored)),
+        }
     for vector in range(vectors):
         stream = generator(0, "type-signature", "chances", vector)
         success = torch.rand(2 + vector % 99, dtype=torch.float64, generator=stream) ** (0.2 + vector % 11)
-        yield {"kind": "chances", "epsilon": float(success.mean()), **_overlap(success)}
+        yield {"kind": "chances", "epsilon": float(success.mean()), **_compare_overlap(success)}
     for digits in (1, 2):
         tuples = SemiprimeTuples(digits)
         masses = overlap.semiprime_masses(tuples)
@@ -164,12 +180,13 @@ def overlap_rows(vectors: int) -> MeasuredRows:
         yield {
             "kind": "generator",
             "digits": digits,
-            "reached": 1 - total_variation(_visible_distribution(oracle), _uniform(tuples)),
-            **_overlap(success, target),
+            "reached": 1
+            - total_variation(_compute_visible_distribution(oracle), _make_uniform_distribution(tuples)),
+            **_compare_overlap(success, target),
         }
 
 
-def support_rows() -> MeasuredRows:
+def measure_trial_division() -> MeasuredRows:
     """Compute the share of semiprimes that trial division factors in polynomial time.
 
     A semiprime is the product of two primes of n digits. At most n^k divisions are allowed.
@@ -182,7 +199,7 @@ def support_rows() -> MeasuredRows:
         yield {"kind": "support", "exponent": exponent, "digits": digits, "share": share}
 
 
-def coin_rows() -> MeasuredRows:
+def measure_randomized_generators() -> MeasuredRows:
     """Compare a randomized generator with a generator that averages over its random bits (footnote 1).
 
     The randomized generator writes a tuple of a semiprime and its factors, digit by digit. The averaged generator
@@ -199,7 +216,7 @@ def coin_rows() -> MeasuredRows:
         return states[coins][len(prefix)]
 
     averaged = exact_distribution(
-        Ancestral(), randomized_algorithms.derandomized(digit, len(states), 10, 4)
+        Ancestral(), randomized_algorithms.derandomize(digit, len(states), 10, 4)
     ).probabilities
     uniform = dict.fromkeys(states, 1 / len(states))
     for fresh in (True, False):
@@ -212,7 +229,7 @@ def coin_rows() -> MeasuredRows:
         }
 
 
-def game_rows() -> MeasuredRows:
+def measure_games() -> MeasuredRows:
     """Compare generators that fix a solution in advance with generators that do not.
 
     In twenty questions, the solution is the object that the answers describe. For polynomials, it is the set of roots.
@@ -224,7 +241,9 @@ def game_rows() -> MeasuredRows:
     """
     for objects in (16, 64, 256, 1024):
         player = TwentyQuestions.from_hashes(objects, 8)
-        variation = total_variation(_visible_distribution(player), listed_distribution(player.distribution()))
+        variation = total_variation(
+            _compute_visible_distribution(player), enumerate_distribution(player.distribution())
+        )
         before = player.looked_up
         transcript = player.transcript(0)
         for length in range(len(transcript)):
@@ -234,23 +253,25 @@ def game_rows() -> MeasuredRows:
     for degree in (2, 3):
         polynomials = RootedPolynomials(degree, 3)
         roots_first = RootedPolynomials(degree, 3, "roots-first")
-        swapped = {(*x[degree:], *x[:degree]): p for x, p in _visible_distribution(roots_first).items()}
-        variation = total_variation(_visible_distribution(polynomials), swapped)
+        swapped = {
+            (*x[degree:], *x[:degree]): p for x, p in _compute_visible_distribution(roots_first).items()
+        }
+        variation = total_variation(_compute_visible_distribution(polynomials), swapped)
         yield {"kind": "polynomials", "degree": degree, "variation": variation}
 
 
-def _overlap(success: torch.Tensor, target: torch.Tensor | None = None) -> dict[str, float]:
+def _compare_overlap(success: torch.Tensor, target: torch.Tensor | None = None) -> dict[str, float]:
     found = overlap.optimal_generator(success, target).overlap
     return {"overlap": found, "bound": overlap.overlap_bound(success, target)}
 
 
-def _visible_distribution(oracle: WeightedPrefixes) -> dict[Prefix, float]:
+def _compute_visible_distribution(oracle: WeightedPrefixes) -> dict[Prefix, float]:
     """Return the distribution of the visible tokens under token-by-token sampling."""
     probabilities = exact_distribution(Ancestral(), oracle).probabilities
     return oracle.visible_distribution(probabilities) if isinstance(oracle, HiddenStream) else probabilities
 
 
-def listed_distribution(listed: ListedDistribution) -> dict[Prefix, float]:
+def enumerate_distribution(listed: ListedDistribution) -> dict[Prefix, float]:
     """Return the probabilities of all sequences of an enumerated distribution.
 
     Args:
@@ -262,5 +283,5 @@ def listed_distribution(listed: ListedDistribution) -> dict[Prefix, float]:
     return dict(zip(map(tuple, listed.states().tolist()), listed.probabilities().tolist(), strict=True))
 
 
-def _uniform(tuples: SemiprimeTuples) -> dict[Prefix, float]:
+def _make_uniform_distribution(tuples: SemiprimeTuples) -> dict[Prefix, float]:
     return {tuple(row): 1 / tuples.size for row in tuples.states().tolist()}

@@ -7,8 +7,8 @@ from pathlib import Path
 from trialogue_lab.data.puzzles.metered_arithmetic import Arithmetic
 from trialogue_lab.ledger import MeasuredRows, Part
 from trialogue_lab.studies.type_signature.config import RHO, STREAMS, TESTS, TRIAL_DIVISION, Config
-from trialogue_lab.studies.type_signature.exact import exact_rows
-from trialogue_lab.studies.type_signature.networks import NetworkTraining, network_rows
+from trialogue_lab.studies.type_signature.exact import measure_exactly
+from trialogue_lab.studies.type_signature.networks import NetworkTraining, measure_network
 from trialogue_lab.theory.factoring.reduction import second_number_cost
 
 
@@ -23,11 +23,13 @@ def parts(config: Config) -> list[Part]:
         order.
     """
     return [
-        Part("exact", lambda _: exact_rows(config.vectors)),
-        Part("costs", lambda _: cost_rows(config)),
+        Part("exact", lambda _: measure_exactly(config.vectors)),
+        Part("costs", lambda _: measure_costs(config)),
         *(
             Part(
-                f"network-{seed}-{digits}-{place}", partial(_network, config, seed, digits, stream), str(seed)
+                f"network-{seed}-{digits}-{place}",
+                partial(_measure_network, config, seed, digits, stream),
+                str(seed),
             )
             for seed in config.training_seeds
             for digits in config.training_digits
@@ -36,7 +38,7 @@ def parts(config: Config) -> list[Part]:
     ]
 
 
-def cost_rows(config: Config) -> MeasuredRows:
+def measure_costs(config: Config) -> MeasuredRows:
     """Count the operations for writing the second number of a tuple after the first one.
 
     The tuple contains two primes and their product. If the product comes first, the second number requires factoring
@@ -61,6 +63,6 @@ def cost_rows(config: Config) -> MeasuredRows:
             yield {"kind": "cost", "seed": seed, "digits": size, "routine": routine, "cost": cost}
 
 
-def _network(config: Config, seed: int, digits: int, stream: str, _: Path) -> MeasuredRows:
+def _measure_network(config: Config, seed: int, digits: int, stream: str, _: Path) -> MeasuredRows:
     training = NetworkTraining(digits, stream, config.training_steps, config.batch_size, config.width)
-    return network_rows(training, config.emitted, seed)
+    return measure_network(training, config.emitted, seed)

@@ -90,7 +90,7 @@ def train_network(training: NetworkTraining, seed: int) -> Transformer:
     return network
 
 
-def network_rows(training: NetworkTraining, samples: int, seed: int) -> MeasuredRows:
+def measure_network(training: NetworkTraining, samples: int, seed: int) -> MeasuredRows:
     """Train a network, and measure how well it generates uniformly distributed tuples.
 
     A tuple contains two primes and their product.
@@ -113,7 +113,7 @@ def network_rows(training: NetworkTraining, samples: int, seed: int) -> Measured
     finished = run.tokens[(run.lengths == length + 1) & (run.tokens[:, -1] == network.eos)][:, :length]
     valid = int(tuples.valid(finished[:, training.hidden :]).sum()) if len(finished) else 0
     sequences = training.add_hidden_tokens(tuples.states())
-    log_probs = _log_probs(network, sequences)
+    log_probs = _compute_log_probs(network, sequences)
     totals = log_probs.sum(1)
     yield {
         "kind": "network",
@@ -122,13 +122,13 @@ def network_rows(training: NetworkTraining, samples: int, seed: int) -> Measured
         "overlap": float(totals.exp().clamp(max=1 / tuples.size).sum()),
         "excess": float(-totals.mean() - torch.tensor(tuples.size, dtype=torch.float64).log()),
     }
-    excess = -log_probs.mean(0) - _entropies(sequences)
+    excess = -log_probs.mean(0) - _compute_entropies(sequences)
     for position, value in enumerate(excess.tolist()):
         yield {"kind": "position", **common, "position": position - training.hidden, "excess": value}
 
 
 @torch.no_grad()
-def _log_probs(network: Transformer, sequences: Tensor) -> Tensor:
+def _compute_log_probs(network: Transformer, sequences: Tensor) -> Tensor:
     """Return the log-probability (n, L + 1) of every token and of the end token."""
     log_probs = []
     for rows in sequences.split(_BATCH_ROWS):
@@ -138,7 +138,7 @@ def _log_probs(network: Transformer, sequences: Tensor) -> Tensor:
     return torch.cat(log_probs)
 
 
-def _entropies(sequences: Tensor) -> Tensor:
+def _compute_entropies(sequences: Tensor) -> Tensor:
     """Return the entropies (L + 1,), in nats, of each token given the previous ones.
 
     The distribution is uniform over `sequences`.

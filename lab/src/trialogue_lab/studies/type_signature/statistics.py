@@ -18,7 +18,7 @@ trainings = Replication("training", "training_seeds")
 
 @exact
 def trials_over_bound(rows: Rows) -> float:
-    """Return the largest ratio of the expected number of trials for a prime to its bound.
+    """Return the expected number of trials for finding a prime relative to its bound, in the worst case.
 
     A trial completes the first digits of a number of n digits at random. It succeeds if the result is prime. The upper
     bound on the expected number of trials is n ln 10.
@@ -91,7 +91,7 @@ def largest(rows: Rows, /, kind: str, column: str = "variation", **values: objec
 
 @exact
 def largest_excess(rows: Rows, kind: str, column: str) -> float:
-    """Return the largest value of (measured column - its upper bound).
+    """Return by how much a measurement exceeds its upper bound, in the worst case.
 
     The bound holds if the result is not positive.
 
@@ -134,7 +134,7 @@ def density_error(rows: Rows, counted: int) -> float:
 
 @exact
 def largest_fall(rows: Rows, least: int) -> float:
-    """Return the largest ratio of shares of factored semiprimes, for one more digit.
+    """Return how slowly the share of factored semiprimes falls with one more digit, as the largest ratio of shares.
 
     Trial division with at most n^k divisions factors semiprimes, whose factors have n digits. The ratio is (share with
     n + 1 digits) / (share with n digits). A small ratio means that the share falls quickly.
@@ -211,7 +211,7 @@ def growth_factor(rows: Rows, routine: str) -> "Series[float]":
 
 @trainings
 def learned(rows: Rows, column: str, stream: str, digits: int) -> "Series[float]":
-    """Return one measured column of networks that generate tuples of primes and their product.
+    """Return a measurement of networks that generate tuples of two primes and their product.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.

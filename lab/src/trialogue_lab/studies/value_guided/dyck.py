@@ -35,7 +35,7 @@ NOISE = 1.0
 PARTICLES = 8
 
 
-def trained_model(config: Config, seed: int, artifacts: Path) -> Transformer:
+def train_or_load_model(config: Config, seed: int, artifacts: Path) -> Transformer:
     """Train the model of Dyck strings (balanced brackets) of a seed, or load it.
 
     Args:
@@ -43,15 +43,17 @@ def trained_model(config: Config, seed: int, artifacts: Path) -> Transformer:
         seed: Seed of the training.
         artifacts: Folder of the trained models.
     """
-    recipe = Recipe(Transformer, config.model(), partial(_strings, config, seed), config.training(seed))
+    recipe = Recipe(
+        Transformer, config.model(), partial(_sample_strings, config, seed), config.training(seed)
+    )
     return trained(recipe, artifacts).network
 
 
-def _strings(config: Config, seed: int, step: int) -> Tensor:
+def _sample_strings(config: Config, seed: int, step: int) -> Tensor:
     return config.training_distribution().sample(32, derive_seed(seed, "batch", step))
 
 
-def prompts_of(config: Config, number: int, seed: int, role: str) -> tuple[Tensor, Tensor]:
+def sample_prompts(config: Config, number: int, seed: int, role: str) -> tuple[Tensor, Tensor]:
     """Sample prompts for completing Dyck strings (balanced brackets).
 
     Their distribution differs from the training distribution of the models.
@@ -87,17 +89,17 @@ def measure_dyck(config: Config, seed: int, artifacts: Path) -> Iterator[dict[st
         - "accuracy": probability of valid outputs.
         - "queries": number of model calls per output.
     """
-    model = trained_model(config, seed, artifacts)
+    model = train_or_load_model(config, seed, artifacts)
     value_training = train_values(
         model,
         config.training_distribution(),
-        prompts_of(config, config.rollouts, seed, "rollouts"),
+        sample_prompts(config, config.rollouts, seed, "rollouts"),
         num_samples=1,
         config=ProbeConfig(seed=derive_seed(seed, "values")),
         seed=derive_seed(seed, "rollouts"),
     )
     probe = value_training.verifier
-    tokens, lengths = prompts_of(config, config.prompts, seed, "measured")
+    tokens, lengths = sample_prompts(config, config.prompts, seed, "measured")
     rows: list[dict[str, Any]] = []
     for place, (row, length) in enumerate(zip(tokens.tolist(), lengths.tolist(), strict=True)):
         rows += measure_prompt(config, model, probe, tuple(row[:length]), derive_seed(seed, "prompt", place))
@@ -143,9 +145,9 @@ def measure_prompt(
     }
     for name, guide in values.items():
         found = first_leaf(model, guide, prompt=prompt, max_new_tokens=horizon)
-        yield _row("first leaf", name, found.distribution, target, found.moves, found.nodes)
+        yield _make_row("first leaf", name, found.distribution, target, found.moves, found.nodes)
         down = action_level_distribution(model, guide, prompt=prompt, max_new_tokens=horizon)
-        yield _row("action level", name, down, target, horizon, horizon)
+        yield _make_row("action level", name, down, target, horizon, horizon)
     samplers: dict[tuple[str, str], tuple[Sampler[Any], Verifier | None]] = {
         ("no rule", ""): (Ancestral(), None),
         ("backtracking", ""): (Backtracking(4, 4), constraint),
@@ -164,16 +166,16 @@ def measure_prompt(
         )
         counts = Counter(samples.sequences())
         shares = {output: count / config.outputs for output, count in counts.items()}
-        yield _row(rule, name, shares, target, float(samples.queries.double().mean()))
+        yield _make_row(rule, name, shares, target, float(samples.queries.double().mean()))
     # Each attempt costs the expected length of an unconstrained completion.
     rejected = math.fsum(np.exp(tree.log_probs[~tree.leaf])) / accepted
     draw = numpy_generator(seed, "counts").multinomial(config.outputs, list(target.values())) / config.outputs
-    yield _row("rejection", "", target, target, rejected)
+    yield _make_row("rejection", "", target, target, rejected)
     shares = dict(zip(target, draw.tolist(), strict=True))
-    yield _row("as many draws of the restricted law", "", shares, target, rejected)
+    yield _make_row("as many draws of the restricted law", "", shares, target, rejected)
 
 
-def _row(
+def _make_row(
     rule: str,
     values: str,
     probabilities: ExactDistribution,

@@ -59,7 +59,7 @@ class ProductValues(Verifier):
         return torch.where(within, self._factors[tokens], 1.0).prod(1)
 
 
-def action_level_shares(horizon: int, tilt: float, error: float) -> Array:
+def compute_action_level_shares(horizon: int, tilt: float, error: float) -> Array:
     """Return the exact probability of token 0 at each position, for action-level sampling.
 
     Action-level sampling weights each next token by an approximate value. The model generates fair coin tosses. The
@@ -80,7 +80,7 @@ def action_level_shares(horizon: int, tilt: float, error: float) -> Array:
     return np.asarray(odds / (1 + odds))
 
 
-def first_leaf_shares(horizon: int, tilt: float, error: float) -> Array:
+def compute_first_leaf_shares(horizon: int, tilt: float, error: float) -> Array:
     """Return the exact probability of token 0 at each position, for the walk's first leaf.
 
     The first leaf is the first complete sequence that a random walk on the tree of prefixes reaches. The model
@@ -108,8 +108,10 @@ def first_leaf_shares(horizon: int, tilt: float, error: float) -> Array:
     return shares
 
 
-def log_ratios(tokens: NDArray[np.int64], shares: Array, tilt: float) -> Array:
-    """Return log(output probability / target probability) of token sequences.
+def compute_log_ratios(tokens: NDArray[np.int64], shares: Array, tilt: float) -> Array:
+    """Compute how much more probable token sequences are as outputs than in the target, as log ratios.
+
+        log(output probability / target probability)
 
     Tokens are independent in both distributions.
 
@@ -126,7 +128,7 @@ def log_ratios(tokens: NDArray[np.int64], shares: Array, tilt: float) -> Array:
     return np.asarray(ratios.sum(1))
 
 
-def variation(shares: Array, tilt: float, seed: int) -> tuple[float, float]:
+def estimate_variation(shares: Array, tilt: float, seed: int) -> tuple[float, float]:
     """Estimate the total variation distance between an output distribution and the target.
 
     Tokens are independent in both distributions.
@@ -140,7 +142,7 @@ def variation(shares: Array, tilt: float, seed: int) -> tuple[float, float]:
         The distance, and the target probability of the event A that the output distribution is larger than the target.
     """
     draws = numpy_generator(seed, "restricted", len(shares)).random((_SAMPLES, len(shares)))
-    ratios = log_ratios((draws >= (1 + tilt) / 2).astype(np.int64), shares, tilt)
+    ratios = compute_log_ratios((draws >= (1 + tilt) / 2).astype(np.int64), shares, tilt)
     return float(np.maximum(0, 1 - np.exp(ratios)).mean()), float((ratios > 0).mean())
 
 
@@ -161,14 +163,14 @@ def measure_long_horizons(config: Config, seed: int, _: Path) -> MeasuredRows:
     """
     values = NoisyValues(ProductValues(config.tilt), ERROR, LAST_TOKEN)
     samplers: dict[str, tuple[Sampler[Any], Any]] = {
-        "action level": (ActionLevel(), action_level_shares),
-        "first leaf": (ValueGuided(lazy=False), first_leaf_shares),
+        "action level": (ActionLevel(), compute_action_level_shares),
+        "first leaf": (ValueGuided(lazy=False), compute_first_leaf_shares),
     }
     for horizon in config.long_horizons:
         coins = Table(lambda _: (0.5, 0.5), 2, max_length=horizon, memory=0)
         for name, (sampler, compute_shares) in samplers.items():
             shares = compute_shares(horizon, config.tilt, ERROR)
-            computed, chance = variation(shares, config.tilt, 0)
+            computed, chance = estimate_variation(shares, config.tilt, 0)
             samples = generate(
                 coins,
                 sampler=sampler,
@@ -177,7 +179,7 @@ def measure_long_horizons(config: Config, seed: int, _: Path) -> MeasuredRows:
                 seed=derive_seed(seed, name, horizon),
                 memory=1 << 20,
             )
-            inside = log_ratios(samples.tokens.numpy(), shares, config.tilt) > 0
+            inside = compute_log_ratios(samples.tokens.numpy(), shares, config.tilt) > 0
             yield {
                 "kind": "long",
                 "horizon": horizon,

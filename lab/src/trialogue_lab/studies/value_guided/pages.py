@@ -12,7 +12,7 @@ _RULES = {"action_level": ("action level", BAD), "first_leaf": ("first leaf of t
 _SAMPLERS = {"action level": BAD, "first leaf": OURS}
 
 
-def _by_horizon(axes: Axes, horizons: list[int], title: str) -> None:
+def _set_horizon_axes(axes: Axes, horizons: list[int], title: str) -> None:
     """Set logarithmic axes, with the sequence length on the x-axis."""
     axes.set(xscale="log", yscale="log", xlabel="horizon H", xticks=horizons)
     axes.set_xticklabels([str(horizon) for horizon in horizons])
@@ -20,7 +20,7 @@ def _by_horizon(axes: Axes, horizons: list[int], title: str) -> None:
     finish(axes, title, legend=True)
 
 
-def _errors(rows: Rows) -> list[float]:
+def _list_errors(rows: Rows) -> list[float]:
     return sorted(rows.where("tree", values=LAST_TOKEN).error.unique().tolist())
 
 
@@ -32,7 +32,7 @@ def _errors(rows: Rows) -> list[float]:
 )
 def _horizons_figure(rows: Rows) -> Drawing:
     drawing, (listed, run, cost) = panels(3, width=3.9, height=3.6)
-    horizons, error = rows.distinct("tree", "horizon"), _errors(rows)[0]
+    horizons, error = rows.distinct("tree", "horizon"), _list_errors(rows)[0]
     for column, (label, color) in _RULES.items():
         for kind, style in ((LAST_TOKEN, "o-"), (SIGNS, "s--")):
             cells = [tree(column, horizon, kind, error) for horizon in horizons]
@@ -53,7 +53,7 @@ def _horizons_figure(rows: Rows) -> Drawing:
     run.set(xlabel="horizon H", ylim=(-0.02, None), xticks=horizons)
     finish(run, "Total variation at longer horizons,\ncomputed and simulated", legend=True)
     cost.plot(horizons, [horizon**2 for horizon in horizons], color=QUIET, ls=":", label="H² (exact values)")
-    _by_horizon(cost, horizons, "Model calls per output,\nwithout a cache of nodes")
+    _set_horizon_axes(cost, horizons, "Model calls per output,\nwithout a cache of nodes")
     return drawing
 
 
@@ -64,7 +64,7 @@ def _horizons_figure(rows: Rows) -> Drawing:
 )
 def _errors_figure(rows: Rows) -> Drawing:
     drawing, (far, mass, mixing) = panels(3, width=3.9, height=3.4)
-    errors = [0.0, *_errors(rows)]
+    errors = [0.0, *_list_errors(rows)]
     horizons = rows.distinct("tree", "horizon")
     for column, (label, color) in _RULES.items():
         for kind, style in ((LAST_TOKEN, "o-"), (SIGNS, "s--")):
@@ -81,12 +81,12 @@ def _errors_figure(rows: Rows) -> Drawing:
         mass.plot(horizons, [1 / (2 * (1 + error) * h) for h in horizons], color=color, lw=0.8, ls=":")
         steps = rows.where("chain", values=kind, error=error).groupby("horizon").leaf_mixing.mean()
         mixing.plot(steps.index, steps, "o-", color=color, label=label)
-    _by_horizon(mass, horizons, "Stationary mass of the leaves\n(dotted: 1 / (2 (1 + e) H))")
-    _by_horizon(mixing, horizons, "Steps until leaves are within 0.05\nof the restricted distribution")
+    _set_horizon_axes(mass, horizons, "Stationary mass of the leaves\n(dotted: 1 / (2 (1 + e) H))")
+    _set_horizon_axes(mixing, horizons, "Steps until leaves are within 0.05\nof the restricted distribution")
     return drawing
 
 
-def _rules(rows: Rows) -> dict[str, tuple[str, str]]:
+def _list_methods(rows: Rows) -> dict[str, tuple[str, str]]:
     """Return the sampler and the kind of values of every method on Dyck strings, by label."""
     pairs = zip(rows["dyck"].rule, rows["dyck"]["values"], strict=True)
     return {f"{rule}, {values} values" if values else rule: (rule, values) for rule, values in pairs}
@@ -102,7 +102,7 @@ def _dyck_figure(rows: Rows) -> Drawing:
     drawing, (axes,) = panels(1, width=7.6, height=4.2)
     methods = rows["dyck"].rule.unique().tolist()
     colors = {"exact": GOOD, "trained": OURS, "noisy": COLORS[3], "": QUIET}
-    for label, (rule, values) in _rules(rows).items():
+    for label, (rule, values) in _list_methods(rows).items():
         far, queries = dyck(rule, values)(rows), dyck(rule, values, "queries")(rows).mean()
         fmt, color = "ovxDsP+"[methods.index(rule)], colors[values]
         axes.errorbar(queries, far.mean(), far.std(), fmt=fmt, color=color, label=label)
@@ -129,7 +129,7 @@ def _dyck_table(rows: Rows) -> Cells:
             head: dyck(rule, values, column)
             for column, head in {**COLUMNS, "nodes": "queries with a cache of nodes"}.items()
         }
-        for label, (rule, values) in _rules(rows).items()
+        for label, (rule, values) in _list_methods(rows).items()
     }
 
 

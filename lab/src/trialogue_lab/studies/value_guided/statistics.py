@@ -29,7 +29,7 @@ def tree(
     values: str = LAST_TOKEN,
     error: float | None = None,
 ) -> "Series[float]":
-    """Return one exactly computed column about value-guided samplers on random models.
+    """Return an exact measurement of value-guided samplers on random models.
 
     The value of a prefix is the expected outcome of its completions. Action-level sampling weights each next token by
     its value. The random walk moves between prefixes and their extensions. Its first leaf is the first complete
@@ -61,7 +61,7 @@ def tree(
 def growth(rows: Rows, column: str, first: int, values: str = LAST_TOKEN) -> "Series[float]":
     """Return how much an error or a cost increases from a short to the longest sequence length.
 
-    It is a column of `tree`, for samplers that are guided by approximate values of prefixes.
+    It is a measurement of `tree`, for samplers that are guided by approximate values of prefixes.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -79,7 +79,7 @@ def growth(rows: Rows, column: str, first: int, values: str = LAST_TOKEN) -> "Se
 
 @draws
 def long(rows: Rows, walk: str, column: str = "sampled", horizon: int | None = None) -> "Series[float]":
-    """Return one measured column of a sampler on sequences that are too long to enumerate.
+    """Return a measurement of a sampler on sequences that are too long to enumerate.
 
     The samplers are guided by approximate values. The value of a prefix is the expected outcome of its completions.
 
@@ -103,7 +103,7 @@ def long(rows: Rows, walk: str, column: str = "sampled", horizon: int | None = N
 
 @draws
 def beyond_computed(rows: Rows, walk: str) -> "Series[float]":
-    """Return the estimated minus the computed error of a value-guided sampler.
+    """Return how far the estimated error of a value-guided sampler is from its exact value (estimate - exact).
 
     The error is the total variation distance of the outputs from the target. It is estimated from sampled outputs, and
     also computed exactly. The value of a prefix, which guides the sampler, is the expected outcome of its completions.
@@ -122,7 +122,7 @@ def beyond_computed(rows: Rows, walk: str) -> "Series[float]":
 
 @exact
 def cost_exponent(rows: Rows, column: str) -> float:
-    """Return the exponent b in the power law: cost of the value-guided walk ~ length^b.
+    """Return the exponent b of a power law: the cost of the value-guided walk grows like length^b.
 
     The walk moves randomly on the tree of prefixes, guided by exact values. The value of a prefix is the expected
     outcome of its completions. The exponent b is the slope of a linear fit to the logarithms, without the shortest
@@ -133,12 +133,12 @@ def cost_exponent(rows: Rows, column: str) -> float:
         column: Name of the cost: "steps" for the expected number of steps to the first complete sequence, "mixing" for
             the mixing time of the walk on prefixes, or "leaf_mixing" for its mixing time on complete sequences.
     """
-    return _exponent(rows.where("chain", values=EXACT), column)
+    return _fit_exponent(rows.where("chain", values=EXACT), column)
 
 
 @exact
 def largest_cost_exponent(rows: Rows, column: str) -> float:
-    """Return the largest exponent b in the power law: cost of the value-guided walk ~ length^b.
+    """Return the largest exponent b of a power law: the cost of the value-guided walk grows like length^b.
 
     The walk moves randomly on the tree of prefixes, guided by values with errors. The maximum is over kinds and sizes
     of errors.
@@ -150,10 +150,10 @@ def largest_cost_exponent(rows: Rows, column: str) -> float:
     """
     table = rows["chain"]
     approximate = table[table["values"] != EXACT]
-    return max(_exponent(part, column) for _, part in approximate.groupby(["values", "error"]))
+    return max(_fit_exponent(part, column) for _, part in approximate.groupby(["values", "error"]))
 
 
-def _exponent(table: DataFrame, column: str) -> float:
+def _fit_exponent(table: DataFrame, column: str) -> float:
     """Fit the slope of log(column) against log(horizon), without the shortest horizon."""
     table = table[table.horizon > table.horizon.min()]
     means = table.groupby("horizon")[column].mean()
@@ -162,10 +162,10 @@ def _exponent(table: DataFrame, column: str) -> float:
 
 @exact
 def least_leaf_mass(rows: Rows) -> float:
-    """Return the smallest ratio: probability that the walk is at a complete sequence / its bound.
+    """Return the stationary probability that the walk is at a complete sequence, relative to its lower bound.
 
     The walk moves randomly on the tree of prefixes, guided by values that are wrong by a factor of at most 1 + e. The
-    probability is the stationary one. Its lower bound is 1 / (2 (1 + e) H) for sequences of length H.
+    lower bound is 1 / (2 (1 + e) H) for sequences of length H.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -206,7 +206,7 @@ def golden_residual(rows: Rows) -> float:
 
 @trainings
 def dyck(rows: Rows, rule: str, values: str = "", column: str = "variation") -> "Series[float]":
-    """Return one measured column of a sampler on trained models of Dyck strings.
+    """Return a measurement of a sampler on trained models of Dyck strings.
 
     Dyck strings are balanced brackets. Some samplers are guided by values. The value of a prefix is the expected
     outcome of its completions.

@@ -17,7 +17,7 @@ MIXED, LEAVES_MIXED = 0.25, 0.05
 """Total variation distances at which the walk counts as mixed, over prefixes and over complete sequences."""
 
 
-def random_oracle(seed: int, horizon: int) -> Table:
+def make_random_model(seed: int, horizon: int) -> Table:
     """Return a random model of sequences of two tokens.
 
     After each prefix, the probability of the first token is uniformly random between 0.3 and 0.7.
@@ -34,7 +34,7 @@ def random_oracle(seed: int, horizon: int) -> Table:
     return Table(next_probs, 2, max_length=horizon)
 
 
-def outcome_of(seed: int, sequence: Prefix) -> float:
+def sample_outcome(seed: int, sequence: Prefix) -> float:
     """Return the outcome of a complete sequence, a random number in [0, 1].
 
     A sampler should generate the sequence with a probability proportional to outcome * model probability.
@@ -62,7 +62,7 @@ def measure_trees(config: Config, seed: int, _: Path) -> MeasuredRows:
         with mixing times and other values that are computed from the transition matrix of the random walk on prefixes.
     """
     for horizon in config.horizons:
-        oracle, outcome = random_oracle(seed, horizon), partial(outcome_of, seed)
+        oracle, outcome = make_random_model(seed, horizon), partial(sample_outcome, seed)
         target, exact = target_distribution(oracle, outcome), exact_values(oracle, outcome)
         errors = [(kind, error) for kind in KINDS for error in (config.errors if kind != EXACT else (0.0,))]
         for kind, error in errors:

@@ -7,7 +7,7 @@ from annotated_types import Ge
 
 from trialogue.errors import InputError
 from trialogue_lab.ledger import Count, Increasing, Positive, Probability, Seeds, Settings
-from trialogue_lab.studies.window_coherence.pattern_corpus import PatternCorpus, maximal_length_patterns
+from trialogue_lab.studies.window_coherence.pattern_corpus import PatternCorpus, make_maximal_length_patterns
 
 SLIDING = "sliding attention"
 UNLIMITED = "unlimited attention"
@@ -117,7 +117,7 @@ class Config(Settings):
 
     def corpus(self) -> PatternCorpus:
         """Return the corpus of sequences that follow the stored patterns, with noise."""
-        return PatternCorpus(maximal_length_patterns(self.pattern_bits), self.noise)
+        return PatternCorpus(make_maximal_length_patterns(self.pattern_bits), self.noise)
 
 
 PRESETS = {

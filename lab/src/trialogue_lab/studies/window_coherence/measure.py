@@ -19,7 +19,7 @@ from trialogue.training import TrainingConfig, train
 from trialogue_lab.ledger import MeasuredRows, Part
 from trialogue_lab.studies.window_coherence.config import SLIDING, Config
 from trialogue_lab.theory.potts.domain_walls import crossing_length
-from trialogue_lab.theory.potts.map import AutoregressiveHamiltonian, hamiltonian_of
+from trialogue_lab.theory.potts.map import AutoregressiveHamiltonian, convert_to_hamiltonian
 from trialogue_lab.theory.potts.pattern_survival import PatternSurvival
 
 Array = NDArray[np.float64]
@@ -36,15 +36,15 @@ def parts(config: Config) -> list[Part]:
         One task that computes exact values of the corpus and of optimal models, and one task per trained network.
     """
     networks = [
-        Part(f"{seed}-{name.replace(' ', '-')}", partial(network_rows, config, name, seed), lane=str(seed))
+        Part(f"{seed}-{name.replace(' ', '-')}", partial(measure_network, config, name, seed), lane=str(seed))
         for seed in config.seeds
         for name in config.networks
     ]
-    return [Part("exact", partial(reference_rows, config)), *networks]
+    return [Part("exact", partial(measure_references, config)), *networks]
 
 
 @cache
-def chains(config: Config) -> list[PatternSurvival]:
+def make_survival_chains(config: Config) -> list[PatternSurvival]:
     """Return one Markov chain of generated text for each stored pattern.
 
     The states of the chain are the last tokens of the text. The text starts with the pattern, and the chain ends as
@@ -60,7 +60,7 @@ def chains(config: Config) -> list[PatternSurvival]:
     ]
 
 
-def tempered(log_probs: Tensor, temperature: float) -> Tensor:
+def apply_temperature(log_probs: Tensor, temperature: float) -> Tensor:
     """Return next-token log-probabilities at a temperature.
 
     Args:
@@ -73,7 +73,7 @@ def tempered(log_probs: Tensor, temperature: float) -> Tensor:
     return (log_probs / temperature).log_softmax(-1)
 
 
-def rates_of(config: Config, log_probs: Tensor) -> Array:
+def compute_rates(config: Config, log_probs: Tensor) -> Array:
     """Compute the exact rate at which text of a model leaves each stored pattern.
 
     For text of n tokens, the probability that it still follows its pattern falls like exp(-rate n).
@@ -85,10 +85,15 @@ def rates_of(config: Config, log_probs: Tensor) -> Array:
     Returns:
         Rates (patterns,), in nats per token.
     """
-    return np.array([chain.decay_rate(log_probs, tolerance=_RATE_TOLERANCE).rate for chain in chains(config)])
+    return np.array(
+        [
+            chain.decay_rate(log_probs, tolerance=_RATE_TOLERANCE).rate
+            for chain in make_survival_chains(config)
+        ]
+    )
 
 
-def curves_of(config: Config, log_probs: Sequence[Tensor]) -> Array:
+def compute_curves(config: Config, log_probs: Sequence[Tensor]) -> Array:
     """Compute the probability that text still follows its pattern, after each token.
 
     Args:
@@ -98,15 +103,15 @@ def curves_of(config: Config, log_probs: Sequence[Tensor]) -> Array:
     Returns:
         Probabilities (patterns, horizon + 1).
     """
-    pairs = zip(chains(config), log_probs, strict=True)
+    pairs = zip(make_survival_chains(config), log_probs, strict=True)
     return np.stack([chain.curve(each, config.horizon) for chain, each in pairs])
 
 
-def late_error(config: Config, curves: Array, rates: Array) -> float:
-    """Return how far the decay rate at the end of the text is from its limit.
+def compute_late_error(config: Config, curves: Array, rates: Array) -> float:
+    """Return how far the decay rate at the end of the text is from its limit, in the worst case over patterns.
 
     The decay rate describes how fast the probability falls that text still follows its pattern. The error is |log(rate
-    at the end / limit)|, and its maximum over patterns is returned.
+    at the end / limit)|.
 
     Args:
         config: Settings with the window (in tokens) at the end of the text over which the decay is averaged.
@@ -118,7 +123,7 @@ def late_error(config: Config, curves: Array, rates: Array) -> float:
     return float(np.abs(np.log(late / rates)).max())
 
 
-def reference_rows(config: Config, _: Path) -> MeasuredRows:
+def measure_references(config: Config, _: Path) -> MeasuredRows:
     """Compute the exact rates of leaving a pattern, for the corpus and for optimal models.
 
     An optimal model predicts the next token by its exact probability given a fixed number of previous tokens.
@@ -134,7 +139,7 @@ def reference_rows(config: Config, _: Path) -> MeasuredRows:
         corpus.label_log_probs(pattern * corpus.period, config.measured_window, config.horizon)[:, None]
         for pattern in range(len(corpus.patterns))
     ]
-    survival = curves_of(config, log_probs_of_corpus).mean(0)
+    survival = compute_curves(config, log_probs_of_corpus).mean(0)
     late = config.measured_window
     yield {
         "kind": "corpus",
@@ -144,7 +149,7 @@ def reference_rows(config: Config, _: Path) -> MeasuredRows:
     for window in range(1, config.best_windows + 1):
         log_probs = corpus.context_log_probs(window)
         for temperature in config.exact_temperatures:
-            rate = float(rates_of(config, tempered(log_probs, temperature)).mean())
+            rate = float(compute_rates(config, apply_temperature(log_probs, temperature)).mean())
             yield {"kind": "best", "window": window, "temperature": temperature, "rate": rate}
 
 
@@ -190,11 +195,11 @@ def train_network(config: Config, name: str, seed: int) -> tuple[Transformer, fl
     def batch(step: int) -> Tensor:
         return corpus.sample(rows, length, derive_seed(seed, "window-coherence", "batch", name, step))
 
-    losses = train(model, batch, recipe, progress=False, loss=token_loss).losses
+    losses = train(model, batch, recipe, progress=False, loss=compute_token_loss).losses
     return model, float(losses[-max(1, config.training_steps // 10) :].mean())
 
 
-def token_loss(model: Transformer, tokens: Tensor) -> Tensor:
+def compute_token_loss(model: Transformer, tokens: Tensor) -> Tensor:
     """Return the mean cross-entropy of every token, without an end token.
 
     Args:
@@ -208,7 +213,7 @@ def token_loss(model: Transformer, tokens: Tensor) -> Tensor:
     return F.cross_entropy(model(inputs).flatten(0, 1), tokens.flatten())
 
 
-def network_rows(config: Config, name: str, seed: int, _: Path) -> MeasuredRows:
+def measure_network(config: Config, name: str, seed: int, _: Path) -> MeasuredRows:
     """Train one network, and measure for how many tokens its generated text follows a pattern.
 
     Args:
@@ -217,9 +222,9 @@ def network_rows(config: Config, name: str, seed: int, _: Path) -> MeasuredRows:
         seed: Seed of the training.
 
     Yields:
-        The rows of `text_rows` at every temperature. A network that sees a fixed number of previous tokens also has one
-        row with a theoretical bound. It has one more row per temperature with the exact rate at which its text leaves a
-        pattern.
+        The rows of `measure_text` at every temperature. A network that sees a fixed number of previous tokens also has
+        one row with a theoretical bound. It has one more row per temperature with the exact rate at which its text
+        leaves a pattern.
     """
     window = config.networks[name]
     model, loss = train_network(config, name, seed)
@@ -229,26 +234,26 @@ def network_rows(config: Config, name: str, seed: int, _: Path) -> MeasuredRows:
     network: dict[str, Any] = {"model": name, "seed": seed} | ({} if window is None else {"window": window})
     curves: dict[float, Array] = {}
     if window is not None:
-        hamiltonian = hamiltonian_of_network(model, name, window)
+        hamiltonian = make_hamiltonian(model, name, window)
         energies = hamiltonian.chain.energies
         max_energy = float(energies.max())
         bound = crossing_length(window + 1, max_energy, 1.0, config.corpus().labels)
         yield {"kind": "bound", **network, "max_energy": max_energy, "log_crossing": float(np.log(bound))}
         log_probs = -(energies + hamiltonian.offset).flatten(0, -2)
         for temperature in config.exact_temperatures:
-            tempered_log_probs = tempered(log_probs, temperature)
-            rates = rates_of(config, tempered_log_probs)
+            tempered_log_probs = apply_temperature(log_probs, temperature)
+            rates = compute_rates(config, tempered_log_probs)
             row = {"kind": "rate", **network, "temperature": temperature, "rate": float(rates.mean())}
             if temperature in config.temperatures:
-                curves[temperature] = curves_of(config, [tempered_log_probs] * len(rates))
-                row["late_error"] = late_error(config, curves[temperature], rates)
+                curves[temperature] = compute_curves(config, [tempered_log_probs] * len(rates))
+                row["late_error"] = compute_late_error(config, curves[temperature], rates)
             yield row
     for temperature in (*config.temperatures, 0.0):
         exact = curves[temperature].mean(0) if temperature in curves else None
-        yield from text_rows(config, oracle, network | {"loss": loss}, temperature, exact)
+        yield from measure_text(config, oracle, network | {"loss": loss}, temperature, exact)
 
 
-def hamiltonian_of_network(model: Transformer, name: str, window: int) -> AutoregressiveHamiltonian:
+def make_hamiltonian(model: Transformer, name: str, window: int) -> AutoregressiveHamiltonian:
     """Return an energy function for which text of a network is Boltzmann distributed.
 
     The energy is a sum over windows of successive tokens (Theorem 1.2).
@@ -260,10 +265,10 @@ def hamiltonian_of_network(model: Transformer, name: str, window: int) -> Autore
     """
     # The map needs predictions that do not depend on the batch, which single precision does not give.
     oracle = Endless(copy.deepcopy(model).double())
-    return hamiltonian_of(oracle if name == SLIDING else Cropped(oracle, window), window)
+    return convert_to_hamiltonian(oracle if name == SLIDING else Cropped(oracle, window), window)
 
 
-def text_rows(
+def measure_text(
     config: Config, oracle: Autoregressive, network: dict[str, Any], temperature: float, exact: Array | None
 ) -> MeasuredRows:
     """Generate text that continues each pattern, and measure how long it follows the pattern.

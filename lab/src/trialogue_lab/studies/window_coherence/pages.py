@@ -8,7 +8,13 @@ from matplotlib.lines import Line2D
 from trialogue_lab.ledger import GOOD, QUIET, Cells, Rows, figure, panels, result_table
 from trialogue_lab.studies.window_coherence import statistics
 from trialogue_lab.studies.window_coherence.config import SLIDING, UNLIMITED, cropped
-from trialogue_lab.studies.window_coherence.statistics import best_rates, names, rates, text, windows
+from trialogue_lab.studies.window_coherence.statistics import (
+    list_networks,
+    list_windows,
+    select_best_rates,
+    select_rates,
+    text,
+)
 
 _RATE = "decay rate (nats per token)"
 # Colors of the networks by context length, in ascending order.
@@ -23,7 +29,7 @@ _SHADES = ("#82071e", "#cf222e", "#8250df", "#1f6feb", "#54aeff", "#0a3069")
     "First run: mean tokens up to the first wall or the horizon. ± one standard deviation over trainings.",
 )
 def _text_table(rows: Rows) -> Cells:
-    cold = statistics.lowest_temperature(rows)
+    cold = statistics.find_lowest_temperature(rows)
     lines = {
         name: {
             "loss": text(name, "loss"),
@@ -34,7 +40,7 @@ def _text_table(rows: Rows) -> Cells:
             f"survival, T = {cold:g}": text(name, "survival", cold),
             "survival, T = 0": text(name, "survival", 0.0),
         }
-        for name in names(rows)
+        for name in list_networks(rows)
     }
     return lines | {"the corpus": {"survival, exact": statistics.corpus("survival")}}
 
@@ -52,23 +58,25 @@ def _bounds_table(rows: Rows) -> Cells:
         name: {
             "E_max": bounds["max_energy"][name],
             "log10 L*": bounds["log_crossing"][name] / np.log(10),
-            "log10 of the mean coherent length": -np.log10(rates(rows)[name]),
+            "log10 of the mean coherent length": -np.log10(select_rates(rows)[name]),
         }
-        for name in names(rows)[:-1]
+        for name in list_networks(rows)[:-1]
     }
 
 
 TABLES = (_text_table, _bounds_table)
 
 
-def _colors(rows: Rows) -> dict[str, str]:
-    shades = {cropped(window): _SHADES[place % len(_SHADES)] for place, window in enumerate(windows(rows))}
+def _assign_colors(rows: Rows) -> dict[str, str]:
+    shades = {
+        cropped(window): _SHADES[place % len(_SHADES)] for place, window in enumerate(list_windows(rows))
+    }
     return shades | {SLIDING: "#bf8700", UNLIMITED: GOOD}
 
 
 def _draw_survival(rows: Rows, axes: Axes) -> None:
     curves = rows["curve"]
-    for name, color in _colors(rows).items():
+    for name, color in _assign_colors(rows).items():
         mean = curves[curves.model == name].groupby("token")[["survival", "exact_survival"]].mean()
         axes.plot(mean.index, mean.survival, "o", ms=3, color=color)
         axes.plot(mean.index, mean.exact_survival, color=color)
@@ -77,15 +85,18 @@ def _draw_survival(rows: Rows, axes: Axes) -> None:
 
 
 def _draw_rates_by_window(rows: Rows, axes: Axes) -> None:
-    best, table = best_rates(rows), statistics.text_rows(rows)
+    best, table = select_best_rates(rows), statistics.select_text_rows(rows)
     axes.plot(best.index, best, ":", color=QUIET)
     seen = rows["bound"].groupby("model").window.first()
-    for name, color in _colors(rows).items():
+    for name, color in _assign_colors(rows).items():
         if name == UNLIMITED:
             continue
         own = table[table.model == name]
         place = seen[name] + (0.35 if name == SLIDING else 0.0)
-        for numbers, mark, size in ((rates(rows)[name], "_", 11), (own.late_ends / own.late_tokens, "o", 3)):
+        for numbers, mark, size in (
+            (select_rates(rows)[name], "_", 11),
+            (own.late_ends / own.late_tokens, "o", 3),
+        ):
             axes.plot([place] * len(numbers), numbers, mark, ms=size, color=color)
     everything = table[table.model == UNLIMITED]
     unlimited = everything.late_ends.sum() / everything.late_tokens.sum()
@@ -101,13 +112,13 @@ def _draw_rates_by_temperature(rows: Rows, axes: Axes) -> None:
     logs = rows["rate"].assign(log=rows["rate"].rate.apply(np.log))
     means = logs.groupby(["model", "temperature"]).log.mean().apply(np.exp)
     best = rows["best"].set_index("temperature")
-    for name, color in _colors(rows).items():
+    for name, color in _assign_colors(rows).items():
         if name != UNLIMITED:
             axes.plot(1 / means[name].index.to_numpy(dtype=float), means[name], color=color)
-    for window in windows(rows):
+    for window in list_windows(rows):
         rates_of_best = best.rate[best.window == window]
         cold = 1 / rates_of_best.index.to_numpy(dtype=float)
-        axes.plot(cold, rates_of_best, ":", color=_colors(rows)[cropped(window)])
+        axes.plot(cold, rates_of_best, ":", color=_assign_colors(rows)[cropped(window)])
     axes.set(yscale="log", xlabel="1 / temperature", ylabel=_RATE, title="Exact decay rates by temperature")
 
 
@@ -124,7 +135,7 @@ def _coherence_figure(rows: Rows) -> Drawing:
     _draw_survival(rows, left)
     _draw_rates_by_window(rows, middle)
     _draw_rates_by_temperature(rows, right)
-    shown = [Line2D([], [], color=color, lw=3, label=name) for name, color in _colors(rows).items()]
+    shown = [Line2D([], [], color=color, lw=3, label=name) for name, color in _assign_colors(rows).items()]
     shown += [
         Line2D([], [], color=QUIET, marker="o", ms=3, ls="", label="measured"),
         Line2D([], [], color=QUIET, label="exact"),

@@ -23,7 +23,7 @@ _BATCH_CONTEXTS = 2**14
 
 
 @validated
-def maximal_length_patterns(bits: Annotated[int, Interval(ge=2, le=MAX_BITS)]) -> list[Tensor]:
+def make_maximal_length_patterns(bits: Annotated[int, Interval(ge=2, le=MAX_BITS)]) -> list[Tensor]:
     """Return a maximal-length binary sequence and its complement, each of period 2^bits - 1.
 
     Short windows cannot distinguish the two patterns: each window of `bits` tokens occurs once per period in both, with

@@ -14,7 +14,7 @@ from trialogue_lab.studies.window_coherence.config import SLIDING, UNLIMITED, cr
 trainings = Replication("training", "seeds")
 
 
-def windows(rows: Rows) -> list[int]:
+def list_windows(rows: Rows) -> list[int]:
     """Return the context lengths of the networks whose input is cropped to the last tokens.
 
     Args:
@@ -27,7 +27,7 @@ def windows(rows: Rows) -> list[int]:
     return sorted(table.window[table.model != SLIDING].unique().tolist())
 
 
-def names(rows: Rows) -> list[str]:
+def list_networks(rows: Rows) -> list[str]:
     """Return the names of all trained networks.
 
     Args:
@@ -37,10 +37,10 @@ def names(rows: Rows) -> list[str]:
         First the networks with a cropped context, in ascending order of its length. Then the network with
         sliding-window attention, and the network with unlimited attention.
     """
-    return [*map(cropped, windows(rows)), SLIDING, UNLIMITED]
+    return [*map(cropped, list_windows(rows)), SLIDING, UNLIMITED]
 
 
-def distinguishing(rows: Rows) -> list[str]:
+def list_distinguishing_networks(rows: Rows) -> list[str]:
     """Return the names of the networks whose context distinguishes the patterns of the corpus.
 
     Args:
@@ -49,10 +49,10 @@ def distinguishing(rows: Rows) -> list[str]:
     Returns:
         All networks whose input is cropped to the last tokens, except the network with the shortest context.
     """
-    return list(map(cropped, windows(rows)[1:]))
+    return list(map(cropped, list_windows(rows)[1:]))
 
 
-def text_rows(rows: Rows, temperature: float = 1.0) -> DataFrame:
+def select_text_rows(rows: Rows, temperature: float = 1.0) -> DataFrame:
     """Select the measurements of the text that networks generated at one temperature.
 
     Args:
@@ -65,7 +65,7 @@ def text_rows(rows: Rows, temperature: float = 1.0) -> DataFrame:
     return rows.where("network", temperature=temperature)
 
 
-def rates(rows: Rows, temperature: float = 1.0) -> DataFrame:
+def select_rates(rows: Rows, temperature: float = 1.0) -> DataFrame:
     """Return the exact rates at which generated text stops following a pattern.
 
     Networks with a finite context are trained on noisy periodic patterns. For text of n tokens, the probability that it
@@ -81,7 +81,7 @@ def rates(rows: Rows, temperature: float = 1.0) -> DataFrame:
     return rows.where("rate", temperature=temperature).pivot(index="seed", columns="model", values="rate")
 
 
-def best_rates(rows: Rows, temperature: float = 1.0) -> "Series[float]":
+def select_best_rates(rows: Rows, temperature: float = 1.0) -> "Series[float]":
     """Return the exact rates at which text of an optimal model stops following a pattern.
 
     The optimal model predicts the next token by its exact probability given the previous w tokens. For text of n
@@ -97,7 +97,7 @@ def best_rates(rows: Rows, temperature: float = 1.0) -> "Series[float]":
     return rows.where("best", temperature=temperature).set_index("window").rate.sort_index()
 
 
-def lowest_temperature(rows: Rows) -> float:
+def find_lowest_temperature(rows: Rows) -> float:
     """Return the lowest positive temperature at which text was generated.
 
     Args:
@@ -123,7 +123,7 @@ def corpus(rows: Rows, column: str) -> float:
 
 @exact
 def decades_beyond_crossing(rows: Rows) -> float:
-    """Return the largest log10 of the measured over the predicted length of coherent text.
+    """Return by how much the measured length of coherent text exceeds its prediction, as the largest log10 ratio.
 
     Text is coherent while it follows one periodic pattern. The measured length is 1 / rate, where rate is the exact
     rate per token at which a network's text stops following its pattern. The predicted length is the text length from
@@ -152,17 +152,17 @@ def best_step(rows: Rows) -> float:
     Returns:
         The minimum over all w of at least the shortest context of a trained network.
     """
-    best = best_rates(rows).loc[windows(rows)[0] :]
+    best = select_best_rates(rows).loc[list_windows(rows)[0] :]
     return float((-np.diff(np.log(best.to_numpy()))).min())
 
 
 @trainings
 def text(rows: Rows, model: str, column: str, temperature: float = 1.0) -> "Series[float]":
-    """Return a measured value of the text that one network generated.
+    """Return a measurement of the text that one network generated.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
-        model: Name of the network, as returned by `names`.
+        model: Name of the network, as returned by `list_networks`.
         column: Name of the value: "survival" for the share of texts that follow their pattern to the end, "mean_run"
             for the mean number of tokens before a text stops following its pattern, or another column.
         temperature: Sampling temperature (default: 1). 0 for greedy decoding.
@@ -186,13 +186,13 @@ def unlimited_gain(rows: Rows) -> "Series[float]":
     Returns:
         One difference of shares per training seed.
     """
-    survival = text_rows(rows).pivot(index="seed", columns="model", values="survival")
-    return survival[UNLIMITED] - survival[cropped(windows(rows)[-1])]
+    survival = select_text_rows(rows).pivot(index="seed", columns="model", values="survival")
+    return survival[UNLIMITED] - survival[cropped(list_windows(rows)[-1])]
 
 
 @trainings
 def measured_rate_error(rows: Rows) -> "Series[float]":
-    """Return log(observed / expected) for the number of texts that leave their pattern.
+    """Compare the number of texts that leave their pattern with its expectation, as log(observed / expected).
 
     The expected number is computed from the exact rates at which networks with a finite context leave a pattern.
     Numbers are summed over networks and temperatures. The first tokens of a text are omitted, because they depend on
@@ -205,14 +205,14 @@ def measured_rate_error(rows: Rows) -> "Series[float]":
         One natural log ratio per training seed.
     """
     setting = ["model", "seed", "temperature"]
-    table = text_rows(rows).dropna(subset="window").merge(rows["rate"][[*setting, "rate"]], on=setting)
+    table = select_text_rows(rows).dropna(subset="window").merge(rows["rate"][[*setting, "rate"]], on=setting)
     expected = (-np.expm1(-table.rate) * table.late_tokens).groupby(table.seed).sum()
     return (table.groupby("seed").late_ends.sum() / expected).apply(np.log)
 
 
 @trainings
 def mean_run_error(rows: Rows) -> "Series[float]":
-    """Return log(observed / exact) for the mean number of tokens until text leaves its pattern.
+    """Compare the mean number of tokens until text leaves its pattern with its exact value, as log(observed / exact).
 
     Texts that follow their pattern to the end count with their full length.
 
@@ -222,7 +222,7 @@ def mean_run_error(rows: Rows) -> "Series[float]":
     Returns:
         One number per training seed: the mean over networks with a finite context, at temperature 1.
     """
-    table = text_rows(rows).dropna(subset="window")
+    table = select_text_rows(rows).dropna(subset="window")
     return (table.mean_run / table.exact_mean_run).apply(np.log).groupby(table.seed).mean()
 
 
@@ -242,7 +242,7 @@ def longer(rows: Rows, first: int | None = None, last: int | None = None) -> "Se
     Returns:
         The smallest benefit over these pairs, per training seed.
     """
-    found = rates(rows)[list(map(cropped, windows(rows)))]
+    found = select_rates(rows)[list(map(cropped, list_windows(rows)))]
     steps = (found.shift(1, axis=1) / found).iloc[:, 1:].iloc[:, first:last]
     return steps.apply(np.log).min(axis=1)
 
@@ -262,14 +262,14 @@ def colder(rows: Rows, tells: bool) -> "Series[float]":
     Returns:
         The smallest benefit over the selected networks, per training seed.
     """
-    models = distinguishing(rows) if tells else [cropped(windows(rows)[0])]
-    ratios = rates(rows)[models] / rates(rows, lowest_temperature(rows))[models]
+    models = list_distinguishing_networks(rows) if tells else [cropped(list_windows(rows)[0])]
+    ratios = select_rates(rows)[models] / select_rates(rows, find_lowest_temperature(rows))[models]
     return ratios.apply(np.log).min(axis=1)
 
 
 @trainings
 def above_best(rows: Rows, sliding: bool) -> "Series[float]":
-    """Return how much faster networks leave a pattern than an optimal model does.
+    """Return how much faster networks leave a pattern than an optimal model does, as a log ratio of rates.
 
     A network's rate r is the exact rate per token at which its text stops following a periodic pattern. The optimal
     model sees equally many previous tokens, and predicts the next token by its exact probability. Its rate is r_best.
@@ -283,9 +283,9 @@ def above_best(rows: Rows, sliding: bool) -> "Series[float]":
     Returns:
         One number per training seed: the mean over the selected networks.
     """
-    models = [SLIDING] if sliding else distinguishing(rows)
+    models = [SLIDING] if sliding else list_distinguishing_networks(rows)
     seen = rows["bound"].groupby("model").window.first()[models]
-    ratios = rates(rows)[models].div(best_rates(rows)[seen].to_numpy(), axis=1)
+    ratios = select_rates(rows)[models].div(select_best_rates(rows)[seen].to_numpy(), axis=1)
     return ratios.apply(np.log).mean(axis=1)
 
 
@@ -301,5 +301,5 @@ def greedy_survival(rows: Rows) -> "Series[float]":
     Returns:
         One minimum over networks per training seed.
     """
-    survival = text_rows(rows, 0.0).pivot(index="seed", columns="model", values="survival")
-    return survival[distinguishing(rows)].min(axis=1)
+    survival = select_text_rows(rows, 0.0).pivot(index="seed", columns="model", values="survival")
+    return survival[list_distinguishing_networks(rows)].min(axis=1)

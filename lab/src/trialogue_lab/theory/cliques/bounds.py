@@ -79,7 +79,7 @@ def clique_assumption(model: Ising) -> CliqueAssumption:
 
 
 class ModeOrdering(NamedTuple):
-    """Smallest differences of log-probabilities that show which states are likely (Proposition 4.3.3).
+    """Differences of log-probabilities that show which states of a clique are most likely (Proposition 4.3.3).
 
     The states are grouped by the spins of a clique (a set of coupled spins): x if all of them are up, y if all are
     down, z otherwise. J_0 is the coupling minus the sum of all |fields|, and h_G the sum of the fields in the clique.
@@ -225,11 +225,11 @@ def stuck_bound(clique: AtLeastTwo, excess: Positive, delta: Probability = 0.5) 
     return StuckBound(exponent, steps)
 
 
-class OneStep(NamedTuple):
+class OneStepBounds(NamedTuple):
     """Bounds by which one step of k-Gibbs achieves more than M steps of parallel sampling (Corollary 4.1.1).
 
-    With a probability of at least 1 - delta, one step of k-Gibbs turns all spins of a clique up, while M steps of
-    independent parallel sampling do not.
+    k-Gibbs resamples k random spins jointly in each step. With a probability of at least 1 - delta, one step of k-Gibbs
+    turns all spins of a clique up, while M steps of independent parallel sampling do not.
 
     Attributes:
         hitting_rate: Lower bound, at least 1 - delta / 2, on the probability that one step of k-Gibbs turns all spins
@@ -251,7 +251,7 @@ def one_step_corollary(
     *,
     delta: Probability,
     steps: Count,
-) -> OneStep:
+) -> OneStepBounds:
     """Check the assumptions of Corollary 4.1.1 and return its two bounds.
 
     The corollary compares one step of k-Gibbs, which turns all spins of the clique up, with M steps of independent
@@ -283,13 +283,13 @@ def one_step_corollary(
     ):
         if value < least:
             raise InputError(field, value, f"use at least {least:g}")
-    return OneStep(
+    return OneStepBounds(
         hitting_bound(sites, clique, block_size, excess, clique_field, delta / 2).rate,
         stuck_bound(clique, excess, delta / 2).exponent,
     )
 
 
-class LeastParameters(NamedTuple):
+class SmallestParameters(NamedTuple):
     """Smallest parameters of a clique (set of coupled spins) for which `one_step_corollary` holds (Assumption 4.1.6).
 
     Attributes:
@@ -304,7 +304,7 @@ class LeastParameters(NamedTuple):
 
 
 @validated
-def smallest_parameters(clique: AtLeastTwo, *, delta: Probability, steps: Count) -> LeastParameters:
+def smallest_parameters(clique: AtLeastTwo, *, delta: Probability, steps: Count) -> SmallestParameters:
     """Return the smallest parameters to which `one_step_corollary` applies (Assumption 4.1.6).
 
     Args:
@@ -312,7 +312,7 @@ def smallest_parameters(clique: AtLeastTwo, *, delta: Probability, steps: Count)
         delta: Allowed probability of failure.
         steps: Number M of steps of independent parallel sampling.
     """
-    return LeastParameters(
+    return SmallestParameters(
         math.ceil(8 * (1 + math.log(4 * steps / delta))),
         math.log(2 * (4 - delta) / delta) / 2,
         clique * math.log(2) / 2,

@@ -77,8 +77,8 @@ def parallel_chain(clique: Count, coupling: Finite, field: Finite) -> Array:
     """
     matrix = np.full((clique + 1, clique + 1), -np.inf)
     for up in range(clique + 1):
-        stay = _log_binomial_distribution(up, 2 * (field + coupling * (2 * up - clique - 1)))
-        rise = _log_binomial_distribution(clique - up, 2 * (field + coupling * (2 * up - clique + 1)))
+        stay = _compute_log_binomial_distribution(up, 2 * (field + coupling * (2 * up - clique - 1)))
+        rise = _compute_log_binomial_distribution(clique - up, 2 * (field + coupling * (2 * up - clique + 1)))
         for kept, weight in enumerate(stay.tolist()):
             reached = slice(kept, kept + clique - up + 1)
             matrix[up, reached] = np.logaddexp(matrix[up, reached], weight + rise)
@@ -98,7 +98,7 @@ def log_hitting_times(log_matrix: LogMatrix) -> Array:
     Raises:
         InputError: If the last state is not reachable.
     """
-    work = _checked(log_matrix).copy()
+    work = _check_log_matrix(log_matrix).copy()
     size = len(work)
     times = np.zeros(size)
     times[-1] = -np.inf
@@ -136,8 +136,8 @@ def hitting_probability(log_matrix: LogMatrix, steps: Natural) -> Array:
     Returns:
         Probabilities (states,), one for each initial state.
     """
-    matrix = _checked(log_matrix)
-    return _visits(matrix, np.arange(len(matrix)) == len(matrix) - 1, steps)
+    matrix = _check_log_matrix(log_matrix)
+    return _compute_visit_probabilities(matrix, np.arange(len(matrix)) == len(matrix) - 1, steps)
 
 
 @validated
@@ -152,12 +152,12 @@ def escape_probability(log_matrix: LogMatrix, up: Natural, steps: Natural) -> Ar
     Returns:
         Probabilities (up + 1,), one for each initial number of up spins from 0 to `up`.
     """
-    matrix = _checked(log_matrix)
+    matrix = _check_log_matrix(log_matrix)
     require_most("up", up, len(matrix) - 1)
-    return _visits(matrix, np.arange(len(matrix)) > up, steps)[: up + 1]
+    return _compute_visit_probabilities(matrix, np.arange(len(matrix)) > up, steps)[: up + 1]
 
 
-def _checked(log_matrix: ArrayLike) -> Array:
+def _check_log_matrix(log_matrix: ArrayLike) -> Array:
     matrix = np.asarray(log_matrix, dtype=np.float64)
     totals = logsumexp(matrix, axis=1)
     wrong = totals[~(abs(totals) <= SINGLE)]
@@ -167,7 +167,7 @@ def _checked(log_matrix: ArrayLike) -> Array:
     return matrix
 
 
-def _visits(log_matrix: Array, target: NDArray[np.bool_], steps: int) -> Array:
+def _compute_visit_probabilities(log_matrix: Array, target: NDArray[np.bool_], steps: int) -> Array:
     matrix = np.exp(log_matrix)
     matrix[target] = np.eye(len(matrix))[target]
     power = np.linalg.matrix_power(matrix, steps)
@@ -180,7 +180,7 @@ def log_binomial(size: int, ups: NDArray[np.integer] | int) -> Array:
     return coefficient
 
 
-def _log_binomial_distribution(size: int, log_odds: float) -> Array:
+def _compute_log_binomial_distribution(size: int, log_odds: float) -> Array:
     ups = np.arange(size + 1)
     log_up, log_down = -np.logaddexp(0, -log_odds), -np.logaddexp(0, log_odds)
     return log_binomial(size, ups) + ups * log_up + (size - ups) * log_down

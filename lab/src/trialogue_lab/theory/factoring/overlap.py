@@ -30,8 +30,8 @@ Chances = Annotated[Tensor, Reals("semiprimes", least=0, most=1)]
 """One probability per product of two primes (semiprime)."""
 
 
-class Cheating(NamedTuple):
-    """Best distribution of a generator that writes a product of two primes first and then often fails to factor it.
+class BestGenerator(NamedTuple):
+    """Distribution of the best generator that writes a product of two primes first and often fails to factor it.
 
     Attributes:
         overlap: One minus the total variation distance between the generator and the target distribution.
@@ -56,7 +56,7 @@ def overlap(success: Chances, first: Tensor, target: Tensor | None = None) -> fl
     Raises:
         InputError: If an argument is not a probability or a distribution.
     """
-    success, target = _checked(success, target)
+    success, target = _check_probabilities(success, target)
     first = validate_probabilities("first", first, (len(success),), tolerance=_SUM)
     return float(torch.minimum(first * success, target).sum())
 
@@ -72,18 +72,18 @@ def overlap_bound(success: Chances, target: Tensor | None = None) -> float:
         success: Probability p_i of writing correct factors after product i, shape (n,).
         target: Probability t_i of product i in the target distribution, shape (n,) (default: uniform).
     """
-    success, target = _checked(success, target)
+    success, target = _check_probabilities(success, target)
     return float((target * success).sum().sqrt())
 
 
 @validated
-def optimal_generator(success: Chances, target: Tensor | None = None) -> Cheating:
-    """Choose the products that a generator writes first, so that its outputs come closest to the target.
+def optimal_generator(success: Chances, target: Tensor | None = None) -> BestGenerator:
+    """Choose the products that a generator writes first, such that its outputs come closest to the target.
 
-    A generator writes a product of two primes, and then its factors, which are correct with probability p_i. Closeness
-    is the overlap, one minus the total variation distance. The products with the largest p_i receive the probability
-    t_i / p_i each, until the sum is 1. If less than 1 is needed, the first product receives the remainder, which does
-    not increase the overlap.
+    A generator writes a product of two primes, and then its factors, which are correct with probability p_i for product
+    i. Closeness is the overlap, one minus the total variation distance. The products with the largest p_i receive the
+    probability t_i / p_i each, until the sum is 1. If less than 1 is needed, the first product receives the remainder,
+    which does not increase the overlap.
 
     Args:
         success: Probability p_i of writing correct factors after product i, shape (n,).
@@ -92,7 +92,7 @@ def optimal_generator(success: Chances, target: Tensor | None = None) -> Cheatin
     Returns:
         The overlap, and the probabilities of the products.
     """
-    success, target = _checked(success, target)
+    success, target = _check_probabilities(success, target)
     order = success.argsort(descending=True, stable=True)
     wanted = torch.where(success[order] > 0, target[order] / success[order], torch.inf)
     before = torch.cat((wanted.new_zeros(1), wanted.cumsum(0)[:-1]))
@@ -103,7 +103,7 @@ def optimal_generator(success: Chances, target: Tensor | None = None) -> Cheatin
     first[order] = spent
     reached = float((first * success).sum())
     first[0] += (1 - first.sum()).clamp_min(0)
-    return Cheating(reached, first / first.sum())
+    return BestGenerator(reached, first / first.sum())
 
 
 @validated
@@ -177,7 +177,7 @@ def best_generator_oracle(tuples: SemiprimeTuples, success: Mapping[int, float])
     )
 
 
-def _checked(success: Tensor, target: Tensor | None) -> tuple[Tensor, Tensor]:
+def _check_probabilities(success: Tensor, target: Tensor | None) -> tuple[Tensor, Tensor]:
     success = success.double()
     if target is None:
         return success, torch.full_like(success, 1 / len(success))

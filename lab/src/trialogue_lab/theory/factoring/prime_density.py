@@ -37,7 +37,7 @@ def density_integral(numbers: Annotated[ArrayLike, Reals("n")]) -> Tensor:
 
 @validated
 def density_variation(digits: Count, counted: Natural = 0) -> Tensor:
-    """Compare the digits of an approximate generator of random primes with those of exactly uniform primes.
+    """Measure how far an approximate generator of random primes is from exactly uniform primes.
 
     The generator chooses each digit in proportion to the approximate number of primes with this prefix, the integral of
     1 / ln x. The distances are exact sums over all prefixes.
@@ -70,7 +70,7 @@ def density_variation(digits: Count, counted: Natural = 0) -> Tensor:
 
 
 def uniform_variation(digits: int) -> Tensor:
-    """Return how far the digits of a uniformly random number are from those of a random prime.
+    """Measure how far the digits of a uniformly random number are from those of a random prime.
 
     This is the baseline for `density_variation`.
 

@@ -28,7 +28,7 @@ CoinFunction = Callable[[Prefix, int], int]
 
 
 @validated
-def derandomized(function: CoinFunction, outcomes: Count, vocab_size: int, length: Count) -> Table:
+def derandomize(function: CoinFunction, outcomes: Count, vocab_size: int, length: Count) -> Table:
     """Average a randomized next-token function over its random numbers (footnote 1 of the source).
 
     Args:

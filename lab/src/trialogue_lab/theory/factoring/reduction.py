@@ -30,9 +30,12 @@ Factors = tuple[int, int]
 
 @validated
 def digits_of_factors(product: Count) -> int:
-    """Return the number of digits n of both factors, given a product of two n-digit primes.
+    """Return the number of digits n of each factor, given the product of two primes of n digits.
 
-    It is ceil(log10(product) / 2) in exact arithmetic (footnote 3).
+    It is ceil(log10(product) / 2), computed in exact arithmetic (footnote 3).
+
+    Args:
+        product: Product of two primes with equally many digits.
     """
     return (len(str(product)) + 1) // 2
 
@@ -68,12 +71,12 @@ def factor_by_generating(
     prompts = torch.tensor([to_digits(product, 2 * digits) for product in products])
     run = generate(oracle, prompts, max_new_tokens=2 * digits, seed=seed)
     return [
-        _factors(product, written[2 * digits :], digits)
+        _parse_factors(product, written[2 * digits :], digits)
         for product, written in zip(products, run.sequences(), strict=True)
     ]
 
 
-def _factors(product: int, written: Prefix, digits: int) -> Factors | None:
+def _parse_factors(product: int, written: Prefix, digits: int) -> Factors | None:
     if len(written) < 2 * digits or max(written) > 9:
         return None
     first, second = from_digits(written[:digits]), from_digits(written[digits:])

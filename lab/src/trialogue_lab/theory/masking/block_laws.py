@@ -144,8 +144,8 @@ def uniform_blocks(sites: Count, block_size: int) -> Tensor:
     return torch.zeros(count, sites, dtype=torch.bool).scatter_(1, members, True)
 
 
-class Described(TypedDict, total=False):
-    """Keyword arguments of `block_distribution` that select the distribution of the masked positions."""
+class BlockOptions(TypedDict, total=False):
+    """Keyword arguments of `block_distribution` that define how the masked positions are chosen."""
 
     blocks: Blocks | None
     weights: Weights | None
@@ -210,7 +210,7 @@ def block_dynamics(probabilities: Tensor, distribution: InstanceOf[BlockDistribu
     Returns:
         Transition matrix (states, states) float64.
     """
-    probabilities = checked_state_distribution(probabilities, distribution.states)
+    probabilities = check_state_distribution(probabilities, distribution.states)
     matrix = torch.zeros(distribution.states, distribution.states, dtype=torch.float64)
     given = distribution.each_state()
     for block, fibers in enumerate(distribution.fibers(probabilities)):
@@ -235,7 +235,7 @@ def joint_block_dynamics(probabilities: Tensor, distribution: InstanceOf[BlockDi
     Returns:
         Transition matrix (states * blocks, states * blocks) float64. The index of a pair is state * blocks + block.
     """
-    probabilities = checked_state_distribution(probabilities, distribution.states)
+    probabilities = check_state_distribution(probabilities, distribution.states)
     blocks = len(distribution.blocks)
     matrix = torch.eye(distribution.states * blocks, dtype=torch.float64)
     for block, fibers in enumerate(distribution.fibers(probabilities)):
@@ -260,14 +260,14 @@ def conditionals(probabilities: Tensor, distribution: InstanceOf[BlockDistributi
     Returns:
         Conditional probabilities (states, blocks) float64.
     """
-    probabilities = checked_state_distribution(probabilities, distribution.states)
+    probabilities = check_state_distribution(probabilities, distribution.states)
     table = torch.empty(distribution.states, len(distribution.blocks), dtype=torch.float64)
     for block, fibers in enumerate(distribution.fibers(probabilities)):
         table[fibers.states, block] = fibers.conditionals
     return table
 
 
-def checked_state_distribution(probabilities: Tensor, states: int, field: str = "probabilities") -> Tensor:
+def check_state_distribution(probabilities: Tensor, states: int, field: str = "probabilities") -> Tensor:
     """Check that probabilities (states,) are a distribution, and return them as float64.
 
     Args:

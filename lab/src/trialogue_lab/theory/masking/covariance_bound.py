@@ -20,11 +20,11 @@ from trialogue_lab.theory.masking.pseudolikelihood import (
 
 
 class CovarianceBound(NamedTuple):
-    """How tight the bound Gamma ⪯ C I^{-1} on the variance of an estimate is (Theorems 4.1.2 and 4.1.3).
+    """Result of testing the bound Gamma ⪯ C I^{-1} on the variance of an estimate (Theorems 4.1.2 and 4.1.3).
 
     Gamma is the asymptotic covariance of the pseudolikelihood estimate, which maximizes the mean log-probability of
-    masked tokens given the others. I_PL is the inverse of Gamma, and I is the Fisher information. A ⪯ B means that B -
-    A is positive semidefinite.
+    masked tokens given the others. I_PL is the inverse of Gamma, I is the Fisher information, and C is the Poincaré
+    constant of a Markov chain. A ⪯ B means that B - A is positive semidefinite.
 
     Attributes:
         constant: Poincaré constant C of block dynamics, which is small if the chain mixes fast (see

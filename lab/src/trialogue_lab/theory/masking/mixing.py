@@ -22,7 +22,7 @@ from trialogue.errors import InputError
 from trialogue.probabilities import validate_probabilities
 from trialogue.samplers.exact import ergodicity
 from trialogue.validation import Probability, validated
-from trialogue_lab.theory.masking.block_laws import BlockDistribution, checked_state_distribution
+from trialogue_lab.theory.masking.block_laws import BlockDistribution, check_state_distribution
 
 Transitions = Annotated[Tensor, Reals("states states", least=0)]
 """Transition matrix. Row x is the distribution of the next state after state x."""
@@ -48,8 +48,8 @@ def stationary_probabilities(transitions: Transitions) -> Tensor:
     Raises:
         InputError: If the stationary distribution is not unique.
     """
-    matrix = _stochastic(transitions)
-    return torch.from_numpy(np.exp(_log_stationary(matrix, _closed_class(matrix))))
+    matrix = _check_stochastic(transitions)
+    return torch.from_numpy(np.exp(_compute_log_stationary(matrix, _find_closed_class(matrix))))
 
 
 @validated
@@ -67,12 +67,12 @@ def dirichlet_form(
         g: Function values (states,).
         distribution: Distribution mu (states,) (default: the stationary distribution).
     """
-    matrix = torch.from_numpy(_stochastic(transitions))
-    f, g = (_function(name, function, (len(matrix),)) for name, function in (("f", f), ("g", g)))
+    matrix = torch.from_numpy(_check_stochastic(transitions))
+    f, g = (_check_function(name, function, (len(matrix),)) for name, function in (("f", f), ("g", g)))
     distribution = (
         stationary_probabilities(matrix)
         if distribution is None
-        else checked_state_distribution(distribution, len(matrix), "distribution")
+        else check_state_distribution(distribution, len(matrix), "distribution")
     )
     return float((distribution * f) @ (g - matrix @ g))
 
@@ -92,15 +92,15 @@ def poincare_constant(transitions: Transitions) -> float:
     Raises:
         InputError: If some states cannot reach others, only one state is recurrent, or C exceeds 1e10.
     """
-    matrix = _stochastic(transitions)
-    members = _closed_class(matrix)
+    matrix = _check_stochastic(transitions)
+    members = _find_closed_class(matrix)
     if len(members) == 1:
         raise InputError(
             "transitions",
             1,
             "the chain has only one recurrent state, so all variances are zero: use a larger chain",
         )
-    log_distribution = _log_stationary(matrix, members)[members]
+    log_distribution = _compute_log_stationary(matrix, members)[members]
     off = matrix[np.ix_(members, members)].copy()
     np.fill_diagonal(off, 0.0)
     # Logarithms, because probabilities can underflow although their ratios matter.
@@ -135,12 +135,12 @@ def mixing_time(transitions: Transitions, eps: Probability = 0.25) -> float:
         InputError: If some states cannot reach others, the chain is periodic, or it mixes too slowly for double
             precision.
     """
-    matrix = _stochastic(transitions)
-    members = _closed_class(matrix)
+    matrix = _check_stochastic(transitions)
+    members = _find_closed_class(matrix)
     period = ergodicity(torch.from_numpy(matrix)).period
     if period > 1:
         raise InputError("transitions", period, "the chain is periodic with this period and never mixes")
-    distribution = np.exp(_log_stationary(matrix, members))
+    distribution = np.exp(_compute_log_stationary(matrix, members))
     reached_at = eps * (1 + _TIE)
     if 1 - distribution.min() <= reached_at:
         return 0.0
@@ -170,15 +170,15 @@ def chi_square(first: Tensor, second: Annotated[Tensor, Reals("states")]) -> flo
         first: Distribution p (states,).
         second: Distribution mu (states,).
     """
-    second = checked_state_distribution(second, len(second), "second")
-    first = checked_state_distribution(first, len(second), "first")
+    second = check_state_distribution(second, len(second), "second")
+    first = check_state_distribution(first, len(second), "first")
     if bool(((first > 0) & (second == 0)).any()):
         return math.inf
     support = second > 0
     return float(((first - second)[support] ** 2 / second[support]).sum())
 
 
-class Decay(NamedTuple):
+class ChiSquareDecay(NamedTuple):
     """Chi-square divergence of a Markov chain from its stationary distribution over time.
 
     Attributes:
@@ -197,12 +197,12 @@ def chi_square_decay(
     transitions: Transitions,
     start: Tensor,
     times: Annotated[Sequence[float] | Tensor, Reals("times", least=0)],
-) -> Decay:
-    """Return how fast a Markov chain approaches its stationary distribution mu, with an upper bound.
+) -> ChiSquareDecay:
+    """Compute how fast a Markov chain approaches its stationary distribution, with an upper bound.
 
-    The divergence is chi^2(p_t, mu) (see `chi_square`), where p_t is the distribution of the state at time t. The bound
-    is e^{-2t/C} chi^2(p_0, mu) with the Poincaré constant C (Definition 4.1.5). Time is continuous: transitions occur
-    at random times, one per unit of time on average.
+    The distance is the divergence chi^2(p_t, mu) (see `chi_square`), where p_t is the distribution of the state at time
+    t and mu the stationary distribution. The bound is e^{-2t/C} chi^2(p_0, mu) with the Poincaré constant C (Definition
+    4.1.5). Time is continuous: transitions occur at random times, one per unit of time on average.
 
     Args:
         transitions: Transition matrix (states, states).
@@ -212,16 +212,16 @@ def chi_square_decay(
     Raises:
         InputError: If `poincare_constant` rejects the chain.
     """
-    matrix = torch.from_numpy(_stochastic(transitions))
+    matrix = torch.from_numpy(_check_stochastic(transitions))
     distribution, constant = stationary_probabilities(matrix), poincare_constant(matrix)
-    start = checked_state_distribution(start, len(distribution), "start")
+    start = check_state_distribution(start, len(distribution), "start")
     initial = chi_square(start, distribution)
     times = torch.as_tensor(times, dtype=torch.float64)
     powers = [
         torch.linalg.matrix_exp(time * (matrix - torch.eye(len(distribution)))) for time in times.tolist()
     ]
     values = torch.tensor([chi_square(start @ power, distribution) for power in powers], dtype=torch.float64)
-    return Decay(times, values, torch.exp(-2 * times / constant) * initial)
+    return ChiSquareDecay(times, values, torch.exp(-2 * times / constant) * initial)
 
 
 def block_dirichlet_form(
@@ -240,8 +240,8 @@ def block_dirichlet_form(
         g: Function values (states, blocks).
     """
     shape = (distribution.states, len(distribution.blocks))
-    f, g = (_function(name, function, shape) for name, function in (("f", f), ("g", g)))
-    probabilities = checked_state_distribution(probabilities, distribution.states)
+    f, g = (_check_function(name, function, shape) for name, function in (("f", f), ("g", g)))
+    probabilities = check_state_distribution(probabilities, distribution.states)
     covariance = 0.0
     for block, (states, weights, conditionals) in enumerate(distribution.fibers(probabilities)):
         own, other = f[:, block][states], g[:, block][states]
@@ -251,7 +251,7 @@ def block_dirichlet_form(
     return covariance
 
 
-def _stochastic(transitions: Tensor) -> NDArray[np.float64]:
+def _check_stochastic(transitions: Tensor) -> NDArray[np.float64]:
     """Return the matrix in float64. Raises `InputError` unless its rows sum to one."""
     hint = "use non-negative probabilities that sum to one in every row"
     shape = tuple(transitions.shape)
@@ -261,14 +261,14 @@ def _stochastic(transitions: Tensor) -> NDArray[np.float64]:
     return matrix
 
 
-def _function(field: str, function: Tensor, shape: tuple[int, ...]) -> Tensor:
+def _check_function(field: str, function: Tensor, shape: tuple[int, ...]) -> Tensor:
     values = real_tensor(field, function, f"use the shape {shape}")
     if values.shape != shape or not bool(values.isfinite().all()):
         raise InputError(field, tuple(values.shape), f"give finite numbers of the shape {shape}")
     return values
 
 
-def _closed_class(matrix: NDArray[np.float64]) -> NDArray[np.intp]:
+def _find_closed_class(matrix: NDArray[np.float64]) -> NDArray[np.intp]:
     """Return the states (members,) of the only closed class, which the chain never leaves."""
     count, label = connected_components(matrix > 0, connection="strong")
     leaves = [bool((matrix[label == one][:, label != one] > 0).any()) for one in range(count)]
@@ -279,7 +279,7 @@ def _closed_class(matrix: NDArray[np.float64]) -> NDArray[np.intp]:
     return np.flatnonzero(label == closed[0])
 
 
-def _log_stationary(matrix: NDArray[np.float64], members: NDArray[np.intp]) -> NDArray[np.float64]:
+def _compute_log_stationary(matrix: NDArray[np.float64], members: NDArray[np.intp]) -> NDArray[np.float64]:
     """Return log-probabilities (states,) of the stationary distribution, -inf outside `members`."""
     work = matrix[np.ix_(members, members)].copy()
     log_in = np.full(work.shape, -np.inf)

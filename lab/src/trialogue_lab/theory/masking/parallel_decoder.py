@@ -132,7 +132,7 @@ def kernel_decoder(predictions: Annotated[Tensor, Reals("states sites vocab")]) 
     validate_probabilities("predictions", distributions, tuple(distributions.shape), hint=hint)
     if not bool((distributions > 0).all()):
         raise InputError("predictions", 0.0, hint)
-    return _lookup(distributions.log())
+    return _construct_lookup_decoder(distributions.log())
 
 
 @validated
@@ -155,10 +155,10 @@ def map_decoder(
         raise InputError("following", tuple(following.shape), hint)
     if int(following.max()) >= vocab_size:
         raise InputError("following", int(following.max()), hint)
-    return _lookup(one_hot(following, vocab_size).double())
+    return _construct_lookup_decoder(one_hot(following, vocab_size).double())
 
 
-def _lookup(logits: Tensor) -> ParallelDecoder:
+def _construct_lookup_decoder(logits: Tensor) -> ParallelDecoder:
     """Construct the transformer with the given `logits` (sequences, N, |Omega|)."""
     states, sites, vocab = logits.shape
     bound = sites * vocab

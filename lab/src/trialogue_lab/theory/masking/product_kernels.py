@@ -38,7 +38,7 @@ class ProductDistribution(NamedTuple):
 
     def joint(self) -> Array:
         """Return the joint probabilities (vocab,) * sites, with one axis per position."""
-        return _joint(self.sites)
+        return _compute_joint(self.sites)
 
 
 @validated
@@ -52,10 +52,10 @@ def joint_distribution(sites: Annotated[ArrayLike, Reals("sites vocab", least=0)
         Probabilities (vocab,) * sites, with one axis per position.
     """
     distributions = np.asarray(sites)
-    return _joint(validate_probabilities("sites", distributions, distributions.shape).numpy())
+    return _compute_joint(validate_probabilities("sites", distributions, distributions.shape).numpy())
 
 
-def _joint(sites: Array) -> Array:
+def _compute_joint(sites: Array) -> Array:
     joint = np.ones(())
     for site in sites:
         joint = np.multiply.outer(joint, site)
@@ -64,42 +64,46 @@ def _joint(sites: Array) -> Array:
 
 @validated
 def closest_in_divergence(distribution: JointDistribution) -> ProductDistribution:
-    """Return the distribution q of independent positions with the smallest KL(p || q).
+    """Return the closest distribution of independent positions, measured by the KL divergence KL(p || q).
 
-    It is the product of the marginals of p. The divergence in nats is called the total correlation of p. No parallel
+    It is the product q of the marginals of p. The divergence in nats is called the total correlation of p. No parallel
     predictor trained to imitate p can reach a smaller one.
 
     Args:
         distribution: Joint distribution p (vocab,) * sites, with one axis per position.
     """
-    p = _normalised(distribution)
+    p = _normalize(distribution)
     sites = np.stack([p.sum(tuple(a for a in range(p.ndim) if a != axis)) for axis in range(p.ndim)])
-    return ProductDistribution(float(rel_entr(p, _joint(sites)).sum()), sites)
+    return ProductDistribution(float(rel_entr(p, _compute_joint(sites)).sum()), sites)
 
 
 @validated
 def closest_in_variation(
     distribution: JointDistribution, *, starts: Natural = 4, seed: int = 0
 ) -> ProductDistribution:
-    """Search for the distribution q of independent positions with the smallest total variation distance from p.
+    """Search for the closest distribution of independent positions, measured by the total variation distance.
 
-    The returned distance of q is exact, and an upper bound on the smallest distance. L-BFGS minimizes a smoothed
-    distance while the smoothing shrinks to zero. It starts near the marginals, near the best single sequence, and at
-    `starts` random products. Each start ends in a local minimum with an accuracy of about 1e-10.
+    The returned distance is exact for the returned distribution q, and an upper bound on the smallest distance. L-BFGS
+    minimizes a smoothed distance while the smoothing shrinks to zero. It starts near the marginals, near the best
+    single sequence, and at `starts` random products. Each start ends in a local minimum with an accuracy of about
+    1e-10.
 
     Args:
         distribution: Joint distribution p (vocab,) * sites, with one axis per position.
         starts: Number of random starts.
         seed: Seed of the random starts.
     """
-    p = _normalised(distribution)
+    p = _normalize(distribution)
     draws = numpy_generator(seed, "closest_in_variation")
     shape = (p.ndim, p.shape[0])
     mode = np.eye(shape[1])[list(np.unravel_index(p.argmax(), p.shape))]
     nearby = 0.9 * closest_in_divergence(p).sites + 0.1 * draws.dirichlet(np.ones(shape[1]), shape[0])
     first = [nearby, 0.9 * mode + 0.1 / shape[1]]
     first += [draws.dirichlet(np.ones(shape[1]), shape[0]) for _ in range(starts)]
-    found = [ProductDistribution(_variation(p, mode), mode), *(_descend(p, sites) for sites in first)]
+    found = [
+        ProductDistribution(_compute_variation(p, mode), mode),
+        *(_minimize_variation(p, sites) for sites in first),
+    ]
     return min(found, key=lambda product: product.distance)
 
 
@@ -125,11 +129,11 @@ def product_transitions(predictions: Annotated[ArrayLike, Reals("states sites vo
         raise InputError("predictions", table.shape, "use the shape (vocab ** sites, sites, vocab)")
     hint = "give probabilities that sum to one for every site"
     validate_probabilities("predictions", table, table.shape, hint=hint)
-    return np.stack([_joint(sites).ravel() for sites in table])
+    return np.stack([_compute_joint(sites).ravel() for sites in table])
 
 
-class Factorization(NamedTuple):
-    """How far each row of a transition matrix is from predicting all positions independently.
+class FactorizationGap(NamedTuple):
+    """Distances of each row of a transition matrix from independent predictions of all positions.
 
     A row is the distribution of the next sequence. It is compared with the product of its marginals, one for each
     position.
@@ -146,12 +150,12 @@ class Factorization(NamedTuple):
 @validated
 def factorization_gap(
     transitions: Annotated[ArrayLike, Reals("states states")], sites: Count
-) -> Factorization:
-    """Return how far each row of a transition matrix is from independent positions.
+) -> FactorizationGap:
+    """Measure how far a model's next sequences are from independent positions, for each current sequence.
 
-    Each row is the distribution of the next sequence. It is compared with the product of its marginals, and both
-    distances are zero if the positions are independent. The divergence is the smallest to any product distribution. The
-    total variation may not be the smallest (see `closest_in_variation`).
+    Each row of the transition matrix is the distribution of the next sequence. It is compared with the product of its
+    marginals, and both distances are zero if the positions are independent. The divergence is the smallest to any
+    product distribution. The total variation may not be the smallest (see `closest_in_variation`).
 
     Args:
         transitions: Transition matrix (states, states) with vocab ** sites states.
@@ -166,31 +170,33 @@ def factorization_gap(
         raise InputError("sites", sites, f"the number of states {len(matrix)} must be vocab ** sites")
     rows = [row.reshape((vocab,) * sites) for row in matrix]
     products = [closest_in_divergence(row) for row in rows]
-    return Factorization(
+    return FactorizationGap(
         np.array([product.distance for product in products]),
-        np.array([_variation(row, product.sites) for row, product in zip(rows, products, strict=True)]),
+        np.array(
+            [_compute_variation(row, product.sites) for row, product in zip(rows, products, strict=True)]
+        ),
     )
 
 
-def _normalised(distribution: ArrayLike) -> Array:
+def _normalize(distribution: ArrayLike) -> Array:
     array = np.asarray(distribution, dtype=np.float64)
     validate_probabilities("distribution", array.ravel(), (array.size,))
     return array / array.sum()
 
 
-def _variation(distribution: Array, sites: Array) -> float:
-    return float(np.abs(distribution - _joint(sites)).sum()) / 2
+def _compute_variation(distribution: Array, sites: Array) -> float:
+    return float(np.abs(distribution - _compute_joint(sites)).sum()) / 2
 
 
-def _descend(distribution: Array, sites: Array) -> ProductDistribution:
+def _minimize_variation(distribution: Array, sites: Array) -> ProductDistribution:
     """Minimize the smoothed total variation distance with L-BFGS."""
     logits = np.log(np.maximum(sites, 1e-12))
 
     def objective(free: Array, width: float) -> tuple[float, Array]:
         own = softmax(free.reshape(sites.shape), 1)
-        difference = _joint(own) - distribution
+        difference = _compute_joint(own) - distribution
         rounded = np.sqrt(difference**2 + width**2)
-        slope = ((difference / rounded / 2).ravel() @ _slopes(own)).reshape(sites.shape)
+        slope = ((difference / rounded / 2).ravel() @ _compute_derivatives(own)).reshape(sites.shape)
         slope = own * (slope - (own * slope).sum(1, keepdims=True))
         return float(rounded.sum()) / 2, slope.ravel()
 
@@ -198,10 +204,10 @@ def _descend(distribution: Array, sites: Array) -> ProductDistribution:
         options = {"maxiter": 500, "ftol": 1e-15, "gtol": 1e-10}
         logits = minimize(objective, logits.ravel(), (width,), jac=True, method="L-BFGS-B", options=options).x
     reached = softmax(logits.reshape(sites.shape), 1)
-    return ProductDistribution(_variation(distribution, reached), reached)
+    return ProductDistribution(_compute_variation(distribution, reached), reached)
 
 
-def _slopes(sites: Array) -> Array:
+def _compute_derivatives(sites: Array) -> Array:
     """Return the derivatives (states, sites * vocab) of all joint probabilities by the probabilities of each site."""
     count, vocab = sites.shape
     columns = []
@@ -209,5 +215,5 @@ def _slopes(sites: Array) -> Array:
         for token in range(vocab):
             changed = sites.copy()
             changed[site] = np.eye(vocab)[token]
-            columns.append(_joint(changed).ravel())
+            columns.append(_compute_joint(changed).ravel())
     return np.stack(columns, 1)

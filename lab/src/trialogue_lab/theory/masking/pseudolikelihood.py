@@ -23,9 +23,9 @@ from trialogue.errors import InputError
 from trialogue.validation import InstanceOf, validated
 from trialogue_lab.theory.masking.block_laws import (
     BlockDistribution,
-    Described,
+    BlockOptions,
     block_distribution,
-    checked_state_distribution,
+    check_state_distribution,
 )
 
 Features = Annotated[Tensor, Reals("states parameters")]
@@ -87,7 +87,7 @@ def pseudolikelihood_loss(
     Returns:
         Scalar tensor float64.
     """
-    data = checked_state_distribution(data, distribution.states, "data")
+    data = check_state_distribution(data, distribution.states, "data")
     if log_weights.shape != (distribution.states,):
         raise InputError("log_weights", tuple(log_weights.shape), f"use the shape ({distribution.states},)")
     log_weights = log_weights.double()
@@ -115,7 +115,7 @@ def fisher_information(probabilities: Tensor, features: Features) -> Tensor:
         Matrix (parameters, parameters) float64.
     """
     features = features.double()
-    probabilities = checked_state_distribution(probabilities, len(features))
+    probabilities = check_state_distribution(probabilities, len(features))
     centred = features - probabilities @ features
     return (probabilities[:, None] * centred).T @ centred
 
@@ -139,8 +139,8 @@ def pseudolikelihood_information(
         Matrix (parameters, parameters) float64.
     """
     features = features.double()
-    probabilities = checked_state_distribution(probabilities, distribution.states)
-    _affordable(distribution, features)
+    probabilities = check_state_distribution(probabilities, distribution.states)
+    _require_affordable(distribution, features)
     information = features.new_zeros(features.shape[1], features.shape[1])
     for states, weights, conditionals in distribution.fibers(probabilities):
         own = features[states]
@@ -177,13 +177,13 @@ def sandwich_covariance(
     Raises:
         InputError: If H is singular, or `probabilities` do not minimize the loss.
     """
-    data, features = checked_state_distribution(data, distribution.states, "data"), features.double()
-    probabilities = checked_state_distribution(probabilities, distribution.states)
-    hessian, once, averaged, gradient = _score_moments(data, probabilities, features, distribution)
+    data, features = check_state_distribution(data, distribution.states, "data"), features.double()
+    probabilities = check_state_distribution(probabilities, distribution.states)
+    hessian, once, averaged, gradient = _compute_gradient_moments(data, probabilities, features, distribution)
     if float(gradient.abs().max()) > 1e-6:
         hint = "the loss has a gradient of this size here: give the distribution that minimizes the loss"
         raise InputError("probabilities", float(gradient.abs().max()), hint)
-    inverse = _inverse(hessian)
+    inverse = _invert_information(hessian)
     return inverse @ (averaged + (once - averaged) / masks_per_sample) @ inverse
 
 
@@ -193,7 +193,7 @@ def asymptotic_covariance(
     block_size: int | None = None,
     *,
     masks_per_sample: Masks = 1,
-    **described: Unpack[Described],
+    **described: Unpack[BlockOptions],
 ) -> Tensor:
     """Return the asymptotic covariance of the pseudolikelihood estimate for data from the model itself.
 
@@ -216,14 +216,14 @@ def asymptotic_covariance(
             identified.
     """
     own = block_distribution(model.sites, model.vocab_size, block_size=block_size, **described)
-    probabilities, features = enumerated(model)
+    probabilities, features = enumerate_family(model)
     if masks_per_sample == 1:
-        return _inverse(pseudolikelihood_information(probabilities, features, own))
+        return _invert_information(pseudolikelihood_information(probabilities, features, own))
     return sandwich_covariance(probabilities, probabilities, features, own, masks_per_sample)
 
 
-class MaskingMore(NamedTuple):
-    """Numerical check of Theorem 4.1.1: masking more positions makes the estimate at least as accurate.
+class MaskSizeComparison(NamedTuple):
+    """Numerical check of Theorem 4.1.1: if more positions are masked, the estimate is at least as accurate.
 
     Gamma^k is the asymptotic covariance of the estimate with k uniformly chosen masked positions, and I^k is its
     inverse. Both arrays have one entry for each k from 1 to N - 1, where N is the number of positions.
@@ -232,7 +232,7 @@ class MaskingMore(NamedTuple):
         smallest_eigenvalue: Smallest eigenvalue of Gamma^k - Gamma^{k+1}, shape (N - 1,) float64. The theorem states
             that it is at least 0.
         identity_discrepancy: Largest absolute entry of I^{k+1} - I^k - C, shape (N - 1,) float64, where C is the gain
-            matrix in the proof (see `masking_more`). It is zero up to rounding if the proof's identity holds.
+            matrix in the proof (see `compare_mask_sizes`). It is zero up to rounding if the proof's identity holds.
     """
 
     smallest_eigenvalue: Tensor
@@ -240,13 +240,13 @@ class MaskingMore(NamedTuple):
 
 
 @validated
-def masking_more(model: InstanceOf[ExponentialFamily]) -> MaskingMore:
-    """Check numerically that masking more positions does not increase the covariance of the estimate (Theorem 4.1.1).
+def compare_mask_sizes(model: InstanceOf[ExponentialFamily]) -> MaskSizeComparison:
+    """Check numerically that masking more positions does not make the estimate less accurate (Theorem 4.1.1).
 
     The theorem states that Gamma^k - Gamma^{k+1} is positive semidefinite, where Gamma^k is the asymptotic covariance
-    with k uniformly chosen masked positions. The proof uses I^{k+1} = I^k + C for the inverse matrices I^k, with C =
-    E[s s^T] and s = E[F | x_{-S}] - E[F | x_{-(S u a)}]. F are the features, S is a uniform set of k positions, and a
-    is a uniform position outside S. The improvement can be zero in some directions.
+    of the estimate with k uniformly chosen masked positions. The proof uses I^{k+1} = I^k + C for the inverse matrices
+    I^k, with C = E[s s^T] and s = E[F | x_{-S}] - E[F | x_{-(S u a)}]. F are the features, S is a uniform set of k
+    positions, and a is a uniform position outside S. The improvement can be zero in some directions.
 
     Args:
         model: Exponential family on sequences of at least two positions.
@@ -258,15 +258,15 @@ def masking_more(model: InstanceOf[ExponentialFamily]) -> MaskingMore:
         raise InputError(
             "model", model.sites, "with a single site, no site remains unmasked: use two or more"
         )
-    probabilities, features = enumerated(model)
+    probabilities, features = enumerate_family(model)
     distributions = [
         block_distribution(model.sites, model.vocab_size, block_size=size + 1) for size in range(model.sites)
     ]
     information = [
         pseudolikelihood_information(probabilities, features, distribution) for distribution in distributions
     ]
-    covariances = [_inverse(matrix) for matrix in information]
-    means = _conditional_means(probabilities, features, distributions)
+    covariances = [_invert_information(matrix) for matrix in information]
+    means = _compute_conditional_means(probabilities, features, distributions)
     eigenvalues, discrepancies = [], []
     for size in range(1, model.sites):
         eigenvalues.append(torch.linalg.eigvalsh(covariances[size - 1] - covariances[size])[0])
@@ -281,10 +281,10 @@ def masking_more(model: InstanceOf[ExponentialFamily]) -> MaskingMore:
             score = means[frozenset(inner)] - means[frozenset(outer)]
             gain += (probabilities[:, None] * score).T @ score / len(pairs)
         discrepancies.append((information[size] - information[size - 1] - gain).abs().max())
-    return MaskingMore(torch.stack(eigenvalues), torch.stack(discrepancies))
+    return MaskSizeComparison(torch.stack(eigenvalues), torch.stack(discrepancies))
 
 
-def enumerated(model: ExponentialFamily) -> tuple[Tensor, Tensor]:
+def enumerate_family(model: ExponentialFamily) -> tuple[Tensor, Tensor]:
     """Return the probabilities and features of all sequences of a model.
 
     Returns:
@@ -294,14 +294,14 @@ def enumerated(model: ExponentialFamily) -> tuple[Tensor, Tensor]:
     return model.probabilities().double(), model.features(states).double()
 
 
-def _score_moments(
+def _compute_gradient_moments(
     data: Tensor, probabilities: Tensor, features: Tensor, distribution: BlockDistribution
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Compute the moments of the gradient of the pseudolikelihood loss.
 
     Returns the Hessian, the gradient's covariance for one mask and for the average over masks, and the mean gradient.
     """
-    _affordable(distribution, features)
+    _require_affordable(distribution, features)
     given = distribution.each_state()
     hessian = features.new_zeros(features.shape[1], features.shape[1])
     once = torch.zeros_like(hessian)
@@ -319,7 +319,7 @@ def _score_moments(
     return hessian, once - outer, (data[:, None] * averaged).T @ averaged - outer, mean
 
 
-def _conditional_means(
+def _compute_conditional_means(
     probabilities: Tensor, features: Tensor, distributions: list[BlockDistribution]
 ) -> dict[frozenset[int], Tensor]:
     """Return, for each set K of masked positions, the mean features E[F | x_{-K}] given the unmasked tokens.
@@ -337,7 +337,7 @@ def _conditional_means(
     return means
 
 
-def _inverse(information: Tensor) -> Tensor:
+def _invert_information(information: Tensor) -> Tensor:
     eigenvalues = torch.linalg.eigvalsh(information)
     if not float(eigenvalues[0]) > 1e-13 * float(eigenvalues[-1]):
         hint = "the information is singular in double precision: the blocks do not identify all parameters"
@@ -346,7 +346,7 @@ def _inverse(information: Tensor) -> Tensor:
     return inverse
 
 
-def _affordable(distribution: BlockDistribution, features: Tensor) -> None:
+def _require_affordable(distribution: BlockDistribution, features: Tensor) -> None:
     if len(features) != distribution.states:
         hint = f"use the shape ({distribution.states}, parameters)"
         raise InputError("features", tuple(features.shape), hint)

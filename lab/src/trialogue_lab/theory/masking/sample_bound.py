@@ -71,7 +71,7 @@ def sample_bound(
         eps: Accuracy of the cells.
         delta: Probability with which the bound may fail.
     """
-    masks_term = _root(3 * sites, vocab_size, sites, cells / (masks * delta))
+    masks_term = _compute_root(3 * sites, vocab_size, sites, cells / (masks * delta))
     masks_term += math.sqrt(math.log(8 * cells / delta) / (2 * samples))
     samples_term = empirical_distribution_bound(
         sites=sites, vocab_size=vocab_size, samples=samples, delta=delta / 2
@@ -94,7 +94,7 @@ def empirical_distribution_bound(
         samples: Number of sequences n.
         delta: Probability with which the bound may fail.
     """
-    return _root(0, vocab_size, 3 * sites, 1 / (16 * delta * samples))
+    return _compute_root(0, vocab_size, 3 * sites, 1 / (16 * delta * samples))
 
 
 @validated
@@ -116,12 +116,12 @@ def mask_average_bound(
         beta: Lower bound on every conditional probability.
         delta: Probability with which the bound may fail.
     """
-    masks_term = _root(3 * sites - 1, vocab_size, sites, 1 / (masks * delta))
+    masks_term = _compute_root(3 * sites - 1, vocab_size, sites, 1 / (masks * delta))
     return (masks_term + math.sqrt(math.log(4 / delta) / (2 * samples))) * math.log(1 / beta)
 
 
-class Deviation(NamedTuple):
-    """Upper bound on a deviation, with the probability that it holds.
+class DeviationBound(NamedTuple):
+    """Upper bound on the deviation of a loss, with the probability that the bound holds.
 
     Attributes:
         distance: Upper bound on the deviation.
@@ -143,7 +143,7 @@ def mask_average_deviation(
     beta: Probability,
     eps: Positive,
     t: Positive,
-) -> Deviation:
+) -> DeviationBound:
     """Bound the error of a loss averaged over m random masks, with the probability that the bound holds (Lemma 4.3.5).
 
     The loss is the mean of -log p(x_K | x_{-K}, K) over n sequences x and random sets K of masked positions. Its error
@@ -162,10 +162,10 @@ def mask_average_deviation(
     margin = math.log(1 / beta)
     risk = 2.0 ** (sites - 2) * float(vocab_size) ** sites / (eps**2 * masks)
     risk += 2 * math.exp(-2 * t**2 / (samples * margin**2))
-    return Deviation(2.0**sites * eps * margin + t / samples, 1 - risk)
+    return DeviationBound(2.0**sites * eps * margin + t / samples, 1 - risk)
 
 
-def _root(twos: int, vocab_size: int, power: int, factor: float) -> float:
+def _compute_root(twos: int, vocab_size: int, power: int, factor: float) -> float:
     """Return sqrt(2^twos |Omega|^power factor), or infinity on overflow."""
     log = (twos * math.log(2) + power * math.log(vocab_size) + math.log(factor)) / 2
     return math.exp(log) if log < math.log(sys.float_info.max) else math.inf

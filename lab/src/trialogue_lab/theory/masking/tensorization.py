@@ -16,7 +16,7 @@ from trialogue.errors import InputError
 from trialogue.oracles import enumerate_sequences
 from trialogue_lab.theory.masking.block_laws import (
     BlockDistribution,
-    checked_state_distribution,
+    check_state_distribution,
     conditionals,
 )
 
@@ -50,7 +50,7 @@ def tensorization_upper_bound(probabilities: Tensor, distribution: BlockDistribu
     Raises:
         InputError: If q has a zero or the mask distribution depends on the sequence.
     """
-    q = checked_state_distribution(probabilities, distribution.states)
+    q = check_state_distribution(probabilities, distribution.states)
     if not bool((q > 0).all()):
         raise InputError("probabilities", 0.0, "use a distribution that is positive everywhere")
     if distribution.adaptive:

@@ -1,9 +1,9 @@
-from .approximation import Approximated as Approximated
+from .approximation import ApproximateNetwork as ApproximateNetwork
 from .approximation import memorize_approximately as memorize_approximately
 from .capacities import accuracy_bound as accuracy_bound
 from .capacities import capacity as capacity
 from .capacities import previous_capacity as previous_capacity
-from .construction import Memorized as Memorized
+from .construction import MemorizedNetwork as MemorizedNetwork
 from .construction import memorize as memorize
 from .encoders import Encoder as Encoder
 from .encoders import LookUp as LookUp
@@ -11,7 +11,7 @@ from .encoders import association_encoder as association_encoder
 from .encoders import harmonic_vectors as harmonic_vectors
 from .encoders import look_up_encoder as look_up_encoder
 from .encoders import nearest_encoder as nearest_encoder
-from .encoders import softened as softened
+from .encoders import smooth_log_probs as smooth_log_probs
 from .encoders import truncated_encoder as truncated_encoder
 from .independence import independent_integers as independent_integers
 from .rank import expected_rank as expected_rank

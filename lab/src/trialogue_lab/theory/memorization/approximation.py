@@ -19,14 +19,14 @@ from torch import Tensor
 
 from trialogue.errors import InputError
 from trialogue.models.networks.attention_only import AttentionOnly, AttentionOnlyConfig
-from trialogue_lab.theory.memorization.encoders import Encoder, checked_encoder, nearest_encoder
-from trialogue_lab.theory.memorization.folding import complete, fold, padded_states
+from trialogue_lab.theory.memorization.encoders import Encoder, check_encoder, nearest_encoder
+from trialogue_lab.theory.memorization.folding import complete_map, fold_into_weights, pad_states
 from trialogue_lab.theory.memorization.rank import generic_network
 from trialogue_lab.theory.memorization.targets import (
-    checked_contexts,
-    checked_log_probs,
-    checked_prior,
-    divergence,
+    check_contexts,
+    check_log_probs,
+    check_prior,
+    compute_divergence,
 )
 
 Method = Literal["likeliest", "ridge"]
@@ -38,8 +38,8 @@ _LOST = 1e-3
 """Largest relative increase of a divergence that is attributed to rounding."""
 
 
-class Approximated(NamedTuple):
-    """An attention-only network built to store next-token distributions approximately, and its errors.
+class ApproximateNetwork(NamedTuple):
+    """An attention-only network that stores next-token distributions approximately, and its errors.
 
     The network was built for T contexts, each with a target distribution of the next token. It stores some targets
     exactly, or all approximately. The encoder is the closest approximation of the targets by any network of this width
@@ -68,8 +68,8 @@ class Approximated(NamedTuple):
     loose_bound: float
 
 
-class _Problem:
-    """A linear regression from features (outputs of random attention heads) to the wanted network outputs."""
+class _FeatureRegression:
+    """Linear regression from the features of contexts (outputs of random attention heads) to wanted network outputs."""
 
     def __init__(
         self,
@@ -82,9 +82,9 @@ class _Problem:
         prior: Tensor | None,
         encoder: Encoder | None,
     ) -> None:
-        self.distributions = checked_log_probs(targets)
-        self.contexts = checked_contexts(contexts, *self.distributions.shape)
-        self.prior = checked_prior(prior, len(self.distributions))
+        self.distributions = check_log_probs(targets)
+        self.contexts = check_contexts(contexts, *self.distributions.shape)
+        self.prior = check_prior(prior, len(self.distributions))
         self.config = AttentionOnlyConfig(
             vocab_size=self.distributions.shape[1],
             context=self.contexts.shape[1],
@@ -94,29 +94,29 @@ class _Problem:
         )
         self.seed = seed
         found = nearest_encoder(self.distributions, width, self.prior) if encoder is None else encoder
-        self.encoder: Encoder = checked_encoder(found, self.distributions, width).orthogonal()
+        self.encoder: Encoder = check_encoder(found, self.distributions, width).orthogonal()
         features = generic_network(self.config, seed).features(self.contexts)
         self.features = features.numpy()
-        self.states = padded_states(self.encoder, features, width).numpy()
+        self.states = pad_states(self.encoder, features, width).numpy()
 
     def divergence_by(self, solution: NDArray[np.float64]) -> float:
         """Return the mean KL(target || network) in nats of a network whose output is the features times `solution`."""
         read = self.encoder.unembedding.numpy()
         logits = torch.from_numpy(self.features @ solution[:, : read.shape[1]] @ read.T)
-        return divergence(self.distributions, logits.log_softmax(-1), self.prior)
+        return compute_divergence(self.distributions, logits.log_softmax(-1), self.prior)
 
-    def build(self, solution: NDArray[np.float64], kept: Tensor, loose_bound: float) -> Approximated:
+    def build(self, solution: NDArray[np.float64], kept: Tensor, loose_bound: float) -> ApproximateNetwork:
         """Build the network whose output is the features times `solution` (H d_h + d, d), and measure its errors."""
         read = self.encoder.unembedding.numpy()
         missed = ((self.features @ solution - self.states)[:, : read.shape[1]]) @ read.T
         network = generic_network(self.config, self.seed)
-        fold(network, solution, self.encoder)
-        kl = divergence(self.distributions, network.context_log_probs(self.contexts), self.prior)
+        fold_into_weights(network, solution, self.encoder)
+        kl = compute_divergence(self.distributions, network.context_log_probs(self.contexts), self.prior)
         network.remember(self.contexts[kept])
         network.answered = network.unstored = 0
         tight = 2 * float(self.prior.numpy() @ np.linalg.norm(missed, axis=1))
         left = float(self.prior[~kept].sum())
-        return Approximated(network, kept, left, self.encoder.kl, kl, tight, loose_bound)
+        return ApproximateNetwork(network, kept, left, self.encoder.kl, kl, tight, loose_bound)
 
 
 def memorize_approximately(
@@ -130,7 +130,7 @@ def memorize_approximately(
     method: Method,
     prior: Tensor | None = None,
     encoder: Encoder | None = None,
-) -> Approximated:
+) -> ApproximateNetwork:
     """Build an attention-only transformer that approximates more distributions than it can store exactly.
 
     The features of a context are the outputs of attention heads with random weights and the embedding of the last
@@ -152,15 +152,15 @@ def memorize_approximately(
     Raises:
         InputError: As for `memorize`, or if rounding errors are too large.
     """
-    problem = _Problem(targets, contexts, width, heads, head_width, seed, prior, encoder)
-    return _likeliest(problem) if method == "likeliest" else _ridge(problem)
+    problem = _FeatureRegression(targets, contexts, width, heads, head_width, seed, prior, encoder)
+    return _store_likeliest(problem) if method == "likeliest" else _fit_ridge(problem)
 
 
-def _likeliest(problem: _Problem) -> Approximated:
+def _store_likeliest(problem: _FeatureRegression) -> ApproximateNetwork:
     width = problem.config.width
     order = problem.prior.argsort(descending=True, stable=True).numpy()
     kept = torch.zeros(len(order), dtype=torch.bool)
-    kept[order[_independent(problem.features[order])]] = True
+    kept[order[_find_independent_rows(problem.features[order])]] = True
     count = int(kept.sum())
     exact, rest = problem.features[kept.numpy()], problem.features[~kept.numpy()]
     # The pseudo-inverse gives the states, and its product with the other features enters bound (14).
@@ -171,14 +171,14 @@ def _likeliest(problem: _Problem) -> Approximated:
     left = float(problem.prior[~kept].sum())
     logits = problem.encoder.states @ problem.encoder.unembedding.T
     spread = float(torch.linalg.matrix_norm(logits, 2))
-    solution = complete(found[:, :width], exact, width)
+    solution = complete_map(found[:, :width], exact, width)
     # The bound does not include the completion for directions that no stored context has.
     bounded = np.array_equal(solution, found[:, :width])
     bound = 2 * left * spread * math.sqrt(1 + growth**2) if bounded else math.inf
     return problem.build(solution, kept, bound)
 
 
-def _independent(rows: NDArray[np.float64]) -> list[int]:
+def _find_independent_rows(rows: NDArray[np.float64]) -> list[int]:
     """Return the indices of rows that are linearly independent of all previous rows."""
     basis = np.empty((min(rows.shape), rows.shape[1]))
     places: list[int] = []
@@ -195,7 +195,7 @@ def _independent(rows: NDArray[np.float64]) -> list[int]:
     return places
 
 
-def _ridge(problem: _Problem) -> Approximated:
+def _fit_ridge(problem: _FeatureRegression) -> ApproximateNetwork:
     width = problem.config.width
     roots = problem.prior.sqrt().numpy()[:, None]
     left, singular, right = svd(roots * problem.features, full_matrices=False)
@@ -204,7 +204,7 @@ def _ridge(problem: _Problem) -> Approximated:
 
     def solution(ridge: float) -> NDArray[np.float64]:
         scale = singular / (singular**2 + (ridge * singular[0]) ** 2)
-        return complete(right.T @ (scale[:, None] * turned), counted, width)
+        return complete_map(right.T @ (scale[:, None] * turned), counted, width)
 
     best = min((float(ridge) for ridge in _RIDGES), key=lambda ridge: problem.divergence_by(solution(ridge)))
     kept = torch.zeros(len(problem.contexts), dtype=torch.bool)

@@ -13,9 +13,10 @@ from trialogue.validation import Count, Natural, NonNegative, validated
 
 @validated
 def capacity(width: Count, head_width: Count, heads: Natural) -> int:
-    """Return H d_h + d, the number of contexts whose next-token distributions a network can store (Theorem 1).
+    """Return how many contexts a network can store with arbitrary next-token distributions (Theorem 1).
 
-    A context is stored if the network returns any given next-token distribution after it.
+    It is H d_h + d, for H heads of width d_h and embedding width d. A context is stored if the network returns any
+    given next-token distribution after it.
 
     Args:
         width: Width d of the embeddings.
@@ -27,10 +28,11 @@ def capacity(width: Count, head_width: Count, heads: Natural) -> int:
 
 @validated
 def previous_capacity(head_width: Count, heads: Natural) -> int:
-    """Return the earlier lower bound H (d_h - 1) + 1 on the number of stored contexts.
+    """Return the earlier lower bound on the number of contexts that a network can store.
 
-    A context is stored if the network predicts a given next token after it. The bound is from Mahdavi, Liao and
-    Thrampoulidis (2024), for contexts of at most d tokens and embeddings of width d.
+    It is H (d_h - 1) + 1, for H heads of width d_h. A context is stored if the network predicts a given next token
+    after it. The bound is from Mahdavi, Liao and Thrampoulidis (2024), for contexts of at most d tokens and embeddings
+    of width d.
 
     Args:
         head_width: Width d_h of the values of a head.

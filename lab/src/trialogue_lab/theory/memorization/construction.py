@@ -23,24 +23,24 @@ from trialogue_lab.theory.memorization.capacities import capacity
 from trialogue_lab.theory.memorization.encoders import (
     Encoder,
     association_encoder,
-    checked_encoder,
+    check_encoder,
     nearest_encoder,
 )
-from trialogue_lab.theory.memorization.folding import complete, fold, padded_states
+from trialogue_lab.theory.memorization.folding import complete_map, fold_into_weights, pad_states
 from trialogue_lab.theory.memorization.rank import generic_network, require_capacity
 from trialogue_lab.theory.memorization.targets import (
-    checked_contexts,
-    checked_log_probs,
-    checked_prior,
-    divergence,
+    check_contexts,
+    check_log_probs,
+    check_prior,
+    compute_divergence,
 )
 
 MAX_VOCABULARY = 65_536
 """Largest vocabulary, because distributions are stored as a float64 matrix (T, N)."""
 
 
-class Memorized(NamedTuple):
-    """An attention-only network built to store given next-token distributions, and its errors.
+class MemorizedNetwork(NamedTuple):
+    """An attention-only network that stores given next-token distributions, and its errors.
 
     The network was built for T contexts, each with a target distribution pi of the next token. The encoder is the
     closest approximation of the targets by any network of this width d, whose logits have rank d. The features of a
@@ -91,7 +91,7 @@ def memorize(
     query_width: Count | None = None,
     vocab_size: Count | None = None,
     encoder: InstanceOf[Encoder] | None = None,
-) -> Memorized:
+) -> MemorizedNetwork:
     """Build an attention-only transformer that returns given next-token distributions after given contexts.
 
     If the width d is below N - 1, the logits cannot have full rank. The network then stores the nearest distributions
@@ -126,28 +126,28 @@ def memorize(
     network = generic_network(config, seed)
     features = network.features(tokens)
     held = encoder.orthogonal()
-    states = padded_states(held, features, width).numpy()
+    states = pad_states(held, features, width).numpy()
     found, _, rank, singular = lstsq(features.numpy(), states, lapack_driver="gelsd")
-    solution = complete(found, features.numpy(), width)
+    solution = complete_map(found, features.numpy(), width)
     if rank < len(tokens):
         hint = f"the features of {len(tokens)} contexts have rank {rank}: use more heads, or another seed"
         raise InputError("seed", seed, hint)
-    skip_condition = fold(network, solution, held)
+    skip_condition = fold_into_weights(network, solution, held)
     network.remember(tokens)
     answers = network.context_log_probs(tokens)
     network.answered = network.unstored = 0
-    return Memorized(
+    return MemorizedNetwork(
         model=network,
         target_log_probs=encoder.log_probs,
         encoder_kl=encoder.kl,
-        kl=divergence(distributions, answers, weights),
+        kl=compute_divergence(distributions, answers, weights),
         rank=int(rank),
         condition=float(singular[0] / singular[len(tokens) - 1]),
         skip_condition=skip_condition,
         over_provision=capacity(width, head_width, heads) / len(tokens) - 1,
         largest_error=float((answers - encoder.log_probs).abs().max()),
-        largest_error_float32=_error_in(torch.float32, network, encoder, tokens),
-        largest_error_bfloat16=_error_in(torch.bfloat16, network, encoder, tokens),
+        largest_error_float32=_measure_error(torch.float32, network, encoder, tokens),
+        largest_error_bfloat16=_measure_error(torch.bfloat16, network, encoder, tokens),
         accuracy=min(1.0, float(weights[answers.argmax(1) == distributions.argmax(1)].sum())),
     )
 
@@ -165,7 +165,7 @@ def _prepare(
     Returns distributions (T, N), encoder, contexts (T, S) and prior (T,).
     """
     if isinstance(targets, Tensor) and targets.is_floating_point():
-        distributions = checked_log_probs(targets)
+        distributions = check_log_probs(targets)
         if vocab_size is not None:
             hint = f"leave it out: the targets are distributions over {distributions.shape[1]} tokens"
             check(
@@ -173,10 +173,10 @@ def _prepare(
             )
         if distributions.shape[1] > MAX_VOCABULARY:
             raise InputError("vocab_size", distributions.shape[1], f"use at most {MAX_VOCABULARY} tokens")
-        tokens = checked_contexts(contexts, len(distributions), distributions.shape[1])
-        weights = checked_prior(prior, len(distributions))
+        tokens = check_contexts(contexts, len(distributions), distributions.shape[1])
+        weights = check_prior(prior, len(distributions))
         found = nearest_encoder(distributions, width, weights) if encoder is None else encoder
-        return distributions, checked_encoder(found, distributions, width), tokens, weights
+        return distributions, check_encoder(found, distributions, width), tokens, weights
     hint = "give token ids (T,), or log-probabilities (T, N)"
     chosen = integer_tensor("targets", targets, hint)
     if chosen.ndim != 1 or not len(chosen):
@@ -190,16 +190,16 @@ def _prepare(
     )
     if int(chosen.min()) < 0:
         raise InputError("targets", int(chosen.min()), f"use tokens from 0 to {size - 1}")
-    tokens = checked_contexts(tokens, len(chosen), size)
-    weights = checked_prior(prior, len(chosen))
+    tokens = check_contexts(tokens, len(chosen), size)
+    weights = check_prior(prior, len(chosen))
     distributions = torch.full((len(chosen), size), -torch.inf, dtype=torch.float64).scatter_(
         1, chosen[:, None], 0.0
     )
     found = association_encoder(chosen, size, width, weights) if encoder is None else encoder
-    return distributions, checked_encoder(found, distributions, width), tokens, weights
+    return distributions, check_encoder(found, distributions, width), tokens, weights
 
 
-def _error_in(dtype: torch.dtype, network: AttentionOnly, encoder: Encoder, contexts: Tensor) -> float:
+def _measure_error(dtype: torch.dtype, network: AttentionOnly, encoder: Encoder, contexts: Tensor) -> float:
     cast = AttentionOnly(network.config)
     cast.remember(network.contexts)
     cast.load_state_dict(network.state_dict())

@@ -22,7 +22,7 @@ from trialogue.arrays import Integers
 from trialogue.errors import InputError
 from trialogue.randomness import generator
 from trialogue.validation import Count, InstanceOf, validated
-from trialogue_lab.theory.memorization.targets import checked_log_probs, checked_prior, divergence
+from trialogue_lab.theory.memorization.targets import check_log_probs, check_prior, compute_divergence
 
 _ITERATIONS = 1000
 _TOLERANCE = 1e-9
@@ -62,7 +62,7 @@ class Encoder(NamedTuple):
 
 
 @validated
-def checked_encoder(encoder: InstanceOf[Encoder], distributions: Tensor, width: Count) -> Encoder:
+def check_encoder(encoder: InstanceOf[Encoder], distributions: Tensor, width: Count) -> Encoder:
     """Check the shapes of an encoder and return it.
 
     Args:
@@ -83,25 +83,25 @@ def checked_encoder(encoder: InstanceOf[Encoder], distributions: Tensor, width: 
 
 @validated
 def truncated_encoder(log_probs: Tensor, width: Count, prior: Tensor | None = None) -> Encoder:
-    """Return logits of rank d from a truncated singular value decomposition of log-probabilities.
+    """Approximate next-token distributions by logits of rank d, with a truncated singular value decomposition.
 
-    It keeps the largest singular values of the row-centered matrix. It is exact if the width is at least N - 1
-    (Proposition 2). Otherwise its error is an upper bound on the smallest error of any encoder.
+    It keeps the largest singular values of the row-centered matrix of log-probabilities. It is exact if the width is at
+    least N - 1 (Proposition 2). Otherwise its error is an upper bound on the smallest error of any encoder.
 
     Args:
         log_probs: Target log-probabilities (T, N) without zeros.
         width: Number d of singular values to keep.
         prior: Probability of each context (T,) (default: uniform).
     """
-    distributions = checked_log_probs(log_probs)
-    weights = checked_prior(prior, len(distributions))
+    distributions = check_log_probs(log_probs)
+    weights = check_prior(prior, len(distributions))
     left, scale, right = torch.linalg.svd(
         distributions - distributions.mean(1, keepdim=True), full_matrices=False
     )
     kept = min(width, len(scale))
     # Splitting the singular values equally gives the optimizer two factors of similar size.
     root = scale[:kept].sqrt()
-    return _encoder(distributions, weights, (right[:kept].T * root), left[:, :kept] * root)
+    return _make_encoder(distributions, weights, (right[:kept].T * root), left[:, :kept] * root)
 
 
 def nearest_encoder(log_probs: Tensor, width: int, prior: Tensor | None = None) -> Encoder:
@@ -117,10 +117,10 @@ def nearest_encoder(log_probs: Tensor, width: int, prior: Tensor | None = None) 
         prior: Probability of each context (T,) (default: uniform).
     """
     start = truncated_encoder(log_probs, width, prior)
-    distributions = checked_log_probs(log_probs)
+    distributions = check_log_probs(log_probs)
     if width >= distributions.shape[1] - 1:
         return start
-    weights = checked_prior(prior, len(distributions))
+    weights = check_prior(prior, len(distributions))
     probabilities = (distributions.exp() * weights[:, None]).numpy()
     masses = weights.numpy()[:, None]
     vocab, rank = start.unembedding.shape
@@ -149,7 +149,9 @@ def nearest_encoder(log_probs: Tensor, width: int, prior: Tensor | None = None) 
         torch.from_numpy(found[:cut].reshape(vocab, rank)),
         torch.from_numpy(found[cut:].reshape(-1, rank)),
     )
-    return min(start, _encoder(distributions, weights, unembedding, states), key=lambda encoder: encoder.kl)
+    return min(
+        start, _make_encoder(distributions, weights, unembedding, states), key=lambda encoder: encoder.kl
+    )
 
 
 @validated
@@ -199,7 +201,7 @@ def association_encoder(
     gaps = (vectors[0] * (vectors[0] - vectors[1:])).sum(1)
     states = (_CERTAIN / float(gaps.min())) * vectors[targets]
     logits = states @ vectors.T
-    weights = checked_prior(prior, len(targets))
+    weights = check_prior(prior, len(targets))
     kl = -float(weights @ logits.log_softmax(-1).gather(1, targets[:, None])[:, 0])
     return Encoder(vectors, states, kl)
 
@@ -223,7 +225,7 @@ class LookUp(NamedTuple):
 
 @validated
 def look_up_encoder(log_probs: Tensor, width: Count, prior: Tensor | None = None, seed: int = 0) -> LookUp:
-    """Return the encoder of Theorem 2, with each distribution's most likely token and entropy.
+    """Approximate distributions by logits of rank d that keep each most likely token and the entropy (Theorem 2).
 
     The state of context t is lambda(t) W_g, where g is its most likely token and W_g row g of the unembedding. The rows
     of W are random unit vectors (Johnson-Lindenstrauss), or the identity if the width is N. The scale lambda(t) is the
@@ -238,8 +240,8 @@ def look_up_encoder(log_probs: Tensor, width: Count, prior: Tensor | None = None
     Returns:
         Encoder and the bounds of the theorem.
     """
-    distributions = checked_log_probs(log_probs)
-    weights = checked_prior(prior, len(distributions))
+    distributions = check_log_probs(log_probs)
+    weights = check_prior(prior, len(distributions))
     vocab = distributions.shape[1]
     vectors = torch.eye(vocab, dtype=torch.float64)
     if width != vocab:
@@ -251,10 +253,10 @@ def look_up_encoder(log_probs: Tensor, width: Count, prior: Tensor | None = None
     chosen = distributions.argmax(1)
     gaps = products[chosen] - products[chosen, chosen][:, None]
     scales = torch.tensor(
-        [_scale_of(gap.numpy(), float(target)) for gap, target in zip(gaps, entropy, strict=True)],
+        [_solve_scale(gap.numpy(), float(target)) for gap, target in zip(gaps, entropy, strict=True)],
         dtype=torch.float64,
     )
-    encoder = _encoder(distributions, weights, vectors, scales[:, None] * vectors[chosen])
+    encoder = _make_encoder(distributions, weights, vectors, scales[:, None] * vectors[chosen])
     likeliest = distributions.gather(1, chosen[:, None])[:, 0].exp()
     others = (distributions.exp() / (1 - likeliest)[:, None].clamp_min(1e-300)).scatter(
         1, chosen[:, None], 0.0
@@ -271,7 +273,7 @@ def look_up_encoder(log_probs: Tensor, width: Count, prior: Tensor | None = None
 
 
 @validated
-def softened(log_probs: Tensor, floor: Annotated[float, Interval(gt=0, le=1)]) -> Tensor:
+def smooth_log_probs(log_probs: Tensor, floor: Annotated[float, Interval(gt=0, le=1)]) -> Tensor:
     """Smooth distributions, so that tokens of probability zero receive a small positive probability.
 
     The result is log((pi + floor) / (1 + N floor)) for a distribution pi over N tokens (encoders f_delta of
@@ -284,16 +286,16 @@ def softened(log_probs: Tensor, floor: Annotated[float, Interval(gt=0, le=1)]) -
     Returns:
         Log-probabilities (T, N).
     """
-    distributions = checked_log_probs(log_probs, zeros=True)
+    distributions = check_log_probs(log_probs, zeros=True)
     return torch.log(distributions.exp() + floor) - math.log1p(distributions.shape[1] * floor)
 
 
-def _encoder(distributions: Tensor, weights: Tensor, unembedding: Tensor, states: Tensor) -> Encoder:
+def _make_encoder(distributions: Tensor, weights: Tensor, unembedding: Tensor, states: Tensor) -> Encoder:
     logits = states @ unembedding.T
-    return Encoder(unembedding, states, divergence(distributions, logits.log_softmax(-1), weights))
+    return Encoder(unembedding, states, compute_divergence(distributions, logits.log_softmax(-1), weights))
 
 
-def _scale_of(gaps: NDArray[np.float64], entropy: float) -> float:
+def _solve_scale(gaps: NDArray[np.float64], entropy: float) -> float:
     """Solve log sum_j exp(lambda gaps_j) = `entropy` for lambda. The gaps are at most 0."""
 
     def excess(scale: float) -> float:

@@ -16,7 +16,7 @@ from trialogue.models.networks.attention_only import AttentionOnly
 from trialogue_lab.theory.memorization.encoders import Encoder
 
 
-def padded_states(encoder: Encoder, features: Tensor, width: int) -> Tensor:
+def pad_states(encoder: Encoder, features: Tensor, width: int) -> Tensor:
     """Return the outputs that a network must have to produce given logits.
 
     The encoder has fewer columns than the network's width d. The remaining columns are not read by the output layer.
@@ -34,13 +34,14 @@ def padded_states(encoder: Encoder, features: Tensor, width: int) -> Tensor:
     return torch.cat((encoder.states, features[:, features.shape[1] - spare :]), 1)
 
 
-def complete(solution: NDArray[np.float64], features: NDArray[np.float64], width: int) -> NDArray[np.float64]:
-    """Make the part of a linear map that acts on the skip connection invertible.
+def complete_map(
+    solution: NDArray[np.float64], features: NDArray[np.float64], width: int
+) -> NDArray[np.float64]:
+    """Make the part of a linear map that acts on the skip connection invertible, without changing its outputs.
 
     The map sends the features of a context to the network output. Its features are head outputs and the embedding of
     the last token (skip connection). If the last tokens of all contexts do not span all d dimensions, the minimum-norm
-    map sends the unused directions to zero. This function sends them to unused output directions instead. The outputs
-    for `features` do not change.
+    map sends the unused directions to zero. This function sends them to unused output directions instead.
 
     Args:
         solution: Minimum-norm map (H d_h + d, d) from features to outputs. The last d rows act on the skip connection.
@@ -61,8 +62,8 @@ def complete(solution: NDArray[np.float64], features: NDArray[np.float64], width
     return added
 
 
-def fold(network: AttentionOnly, solution: NDArray[np.float64], encoder: Encoder) -> float:
-    """Change the weights of a network in place so that its output is a given linear map of its features.
+def fold_into_weights(network: AttentionOnly, solution: NDArray[np.float64], encoder: Encoder) -> float:
+    """Change the weights of a network in place such that its output becomes a given linear map of its features.
 
     The last d rows of the map act on the skip connection by an invertible matrix R. Token and position embeddings are
     multiplied by R. Queries, keys and values are multiplied by its inverse, so the heads receive the same inputs as

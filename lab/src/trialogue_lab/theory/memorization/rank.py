@@ -104,10 +104,10 @@ def feature_rank(
 
 @validated
 def printed_rank(contexts: Count, width: Count, head_width: Count, heads: Natural) -> int:
-    """Return min(T, H d_h + d), the rank that the document states for a network's features (Lemma 2 and Theorem 1).
+    """Return the rank of a network's features that the document states (Lemma 2 and Theorem 1).
 
-    The features of a context are the outputs of the attention heads and the embedding of the last token. See
-    `expected_rank` for the true rank.
+    It is min(T, H d_h + d) for T contexts, H heads of width d_h and embedding width d. The features of a context are
+    the outputs of the attention heads and the embedding of the last token. See `expected_rank` for the true rank.
 
     Args:
         contexts: Number of contexts T.
@@ -146,7 +146,7 @@ def expected_rank(
     # The rank is at most H d_h + d. The power is truncated because computing it could take very long.
     enough = capacity(width, head_width, heads).bit_length()
     total = vocab_size ** min(context, enough) if contexts is None else contexts
-    return _rank(total, context, vocab_size + context - 1, vocab_size, width, head_width, heads)
+    return _compute_rank(total, context, vocab_size + context - 1, vocab_size, width, head_width, heads)
 
 
 @validated
@@ -173,7 +173,7 @@ def expected_rank_for(
     parts, _ = connected_components(coo_array(links, shape=(len(tokens) + length,) * 2), directed=False)
     spanned, last = len(tokens) + length - parts, len(contexts[:, -1].unique())
     count = config.heads if heads is None else heads
-    return _rank(total, length, spanned, last, config.width, config.head_width, count)
+    return _compute_rank(total, length, spanned, last, config.width, config.head_width, count)
 
 
 @validated
@@ -205,7 +205,9 @@ def require_capacity(config: InstanceOf[AttentionOnlyConfig], contexts: Contexts
     raise InputError("heads", config.heads, hint)
 
 
-def _rank(total: int, length: int, spanned: int, last: int, width: int, head_width: int, heads: int) -> int:
+def _compute_rank(
+    total: int, length: int, spanned: int, last: int, width: int, head_width: int, heads: int
+) -> int:
     """Return the rank of the features of `total` contexts.
 
     Args:

@@ -12,7 +12,7 @@ from trialogue.errors import InputError
 from trialogue.probabilities import SINGLE, validate_distribution
 
 
-def checked_log_probs(log_probs: Tensor, zeros: bool = False) -> Tensor:
+def check_log_probs(log_probs: Tensor, zeros: bool = False) -> Tensor:
     """Return log-probabilities (T, N) as normalized float64 after checking them.
 
     Args:
@@ -40,7 +40,7 @@ def checked_log_probs(log_probs: Tensor, zeros: bool = False) -> Tensor:
     return distributions - sums[:, None]
 
 
-def checked_prior(prior: Tensor | None, contexts: int) -> Tensor:
+def check_prior(prior: Tensor | None, contexts: int) -> Tensor:
     """Return the probabilities (T,) of the contexts, uniform by default, after checking them.
 
     Args:
@@ -52,7 +52,7 @@ def checked_prior(prior: Tensor | None, contexts: int) -> Tensor:
     return validate_distribution("prior", prior, (contexts,))
 
 
-def checked_contexts(contexts: Tensor, targets: int, vocab_size: int) -> Tensor:
+def check_contexts(contexts: Tensor, targets: int, vocab_size: int) -> Tensor:
     """Return contexts (T, S) int64 after checking them.
 
     Args:
@@ -78,7 +78,7 @@ def checked_contexts(contexts: Tensor, targets: int, vocab_size: int) -> Tensor:
     return tokens
 
 
-def divergence(distributions: Tensor, log_probs: Tensor, weights: Tensor) -> float:
+def compute_divergence(distributions: Tensor, log_probs: Tensor, weights: Tensor) -> float:
     """Return the mean KL divergence between two distributions in nats.
 
     Tokens of probability zero in the first distribution contribute nothing. Negative rounding errors are

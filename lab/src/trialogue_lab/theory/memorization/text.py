@@ -87,7 +87,7 @@ class TextMemorySettings:
         )
 
 
-class Plan(NamedTuple):
+class MemoryPlan(NamedTuple):
     """Size of a network that would memorize a text, before it is built. A context is a sequence of S tokens.
 
     Attributes:
@@ -195,11 +195,11 @@ class TextMemory:
         return expected_rank(shape.vocab_size, shape.context, *widths, unlimited)
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> MemoryPlan:
         """Number of contexts that would be stored, and the size of the network."""
         distributions, shape = self.distributions, self.config
         wanted = (1 + _OVER_PROVISION) * distributions.different - min(shape.width, shape.vocab_size)
-        return Plan(
+        return MemoryPlan(
             tokens=self.corpus.train.numel(),
             different=distributions.different,
             stored=len(distributions.contexts),

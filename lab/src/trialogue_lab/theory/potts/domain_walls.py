@@ -22,7 +22,7 @@ from trialogue.arrays import Integers, Reals
 from trialogue.data import PottsChain
 from trialogue.errors import InputError
 from trialogue.validation import Count, InstanceOf, NonNegative, Positive, validated
-from trialogue_lab.theory.potts.transfer_decay import kept_decay_rate
+from trialogue_lab.theory.potts.transfer_decay import compute_decay_rate
 
 Energies = Annotated[Tensor, Reals("V*", least=0, infinite="both")]
 """Energies of one window, with one axis of size V per token; infinite for forbidden windows."""
@@ -34,10 +34,11 @@ AtLeastTwo = Annotated[int, Ge(2)]
 
 @validated
 def largest_wall_energy(window: Count, max_energy: NonNegative) -> float:
-    """Return (W - 1) E_max, an upper bound on the energy of one domain wall (equation 3).
+    """Return an upper bound on the energy of one domain wall (equation 3).
 
-    A domain wall is a point at which a sequence switches from one stored pattern (a sequence of energy zero) to
-    another. Only the W - 1 windows that contain this point can have positive energy. The bound requires a finite E_max.
+    It is (W - 1) E_max, where W is the window length and E_max the largest energy of a window. A domain wall is a point
+    at which a sequence switches from one stored pattern (a sequence of energy zero) to another. Only the W - 1 windows
+    that contain this point can have positive energy. The bound requires a finite E_max.
 
     Args:
         window: Number W of tokens in a window.
@@ -48,11 +49,11 @@ def largest_wall_energy(window: Count, max_energy: NonNegative) -> float:
 
 @validated
 def largest_wall_entropy(length: Annotated[int, Ge(2)], patterns: AtLeastTwo) -> float:
-    """Return the log-number of sequences with one domain wall, log[(N - 1)(L - 1)] (equation 4).
+    """Return the logarithm of the number of sequences with one domain wall, in nats (equation 4).
 
-    A domain wall is a point at which a sequence switches from one stored pattern (a sequence of energy zero) to
-    another. It has L - 1 possible positions, and N - 1 patterns can follow it. The unit is nats. If some of these
-    sequences are equal, the result is an upper bound.
+    It is log[(N - 1)(L - 1)] for N patterns and length L. A domain wall is a point at which a sequence switches from
+    one stored pattern (a sequence of energy zero) to another. It has L - 1 possible positions, and N - 1 patterns can
+    follow it. If some of these sequences are equal, the result is an upper bound.
 
     Args:
         length: Number L of tokens in a sequence.
@@ -214,11 +215,11 @@ def one_wall(energies: Energies, patterns: Patterns, temperature: Positive) -> O
     cost = splice_energies(energies, patterns).numpy()
     if len(patterns) < 2:
         raise InputError("patterns", len(patterns), "a domain wall requires at least two stored patterns")
-    other, bond = _different_splices(patterns.numpy())
+    other, bond = _list_distinct_splices(patterns.numpy())
     chosen = cost[other - 1, bond - 1]
     if not len(chosen):
         return OneWall(0, 0.0, -math.inf, temperature)
-    log_weight = np.logaddexp.reduce(_log_weights(chosen, temperature))
+    log_weight = np.logaddexp.reduce(_compute_log_weights(chosen, temperature))
     return OneWall(len(chosen), float(chosen.max()), float(log_weight), temperature)
 
 
@@ -243,11 +244,12 @@ def stored_pattern_count(energies: Energies, length: Count) -> int:
 
 @validated
 def stored_pattern_decay_rate(energies: Energies, temperature: Positive) -> float:
-    """Return the rate c at which P(energy zero) decreases with the sequence length L, as exp(-c L).
+    """Return how fast the probability of repeating a stored pattern decreases with the sequence length.
 
-    The rate is c = log(lambda_all / lambda_zero). Here lambda_all is the leading eigenvalue of the transfer matrix
-    (with entries exp(-energy / T) for windows), and lambda_zero the one with zero-energy windows only. The rate is
-    positive for finite energies at every T > 0. It is zero if all other windows are forbidden.
+    P(energy zero) falls as exp(-c L), and the result is the rate c = log(lambda_all / lambda_zero). Here lambda_all is
+    the leading eigenvalue of the transfer matrix (with entries exp(-energy / T) for windows), and lambda_zero the one
+    with zero-energy windows only. The rate is positive for finite energies at every T > 0. It is zero if all other
+    windows are forbidden.
 
     Args:
         energies: Energies (V,) * W of a window; infinite for forbidden windows.
@@ -261,7 +263,7 @@ def stored_pattern_decay_rate(energies: Energies, temperature: Positive) -> floa
             temperature.
     """
     table = energies.double().numpy()
-    rate = kept_decay_rate(_log_weights(table, temperature), [[table == 0]], temperature)
+    rate = compute_decay_rate(_compute_log_weights(table, temperature), [[table == 0]], temperature)
     if rate == math.inf:
         raise InputError("energies", float(table.min()), "no sequence of any length has energy zero")
     return rate
@@ -269,12 +271,13 @@ def stored_pattern_decay_rate(energies: Energies, temperature: Positive) -> floa
 
 @validated
 def no_wall_decay_rate(chain: InstanceOf[PottsChain], temperature: Positive) -> float:
-    """Return the rate c at which P(no domain wall) decreases with the sequence length L, as exp(-c L).
+    """Return how fast the probability of no domain wall decreases with the sequence length.
 
-    Each window of W tokens is labeled by the stored pattern, and its shift, with the smallest Hamming distance (see
-    `PottsChain.window_labels`). There is no domain wall if all windows have the same label. The rate is c = log(lambda
-    / lambda_0). Here lambda is the leading eigenvalue of the transfer matrix, and lambda_0 the largest one if only
-    windows of a single label are allowed. Both eigenvalues are per token.
+    P(no domain wall) falls as exp(-c L), and the result is the rate c. Each window of W tokens is labeled by the stored
+    pattern, and its shift, with the smallest Hamming distance (see `PottsChain.window_labels`). There is no domain wall
+    if all windows have the same label. The rate is c = log(lambda / lambda_0). Here lambda is the leading eigenvalue of
+    the transfer matrix, and lambda_0 the largest one if only windows of a single label are allowed. Both eigenvalues
+    are per token.
 
     Args:
         chain: Chain created with patterns.
@@ -289,10 +292,12 @@ def no_wall_decay_rate(chain: InstanceOf[PottsChain], temperature: Positive) -> 
     period = len(chain.patterns[0]) if chain.patterns else 1
     labels = [chain.window_labels(site).numpy() for site in range(period)]
     kept = [[of_site == label for of_site in labels] for label in np.unique(labels)]
-    return kept_decay_rate(_log_weights(chain.energies.double().numpy(), temperature), kept, temperature)
+    return compute_decay_rate(
+        _compute_log_weights(chain.energies.double().numpy(), temperature), kept, temperature
+    )
 
 
-def _log_weights(energies: NDArray[np.float64], temperature: float) -> NDArray[np.float64]:
+def _compute_log_weights(energies: NDArray[np.float64], temperature: float) -> NDArray[np.float64]:
     """Return -E / T, which is -inf for infinite energies."""
     with np.errstate(over="ignore"):
         log_weights = -energies / temperature
@@ -315,7 +320,7 @@ def _require_stored(table: NDArray[np.float64], sequences: NDArray[np.int64]) ->
         raise InputError("patterns", float(cost.max()), hint)
 
 
-def _different_splices(sequences: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _list_distinct_splices(sequences: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """List the distinct sequences that switch from pattern 0 to another pattern, and are not stored themselves.
 
     Returns pattern and position of each switch. Two sequences are equal if they agree from the first token on that

@@ -58,7 +58,7 @@ def greedy_patterns(
     contexts, vocab = log_probs.shape
     if vocab < 2 or vocab ** round(math.log(contexts, vocab)) != contexts:
         raise InputError("log_probs", tuple(log_probs.shape), "use the shape (V^w, V)")
-    likeliest, token = checked_log_probs(log_probs).max(1)
+    likeliest, token = check_log_probs(log_probs).max(1)
     following = (torch.arange(contexts) * vocab + token) % contexts
     seen = torch.zeros(len(following), dtype=torch.int64)
     patterns = []
@@ -77,7 +77,7 @@ def greedy_patterns(
     return patterns
 
 
-def checked_log_probs(log_probs: Tensor) -> Tensor:
+def check_log_probs(log_probs: Tensor) -> Tensor:
     """Check that log-probabilities (..., V) are normalized, and return them as float64.
 
     Raises:

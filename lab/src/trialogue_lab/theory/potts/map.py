@@ -84,7 +84,7 @@ class AutoregressiveHamiltonian:
             length: Number of tokens in a sequence, at least w + 1.
             temperature: Temperature T.
         """
-        return float(_weights_of_beginnings(self, length, temperature).logsumexp(0))
+        return float(_compute_beginning_weights(self, length, temperature).logsumexp(0))
 
 
 @validated
@@ -116,7 +116,7 @@ def context_log_probs(oracle: Autoregressive, context: Natural) -> Tensor:
     if context >= MAX_CONTEXTS or (context + 1) * math.log(oracle.vocab_size) > math.log(MAX_CONTEXTS) + 1e-9:
         hint = f"there are {oracle.vocab_size}^{context + 1} contexts: use at most {MAX_CONTEXTS}"
         raise InputError("context", context, hint)
-    answer = _prefix_log_probs(oracle, context)
+    answer = _compute_prefix_log_probs(oracle, context)
     _require_window(oracle, context, answer)
     return answer.double()
 
@@ -145,7 +145,7 @@ def _require_window(oracle: Autoregressive, width: int, answer: Tensor) -> None:
 
 
 @validated
-def hamiltonian_of(
+def convert_to_hamiltonian(
     oracle: Autoregressive, window: Natural, constant: Constant = "global"
 ) -> AutoregressiveHamiltonian:
     """Convert a next-token model with a finite window into an energy function (equations 7 to 9).
@@ -161,7 +161,7 @@ def hamiltonian_of(
         InputError: If a token has probability zero, whose energy is infinite, or `context_log_probs` rejects the model.
     """
     last, vocab = -context_log_probs(oracle, window), oracle.vocab_size
-    terms = [*(-_prefix_log_probs(oracle, length).double() for length in range(window)), last]
+    terms = [*(-_compute_prefix_log_probs(oracle, length).double() for length in range(window)), last]
     for length, term in enumerate(terms):
         if not bool(torch.isfinite(term).all()):
             context, token = (~torch.isfinite(term)).nonzero()[0].tolist()
@@ -193,7 +193,7 @@ class ChainConditionals(PrefixOracle):
     def __init__(
         self, chain: PottsChain | AutoregressiveHamiltonian, length: int, temperature: float
     ) -> None:
-        beginnings = _weights_of_beginnings(chain, length, temperature)
+        beginnings = _compute_beginning_weights(chain, length, temperature)
         inner = chain if isinstance(chain, PottsChain) else chain.chain
         messages = inner.messages(temperature)
         self.vocab_size, self.max_length = inner.vocab_size, int(length)
@@ -240,7 +240,7 @@ class ChainConditionals(PrefixOracle):
         return answer
 
 
-def autoregressive_of(
+def convert_to_autoregressive(
     chain: PottsChain | AutoregressiveHamiltonian, length: int, temperature: float
 ) -> ChainConditionals:
     """Convert a Potts chain into a next-token model with the same distribution p(x) ∝ exp(-H(x) / T).
@@ -256,7 +256,7 @@ def autoregressive_of(
 
 
 @validated
-def _weights_of_beginnings(
+def _compute_beginning_weights(
     chain: InstanceOf[PottsChain] | InstanceOf[AutoregressiveHamiltonian], length: Count, temperature: float
 ) -> Tensor:
     """Return log-weights (V^(W-1),) of the first W - 1 tokens, summed over all continuations."""
@@ -272,6 +272,6 @@ def _weights_of_beginnings(
     return weights - chain.boundary.flatten() / temperature
 
 
-def _prefix_log_probs(oracle: Autoregressive, length: int) -> Tensor:
+def _compute_prefix_log_probs(oracle: Autoregressive, length: int) -> Tensor:
     """Return log p(c | prefix) (V^length, V) for all prefixes of `length` tokens."""
     return next_log_probs(oracle, enumerate_sequences(oracle.vocab_size, length)).log_softmax(1)

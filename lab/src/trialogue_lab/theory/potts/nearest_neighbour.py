@@ -40,7 +40,7 @@ class NearestNeighbourPotts:
 
     @property
     def wall_probability(self) -> float:
-        """Probability p = (V - 1) e^{-J/T} / (1 + (V - 1) e^{-J/T}) that two given neighbors are unequal."""
+        """Probability p = (V - 1) e^{-J/T} / (1 + (V - 1) e^{-J/T}) that two given neighbors are unequal (a wall)."""
         return self._odds / (1 + self._odds)
 
     @property
@@ -50,7 +50,10 @@ class NearestNeighbourPotts:
 
     @validated
     def log_partition(self, length: Count) -> float:
-        """Return log Z = log V + (L - 1) log(1 + (V - 1) e^{-J/T}) for a chain of L = `length` values."""
+        """Return the logarithm of the partition function for a chain of L = `length` values.
+
+        It is log Z = log V + (L - 1) log(1 + (V - 1) e^{-J/T}).
+        """
         return math.log(self.vocab_size) + (length - 1) * self.decay_rate
 
     @validated

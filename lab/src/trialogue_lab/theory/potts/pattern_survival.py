@@ -19,7 +19,7 @@ from trialogue.compilation import compiled
 from trialogue.data.potts.patterns import StoredPatterns
 from trialogue.errors import InputError
 from trialogue.validation import Finite, Natural, validated
-from trialogue_lab.theory.potts.greedy_patterns import checked_log_probs
+from trialogue_lab.theory.potts.greedy_patterns import check_log_probs
 
 Array = NDArray[np.float64]
 _MOST_STATES = 1 << 24
@@ -203,7 +203,7 @@ class PatternSurvival:
             raise InputError("log_probs", shape, hint)
         if len(by_step) not in (1, steps):
             raise InputError("log_probs", shape, f"give one table, or one for each of {steps} steps")
-        probabilities: Array = checked_log_probs(by_step).exp().numpy()
+        probabilities: Array = check_log_probs(by_step).exp().numpy()
         return probabilities
 
     def _followers(self, position: int) -> NDArray[np.int64]:

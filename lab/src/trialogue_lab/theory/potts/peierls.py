@@ -37,7 +37,7 @@ def peierls_free_energy_bound(
 
 @validated
 def peierls_temperature(min_energy: Positive) -> float:
-    """Return E_min / log 3, the temperature below which large domain walls are rare.
+    """Return the temperature below which large domain walls are rare, E_min / log 3.
 
     At this temperature and below, `peierls_free_energy_bound` grows with large perimeters.
 

@@ -31,14 +31,14 @@ _CLOSE = 1e-6
 Mask = NDArray[np.bool_]
 
 
-def kept_decay_rate(
+def compute_decay_rate(
     log_weights: NDArray[np.float64], kept: Sequence[Sequence[Mask]], temperature: float
 ) -> float:
-    """Return the rate c at which P(all windows are in one of some given sets) decreases with the length, as exp(-c L).
+    """Compute how fast the probability that all windows belong to a given set decreases with the length.
 
-    A window consists of W neighboring tokens of a sequence of L tokens. The rate is c = log(lambda / lambda_kept). Here
-    lambda is the leading eigenvalue of the transfer matrix, and lambda_kept the largest one with windows of one set
-    only.
+    The probability falls as exp(-c L), and the result is the rate c = log(lambda / lambda_kept), where the windows may
+    be in any one of several sets. A window consists of W neighboring tokens of a sequence of L tokens. Here lambda is
+    the leading eigenvalue of the transfer matrix, and lambda_kept the largest one with windows of one set only.
 
     Args:
         log_weights: Log-weights -E / T of the windows, shape (V,) * W; -inf for forbidden windows.
@@ -53,25 +53,29 @@ def kept_decay_rate(
         InputError: If the eigenvalues cannot be distinguished in float64 and there are more than `PRECISE_STATES`
             states.
     """
-    recurrent = _recurrent_windows(log_weights)
+    recurrent = _find_recurrent_windows(log_weights)
     if any(all(mask[recurrent].all() for mask in masks) for masks in kept):
         return 0.0
     weights = np.exp(log_weights)
-    logs = [_log(leading_eigenvalue(_product(weights, masks), temperature)) / len(masks) for masks in kept]
+    logs = [
+        _log(compute_leading_eigenvalue(_multiply_transfer_matrices(weights, masks), temperature))
+        / len(masks)
+        for masks in kept
+    ]
     most = max(logs)
-    rate = _log(leading_eigenvalue(transfer_matrix(weights), temperature)) - most
+    rate = _log(compute_leading_eigenvalue(transfer_matrix(weights), temperature)) - most
     if rate >= _RESOLVED and most > -math.inf:
         return rate
-    possible = [masks for masks in kept if _cycles(log_weights, masks)]
+    possible = [masks for masks in kept if _has_infinite_sequence(log_weights, masks)]
     if not possible:
         return math.inf
     unresolved = f"the rate is below {_RESOLVED:.0e} per site, or its weights are"
     digits = required_digits(log_weights, log_weights.ndim, temperature, unresolved)
     close = [masks for masks, log in zip(kept, logs, strict=True) if log > most - _CLOSE]
-    return _precisely(log_weights, close if most > -math.inf else possible, digits)
+    return _compute_precise_decay_rate(log_weights, close if most > -math.inf else possible, digits)
 
 
-def leading_eigenvalue(matrix: csr_array, temperature: float) -> float:
+def compute_leading_eigenvalue(matrix: csr_array, temperature: float) -> float:
     """Return the largest eigenvalue of a sparse matrix with non-negative entries.
 
     Args:
@@ -79,11 +83,11 @@ def leading_eigenvalue(matrix: csr_array, temperature: float) -> float:
         temperature: Temperature, for the error message.
     """
     # Entries between components do not change eigenvalues, but make degenerate ones inaccurate.
-    within = _within_components(matrix)
+    within = _remove_transient_entries(matrix)
     return float(leading_moduli(within, 1, temperature)[0]) if within.nnz else 0.0
 
 
-def _recurrent_windows(log_weights: NDArray[np.float64]) -> Mask:
+def _find_recurrent_windows(log_weights: NDArray[np.float64]) -> Mask:
     """Return, as a mask (V,) * W, which windows can occur infinitely often in a sequence."""
     allowed = log_weights > -math.inf
     _, component = connected_components(transfer_matrix(allowed.astype(float)), connection="strong")
@@ -92,7 +96,7 @@ def _recurrent_windows(log_weights: NDArray[np.float64]) -> Mask:
     return found
 
 
-def _product(weights: NDArray[np.float64], masks: Sequence[Mask]) -> csr_array:
+def _multiply_transfer_matrices(weights: NDArray[np.float64], masks: Sequence[Mask]) -> csr_array:
     """Multiply the transfer matrices of one period. Each contains only the windows in its mask."""
     matrix = transfer_matrix(weights * masks[0])
     for mask in masks[1:]:
@@ -100,12 +104,17 @@ def _product(weights: NDArray[np.float64], masks: Sequence[Mask]) -> csr_array:
     return matrix
 
 
-def _cycles(log_weights: NDArray[np.float64], masks: Sequence[Mask]) -> bool:
+def _has_infinite_sequence(log_weights: NDArray[np.float64], masks: Sequence[Mask]) -> bool:
     """Return whether an infinite sequence exists whose windows are all allowed by `masks`."""
-    return _within_components(_product((log_weights > -math.inf).astype(float), masks)).nnz > 0
+    return (
+        _remove_transient_entries(
+            _multiply_transfer_matrices((log_weights > -math.inf).astype(float), masks)
+        ).nnz
+        > 0
+    )
 
 
-def _within_components(matrix: csr_array) -> csr_array:
+def _remove_transient_entries(matrix: csr_array) -> csr_array:
     """Set the entries between different strongly connected components to zero."""
     _, component = connected_components(matrix, connection="strong")
     entries = matrix.tocoo()
@@ -118,7 +127,9 @@ def _log(value: float) -> float:
     return math.log(value) if value > 0 else -math.inf
 
 
-def _precisely(log_weights: NDArray[np.float64], kept: Sequence[Sequence[Mask]], digits: int) -> float:
+def _compute_precise_decay_rate(
+    log_weights: NDArray[np.float64], kept: Sequence[Sequence[Mask]], digits: int
+) -> float:
     def log_leading(masks: Sequence[Mask]) -> mpmath.mpf:
         matrix = precise_transfer_matrix(log_weights, masks[0])
         for mask in masks[1:]:

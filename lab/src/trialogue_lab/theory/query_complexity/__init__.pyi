@@ -11,4 +11,4 @@ from .knapsacks import superincreasing_knapsack as superincreasing_knapsack
 from .rational_distributions import rational_variation as rational_variation
 from .rational_distributions import restricted_distribution as restricted_distribution
 from .rational_distributions import tokenwise_distribution as tokenwise_distribution
-from .trying_tokens import generated as generated
+from .trying_tokens import generate_by_trying as generate_by_trying

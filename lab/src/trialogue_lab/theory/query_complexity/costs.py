@@ -64,7 +64,7 @@ def rejection_cost(oracle: Autoregressive, verifier: VerifierLike, **limits: Unp
         accepted += float(reached[step.ends & step.accepted].sum())
         level = tree.below(level, reached.masked_fill(step.ends, 0.0))
     if 0 < accepted < SMALLEST:
-        raise _too_rare(accepted)
+        raise _make_rare_output_error(accepted)
     return calls / accepted if accepted > 0 else math.inf
 
 
@@ -93,7 +93,7 @@ def tokenwise_cost(
     Raises:
         InputError: As for `rejection_cost`, or if some a(s) is positive but below 1e-300.
     """
-    return _tokenwise(_Tree.of(oracle, verifier, **limits), max_rejections)[0]
+    return _compute_tokenwise_cost(_Tree.of(oracle, verifier, **limits), max_rejections)[0]
 
 
 @validated
@@ -118,10 +118,10 @@ def tokenwise_success(
     Raises:
         InputError: As for `tokenwise_cost`.
     """
-    return _tokenwise(_Tree.of(oracle, verifier, **limits), max_rejections)[1]
+    return _compute_tokenwise_cost(_Tree.of(oracle, verifier, **limits), max_rejections)[1]
 
 
-def _tokenwise(tree: "_Tree", max_rejections: int | None) -> tuple[float, float]:
+def _compute_tokenwise_cost(tree: "_Tree", max_rejections: int | None) -> tuple[float, float]:
     most = math.inf if max_rejections is None else max_rejections
     calls = success = 0.0
     level = tree.root()
@@ -130,23 +130,23 @@ def _tokenwise(tree: "_Tree", max_rejections: int | None) -> tuple[float, float]
         kept = step.distributions * step.accepted
         chance = kept.sum(1).clamp_max(1.0)
         if bool(((chance > 0) & (chance < SMALLEST)).any()):
-            raise _too_rare(float(chance[chance > 0].min()))
-        draws = _expected_draws(chance, most)
+            raise _make_rare_output_error(float(chance[chance > 0].min()))
+        draws = _compute_expected_draws(chance, most)
         calls += float(level.weights @ draws)
         # Accepted tokens are drawn in proportion to their probabilities.
         share = kept / chance.masked_fill(chance == 0, 1.0)[:, None]
-        reached = (level.weights * _found(chance, most))[:, None] * share
+        reached = (level.weights * _compute_acceptance(chance, most))[:, None] * share
         success += float(reached[step.ends].sum())
         level = tree.below(level, reached.masked_fill(step.ends, 0.0))
     return calls, success
 
 
-def _too_rare(chance: float) -> InputError:
+def _make_rare_output_error(chance: float) -> InputError:
     hint = f"the acceptance probability is below {SMALLEST:g}, the limit of double precision"
     return InputError("verifier", chance, hint)
 
 
-def _found(chance: Tensor, most: float) -> Tensor:
+def _compute_acceptance(chance: Tensor, most: float) -> Tensor:
     """Return the probability (n,) that one of at most `most` draws is accepted."""
     if most == math.inf:
         return (chance > 0).double()
@@ -154,9 +154,9 @@ def _found(chance: Tensor, most: float) -> Tensor:
     return -torch.expm1(most * torch.log1p(-chance))
 
 
-def _expected_draws(chance: Tensor, most: float) -> Tensor:
+def _compute_expected_draws(chance: Tensor, most: float) -> Tensor:
     """Return the expected number of draws (n,), at most `most`, up to the first accepted one."""
-    return torch.where(chance > 0, _found(chance, most) / chance, most)
+    return torch.where(chance > 0, _compute_acceptance(chance, most) / chance, most)
 
 
 class _Level(NamedTuple):

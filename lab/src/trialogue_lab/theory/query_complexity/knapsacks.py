@@ -18,7 +18,7 @@ from trialogue.data.puzzles.hidden_string import subset_sum_task, validate_weigh
 from trialogue.data.puzzles.weighted_prefixes import Prefix
 from trialogue.errors import InputError
 from trialogue.validation import Natural, validated
-from trialogue_lab.theory.query_complexity.trying_tokens import generated
+from trialogue_lab.theory.query_complexity.trying_tokens import generate_by_trying
 
 _MOST_CELLS = 1 << 33
 _DIGITS = 16
@@ -123,16 +123,16 @@ def knapsack_by_lattice(weights: Sequence[int], total: Natural) -> Prefix | None
         [*(2 * (column == row) for column in range(size)), 0, scale * weight]
         for row, weight in enumerate(weights)
     ]
-    for *ends, sign, rest in _reduced([*basis, [*(1,) * size, 1, scale * total]]):
+    for *ends, sign, rest in _reduce_lattice([*basis, [*(1,) * size, 1, scale * total]]):
         if rest == 0 and {*ends, sign} <= {-1, 1}:
             return tuple(int(end != sign) for end in ends)
     return None
 
 
-def _reduced(basis: list[list[int]]) -> list[list[int]]:
+def _reduce_lattice(basis: list[list[int]]) -> list[list[int]]:
     """Reduce the lattice `basis` in steps that include more and more digits of the last column.
 
-    sympy rounds quotients to floating point. In each step they stay far below 2^53.
+    The reason is that sympy rounds quotients to floating point. In each step they stay far below 2^53.
     """
     digits = max(abs(row[-1]).bit_length() for row in basis)
     for unseen in range(digits // _DIGITS * _DIGITS, -1, -_DIGITS):
@@ -171,4 +171,4 @@ def knapsack_by_generating(
     Returns:
         One bit per weight, 1 if it is in the subset, or None if the generation failed.
     """
-    return generated(subset_sum_task(weights, total, chance), seed=seed).output
+    return generate_by_trying(subset_sum_task(weights, total, chance), seed=seed).output

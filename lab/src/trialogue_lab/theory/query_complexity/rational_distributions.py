@@ -34,7 +34,7 @@ def tokenwise_distribution(
     Raises:
         InputError: If there are more than 2^14 strings or a weight is negative.
     """
-    return _string_probabilities(conditional, length, accepts, tokenwise=True)
+    return _compute_string_probabilities(conditional, length, accepts, tokenwise=True)
 
 
 @validated
@@ -54,7 +54,7 @@ def restricted_distribution(
     Raises:
         InputError: If no string is accepted, there are more than 2^14 strings, or a weight is negative.
     """
-    unrestricted = _string_probabilities(
+    unrestricted = _compute_string_probabilities(
         conditional, length, lambda prefix: len(prefix) < length or accepts(prefix), tokenwise=False
     )
     total = sum(unrestricted.values(), Fraction(0))
@@ -76,7 +76,7 @@ def rational_variation(first: Mapping[Prefix, Fraction], second: Mapping[Prefix,
     )
 
 
-def _string_probabilities(
+def _compute_string_probabilities(
     conditional: Conditional, length: int, accepts: Callable[[Prefix], bool], *, tokenwise: bool
 ) -> RationalDistribution:
     distribution: RationalDistribution = {(): Fraction(1)}

@@ -14,7 +14,7 @@ from trialogue.oracles import Decoding, Verifier
 from trialogue.samplers import MaskedDecoding, generate
 
 
-class Generated(NamedTuple):
+class GenerationResult(NamedTuple):
     """Result of constrained generation.
 
     Attributes:
@@ -28,7 +28,7 @@ class Generated(NamedTuple):
     queries: int
 
 
-class _StringByString(Verifier):
+class _SingleStringVerifier(Verifier):
     """Verifier that is called once for each string (Definition 3.1.3), without a mask over all next tokens."""
 
     def __init__(self, verifier: Verifier) -> None:
@@ -39,7 +39,7 @@ class _StringByString(Verifier):
         return self._verifier.values(decoding, rows)
 
 
-def generated(task: ConstrainedTask, *, seed: int = 0) -> Generated:
+def generate_by_trying(task: ConstrainedTask, *, seed: int = 0) -> GenerationResult:
     """Generate a string by verifying each possible next token and sampling one of the accepted tokens.
 
     Every extended prefix counts as one verifier call.
@@ -51,9 +51,9 @@ def generated(task: ConstrainedTask, *, seed: int = 0) -> Generated:
     run = generate(
         task.oracle,
         sampler=MaskedDecoding(),
-        verifier=_StringByString(task.verifier),
+        verifier=_SingleStringVerifier(task.verifier),
         max_new_tokens=task.length,
         seed=seed,
     )
     output = run.sequences()[0] if bool(run.accepted[0]) else None
-    return Generated(output, int(run.verifier_calls[0]), int(run.queries[0]))
+    return GenerationResult(output, int(run.verifier_calls[0]), int(run.queries[0]))

@@ -3,8 +3,8 @@ from .attention import optimal_attention as optimal_attention
 from .bounds import AttentionBounds as AttentionBounds
 from .bounds import attention_bounds as attention_bounds
 from .moments import Moments as Moments
+from .moments import compute_moments as compute_moments
 from .moments import least_squares as least_squares
-from .moments import moments_of as moments_of
 from .moments import squared_loss as squared_loss
 from .values import Constants as Constants
 from .values import constants as constants

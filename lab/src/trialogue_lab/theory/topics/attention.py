@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 _GRID = 241
 
 
-class _Values(NamedTuple):
+class _AffineOutput(NamedTuple):
     """Output of the attention layer as an affine function of attention.
 
     The output is `slope` times attention, plus `base`, plus `mask` times the attention to [MASK].
@@ -71,14 +71,14 @@ def attention_loss(
         Losses of the broadcast shape: a float or array, or a tensor if one of the weights is a tensor.
     """
     masking = BertMasking(p_mask=p_mask, p_correct=p_correct, p_random=p_random)
-    first, second = _weights("alpha", alpha), _weights("beta", beta)
+    first, second = _check_weights("alpha", alpha), _check_weights("beta", beta)
     try:
         np.broadcast_shapes(first.shape, second.shape)
     except ValueError:
         raise InputError(
             "beta", second.shape, f"use a shape that broadcasts with alpha of shape {first.shape}"
         ) from None
-    loss = _loss(model, masking, first, second, values, variant)
+    loss = _compute_loss(model, masking, first, second, values, variant)
     if isinstance(alpha, Tensor) or isinstance(beta, Tensor):
         return real_tensor("loss", np.asarray(loss), "")
     return float(loss) if np.ndim(loss) == 0 else loss
@@ -108,7 +108,7 @@ def optimal_attention(
     grid = np.linspace(-5.0, high, _GRID)
 
     def loss(alpha: Array | float, beta: Array | float) -> Array:
-        return _loss(model, masking, np.asarray(alpha), np.asarray(beta), values, variant)
+        return _compute_loss(model, masking, np.asarray(alpha), np.asarray(beta), values, variant)
 
     if values == "block":
         best = int(np.argmin(loss(np.exp(grid), np.exp(grid))))
@@ -131,10 +131,10 @@ def optimal_attention(
     return math.exp(found.x[0]), math.exp(found.x[1])
 
 
-def _loss(
+def _compute_loss(
     model: TopicModel, masking: BertMasking, alpha: Array, beta: Array, values: str, variant: str
 ) -> Array:
-    read = _affine_values(model, masking, values, variant)
+    read = _compute_affine_output(model, masking, values, variant)
     hidden, inside, outside = model.rates(masking)
     topics, size, tau = model.topics, model.words_per_topic, model.topics_per_document
     assert tau is not None
@@ -167,20 +167,22 @@ def _loss(
     )
 
 
-def _affine_values(model: TopicModel, masking: BertMasking, values: str, variant: str) -> _Values:
+def _compute_affine_output(
+    model: TopicModel, masking: BertMasking, values: str, variant: str
+) -> _AffineOutput:
     """Return the layer's output as an affine function, exact or as printed in the proofs."""
     c1, c2, c3 = constants(model, masking)
     if variant == "printed":
-        return _Values(c3, -masking.p_mask * masking.p_random * c3 / model.vocab_size, 0.0)
+        return _AffineOutput(c3, -masking.p_mask * masking.p_random * c3 / model.vocab_size, 0.0)
     if values == "diagonal":
-        return _Values(c3, 0.0, -c1)
+        return _AffineOutput(c3, 0.0, -c1)
     scale = c2**2 + model.vocab_size
     below, column = -(c1 * c2 + c3) / scale, (c2 * c3 - c1 * model.vocab_size) / scale
     # Words receive the attention that [MASK] does not, so `below` is multiplied by one minus the latter.
-    return _Values(c3, below, column - below)
+    return _AffineOutput(c3, below, column - below)
 
 
-def _weights(field: str, values: ArrayLike | Tensor) -> Array:
+def _check_weights(field: str, values: ArrayLike | Tensor) -> Array:
     hint = "give weights of attention: finite numbers of at least 0"
     weights: Tensor = check(field, values, Annotated[Tensor, Reals(least=0)], hint)
     return weights.detach().double().cpu().numpy()

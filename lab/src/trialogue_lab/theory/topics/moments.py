@@ -41,7 +41,7 @@ class Moments(NamedTuple):
 
 
 @validated
-def moments_of(
+def compute_moments(
     model: InstanceOf[TopicModel], masking: InstanceOf[BertMasking], lengths: Count | Range | None = None
 ) -> Moments:
     """Return the second moments of inputs and targets for documents of a topic model.
@@ -66,15 +66,15 @@ def moments_of(
     cross = torch.eye(words + 1, dtype=torch.float64)
     cross[0, 0] = 0
     if lengths is None:
-        read = _map(masking.read, words)
+        read = _make_input_map(masking.read, words)
         return Moments(read @ pairs @ read.T, cross @ pairs @ read.T)
-    masked = _map(masking.read_where_masked, words)
+    masked = _make_input_map(masking.read_where_masked, words)
     mean = pairs[:, 0]
     # Joint distribution of a masked word and the input at its position.
     own = torch.zeros_like(cross)
     own[1:] = (masked[:, :1] + masked[:, 1:]).T / words
     crossed, plain = masked @ pairs @ cross, cross @ pairs @ cross
-    chance, n, m = _counts(masking.p_mask, lengths)
+    chance, n, m = _compute_count_distribution(masking.p_mask, lengths)
     others = n - m
 
     def average(count: Tensor) -> float:
@@ -90,7 +90,9 @@ def moments_of(
     )
 
 
-def _counts(p_mask: float, lengths: int | tuple[int, int]) -> tuple[Tensor, Tensor, Tensor]:
+def _compute_count_distribution(
+    p_mask: float, lengths: int | tuple[int, int]
+) -> tuple[Tensor, Tensor, Tensor]:
     """Return the joint distribution of document length and number of masked positions.
 
     Returns probabilities (lengths, most), and the two numbers for each entry.
@@ -137,7 +139,7 @@ def squared_loss(values: Annotated[Tensor, Reals("words words")], moments: Insta
     return float(1 - 2 * (matrix * moments.cross).sum() + ((matrix @ moments.read) * matrix).sum())
 
 
-def _map(distribution: Callable[[Tensor], Tensor], words: int) -> Tensor:
+def _make_input_map(distribution: Callable[[Tensor], Tensor], words: int) -> Tensor:
     """Return the affine map from a distribution of words to the distribution of inputs, a matrix (V + 1, V + 1).
 
     It is applied to the vector (1, P) for a word distribution P.

@@ -40,7 +40,7 @@ class Constants(NamedTuple):
 
 @validated
 def constants(model: InstanceOf[TopicModel], masking: InstanceOf[BertMasking]) -> Constants:
-    """Return the constants c_1, c_2 and c_3 of Lemma 2.1.1.
+    """Compute the constants c_1, c_2 and c_3 in the formulas for optimal matrices (Lemma 2.1.1).
 
     Args:
         model: Topic model with a fixed number of topics per document.
@@ -95,14 +95,16 @@ def optimal_values(
     Returns:
         Matrix (T v + 1, T v + 1) float64.
     """
-    return _values(model, BertMasking(p_mask=p_mask, p_correct=p_correct, p_random=p_random))
+    return _compute_optimal_values(model, BertMasking(p_mask=p_mask, p_correct=p_correct, p_random=p_random))
 
 
-def _values(model: TopicModel, masking: BertMasking) -> Tensor:
+def _compute_optimal_values(model: TopicModel, masking: BertMasking) -> Tensor:
     c1, c2, c3 = constants(model, masking)
     scale, words = c2**2 + model.vocab_size, model.vocab_size
     values = model.same_topic() * (c3 / model.words_per_topic) - (c1 * c2 + c3) / scale
-    return _framed(values, torch.full((words,), (c2 * c3 - c1 * words) / scale, dtype=torch.float64))
+    return _add_mask_entries(
+        values, torch.full((words,), (c2 * c3 - c1 * words) / scale, dtype=torch.float64)
+    )
 
 
 @validated
@@ -122,14 +124,16 @@ def diagonal_values(model: InstanceOf[TopicModel], masking: InstanceOf[BertMaski
     c1, _, c3 = constants(model, masking)
     words = model.vocab_size
     diagonal = c3 * torch.eye(words, dtype=torch.float64)
-    return _framed(diagonal, torch.full((words,), -c1, dtype=torch.float64))
+    return _add_mask_entries(diagonal, torch.full((words,), -c1, dtype=torch.float64))
 
 
 @validated
 def optimal_member(
     model: InstanceOf[TopicModel], masking: InstanceOf[BertMasking], seed: Natural = 0
 ) -> Tensor:
-    """Return a random example of an optimal value matrix (Lemma 2.1.1). The optimum is not unique.
+    """Return a random one of the optimal value matrices (Lemma 2.1.1).
+
+    The optimum is not unique.
 
     Args:
         model: Topic model with T topics of v words.
@@ -171,7 +175,7 @@ def values_violation(
         Largest absolute residual of these equations; zero for optimal matrices.
     """
     c1, c2, c3 = constants(model, masking)
-    matrix = _square(values, model)
+    matrix = _check_square(values, model)
     size = model.words_per_topic
     free = torch.cat((-matrix[:1, 0], -matrix[1:, 0] - c1)) / c2
     wanted = free[:, None] * size + torch.zeros(len(matrix), model.topics, dtype=torch.float64)
@@ -230,14 +234,14 @@ def embedding_bias(
     return bias
 
 
-def _framed(words: Tensor, column: Tensor) -> Tensor:
+def _add_mask_entries(words: Tensor, column: Tensor) -> Tensor:
     """Add a first row of zeros and the first column `column` (V,) to the matrix `words` (V, V)."""
     return torch.cat(
         (torch.zeros(1, len(words) + 1, dtype=torch.float64), torch.cat((column[:, None], words), 1))
     )
 
 
-def _square(values: Tensor, model: TopicModel) -> Tensor:
+def _check_square(values: Tensor, model: TopicModel) -> Tensor:
     size = model.vocab_size + 1
     matrix = values.detach().double()
     if matrix.shape != (size, size):

@@ -57,7 +57,7 @@ def first_leaf(oracle: Autoregressive, values: VerifierLike, **limits: Unpack[Tr
     """
     tree = prefix_tree(oracle, **limits)
     network = walk_conductances(tree, values)
-    distribution = _leaves(tree, network.first_leaf)
+    distribution = _select_complete_sequences(tree, network.first_leaf)
     require_distribution("values", distribution.values())
     return FirstLeaf(distribution, math.fsum(network.visits), math.fsum(network.visited))
 
@@ -80,7 +80,7 @@ def stationary_probabilities(
         Probability of each prefix.
     """
     tree = prefix_tree(oracle, **limits)
-    mass = _stationary(tree, values)
+    mass = _compute_stationary(tree, values)
     return {tree.prefixes[node]: float(mass[node]) for node in np.flatnonzero(mass).tolist()}
 
 
@@ -97,10 +97,10 @@ def leaf_mass(oracle: Autoregressive, values: VerifierLike, **limits: Unpack[Tre
         limits: `prompt` to start from, `max_new_tokens` and the limit `max_nodes` on the number of prefixes.
     """
     tree = prefix_tree(oracle, **limits)
-    return math.fsum(_stationary(tree, values)[tree.leaf])
+    return math.fsum(_compute_stationary(tree, values)[tree.leaf])
 
 
-def _stationary(tree: PrefixTree, values: VerifierLike) -> NDArray[np.float64]:
+def _compute_stationary(tree: PrefixTree, values: VerifierLike) -> NDArray[np.float64]:
     """Return the stationary mass (n,) of every prefix."""
     if tree.leaf[0]:
         return np.ones(1)
@@ -134,10 +134,12 @@ def action_level_distribution(
     tree = prefix_tree(oracle, **limits)
     # Only ratios of the edges of one node matter, and conditional probabilities do not underflow.
     conditional = tree.log_probs - tree.log_probs[np.maximum(tree.parent, 0)]
-    return _leaves(tree, build_network(tree, values, conditional).descent)
+    return _select_complete_sequences(tree, build_network(tree, values, conditional).descent)
 
 
-def _leaves(tree: PrefixTree, probabilities: NDArray[np.float64]) -> dict[Sequence_, float]:
+def _select_complete_sequences(
+    tree: PrefixTree, probabilities: NDArray[np.float64]
+) -> dict[Sequence_, float]:
     """Return the complete sequences of positive probability."""
     places = np.flatnonzero(tree.leaf & (probabilities > 0)).tolist()
     return {tree.prefixes[leaf]: float(probabilities[leaf]) for leaf in places}
