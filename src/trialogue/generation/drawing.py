@@ -34,7 +34,9 @@ class SampleGenerator:
     Args:
         settings: Settings of the run.
         feedback: Progress output. Its function `warn` is called for settings that make every step slow.
-        rounds: Rounds of the prompts, if their samples share states.
+        rounds: Storage of sampler states for each prompt, if its samples share states. For example, later samples then
+            start from the prefixes that earlier samples found to be rejected. None if all samples are independent
+            (default).
 
     Raises:
         InputError: If the model, the prompts or the verifiers cannot be loaded or do not fit together.

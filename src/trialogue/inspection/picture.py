@@ -62,7 +62,14 @@ def curve_figures(lines: Sequence[Series], logarithmic: bool) -> list[Callable[[
 def _draw_curves(
     group: tuple[str, str], names: Sequence[str], shown: Sequence[Series], logarithmic: bool
 ) -> matplotlib.figure.Figure:
-    """Draw the quantities of one horizontal axis and unit."""
+    """Draw curves of one or more models in a figure. All curves share the horizontal axis and the unit.
+
+    Args:
+        group: Name of the horizontal axis, and unit of the values. Curves with another axis or unit are left out.
+        names: Names of the quantities to draw. Each has its own colour.
+        shown: Results of the models to draw. Each model has its own line style.
+        logarithmic: Whether the horizontal axis is logarithmic.
+    """
     figure, [panel] = panels(width=_WIDTH, height=_HEIGHT)
     positions: set[float] = set()
     for stroke, line in enumerate(shown):

@@ -60,7 +60,20 @@ def check_oracle(
 def _check_sufficient(
     oracle: object, model: Autoregressive, capacity: int, first: int, seed: int, tolerance: float
 ) -> None:
-    """Check that prefixes with equal sufficient statistics have equal distributions after the same continuations."""
+    """Check that an oracle gives equal distributions to prefixes with equal sufficient statistics.
+
+    `sufficient` maps each prefix to integers, from which all next-token distributions after it must follow. The check
+    replaces prefixes of random sequences by others with equal statistics. The distributions after the prefix and the
+    same further tokens must remain equal.
+
+    Args:
+        oracle: Oracle named in error messages.
+        model: The same oracle, as returned by `as_oracle`.
+        capacity: Length of the random sequences.
+        first: Length of the shortest prefix that the oracle can evaluate.
+        seed: Seed of the random sequences.
+        tolerance: Largest difference of probabilities.
+    """
     draw = generator(seed, "prefixes that are alike")
     tokens = torch.randint(model.vocab_size, (_ALIKE, capacity), generator=draw)
     for length in range(first, capacity):

@@ -53,22 +53,24 @@ class WrappingVerifier(Verifier):
             rows: Indices (n,) int64 of rows of the batch.
 
         Returns:
-            Values (n, vocab). Entry (i, t) belongs to row `rows[i]` followed by token t. None if the other verifier
+            Values (n, vocab). Entry (i, t) belongs to row `rows[i]` followed by token t. None if the wrapped verifier
             returns None.
         """
         values = self._verifier.children(decoding, rows)
         return None if values is None else self._converted(values)
 
     def residuals(self, decoding: Decoding, rows: Tensor) -> Tensor | None:
-        """Return integer keys that identify sequences with the same possible futures, from the wrapped verifier.
+        """Return integer keys that identify sequences with the same possible futures.
+
+        The keys are those of the wrapped verifier. If two sequences have equal keys, they have equal values after the
+        same tokens are appended to both.
 
         Args:
             decoding: Batch of sequences.
             rows: Indices (n,) int64 of rows of the batch.
 
         Returns:
-            Keys (n, k) int64, or None if the other verifier defines none. Two sequences with equal keys have equal
-            values after the same continuation.
+            Keys (n, k) int64 of k integers per sequence. None if the wrapped verifier does not define keys.
         """
         return self._verifier.residuals(decoding, rows)
 

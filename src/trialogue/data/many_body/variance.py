@@ -9,25 +9,28 @@ Numbers = NDArray[np.float64]
 
 
 def energy_variances(positions: Numbers, vectors: Numbers, order: int) -> Numbers:
-    """Return the variance of a many-body energy for uniformly random tokens s, by interaction order.
+    """Return the variance of a many-body energy by interaction order, for uniformly random tokens.
 
-    The energy is the sum over p and q of the elementary symmetric sum e_order of the values j^p_i u^q_(s_i). The
-    sum e_m is the sum, over all sets of m sites, of the product of their values. The energy is decomposed into
-    uncorrelated terms on sets of sites, each with mean zero over every site of its set.
+    The energy couples `order` sites. Each pair of a position vector j and a token vector u gives one term. In this
+    term, site i has the value j_i u_(s_i), where s_i is its token. The term is the sum, over all sets of `order` sites,
+    of the product of their values.
 
-    Let m^q be the mean of u^q over tokens and r^q = u^q - m^q. The term on a set R of n sites is the sum over p
-    and q of three factors: the product over i in R of j^p_i r^q_(s_i), the sum e_(order - n) of j^p over the
-    sites outside R, and (m^q)^(order - n). Its variance is a factor for the positions times a factor for the
-    tokens, both summed over pairs of vectors.
+    The variance is split by interaction order. The energy is the sum of one contribution for each set of sites.
+    Contributions of different sets are uncorrelated, and each has mean zero over the token of every site in its set.
+    The result adds the variances of all sets with n sites.
 
     Args:
-        positions: Vectors j^p (P, L), one entry per site.
-        vectors: Vectors u^q (Q, V), one entry per token.
+        positions: Position vectors (P, L), one per row, with one entry per site.
+        vectors: Token vectors (Q, V), one per row, with one entry per token.
         order: Number of sites that the energy couples.
 
     Returns:
-        Variances (order + 1,). Entry n is the sum of the variances of the terms on n sites.
+        Variances (order + 1,). Entry n is the sum of the variances of the contributions of n sites.
     """
+    # Let m be the mean of a token vector u over the tokens, and r = u - m. The contribution of a set R of n sites is
+    # the sum, over pairs of j and u, of three factors: the product over i in R of j_i r_(s_i), the sum over all sets of
+    # order - n sites outside R of the product of their j_i, and m^(order - n). Its variance is a factor for the
+    # positions times a factor for the tokens, both summed over pairs of vectors.
     means = vectors.mean(1)
     centered = vectors - means[:, None]
     covariance = centered @ centered.T / vectors.shape[1]
@@ -41,9 +44,11 @@ def energy_variances(positions: Numbers, vectors: Numbers, order: int) -> Number
 
 
 def _position_factors(positions: Numbers, order: int) -> list[float]:
-    """Return the factors for the positions (see `energy_variances`), one for each size r of the set R.
+    """Return the factor of each variance that depends on the positions, one for each number of sites from 0 to `order`.
 
-    A factor is the sum over sets R of (sum over p of prod_R j^p times e_(order - r) of j^p outside R)^2.
+    The factor for r sites is the sum, over all sets R of r sites, of the square of a sum over the position vectors j.
+    Its summand is the product of the entries of j in R, times the sum over all sets of `order` - r other sites of the
+    product of their entries.
     """
     # The square is a sum over pairs p, p'. For each pair, the sum over sets is the coefficient of
     # x^r y^(order - r) z^(order - r) in the product over sites of 1 + x j j' + y j + z j' + y z j j'.

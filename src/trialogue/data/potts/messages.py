@@ -96,10 +96,11 @@ def validate_tokens(tokens: Tensor, vocab: int, min_length: int, max_length: int
 
 
 class _Iterates:
-    """Results of applying a function repeatedly, from which the largest entry is subtracted each time.
+    """Vectors obtained by applying a function repeatedly, with the largest entry subtracted after each application.
 
-    The iterates are m_0 = 0 and m_(k+1) = step(m_k). `log_scale` returns the sum of the subtracted entries. In float64
-    the iterates become periodic after finitely many steps. Only the distinct iterates are computed and stored.
+    Iterate 0 is the zero vector. Iterate k + 1 is `step` applied to iterate k, minus the largest entry of the result.
+    `log_scale` returns the sum of the subtracted entries. In float64 the iterates become periodic after finitely many
+    steps, so only the distinct iterates are computed and stored.
     """
 
     def __init__(self, states: int, step: Callable[[Tensor], Tensor]) -> None:
@@ -114,7 +115,7 @@ class _Iterates:
         return blake2b(self._rows[index].numpy().data, digest_size=16).digest()
 
     def extend(self, count: int) -> None:
-        """Compute the iterates up to m_count. Raise `InputError` if they do not fit into memory."""
+        """Compute all iterates up to the one with index `count`. Raise `InputError` if they do not fit into memory."""
         capacity = MAX_MESSAGES // self._states
         while self._cycle is None and self._count <= count:
             if self._count >= capacity:
@@ -140,7 +141,7 @@ class _Iterates:
                 self._scale.append(scale)
 
     def indices(self, counts: Tensor) -> Tensor:
-        """Return the row of `table` that equals the iterate m_k, for each k in `counts` (n,)."""
+        """Return, for each index of an iterate in `counts` (n,), the row of `table` that holds this iterate."""
         if self._cycle is None:
             return counts
         first = self._cycle[0]
@@ -148,7 +149,7 @@ class _Iterates:
         return torch.where(counts < first, counts, first + (counts - first) % period)
 
     def log_scale(self, count: int) -> float:
-        """Return the sum of the shifts up to m_count."""
+        """Return the sum of the entries subtracted up to the iterate with index `count`."""
         if self._cycle is None or count < len(self._scale):
             return self._scale[count]
         first, scale_per_cycle = self._cycle
@@ -160,20 +161,22 @@ class _Iterates:
         return self._rows[: self._count]
 
     def at(self, count: int) -> Tensor:
-        """Return the iterate m_count (states,)."""
+        """Return the iterate with index `count`, a vector (states,)."""
         return self._rows[int(self.indices(torch.tensor(count)))]
 
 
 class Messages:
     """Forward and backward transfer-matrix messages of a Potts chain, for chains of any length.
 
-    The backward message after k windows has one entry per state, the tokens of W - 1 consecutive sites. Up to a common
-    log-scale, the entry is the log of the total weight of all continuations of the state by k windows. The forward
-    message sums over all tokens before the state in the same way. Messages do not depend on the length of the chain, so
-    chains of all lengths share them.
+    A window is a run of W consecutive tokens, and a state is the tokens of W - 1 consecutive sites. A message has one
+    entry per state. The backward message after k windows holds, for each state, the log of the total weight of all
+    continuations of the state by k windows. The forward message sums over all tokens before the state in the same way.
+    All entries of a message are shifted by a common constant, its log-scale. Messages do not depend on the length of
+    the chain, so chains of all lengths share them.
 
     Args:
-        log_weights: Log-weight of each window of W tokens, as a float64 tensor (V, ..., V) with W axes.
+        log_weights: Log-weight of each window of W tokens, as a float64 tensor (V, ..., V) with W axes. V is the number
+            of tokens of the vocabulary.
     """
 
     def __init__(self, log_weights: Tensor) -> None:
@@ -238,15 +241,18 @@ class Messages:
     ) -> Tensor:
         """Apply `function` to every run of `span` consecutive windows of a chain.
 
-        The function is called with batches of runs. Runs with identical arguments are evaluated once.
+        A window is a run of W consecutive tokens. For each run of windows, the function receives the messages that
+        summarise the tokens before and after it. It is called with batches of runs. Runs with identical arguments are
+        evaluated once.
 
         Args:
             windows: Number of windows of the chain.
-            period: Period with which the results depend on the first position of a run, 1 if they do not.
+            period: Number of positions after which the results of the function repeat, if they depend on the first
+                position of a run. 1 if they do not.
             span: Number of windows of a run.
-            function: `function(before, after, residue)` receives the forward messages (n, states) before the
-                runs, the backward messages (n, states) after them, and their first positions (n,) modulo
-                `period`. It returns a tensor with one row per run.
+            function: Function `function(before, after, residue)` that returns a tensor with one row per run. It
+                receives the forward messages (n, states) before the runs, the backward messages (n, states) after them,
+                and their first positions (n,) modulo `period`.
 
         Returns:
             Results (windows - span + 1, ...), one row per run in the order of the chain.

@@ -84,18 +84,20 @@ class TopicRatios(Measure):
         return effort.rows(_READ) * min(_LENGTH, subject.max_length)
 
     def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
-        """Compare pairs of words of the same topic with pairs of different topics.
+        """Measure whether words of the same topic are more similar to the model than words of different topics.
+
+        There are two kinds of similarity: between the embeddings of two words, and the attention between them.
 
         Args:
             subject: Causal or masked model.
-            material: Text.
+            material: Text to which the topics are fitted and on which attention is measured.
             effort: Number of passages in which attention is measured, and seed.
             report: Called with progress messages.
 
         Returns:
-            For each kind of similarity, the ratio of the mean over pairs of the same topic to the mean over
-            pairs of different topics, and the difference of both means. A ratio is left out if the second mean
-            may be zero or negative.
+            For each kind of similarity, a ratio and a difference. Both compare the mean over pairs of the same topic
+            with the mean over pairs of different topics. A ratio is left out if the second mean may be zero or
+            negative.
         """
         passages = split_passages(material.documents, PASSAGE)
         # The passages do not depend on the effort, so that the control shares the topics of its model.

@@ -97,8 +97,12 @@ class AttentionOnlyConfig:
 class AttentionOnly(nn.Module, PrefixOracle):
     """Attention-only transformer, which is also an oracle for the next token.
 
-    The oracle reads the last S tokens of a prefix and rejects shorter prefixes. It computes in the dtype of the weights
-    and without gradients.
+    The oracle reads the last tokens of a prefix, as many as `config.context`, and rejects shorter prefixes. It computes
+    in the dtype of the weights and without gradients.
+
+    The shapes below use the symbols of the source. N is the number of tokens in the vocabulary, S the number of context
+    tokens, and d the width of the embeddings. H is the number of attention heads of all layers together. A head has
+    queries and keys of width k, and values of width d_h. An MLP has m hidden units.
 
     Args:
         config: Architecture.
@@ -107,7 +111,7 @@ class AttentionOnly(nn.Module, PrefixOracle):
     Attributes:
         embedding: Token embeddings e, (N, d).
         positions: Position embeddings p, (S, d).
-        query: Query matrices, (H, k, d). Heads of all layers are concatenated. With shared maps, d_h replaces d.
+        query: Query matrices, (H, k, d). If heads share maps, d_h replaces d.
         key: Key matrices, (H, k, d). The product with the query matrices is W_QK.
         value: Value matrices W_V, (H, d_h, d).
         output: Output matrices W_O, (H, d, d_h).
@@ -169,7 +173,14 @@ class AttentionOnly(nn.Module, PrefixOracle):
         )
 
     def forward(self, contexts: Tensor) -> Tensor:
-        """Compute logits (n, N) of the token after each of `contexts` (n, S) int64."""
+        """Compute the logits of the token after each context.
+
+        Args:
+            contexts: Token ids (n, S) int64 of the last S tokens before the predicted token.
+
+        Returns:
+            Logits (n, N), where N is the size of the vocabulary.
+        """
         states = self.inputs(contexts)
         for layer in range(self.config.layers - 1):
             seen = range(1, self.config.context + 1)
@@ -177,7 +188,14 @@ class AttentionOnly(nn.Module, PrefixOracle):
         return self._last_state(states, self.config.layers - 1) @ self.unembedding.T
 
     def inputs(self, contexts: Tensor) -> Tensor:
-        """Return the inputs x (n, S, d), the sum of token and position embeddings of `contexts` (n, S)."""
+        """Return the inputs of the first layer, the sums of token and position embeddings.
+
+        Args:
+            contexts: Token ids (n, S) int64 of S context tokens.
+
+        Returns:
+            Inputs (n, S, d), where d is the width of the embeddings.
+        """
         embedded: Tensor = self.embedding[contexts] + self.positions
         return embedded
 

@@ -30,7 +30,17 @@ class DerivedContext(Context):
         self.first, self.recomputes, self.passes = base.first, base.recomputes, base.passes
 
     def features(self, tokens: Tensor, start: Tensor, stop: Tensor, rows: Tensor) -> Tensor:
-        """Evaluate positions with the base context (see `trialogue.oracles.Context`)."""
+        """Compute the features of prefixes with the base context, which caches the evaluated positions.
+
+        Args:
+            tokens: Token sequences (n, capacity) int64.
+            start: First position (n,) int64 to compute. Earlier positions are already cached.
+            stop: Last position (n,) int64 to compute.
+            rows: Row (n,) int64 of the cache for each sequence.
+
+        Returns:
+            Features (n, features) of the prefixes of length `stop`.
+        """
         features = self._base.features(tokens, start, stop, rows)
         self.passes = self._base.passes
         return features
@@ -40,11 +50,23 @@ class DerivedContext(Context):
         return self._base.hidden(features, layer)
 
     def copy(self, source: Tensor, rows: Tensor, start: int, stop: int) -> None:
-        """Copy positions between rows of the base context."""
+        """Copy cached positions between rows of the base context.
+
+        Args:
+            source: Rows (n,) int64 to copy from.
+            rows: Rows (n,) int64 to copy to.
+            start: First position to copy.
+            stop: Last position to copy (included).
+        """
         self._base.copy(source, rows, start, stop)
 
     def fork(self, rows: Tensor, stop: int) -> Context:
-        """Return an independent context of the same class (see `trialogue.oracles.Context.fork`)."""
+        """Return an independent context of the same class with copies of some rows.
+
+        Args:
+            rows: Rows (n,) int64 to copy. Row i of the new context is a copy of row `rows[i]`.
+            stop: Maximum number of tokens per row of the new context.
+        """
         forked = copy(self)
         forked._set_base(self._base.fork(rows, stop))
         return forked

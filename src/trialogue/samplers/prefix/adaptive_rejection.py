@@ -53,11 +53,12 @@ class AdaptiveRejectionState(NamedTuple):
 
 
 class WeightedAdaptiveRejectionState(NamedTuple):
-    """State of `AdaptiveRejection` with `then="mask"`: the fields of `AdaptiveRejectionState`, and weights.
+    """State of `AdaptiveRejection` with `then="mask"`, which includes importance weights.
 
     Attributes:
-        table: Table of each row's prompt, as in `AdaptiveRejectionState`.
-        visit: Last visit of the current attempt of each row, as in `AdaptiveRejectionState`.
+        table: Probabilities and rejections found so far for the prompt of each row, as a `RejectionTable`. None before
+            the first attempt has ended.
+        visit: Last token drawn in the current attempt of each row, as a `Visit`. None at the prompt.
         attempts: Number (rows,) int64 of attempts that have ended. If it is `max_attempts`, the row has fallen back to
             masked decoding.
         log_weight: Log-weights (rows,) float64.
@@ -74,40 +75,39 @@ class WeightedAdaptiveRejectionState(NamedTuple):
 class AdaptiveRejection(Sampler[AdaptiveRejectionState | WeightedAdaptiveRejectionState]):
     """Draw complete sequences until one is accepted, and exclude prefixes that earlier attempts found to be rejected.
 
-    The samples follow exactly the model's distribution conditioned on acceptance, as those of `Rejection`, with far
-    fewer model calls. A table holds, for each visited prefix, the probability that remains possible after the known
-    rejections (the open mass). An attempt draws each token with the model's probability times the open mass of the
-    prefix that ends with it. It ends at the first rejected token. The table changes between attempts only: a change
-    within an attempt would bias the samples. If the verifier has a token mask, an attempt records the mask of
-    each prefix that it visits for the first time. These masks apply from the next attempt on. In the current attempt, a
-    masked token can still be drawn there, and then ends the attempt.
+    An attempt draws one sequence from the prompt, token by token. It ends at the first rejected token or with an
+    accepted sequence. Rejected prefixes are recorded in a table, and later attempts do not draw them again.
 
-    An attempt returns the accepted sequence x with probability p(x) / M, where p is the model and M the open mass of
-    the prompt. The factor 1 / M is the same for all x, whatever the table contains. All accepted samples therefore have
-    the same distribution and are independent. A table changes the number of model calls and, if attempts are bounded,
-    how often a row fails.
+    The target is the model's distribution conditioned on acceptance. All accepted samples follow it exactly and are
+    independent, as with `Rejection`, but need far fewer model calls. Whatever the table contains, an attempt returns
+    the accepted sequence x with probability p(x) / M. Here p is the model's distribution, and M is the total
+    probability of the sequences that no known rejection excludes (the open mass of the prompt). M is the same for all
+    x. A table therefore changes the number of model calls, but not the distribution of the samples. If attempts are
+    bounded, it also changes how often a row fails.
+
+    The table holds the open mass of each visited prefix, in the same sense. An attempt draws each token with the
+    model's probability times the open mass of the prefix that ends with it. The table changes between attempts only,
+    because a change within an attempt would bias the samples. If the verifier has a token mask, an attempt records the
+    mask of each prefix that it visits for the first time. These masks apply from the next attempt on. In the current
+    attempt, a masked token can still be drawn there, and then ends the attempt.
 
     Top-k, top-p and min-p truncate the model's distribution before tokens are excluded, and p is the truncated
     distribution. A bound on model calls (`max_queries`) stops long sequences more often than short ones, which biases
     the samples. A bound on the attempts does not.
 
     Every prefix of an accepted sequence must be accepted. Otherwise the sequences whose prefixes are rejected are never
-    returned. This cannot be detected, because no attempt continues a rejected prefix. An error is raised only if the
-    mask of the verifier excludes the first rejected token of a sample, and the value of the prefix that ends with this
-    token is positive.
+    returned. This cannot be detected, because no attempt continues a rejected prefix. The sampler raises an error only
+    in one case: the mask of the verifier excludes the first rejected token of a sample, but the prefix that ends with
+    this token has a positive value.
 
     With `then="mask"`, a row with `max_attempts` rejected attempts continues with `MaskedDecoding(mask_first=False)`,
     and all samples have importance weights. Masked decoding truncates before it masks, as the attempts do. It calls a
     verifier without a mask for every possible next token. The weight of a sequence accepted in an attempt is the open
-    mass M of the prompt before this attempt. The weight of a sequence from masked decoding is p(x) / q(x), where q is
-    its probability in masked decoding. The expectation of exp(log_weight) times the indicator of the output x is p(x)
-    times C, the expected number of attempts, where the fallback counts as one attempt. Proof: attempt k happens with a
-    probability r_k that does not depend on x. Given the attempts before, it returns x with probability p(x) / M and
-    weight M, so it contributes r_k p(x). The fallback contributes r_k q(x) p(x) / q(x). C is the sum of all r_k.
+    mass M before this attempt. The weight of a sequence x from masked decoding is p(x) / q(x), where q is its
+    probability in masked decoding.
 
-    C depends on the table from which a sample starts. Weighted averages remain consistent if tables are shared, because
-    C is the same for all outputs of a sample. The mean weight does not estimate the accepted mass, unlike that of
-    `MaskedDecoding`. `Samples.remarks` states which samples come from masked decoding.
+    Weighted averages over the samples are consistent, also if tables are shared. The mean weight does not estimate the
+    accepted mass, unlike that of `MaskedDecoding`. `Samples.remarks` states which samples come from masked decoding.
 
     Args:
         max_attempts: A row fails after this many rejected attempts (default: no bound).
@@ -127,6 +127,12 @@ class AdaptiveRejection(Sampler[AdaptiveRejectionState | WeightedAdaptiveRejecti
     uses = "verdicts"
     weights_estimate_mass = False
     failure_reason = "no sequence within the length limit is accepted with all of its prefixes"
+
+    # The weights with then="mask" are unbiased up to a constant factor: the expectation of exp(log_weight) times the
+    # indicator of the output x is C p(x), where C is the expected number of attempts and the fallback counts as one.
+    # Proof: attempt k happens with a probability r_k that does not depend on x. Given the attempts before, it returns x
+    # with probability p(x) / M and weight M, so it contributes r_k p(x). The fallback contributes r_k q(x) p(x) / q(x).
+    # C is the sum of all r_k. It depends on the table from which a sample starts, but is the same for all its outputs.
 
     def __post_init__(self) -> None:
         if self.then is not None and self.max_attempts is None:
@@ -223,15 +229,16 @@ class AdaptiveRejection(Sampler[AdaptiveRejectionState | WeightedAdaptiveRejecti
         verifier: CachedVerifier,
         choose: Choose,
     ) -> tuple[Moves, AdaptiveRejectionState | WeightedAdaptiveRejectionState]:
-        """Verify the last token of each row, and draw a token for the rows that are accepted so far.
+        """Verify the last token of each row, and draw the next token for rows that are accepted so far.
 
-        A row is one attempt to complete a prompt. If its last token is rejected, the row returns to its prompt and
-        updates what is known about the prompt (its table). A row is done if it is complete and accepted, or if no
-        sequence satisfies the constraint. If its attempts are used up, it is done or continues with masked decoding.
+        A row draws one sequence after another from its prompt until one is accepted. Each is an attempt. If its last
+        token is rejected, the attempt ends: the row returns to its prompt, and the rejected prefix is recorded in the
+        table of the prompt. A row is marked as done if it is complete and accepted, or if the table excludes all
+        sequences. After the last allowed attempt, it is marked as done or continues with masked decoding.
 
         Args:
             decoding: The batch of sequences (rows), with the model's next-token distributions.
-            state: Tables and visits of the rows.
+            state: For each row, the table of its prompt, the last drawn token and the number of attempts.
             verifier: Masks and values of the rows. The value 0 rejects the last token.
             choose: Function that draws one index per row in proportion to given weights.
 

@@ -45,23 +45,25 @@ class BacktrackingState(NamedTuple):
 class Backtracking(Sampler[BacktrackingState]):
     """Erase the last `stride` tokens if the verifier rejects a sampled token, and append the same number greedily.
 
-    A backtrack is one such erasure, and greedy tokens are the most probable ones (the lowest index among ties). Greedy
-    tokens are not verified by default. There are fewer of them if the sequence ends before. The verifier must return 0
-    to reject. Wrap a verifier that returns probabilities in a `Threshold`.
+    One such erasure is called a backtrack. Greedy tokens are the most probable ones (the lowest index among ties). They
+    are not verified by default. There are fewer of them if the sequence ends before. A sample has at most `quota`
+    backtracks, so its output may still be rejected.
 
-    `redo` selects which tokens are greedy after a backtrack. With "stride", as in Algorithm 1 of the thesis, the next
-    `stride` tokens are greedy, even if fewer tokens could be erased because the completion was short. With "erased",
-    the number of greedy tokens equals the number of erased tokens. With "accumulated", the first n tokens of the
-    completion are greedy, where n counts all tokens erased so far.
+    The verifier must return 0 to reject a prefix. Wrap a verifier that returns probabilities in a `Threshold`.
 
-    `verified` selects which prefixes are verified. With "sampled", as in Algorithm 1, they are the prefixes that end
-    with a sampled token. With "every", each prefix is verified before a token is appended to it. This includes prefixes
-    that end with a greedy token, and prompts if they may be erased, but not complete sequences.
+    `redo` selects which tokens are greedy after a backtrack. "stride" follows Algorithm 1 of the thesis: the next
+    `stride` tokens are greedy. This also holds if fewer tokens were erased because the completion was short. "erased"
+    makes as many tokens greedy as were erased. "accumulated" makes the first n tokens of the completion greedy, where n
+    counts all tokens erased so far.
 
-    The code released with the thesis differs from Algorithm 1 and uses `redo="accumulated"` with `verified="every"`
-    (see `Backtracking.released`). It also has a switch against a second backtrack at the same prefix. This switch has
-    no effect there, because the code compares a list with the list that contains it. `once_per_prefix=True` prevents
-    such backtracks.
+    `verified` selects which prefixes are verified. "sampled" follows Algorithm 1: the prefixes that end with a sampled
+    token. "every" verifies each prefix before a token is appended to it. This includes prefixes that end with a greedy
+    token, and prompts if they may be erased, but not complete sequences.
+
+    The code released with the thesis differs from Algorithm 1. It corresponds to `redo="accumulated"` and
+    `verified="every"` (see `Backtracking.released`). It also has a switch against a second backtrack at the same
+    prefix. This switch has no effect there, because the code compares a list with the list that contains it.
+    `once_per_prefix=True` prevents such backtracks.
 
     Args:
         quota: Maximum number of backtracks per sample (default: 4).
@@ -93,7 +95,8 @@ class Backtracking(Sampler[BacktrackingState]):
     ) -> Self:
         """Return a sampler that follows the code released with the thesis, which differs from Algorithm 1 as printed.
 
-        It uses `redo="accumulated"` and `verified="every"`, which the class docstring describes.
+        Every prefix is verified before a token is appended to it (`verified="every"`). When n tokens have been erased
+        in total, the first n tokens of the completion are greedy (`redo="accumulated"`).
 
         Args:
             quota: Maximum number of times that a sample may erase tokens (default: 4).
@@ -146,14 +149,14 @@ class Backtracking(Sampler[BacktrackingState]):
     ) -> tuple[Moves, BacktrackingState]:
         """Erase up to `stride` tokens from rows that the verifier rejects, then append a token to each incomplete row.
 
-        A row is verified only if its quota of backtracks is not used up, and by default only if its last token was
-        sampled. A rejection reduces the quota by one. The appended token is the most probable one if the row has greedy
-        tokens left to append, and is otherwise drawn from the model. A complete row that is not rejected is marked as
-        done.
+        A row is verified only while it may still erase tokens. By default it must also end with a sampled token. A
+        rejection reduces the remaining number of erasures (the quota) by one. After a rejection, the row appends the
+        most probable tokens for some steps. All other tokens are drawn from the model. A complete row that is not
+        rejected is marked as done.
 
         Args:
             decoding: The batch of sequences (rows), with the model's next-token distributions.
-            state: Quotas and numbers of greedy tokens of the rows.
+            state: For each row, the number of erasures left and the number of greedy tokens still to be appended.
             verifier: Values of the rows. The value 0 rejects a row.
             choose: Function that draws one index per row in proportion to given weights.
 

@@ -35,25 +35,30 @@ class PowerMetropolisState(NamedTuple):
 class PowerMetropolis(Sampler[PowerMetropolisState]):
     """Sample from a power of the model's distribution by Metropolis-Hastings steps that redraw the end of the text.
 
+    The sampler starts from a text drawn token by token. Each step keeps a random number of its first tokens and redraws
+    the rest. The new text then replaces the current text or is discarded.
+
     The target distribution is proportional to p(x)^alpha, where p(x) is the probability of the complete output x under
-    the model, including temperature, top-k, top-p and min-p. It differs from sampling each token at temperature
-    1 / alpha, which ignores how probable the continuations are. The distribution of the samples approaches the target
-    as `num_steps` increases.
+    the model. This probability includes temperature, top-k, top-p and min-p. The target differs from sampling each
+    token at temperature 1 / alpha, which ignores how probable the continuations are. The distribution of the samples
+    approaches the target as `num_steps` increases.
 
-    A step keeps the first c of the t completion tokens of the current text, where c is uniform in 0, ..., t - 1. The
-    remaining tokens are redrawn until the text is complete, from the proposal distribution q, which is the model's
-    next-token distribution at temperature `proposal_temperature`. The new text y, with s completion tokens, replaces
-    the current text x with the probability
+    In a step, let the current text x have t completion tokens. The step keeps the first c of them, where c is uniform
+    in 0, ..., t - 1. The other tokens are redrawn until the text is complete. They come from the proposal distribution
+    q, which is the model's next-token distribution at temperature `proposal_temperature`. The new text y has s
+    completion tokens. It replaces x with the probability
 
-        min(1, (p(y) / p(x))^alpha · q(x) / q(y) · t / s),
+        min(1, (p(y) / p(x))^alpha · q(x) / q(y) · t / s).
 
-    in which the probabilities of the common prefix cancel. The first text is drawn from q. With several blocks, the
-    text is first at most one block long. It is lengthened by one block at a time, and each block is followed by
-    `num_steps` steps on the text so far. The steps of the last block have the full length.
+    The probabilities of the common prefix cancel in this ratio.
+
+    With several blocks, the text grows in stages. A block is the largest number of completion tokens divided by
+    `num_blocks`, rounded up. The first text has at most one block. After `num_steps` steps on this text, it is
+    lengthened by one block, and so on. The steps of the last block have the full length.
 
     A verifier is optional. With a verifier, the target is p(x)^alpha V(x), where V(x) is the value of the complete
-    output, and the ratio above is multiplied by V(y) / V(x) in the last block. While V is zero for both texts, the
-    factor is left out. A sample fails verification if no proposal has had a positive value.
+    output. In the last block, the ratio above is multiplied by V(y) / V(x). While V is zero for both texts, the factor
+    is left out. A sample fails verification if no proposal has had a positive value.
 
     With one block, a sample needs about 1 + `num_steps` / 2 model calls per token of the text. If this is more than
     1000, increase the limit `max_steps` of the run.
@@ -89,12 +94,14 @@ class PowerMetropolis(Sampler[PowerMetropolisState]):
     ) -> Self:
         """Return the sampler as implemented in the code published with the paper.
 
-        It differs from the default in five ways. The factor t / s is missing. A proposal is at most as long as the
-        current text. If it is shorter, only as many tokens of the current text enter the ratio. The sample ends after
-        the first block whose text ends with the end-of-sequence token. The verifier is not used.
+        Let t be the number of completion tokens of the current text, and s that of the proposed text. The published
+        code differs from the default in five ways. The factor t / s of the acceptance probability is missing. A
+        proposal is at most as long as the current text. If it is shorter, only as many tokens of the current text enter
+        the ratio. The sample ends after the first block whose text ends with the end-of-sequence token. The verifier is
+        not used.
 
-        A text can become shorter and then lose its end-of-sequence token. The published code returns it like this. Here
-        such a sample fails if it is shorter than the maximum length.
+        A text can become shorter and then lose its end-of-sequence token. The published code returns such a text. This
+        implementation lets the sample fail if it is shorter than the maximum length.
 
         Args:
             alpha: Power of the probability of an output (default: 4).
@@ -134,14 +141,22 @@ class PowerMetropolis(Sampler[PowerMetropolisState]):
     def step(
         self, decoding: Decoding, state: PowerMetropolisState, verifier: CachedVerifier, choose: Choose
     ) -> tuple[Moves, PowerMetropolisState]:
-        """Append one token to each incomplete proposal, and accept or reject each complete one.
+        """Append one token to each unfinished proposal, and accept or reject each finished one.
 
-        After a decision, both rows of the sample continue from the chosen text, and the proposal is cut at random, or
-        kept in full if the next block begins. The sample is done after the last step of the last block.
+        Each sample has two rows of the batch. The first holds the current text, and the second holds the proposed text
+        (the proposal), which grows by one token per step. A proposal is finished if it is complete or has reached the
+        length of the current block. It is then accepted with the Metropolis-Hastings probability. Both rows become the
+        proposed text if it is accepted, and the current text if it is rejected. A proposal that only lengthens the text
+        is always accepted.
+
+        The next proposal begins with a prefix of this text, whose length is drawn uniformly. After the last
+        Metropolis-Hastings step of a block, it begins with the whole text instead, which the next block lengthens.
+        After the last step of the last block, the sample is marked as done.
 
         Args:
             decoding: The batch of sequences (rows), with the model's next-token distributions.
-            state: Log-probabilities of the tokens, the end of the block, and numbers of proposals.
+            state: For each row, the log-probabilities of its tokens, the length at which the block ends, and the number
+                of finished proposals.
             verifier: Values of the complete rows, or None.
             choose: Function that draws one index per row in proportion to given weights.
 

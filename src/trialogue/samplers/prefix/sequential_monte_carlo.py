@@ -68,19 +68,27 @@ class ParticleValues(NamedTuple):
 class SequentialMonteCarlo(Sampler[ParticleState]):
     """Sequential Monte Carlo: weighted particles that are resampled when their weights degenerate.
 
-    A particle is one of several sequences that grow together for one sample. V(y) is the verifier's value of a prefix
-    y, and p(a|y) is the model's probability of the token a after y. The proposal is the distribution from which the
-    next token is drawn. "oracle" draws from p(a|y) and multiplies the weight by V(ya)/V(y). "mask" draws in proportion
-    to p(a|y) V(ya), the locally optimal proposal. It multiplies the weight by the sum over a of p(a|y) V(ya) / V(y),
-    which is known before the token is drawn and therefore before resampling. "rejection" draws from p(a|y) restricted
-    to tokens with positive V(ya), by weighted rejection and without a mask. It multiplies the weight by V(ya)/V(y)
-    times an estimate of the total probability of these tokens.
+    A particle is one of several sequences that grow together for one sample. Each new token multiplies the weight of
+    its particle by a factor. When a few particles hold most of the weight, all particles are replaced by copies of
+    particles drawn in proportion to the weights (resampling). The output is one particle drawn in proportion to the
+    weights. Its log-weight is the logarithm of the mean weight.
 
-    The output is one particle drawn in proportion to the weights, and its log-weight is the logarithm of the mean
-    weight. It is properly weighted: E[exp(log_weight) f(output)] is the sum over complete x of p(x) V(x) f(x) for any
-    function f, provided that a prefix of value zero has no continuation of positive value. If the mask comes before
-    top-k and top-p, p is the distribution at the given temperature, and x ranges over the sequences that top-k and
-    top-p can reach. Otherwise p is the truncated distribution.
+    The target is proportional to p(x) V(x), where p(x) is the model's probability of a complete sequence x, and V(x) is
+    the verifier's value of x. The output is properly weighted: for any function f, E[exp(log_weight) f(output)] is the
+    sum over complete x of p(x) V(x) f(x). This requires that a prefix of value zero has no continuation of positive
+    value. If the mask comes before top-k and top-p, p is the distribution at the given temperature, and x ranges over
+    the sequences that top-k and top-p can reach. Otherwise p is the truncated distribution.
+
+    The proposal is the distribution from which the next token is drawn. Let y be a prefix, ya the same prefix followed
+    by token a, and p(a|y) the model's probability of a.
+
+    The proposal "oracle" draws a from p(a|y) and multiplies the weight by V(ya) / V(y).
+
+    The proposal "mask" draws a in proportion to p(a|y) V(ya), which is locally optimal. It multiplies the weight by the
+    sum over a of p(a|y) V(ya) / V(y). This factor is known before the token is drawn, and therefore before resampling.
+
+    The proposal "rejection" draws from p(a|y) restricted to tokens with positive V(ya), by weighted rejection and
+    without a mask. It multiplies the weight by V(ya) / V(y) times an estimate of the total probability of these tokens.
 
     Args:
         particles: Number of particles per sample (default: 8).
@@ -127,11 +135,13 @@ class SequentialMonteCarlo(Sampler[ParticleState]):
     ) -> tuple[Moves, ParticleState]:
         """Update the weights of the particles, resample them where needed, and append one token to growing particles.
 
-        A group is the particles of one sample. If the effective sample size of a group is below the threshold, every
-        row of the group continues from a row drawn in proportion to the weights, and the weights become equal. If each
-        particle of a group is complete or has weight zero, one particle is drawn as the output, and the group is marked
-        as done. A group whose weights are all zero is marked as done. Particles that are complete or have weight zero
-        receive no token.
+        The particles of one sample form a group, and each is one row of the batch. The effective sample size of a group
+        measures how evenly its weights are spread. If it is below the threshold, every row of the group continues from
+        a row drawn in proportion to the weights, and the weights become equal.
+
+        A particle that is complete or has weight zero receives no token. If this applies to all particles of a group,
+        one particle is drawn as the output, and the group is marked as done. A group whose weights are all zero is
+        marked as done without a draw.
 
         Args:
             decoding: The batch of sequences (rows), with the model's next-token distributions.
@@ -183,9 +193,10 @@ class SequentialMonteCarlo(Sampler[ParticleState]):
     ) -> tuple[Tensor, Tensor, ParticleState]:
         """Return the particles of each group (the rows of one sample) in sorted order.
 
-        The order does not affect the output distribution if ancestors are drawn independently. The arguments are
-        returned unchanged for systematic resampling. They are also unchanged for `proposal="oracle"`, because complete
-        sequences may then have weight zero, and the first particle is the output of a group whose weights are all zero.
+        The order does not affect the output distribution if ancestors are drawn independently. For systematic
+        resampling it does, so the arguments are returned unchanged. They are also unchanged for `proposal="oracle"`.
+        Complete sequences may then have weight zero, and if all weights of a group are zero, its first particle is the
+        output.
 
         Args:
             tokens: Token ids (rows, capacity) int64, 0 beyond `lengths`.

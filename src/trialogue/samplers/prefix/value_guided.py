@@ -165,18 +165,21 @@ class _Walk(Sampler[StateT]):
 class ValueGuided(_Walk[NoState | ValueGuidedState]):
     """Append and remove tokens at random, guided by the verifier's values, until a sequence is complete (VGB).
 
-    The sampler is a random walk on the tree of completions. The sampler is a random walk on the tree of completions. A
-    node y of the tree is a prefix. The root is the prompt, the parent of y is y without its last token, a child is y
-    with one more token a, and a leaf is a complete sequence. V(y) is the verifier's value of y, and p(a|y) is the
-    model's probability of the token. From y, the walk moves to the parent with weight V(y) and to the child ya with
-    weight p(a|y) V(ya). The target is the distribution of leaves x proportional to p(x) V(x).
+    The sampler is a random walk on the tree of completions. A node y of the tree is a prefix, and the root is the
+    prompt. A move leads to the parent, which is y without its last token, or to a child ya, which is y with one more
+    token a. A leaf is a complete sequence. V(y) is the verifier's value of y, and p(a|y) is the model's probability of
+    the token. From y, the walk moves to the parent with weight V(y) and to the child ya with weight p(a|y) V(ya). With
+    `lazy` (default), it waits with probability 1/2 before each move.
 
-    With `lazy` (default), the walk waits with probability 1/2 before each move. By default the walk stops at the first
-    leaf, as in the experiments of the thesis. The first leaf has the target distribution only if the values of inner
-    nodes are exact and all leaves have the same depth. With `stop_at_leaf=False`, the walk returns its last node after
-    the number of moves given by `generate(max_steps=...)`. If this node is a leaf, its distribution converges to the
-    target for any positive inner values. `StationaryValueGuided` returns such a leaf. A row fails if neither its parent
-    nor any child has positive weight.
+    The target is the distribution of leaves x proportional to p(x) V(x). By default the walk stops at the first leaf,
+    as in the experiments of the thesis. The first leaf has the target distribution only under two conditions. All
+    leaves must have the same depth. The values of inner nodes must be exact, so that V(y) is the mean value of the
+    leaves that the model reaches from y.
+
+    With `stop_at_leaf=False`, the walk returns its last node after the number of moves given by
+    `generate(max_steps=...)`. If this node is a leaf, its distribution converges to the target. This holds for any
+    positive values of inner nodes. `StationaryValueGuided` returns such a leaf. A row fails if neither its parent nor
+    any child has positive weight.
 
     With `candidates` or `nucleus`, leaves with other tokens are excluded from the target. Candidates are chosen before
     a `Target` is evaluated. If its log-value is -inf for all of them, the walk returns to the parent. A row at its
@@ -185,8 +188,8 @@ class ValueGuided(_Walk[NoState | ValueGuidedState]):
     With `momentum` m, the walk tends to keep its direction (lifting, Hayes and Sinclair). The weight of reversing the
     direction is reduced by m min(V(y), S(y)), where S(y) is the total weight of the children. The stationary
     distribution of nodes does not change. With exact values and momentum 1 the walk never reverses, so it needs one
-    move per token. If V(y) >= S(y) everywhere, as for 0/1 values without errors, the first leaf then has exactly the
-    target distribution for leaves of any depth.
+    move per token. If V(y) >= S(y) everywhere, the first leaf then has exactly the target distribution, even if leaves
+    differ in depth. Values of 0 and 1 without errors meet this condition.
 
     Args:
         stop_at_leaf: Stop at the first leaf (default: True).
@@ -213,12 +216,14 @@ class ValueGuided(_Walk[NoState | ValueGuidedState]):
         """Move each row by one step of the walk: wait, remove the last token, or append a token.
 
         With `lazy`, a row waits with probability 1/2. Otherwise it draws one of the other moves in proportion to their
-        weights (see the class). With `stop_at_leaf`, complete rows are marked as done. A row without a move of positive
-        weight is marked as done, which makes its sample fail if it is incomplete.
+        weights. Removing the last token has the verifier's value of the current prefix as its weight. Appending a token
+        has the weight of its model probability times the value of the longer prefix. With `stop_at_leaf`, complete rows
+        are marked as done. A row without a move of positive weight is marked as done, and its sample fails if it is
+        incomplete.
 
         Args:
             decoding: The batch of sequences (rows), with the model's next-token distributions.
-            state: Directions of the last moves with momentum, otherwise an empty state.
+            state: Whether the last move of each row removed a token, needed for momentum. Otherwise an empty state.
             verifier: Values V of the rows and of their children.
             choose: Function that draws one index per row in proportion to given weights.
 
@@ -238,23 +243,32 @@ class ValueGuided(_Walk[NoState | ValueGuidedState]):
 @validated
 @dataclass(frozen=True, kw_only=True)
 class StationaryValueGuided(_Walk[StationaryValueGuidedState]):
-    """Run the value-guided random walk for T steps from the prompt, and return the sequence at a random step.
+    """Run a random walk on prefixes for a random number of steps, and repeat until it ends at a complete sequence.
 
-    This variant is analysed in the thesis. The tree and the moves are the same as for `ValueGuided`: nodes y are
-    prefixes with value V(y), and leaves x are complete sequences. One such walk is called a try. If the returned node
-    is not a leaf, another try begins at the prompt (footnote 13 of the thesis).
+    The walk starts at the prompt. Each move appends a token, removes the last token, or waits, with the same
+    probabilities as for `ValueGuided`. The number of moves is drawn uniformly from 1 to T. If the last sequence is
+    complete, it is the sample. Otherwise a new walk starts at the prompt. One walk is called a try. The thesis analyses
+    this variant, and its footnote 13 describes the restart.
 
-    As T grows, the share of tries that return a leaf converges to E_H / (2 sum over h of E_h). Here H is the number of
-    tokens of a completion, and E_h is the mean of V over the model's prefixes with h tokens. This share is 1/(2H) for
-    exact values. The distribution of the leaf converges to the normalised p(x) V(x), where p is the model, for any
-    positive inner values and any depths of leaves. Without `lazy` the walk has period 2, so its last node is a leaf
-    only if T and the depth of the leaf are both even or both odd.
+    The target gives each complete sequence x a probability proportional to p(x) V(x). Here p(x) is the model's
+    probability of x, and V(x) is the value that the verifier gives to x. The distribution of the samples converges to
+    the target as T grows. The values of incomplete sequences may be any positive numbers, and complete sequences may
+    differ in length.
+
+    The cost depends on the number of tries. Let every completion have H tokens, and let E_h be the mean of V over
+    prefixes of h tokens drawn from the model. As T grows, the share of tries that end at a complete sequence converges
+    to E_H / (2 sum over h of E_h), with h from 1 to H. This share is 1/(2H) if the values are exact, which means that
+    the value of a prefix is the mean value of its completions.
+
+    `lazy` lets the walk wait with probability 1/2 before each move. Without it, the walk alternates between even and
+    odd numbers of completion tokens. With `node="last"`, a try can then end only at a complete sequence whose number of
+    completion tokens has the same parity as T.
 
     Args:
-        node: Return the node at a uniformly random step from 1 to T (uniform), as in the theory, or the last node
-            (last) (default: uniform).
-        steps: Number of steps T per try (default: 4 H^2 for completions of at most H tokens).
-        tries: Fail after this many tries without a leaf (default: no bound).
+        node: Number of moves of a try: uniformly random from 1 to T, as in the theory (uniform), or always T (last)
+            (default: uniform).
+        steps: Maximum number of moves T per try (default: 4 H^2 for completions of at most H tokens).
+        tries: Fail after this many tries without a complete sequence (default: no bound).
     """
 
     node: Literal["uniform", "last"] = "uniform"
@@ -286,15 +300,16 @@ class StationaryValueGuided(_Walk[StationaryValueGuidedState]):
     def step(
         self, decoding: Decoding, state: StationaryValueGuidedState, verifier: CachedVerifier, choose: Choose
     ) -> tuple[Moves, StationaryValueGuidedState]:
-        """Move each row by one step of its try, or end the try.
+        """Move each row by one step of its current walk, or end the walk.
 
-        A try is one walk from the prompt with a number of steps that is drawn at its first step. If steps are left, the
-        row waits, removes its last token or appends a token, as in `ValueGuided`. If none are left, a complete row is
-        done. An incomplete row is cut to its prompt for the next try, or is done and fails if it was the last try.
+        One walk from the prompt is called a try. Its number of steps is drawn when it begins. While steps are left, the
+        row waits, removes its last token or appends a token. When no steps are left, a complete row is marked as done.
+        An incomplete row is cut to its prompt, where its next try begins. If it was the last try, the row is marked as
+        done and its sample fails.
 
         Args:
             decoding: The batch of sequences (rows), with the model's next-token distributions.
-            state: Directions, steps left and tries left of the rows.
+            state: For each row, whether the last move removed a token, and the numbers of steps and tries left.
             verifier: Values V of the rows and of their children.
             choose: Function that draws one index per row in proportion to given weights.
 

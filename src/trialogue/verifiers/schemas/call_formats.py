@@ -220,7 +220,15 @@ def _move_special_tokens(found: CallFormat, special: re.Pattern[str]) -> CallFor
 
 
 def _literals(text: str, name: str) -> list[str]:
-    """Convert `text` to Lark literals, in which the id of the call is replaced by a pattern."""
+    """Convert a fixed text of a tool call to Lark string literals, with a pattern in place of the id of the call.
+
+    Args:
+        text: Text before or after the arguments, with placeholders for the name of the tool and the id of the call.
+        name: Name of the tool, which replaces its placeholder.
+
+    Returns:
+        Literals and patterns, in the order of the text.
+    """
     parts = text.replace(_NAME, name).split(_ID)
     literals = [json.dumps(part, ensure_ascii=False) if part else "" for part in parts]
     return [literal for literal in f"\0/{_IDENTIFIER}/\0".join(literals).split("\0") if literal]

@@ -74,23 +74,24 @@ def draw_words(states: Words, block: np.uint64, work: Words) -> None:
 def compare(
     work: Words, column: np.uint64, t: np.uint64, u: np.uint64, v: np.uint64, x: np.uint64, fresh: bool
 ) -> np.uint64:
-    """Compare four more bits of the random number of each chain with a threshold.
+    """Compare the next four bits of the random number of each chain with the same bits of a threshold.
 
-    Each bit of a word belongs to one chain. A number is below the threshold if, at the first different bit, it has a
-    zero and the threshold a one.
+    Bit i of a 64-bit word belongs to chain i of 64 chains, so one word operation treats 64 chains at once. Numbers are
+    compared bit by bit from the most significant bit. A number is below the threshold if it has a zero and the
+    threshold a one at the first bit in which they differ. Earlier calls have compared the bits before.
 
     Args:
-        work: The four random words of each word, followed by the results for each column (threshold). Modified in
+        work: The four random words of each word of chains, followed by the results for each threshold. Modified in
             place.
-        column: First entry of the column in `work`, relative to the first column.
-        t: First bit of the threshold, as a word of ones or zeros.
+        column: First entry of the results for this threshold in `work`, relative to those of the first threshold.
+        t: First of the four bits of the threshold, as a word of ones or zeros.
         u: Second bit.
         v: Third bit.
         x: Fourth bit.
         fresh: Whether these are the first bits of the numbers.
 
     Returns:
-        Word with a nonzero bit if any chain at this bit has been equal to the threshold so far.
+        Word in which a bit is one if the comparison is still undecided for any chain at this bit.
     """
     undecided, start = NONE, ALL if fresh else NONE
     for word in range(WORDS):
@@ -123,16 +124,19 @@ def draw_columns(
     last: int,
     work: Words,
 ) -> None:
-    """Compare one random number u per chain with several thresholds t, and store u < t for every chain of a block.
+    """Draw one random number per chain, and store whether it is below each of several thresholds.
+
+    The numbers are drawn four bits at a time. Drawing stops as soon as all comparisons are decided. A block is a group
+    of chains that is updated together, 64 words of 64 chains.
 
     Args:
         states: States of the random generators. Modified in place.
         block: First entry of the block in `states`.
         thresholds: Bits (thresholds, BITS) of the thresholds, as words of ones or zeros.
         lengths: Number (thresholds,) of bits up to the last nonzero bit of each threshold.
-        first: First threshold.
-        last: End of the thresholds.
-        work: Work space, which receives the results.
+        first: Index of the first threshold.
+        last: End of the thresholds (exclusive).
+        work: Work space, which receives one result per threshold and chain.
     """
     longest = 0
     for column in range(first, last):

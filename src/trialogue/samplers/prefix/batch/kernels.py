@@ -160,8 +160,8 @@ def advance(
 ) -> tuple[int, int]:
     """Shorten sequences, append at most one token to each, and determine which sequences are complete.
 
-    A row is complete if it has the length `limit`, or if its last token is `eos` and it is not the prompt
-    `prompt_node`.
+    A row is complete in two cases: it has the length `limit`, or its last token is `eos`. The second does not apply to
+    the prompt `prompt_node`. Prefixes are identified by nodes (integer ids).
 
     Args:
         keys: Keys of the hash table, which maps `parent * vocab + token` to the node of a child. Modified in place.
@@ -180,8 +180,9 @@ def advance(
         complete: Output: whether each row (rows,) is complete.
 
     Returns:
-        The new number of nodes and the number of complete rows. If a row would keep more tokens than it holds, exceed
-        its capacity or append a token outside of the vocabulary, the result is -1 and the first such row.
+        The new number of nodes and the number of complete rows. If a row is invalid, the result is -1 and the first
+        such row. A row is invalid if it would keep more tokens than it holds, exceed its capacity, or append a token
+        outside of the vocabulary.
     """
     completed = 0
     for row in range(len(kept)):
@@ -236,7 +237,12 @@ def locate_rows(
     found: Flags,
     start: Ints,
 ) -> tuple[int, int]:
-    """Find the cached features of rows that are shortened to given lengths, and the first position to evaluate.
+    """Look up which prefixes have cached features, and find the first position to evaluate for the others.
+
+    Each row is cut to a given length before the look-up. A prefix is identified by its node (an integer id). Features
+    are the model's results for a prefix, and the cache has a fixed number of places for them. The attention keys of
+    each position are stored separately. Stored keys that belong to the same prefix are reused, so their positions are
+    not evaluated again. With `counting`, the function also counts the queries (requests for the features of a prefix).
 
     Args:
         path: Node of every prefix of each row (rows, capacity + 1).
@@ -254,7 +260,8 @@ def locate_rows(
         lengths: Lengths (n,) to which the rows are cut.
         nodes: Output: node (n,) of each row.
         found: Output: whether the features of each row (n,) are cached.
-        start: Output: first position (n,) whose stored keys are not those of the row's prefix, at most its length.
+        start: Output: first position (n,) whose stored keys are not those of the row's prefix, at most its length. Not
+            set for rows with cached features.
 
     Returns:
         The number of cached rows, and the number of other rows at the node of an earlier row.
@@ -303,10 +310,10 @@ def record_evaluations(
     stop: Ints,
     places: Ints,
 ) -> tuple[int, int]:
-    """Record which prefixes have been evaluated, count the cost, and reserve cache entries for them.
+    """Record which prefixes have been evaluated, count the cost, and reserve cache places for their features.
 
-    Prefixes are identified by nodes (integer ids). A node without a place takes the place `free` from the node that
-    held it.
+    A prefix is identified by its node (an integer id). The cache has a fixed number of places, which are assigned in
+    turn. If a node has no place, it takes the next one and evicts the node that held it.
 
     Args:
         path: Node of every prefix of each row (rows, capacity + 1).
@@ -322,7 +329,7 @@ def record_evaluations(
         slots: Storage row (n,) of each row.
         start: First evaluated position (n,).
         stop: Last evaluated position (n,).
-        places: Output: cache place (n,) of each row's node, or -1 if a later one of these nodes took it.
+        places: Output: cache place (n,) of each row's node, or -1 if another row of this call evicted it.
 
     Returns:
         The number of rows whose node has a place after the call, and the next free place.

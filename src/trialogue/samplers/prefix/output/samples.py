@@ -36,18 +36,19 @@ class Cost(NamedTuple):
 
 @dataclass(frozen=True)
 class Trace:
-    """Record of every change of a sequence during a run, ordered by step.
+    """Record of every change to a sequence during a run, ordered by step.
 
-    A row is one sequence of the batch, and a sample may have several rows, its members. All fields are (moves,) int64,
-    with one entry for each row that changes in a step. The moves of one step are simultaneous, so `source` refers to
-    rows before the step.
+    The fields are columns of a table, tensors (moves,) int64. Each line of the table is one move: in one step, one row
+    of the batch keeps some tokens and may receive a new one. Rows that do not change are left out. A row is one
+    sequence, and a sample may have several rows, its members. In a move, a row can continue from another row of the
+    same sample. All rows of a step move at the same time, so `source` refers to the rows before the step.
 
     Args:
         step: Step of the run.
         sample: Index of the sample.
-        member: Index of the row among the rows of the sample.
+        member: Index of the changed row among the rows of the sample.
         length: Length of the row before the move.
-        source: Index, among the rows of the sample, of the row from which it continues.
+        source: Index, among the rows of the sample, of the row that it continues from.
         kept: Number of tokens of the source that are kept.
         token: Appended token, -1 for none.
     """
@@ -63,10 +64,11 @@ class Trace:
 
 @dataclass(frozen=True)
 class Samples:
-    """The result of a run: n samples of up to `capacity` tokens, in the order of the prompts.
+    """The result of a run: all samples with their weights and costs, in the order of the prompts.
 
-    `samples[i]` and iteration return a `Sample`. Slices, lists and tensors of indices or bools return `Samples`, whose
-    `total` is the sum of their own costs.
+    Below, n is the number of samples, and each sample has up to `capacity` tokens. `samples[i]` and iteration return a
+    `Sample`. Slices, lists and tensors of indices or bools return `Samples`, whose `total` is the sum of their own
+    costs.
     """
 
     index: Tensor
