@@ -64,7 +64,7 @@ def test_costs_agree_with_recursion_on_random_trees() -> None:
     ("old", "new"),
     [
         (
-            "torch.where(chance > 0, _found(chance, most) / chance, most)",
+            "torch.where(chance > 0, _compute_acceptance(chance, most) / chance, most)",
             "torch.where(chance > 0, 1 / chance, most)",
         ),
         ("return calls / accepted if", "return calls if"),
