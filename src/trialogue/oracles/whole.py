@@ -119,10 +119,9 @@ class Masked(SequenceModel):
     def refined_log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
         """Return the distribution of every token given all current tokens, some of which may be wrong.
 
-        Iterative refinement uses these distributions to correct tokens. Iterative refinement uses these distributions
-        to correct tokens. A model that was trained on corrupted sequences can override this method. It then also uses
-        the current token of the site itself, which may be wrong. By default, the site itself is masked, which needs N
-        more calls.
+        Iterative refinement uses these distributions to correct tokens. A model that was trained on corrupted sequences
+        can override this method. It then also uses the current token of the site itself, which may be wrong. By
+        default, the site itself is masked, which needs N more calls.
 
         Args:
             tokens: Sequences (rows, N) int64.

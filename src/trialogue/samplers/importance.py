@@ -56,11 +56,15 @@ def log_accepted_masses(samples: Samples) -> Tensor:
     """Return the logarithm of the mean importance weight of the samples of each prompt.
 
     The mean weight estimates the sum over complete sequences x of p(x) V(x), where p is the model and V the verifier.
-    For a 0/1 verifier this is the probability that the model satisfies the constraint. The estimate is unbiased for
-    properly weighted samplers (`MaskedDecoding`, `WeightedRejection`, `SequentialMonteCarlo`) if no sample exceeded a
-    budget. For `Ancestral` with a 0/1 verifier it is the share of accepted samples. For other samplers without weights,
-    such as `Rejection`, it has no meaning. For `AdaptiveRejection` with `then="mask"`, the mean weight is larger by an
-    unknown factor, the expected number of attempts.
+    For a verifier with values 0 and 1, this is the probability that the model satisfies the constraint.
+
+    The meaning depends on the sampler:
+
+    - For properly weighted samplers (`MaskedDecoding`, `WeightedRejection`, `SequentialMonteCarlo`), the estimate is
+      unbiased if no sample exceeded a budget.
+    - For `Ancestral` with a verifier with values 0 and 1, it is the share of accepted samples.
+    - For other samplers without weights, such as `Rejection`, it has no meaning.
+    - For `AdaptiveRejection` with `then="mask"`, it is larger by an unknown factor, the expected number of attempts.
 
     Args:
         samples: Samples of one or several prompts.

@@ -54,7 +54,7 @@ def score(
     they are known, for example those of samples. An end-of-sequence token is scored only if the token ids contain it.
 
     Args:
-        oracle: The model. Temperature and truncation of `truncated` are not applied, as in `Samples.log_prob`.
+        oracle: The model. Its temperature and truncation (see `truncated`) are ignored.
         prompts: One prompt per completion, as texts or as token ids in any form that `generate` accepts. An empty
             prompt is replaced by the BOS token of the model, if it has one.
         completions: The completions, as texts or as token ids in any form that `generate` accepts for prompts.
@@ -66,8 +66,8 @@ def score(
         Log-probabilities of the completions and of their tokens. An empty completion has log-probability 0.
 
     Raises:
-        InputError: If there is not one prompt per completion, a token does not belong to the vocabulary, a sequence is
-            longer than the context of the model, or texts are given and the model has no tokenization.
+        InputError: If there is not one prompt per completion. Also if a token does not belong to the vocabulary, a
+            sequence is longer than the context of the model, or texts are given for a model without a tokenization.
     """
     oracle = as_oracle(oracle)
     if len(prompts) != len(completions) and not isinstance(completions, str):

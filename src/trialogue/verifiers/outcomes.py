@@ -18,10 +18,12 @@ from trialogue.verifiers.functions.function import VerifierLike, as_verifier
 class OutcomeReward(Verifier):
     """Verifier that uses one function for prefixes (a value function) and another for complete sequences (an outcome).
 
-    The value of a complete sequence y_1:H after a prompt x is set to its outcome, V(x, y_1:H) := tau(x, y_1:H), where V
-    is the value function and tau the outcome. A value-guided random walk moves on the tree of prefixes, whose leaves
-    are the complete sequences. If the values of prefixes are positive, its stationary distribution on the leaves equals
-    the distribution defined by the outcome, even if the values are inaccurate.
+    A value-guided random walk can then use an inaccurate value function and still have the correct target. It moves on
+    the tree of prefixes, whose leaves are the complete sequences. If the values of prefixes are positive, its
+    stationary distribution on the leaves depends only on the outcome.
+
+    In the notation of the thesis, the value of a complete sequence y_1:H after a prompt x is V(x, y_1:H) := tau(x,
+    y_1:H), where tau is the outcome.
 
     Args:
         values: Verifier or function of a prefix that evaluates prefixes.

@@ -80,9 +80,9 @@ class RolloutTarget(Target):
     """Target whose values of prefixes are estimated from sampled completions (rollouts), as logarithms.
 
     The log-value of a prefix is the logarithm of the mean of exp(v) over sampled completions, where v is the log-value
-    of another target. The log-value of a complete sequence is v, so the target distribution is the same. The prefixes
-    guide samplers that use values, such as `ActionLevel` and `SequentialMonteCarlo`. Tokens of rollouts count as model
-    calls, and the completions depend only on `seed` and the prefix, as for `RolloutValues`.
+    of another target. The log-value of a complete sequence is v, so the target distribution is the same. The estimates
+    guide samplers that use the values of prefixes, such as `ActionLevel` and `SequentialMonteCarlo`. Tokens of rollouts
+    count as model calls. The completions depend only on `seed` and the prefix.
 
     Args:
         target: The target.

@@ -27,7 +27,9 @@ class Power(Target):
         self.most = 1.0 if alpha >= 1 else math.inf
 
     def log_values(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Return (alpha - 1) log p(x) for the completions x of some rows.
+        """Return the log-values of some rows.
+
+        The log-value is (alpha - 1) log p(x), where x is the completion and p(x) its model probability.
 
         Args:
             decoding: Batch of sequences.
@@ -39,7 +41,10 @@ class Power(Target):
         return self._scale_log_probs(decoding.completion_log_probs(rows))
 
     def log_children(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Return (alpha - 1) log p(x) for the completions x of some rows, followed by each token.
+        """Return the log-values of some rows followed by each token of the vocabulary.
+
+        The log-value is (alpha - 1) log p(x), where x is the completion including the token, and p(x) its model
+        probability.
 
         Args:
             decoding: Batch of sequences.
@@ -110,7 +115,7 @@ class Tilted(Target):
         return stopped
 
     def log_values(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Return beta r(x) for the sequences x in some rows.
+        """Return the log-values of some rows, which are the reward of the sequence times `beta`.
 
         Args:
             decoding: Batch of sequences.

@@ -144,8 +144,9 @@ def run_chain(
         The final states, and the samples and trace if requested.
 
     Raises:
-        InputError: If an argument is out of range, a start is outside of the model, the chain cannot run on the model,
-            or it is not ergodic (see `require_ergodic_chain`).
+        InputError: If an argument is out of range, or a start is outside of the model. Also if the chain cannot run on
+            the model, or is not ergodic, which means that it does not converge to the same distribution from every
+            start.
     """
     kind = as_chain(chain)
     start = _validate_start(start, model)

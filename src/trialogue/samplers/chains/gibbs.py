@@ -201,10 +201,11 @@ def _distribution(weights: tuple[float, ...] | None, blocks: int) -> Tensor:
 
 @dataclass(frozen=True)
 class BlockDynamics(_Blocks):
-    """Weighted block dynamics: draw a block K with a fixed probability p_K, then resample it given all other sites.
+    """Resample a random block of sites given all other sites, where each block has a fixed probability.
 
-    A block is a set of sites (positions). Its new tokens are drawn jointly from p(x_K | x_-K), where p is the model and
-    x_-K are the tokens outside of K. Definition 4.1.6 of the thesis.
+    A block is a set of sites (positions). A step draws a block K with probability p_K. Its new tokens are drawn jointly
+    from p(x_K | x_-K), where p is the model, x_K are the tokens of the block, and x_-K are the tokens outside of it.
+    These are the weighted block dynamics of Definition 4.1.6 of the thesis.
 
     Args:
         blocks: Collections of sites, or (blocks, N) bool.
@@ -247,12 +248,13 @@ class BlockDynamics(_Blocks):
 
 @dataclass(frozen=True)
 class AdaptiveBlockDynamics(_Blocks):
-    """Adaptive block dynamics: draw a block with probabilities that depend on the current sequence, then resample it.
+    """Resample a random block of sites, where the probability of a block depends on the current sequence.
 
-    A block K is a set of sites (positions), drawn with probability p_K(K | x) for the current tokens x. The new tokens
-    x_K are drawn from p(x_K | x_-K, K), which is proportional to p(x) p_K(K | x), equation (4.1). Here p is the model,
-    and x_-K are the tokens outside of K. The factor p_K accounts for the choice of K and keeps p invariant. All values
-    of a block are enumerated. Definition 4.1.8 of the thesis.
+    A block K is a set of sites (positions), drawn with probability p_K(K | x) for the current tokens x. Its new tokens
+    x_K are then drawn from a distribution proportional to p(x) p_K(K | x) (equation 4.1 of the thesis). Here p is the
+    model, and the tokens outside of the block stay fixed. The factor p_K accounts for the choice of the block, so that
+    the chain keeps the distribution p. All values of a block are enumerated. These are the adaptive block dynamics of
+    Definition 4.1.8 of the thesis.
 
     Args:
         blocks: Collections of sites, or (blocks, N) bool.
@@ -273,7 +275,10 @@ class AdaptiveBlockDynamics(_Blocks):
         return state_distribution(self.distribution, tokens, len(self.blocks)).log().to(tokens.device)
 
     def step(self, model: SequenceModel, state: Sequences, choose: Choose) -> tuple[Sequences, StepInfo]:
-        """Draw a block for each row by `distribution`, and resample its tokens jointly (see the class).
+        """Draw a block for each row by `distribution`, and resample its tokens jointly given all other tokens.
+
+        A value of the block has the model's probability of the whole sequence as weight, times the probability of
+        drawing this block for the sequence.
 
         Args:
             model: The model, which provides distributions of blocks.

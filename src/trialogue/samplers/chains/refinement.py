@@ -34,10 +34,12 @@ class RefinementState(NamedTuple):
 class Refinement(Chain[RefinementState]):
     """Resample all tokens of a sequence in parallel, given the previous sequence (thesis, equation 4.9).
 
-    Each step evaluates the model on the current tokens, and replaces every token by a function f of the model's
-    distribution at its site (position): X^(t+1) = f(X^(t)). With start="random" this is a Markov chain on tokens, and
-    with start="mask" on tokens and masks. A sequence that a step with choice="argmax" does not change is a fixed point.
-    The limit of the chain is in general not the distribution of the model. The model must be a masked oracle with
+    Each step evaluates the model once on the current tokens. It replaces every token by the most probable token at its
+    site (position), or by a token drawn from the model's distribution there. A sequence that a step with
+    choice="argmax" does not change is a fixed point.
+
+    With start="random" this is a Markov chain on tokens, and with start="mask" on tokens and masks. The limit of the
+    chain is in general not the distribution of the model. The model must be a masked oracle with
     `Masked.refined_log_probs`.
 
     Args:
@@ -46,8 +48,8 @@ class Refinement(Chain[RefinementState]):
         choice: Take the most probable token (argmax), or draw one (sampled) (default: argmax).
         keep: Which tokens a step does not change (default: stutter). "stutter" keeps the old token if the new one
             equals the new token before it. "nothing" changes all tokens. "confident" is the schedule of mask-predict
-            (Ghazvininejad et al. 2019): a step fills all masks and then masks the least probable tokens again, N /
-            `steps` fewer than before.
+            (Ghazvininejad et al. 2019): a step fills all masks and then masks the least probable tokens again. The
+            number of masks decreases by N / `steps` per step, for N tokens.
         steps: Number of steps of the schedule of mask-predict (default: 10).
 
     Raises:

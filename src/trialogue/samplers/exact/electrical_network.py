@@ -25,9 +25,9 @@ Array = NDArray[np.float64]
 class Conductances:
     """A random walk on a rooted tree, described by an electrical network whose edges have conductances.
 
-    The walk starts at the root, leaves a node along each of its edges with a probability proportional to the
-    conductance of the edge, and ends at the first leaf. The conductance between a node and several leaves is the
-    current that a unit voltage between them causes. A node that is not a leaf and has no leaf below it is a dead end.
+    The walk starts at the root and ends at the first leaf. It leaves a node along each of its edges with a probability
+    proportional to the conductance of the edge. The conductance between a node and several leaves is the current that a
+    unit voltage between them causes. A node that is not a leaf and has no leaf below it is a dead end.
 
     Args:
         parent: Index (n,) int64 of the parent of each node, -1 for the root. The root is the first node, and parents
@@ -232,8 +232,8 @@ def _series(first: Array, second: Array) -> Array:
 def walk_conductances(tree: InstanceOf[PrefixTree], values: VerifierLike) -> Conductances:
     """Return the electrical network that is equivalent to the value-guided random walk on a tree of prefixes.
 
-    The edge between a prefix y and its parent has the conductance p(y) V(y), where p(y) is the model's probability of
-    the completion so far and V(y) the value.
+    The edge between a prefix y and its parent has the conductance p(y) V(y). Here p(y) is the model's probability of
+    the completion so far, and V(y) is the value of y.
 
     Args:
         tree: The tree of prefixes.

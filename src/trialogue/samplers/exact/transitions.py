@@ -25,7 +25,9 @@ def transition_matrix(
 
 
 def transition_matrix(sampler: Any, model: Any, *args: Any, **settings: Any) -> Any:
-    """Return the transition matrix of a chain (see `chain_transitions`) or of a sampler (see `sampler_transitions`).
+    """Return the transition matrix of a chain or of a sampler, which contains the probability of each step.
+
+    The function calls `chain_transitions` for a chain and `sampler_transitions` for a sampler.
 
     Args:
         sampler: The chain or the sampler.

@@ -16,15 +16,18 @@ from trialogue.samplers.prefix.guidance import weigh_children
 class ActionLevel(Sampler[LogWeightState]):
     """Draw each token in proportion to its probability times the verifier's value, and never remove tokens.
 
-    The token a after the prefix y is drawn in proportion to p(a|y) V(ya), where p is the model, and V(ya) is the
-    verifier's value of y followed by a. The output distribution is the product over tokens of p(a|y) V(ya) / S(y),
-    where S(y) is the sum over a of p(a|y) V(ya). For 0/1 values this is masked decoding. It is the target distribution,
-    proportional to p(x) V(x) for complete x, for exact values only. Errors of the values multiply along the sequence.
+    The token a after the prefix y is drawn in proportion to p(a|y) V(ya). Here p is the model, and V(ya) is the
+    verifier's value of y followed by a. For values of 0 and 1 this is masked decoding. The algorithm equals sequential
+    Monte Carlo with a mask and one particle. A row fails with weight zero if no next token has positive weight.
+
+    The target is proportional to p(x) V(x) for complete sequences x. The output distribution is the product over tokens
+    of p(a|y) V(ya) / S(y), where S(y) is the sum over a of p(a|y) V(ya). It equals the target only if the values are
+    exact, which means that V(y) is the mean value of the completions that the model draws after y. Errors of the values
+    multiply along the sequence.
 
     The log-weight of a sample is the logarithm of p(x) V(x) divided by its output probability. Samples are properly
-    weighted: E[exp(log_weight) f(x)] is the sum over x of p(x) V(x) f(x) for any function f, provided that a prefix of
-    value zero has no continuation of positive value. The algorithm equals sequential Monte Carlo with a mask and one
-    particle. A row fails with weight zero if no next token has positive weight.
+    weighted: for any function f, E[exp(log_weight) f(x)] is the sum over x of p(x) V(x) f(x). This requires that a
+    prefix of value zero has no continuation of positive value.
     """
 
     uses = "weights"

@@ -32,11 +32,10 @@ class BlockBestOfNState(NamedTuple):
 class BlockBestOfN(Sampler[BlockBestOfNState]):
     """Draw several candidates for the next block of tokens, and continue from the one with the largest value.
 
-    This is blockwise best-of-n sampling (thesis 3.2.2). This is blockwise best-of-n sampling (thesis 3.2.2). A block is
-    a run of consecutive tokens. It ends at a delimiter token, after a number of tokens, or when the sequence is
-    complete. The sample ends when the best candidate is complete. The verifier evaluates each candidate at the end of
-    its block. In case of ties, the first of the best candidates is used. The tokens of all candidates count as model
-    calls.
+    This is blockwise best-of-n sampling (thesis 3.2.2). A block is a run of consecutive tokens. It ends at a delimiter
+    token, after a number of tokens, or when the sequence is complete. The sample ends when the best candidate is
+    complete. The verifier evaluates each candidate at the end of its block. In case of ties, the first of the best
+    candidates is used. The tokens of all candidates count as model calls.
 
     Args:
         candidates: Number of candidates per block (default: 4).

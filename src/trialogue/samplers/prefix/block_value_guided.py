@@ -35,17 +35,23 @@ class BlockValueGuidedState(NamedTuple):
 class BlockValueGuided(Sampler[BlockValueGuidedState]):
     """Extend or shorten the text by random blocks of tokens, guided by the verifier, until it is complete.
 
-    The sampler is a random walk on prefixes. The sampler is a random walk on prefixes. A node of the walk is the prompt
-    followed by whole blocks of `block_tokens` tokens, and a leaf is a complete sequence. At a node y the model draws K
-    = `candidates` continuations z by one block. The walk moves to the parent (y without its last block) with weight K
-    V(y), or to yz with weight V(yz), where V is the verifier's value. In expectation these are the weights of the
-    value-guided walk on blocks. If neither a candidate nor the parent has positive weight, new candidates are drawn.
+    The sampler is a random walk on prefixes. A block is a run of `block_tokens` tokens. A node of the walk is the
+    prompt followed by whole blocks, and a leaf is a complete sequence. At each node, the model draws several candidates
+    for the next block. The walk then moves to one of the candidates, or back to the parent (the node without its last
+    block).
 
-    As K grows, the output distribution converges to the distribution of the first leaf on the tree of blocks. This is
-    the target, proportional to p(x) V(x) with the model p, if the values at the ends of blocks are exact.
-    `exact_distribution` computes the output distribution for finite K. With blocks as long as completions, the
-    algorithm is sampling-importance-resampling with K samples. The verifier evaluates each candidate at the end of its
-    block. The tokens of all candidates count as model calls.
+    Let y be the current node and V(y) its value, given by the verifier. Let K = `candidates` be the number of
+    candidates. The walk moves to the parent with weight K V(y), and to y followed by the candidate z with weight V(yz).
+    In expectation these are the weights of the value-guided walk on blocks. If neither a candidate nor the parent has
+    positive weight, new candidates are drawn.
+
+    The target is proportional to p(x) V(x), where p is the model and x a complete sequence. As K grows, the output
+    distribution converges to the distribution of the first leaf on the tree of blocks. This is the target if the values
+    at the ends of blocks are exact, which means that each is the mean value of its completions. `exact_distribution`
+    computes the output distribution for finite K. With blocks as long as completions, the algorithm is
+    sampling-importance-resampling with K samples.
+
+    The verifier evaluates each candidate at the end of its block. The tokens of all candidates count as model calls.
 
     Args:
         candidates: Number of candidate blocks per node (default: 4).
@@ -78,10 +84,12 @@ class BlockValueGuided(Sampler[BlockValueGuidedState]):
     ) -> tuple[Moves, BlockValueGuidedState]:
         """Append one token to each row whose block has not ended, and move samples whose candidate blocks have ended.
 
-        Each sample has `candidates` neighbouring rows, its group, and each row draws one candidate block. To move a
-        group, one candidate or the parent is drawn in proportion to the weights (see the class). All rows of the group
-        then continue from this node. If all weights are zero, they return to the current node and draw new candidates.
-        A group that has moved to a complete sequence is marked as done in the next step.
+        Each sample has `candidates` neighbouring rows, its group, and each row draws one candidate block. When all
+        blocks of a group have ended, the group moves: it draws one candidate, or the prefix without its last block (the
+        parent). A candidate has its value as weight. The parent has the value of the current prefix times the number of
+        candidates. All rows of the group then continue from the drawn prefix. If all weights are zero, they return to
+        the current prefix and draw new candidates. A group that has moved to a complete sequence is marked as done in
+        the next step.
 
         Args:
             decoding: The batch of sequences (rows), with the model's next-token distributions.

@@ -14,8 +14,7 @@ from trialogue.samplers.prefix.contract.sampler import require_support
 def weigh_children(decoding: Decoding, rows: Tensor, verifier: CachedVerifier, cut: Cut) -> Children:
     """Compute the weight p(a|y) V(ya) of every next token a of incomplete prefixes y.
 
-    Here p is the model, and V(ya) is the verifier's value of y followed by a. Each row counts as one model call. Each
-    row counts as one model call.
+    Here p is the model, and V(ya) is the verifier's value of y followed by a. Each row counts as one model call.
 
     Args:
         decoding: The batch of sequences (rows), each a prompt and the completion so far.

@@ -71,10 +71,11 @@ class Rejection(_SequenceRejection):
 @validated
 @dataclass(frozen=True)
 class OutcomeRejection(_SequenceRejection):
-    """Draw complete sequences x from the model until one is accepted, each with probability V(x) / `most`.
+    """Draw complete sequences from the model until one is accepted, with a probability proportional to its value.
 
-    V(x) is the verifier's value of x. The samples follow exactly the distribution proportional to p(x) V(x), where p is
-    the model. With 0/1 values this is the same as `Rejection`.
+    A sequence x with the verifier's value V(x) is accepted with probability V(x) / `most`. The samples follow exactly
+    the distribution proportional to p(x) V(x), where p is the model. With values of 0 and 1 this is the same as
+    `Rejection`.
 
     Args:
         most: Largest value of a complete sequence; smaller bounds need fewer model calls. A larger value is an error

@@ -30,9 +30,10 @@ def draw(
 ) -> dict[int, RejectionTable | None]:
     """Draw the next token of each attempt of adaptive rejection sampling, and write it to `moves` and `visits`.
 
-    The token a is drawn in proportion to p(a|y) times the open mass of ya, the probability of all completions of ya
-    that are not known to be rejected. At a prefix that was visited before, the first choice is between its visited
-    continuations and all others. Only the second case needs the mask and the whole next-token distribution.
+    An attempt draws one sequence from its prompt. The token a after the prefix y is drawn in proportion to its
+    probability p(a|y) times the open mass of ya. The open mass is the probability of all completions of ya that are not
+    known to be rejected. At a prefix that was visited before, the first choice is between its visited continuations and
+    all others. Only the second case needs the mask and the whole next-token distribution.
 
     Args:
         decoding: The batch of sequences (rows), each a prompt and the completion so far.

@@ -18,9 +18,10 @@ def table_to_tensors(table: RejectionTable | None) -> dict[str, Tensor]:
         table: A table, or None if no prefix was visited.
 
     Returns:
-        "token" (n,) int32, the last token of each prefix, and "log_prob" (n,) float64, its log-probability (-1 and 0
-        for the first prefix); "num_children" (n,) int32, the number of visited continuations, or -1 for a complete
-        output; "log_unvisited" (n,) float64, as in `RejectionTable`.
+        Four tensors by name. "token" (n,) int32 is the last token of each prefix, and "log_prob" (n,) float64 is its
+        log-probability. They are -1 and 0 for the first prefix. "num_children" (n,) int32 is the number of visited
+        continuations, or -1 for a complete output. "log_unvisited" (n,) float64 is the log-probability of all
+        continuations by a token that was not visited, or an upper bound of it.
     """
     tokens, log_probs, counts, unvisited = list[int](), list[float](), list[int](), list[float]()
     stack = [] if table is None else [(-1, Child(0.0, table))]

@@ -36,10 +36,9 @@ class ParticleState(NamedTuple):
         log_weight: Logarithm (rows,) float64 of p(y) / q(y) for the prefix y of each particle, where p is the model and
             q the distribution from which tokens are drawn. Resampling equalises the weights within a group. In a
             finished group, every entry is the logarithm of the mean weight.
-        drawn: Changes (rows, particles) float64 of `log_weight` by the last drawn tokens, which are added in the next
-            step. Every row stores the changes of all particles of its group, because rows copy the state of other rows
-            when they are resampled. Shape (rows, 0) if tokens are drawn from the model, because then the changes are
-            zero.
+        drawn: Changes (rows, particles) float64 of `log_weight` by the last drawn tokens. They are added in the next
+            step. Rows copy the state of other rows when they are resampled, so every row stores the changes of its
+            whole group. Shape (rows, 0) if tokens are drawn from the model, because then the changes are zero.
     """
 
     log_weight: Tensor
@@ -123,7 +122,7 @@ class SequentialMonteCarlo(Sampler[ParticleState]):
             decoding: The batch of sequences (rows), each a prompt and the completion so far.
 
         Returns:
-            Log-weights (rows,) float64 and terms of the last tokens, all zero.
+            Log-weights (rows,) float64 and their changes by the last tokens, all zero.
         """
         zeros = torch.zeros(len(decoding.lengths), dtype=torch.float64)
         return ParticleState(
@@ -145,7 +144,7 @@ class SequentialMonteCarlo(Sampler[ParticleState]):
 
         Args:
             decoding: The batch of sequences (rows), with the model's next-token distributions.
-            state: Log-weights of the particles, and the terms of their last tokens.
+            state: Log-weights of the particles, and the changes by their last tokens that are not yet included.
             verifier: Values of the rows and of their one-token continuations.
             choose: Function that draws one index per row in proportion to given weights.
 
@@ -204,8 +203,7 @@ class SequentialMonteCarlo(Sampler[ParticleState]):
             state: The state after a step.
 
         Returns:
-            Tokens, lengths and state of the sorted particles. The terms of the last tokens have been added to the
-            log-weights.
+            Tokens, lengths and state of the sorted particles. The log-weights include the changes by the last tokens.
         """
         if self.resampling != "multinomial" or self.proposal == "oracle":
             return tokens, lengths, state
@@ -260,7 +258,8 @@ class SequentialMonteCarlo(Sampler[ParticleState]):
     ) -> tuple[Tensor, Tensor]:
         """Draw the next token of each row, which continues the sequence in `prefixes` (n,).
 
-        Returns the tokens (n,) and their log p / q (n,), where p is the model and q the distribution of the draw.
+        Return the tokens (n,) and log(p / q) (n,), where p is the model's probability of the token and q the
+        probability with which it was drawn.
         """
         if self.proposal == "mask":
             place = outlook.place[prefixes]

@@ -143,11 +143,12 @@ class _Walk(Sampler[StateT]):
         return up, unable
 
     def _apply_momentum(self, parent: Tensor, children: Tensor, up: Tensor) -> tuple[Tensor, Tensor]:
-        """Apply momentum: reduce the weight of reversing the direction of a walk.
+        """Reduce the weight of moves that reverse the direction of a walk. Its stationary distribution does not change.
 
-        Let B be the weight of the parent (n, 1), F the total weight of the children (n, k), and m the momentum. The
-        weight of reversing the direction is reduced by m min(B, F). The stationary distribution of nodes does not
-        change. Returns the log-weights of parent and children, for rows whose last move removed a token if `up` (n,).
+        Let B be the weight of the parent (n, 1), F the total weight of the children (n, k), and m the momentum. A row
+        that removed a token in its last move, as given by `up` (n,), appends tokens with a total weight reduced by m
+        min(B, F). Other rows return to the parent with a weight reduced by the same amount. Return the log-weights of
+        parent and children.
         """
         forward = (
             children.logsumexp(1, keepdim=True) if children.shape[1] else torch.full_like(parent, -math.inf)

@@ -40,8 +40,8 @@ def values(
         Values (n,) float64.
 
     Raises:
-        InputError: If a sequence is too long or has a token outside of the vocabulary, a prompt is longer than its
-            sequence, or the verifier does not return one finite non-negative number per sequence.
+        InputError: If a sequence is too long or has a token outside of the vocabulary. Also if a prompt is longer than
+            its sequence, or the verifier does not return one finite non-negative number per sequence.
     """
     return _evaluate_sequences(
         verifier,

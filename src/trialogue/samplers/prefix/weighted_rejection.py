@@ -63,15 +63,18 @@ class Draw(NamedTuple):
 class WeightedRejection(Sampler[WeightedRejectionState]):
     """Draw each token by rejection without replacement, and weight the sample to correct the distribution.
 
-    A token is accepted if the verifier gives the prefix that ends with it a positive value. The accepted mass is the
-    total probability of the accepted tokens. The weight includes an unbiased estimate of this mass. The weight includes
-    an unbiased estimate of this mass. The output distribution is the same as for `TokenwiseRejection`, with one model
-    call per token, and the verifier is called only for tokens that are drawn. The value of the complete sequence is a
-    factor of the weight.
+    A token is accepted if the verifier gives the prefix that ends with it a positive value. Tokens are drawn without
+    replacement until two are accepted. The first of them is appended. The rejected tokens determine an unbiased
+    estimate of the accepted mass, the total probability of the accepted tokens. A row fails with weight zero if all
+    tokens are rejected.
 
-    Samples are properly weighted: E[exp(log_weight) f(output)] is the sum over complete sequences x of p(x) V(x) f(x)
-    for any function f, where p is the model and V the verifier. This requires that a prefix of value zero has no
-    continuation of positive value. A row fails with weight zero if all tokens are rejected.
+    The output distribution is the same as for `TokenwiseRejection`. The weight of a sample is the product of the
+    estimated accepted masses of all positions and the value of the complete sequence. Samples are properly weighted:
+    for any function f, E[exp(log_weight) f(output)] is the sum over complete sequences x of p(x) V(x) f(x), with the
+    model p and the values V of the verifier. This requires that a prefix of value zero has no continuation of positive
+    value.
+
+    The cost is one model call per token. The verifier is called only for tokens that are drawn.
     """
 
     uses = "verdicts"

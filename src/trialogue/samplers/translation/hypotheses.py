@@ -15,8 +15,8 @@ class Hypothesis(NamedTuple):
     Attributes:
         tokens: Token ids without the end-of-sequence token.
         log_prob: Sum of the log-probabilities of the tokens.
-        score: Log-probability divided by a function of the length (see `length_penalty`), by which candidates are
-            ranked.
+        score: Log-probability divided by `length_penalty`, which increases with the number of tokens. Candidates are
+            ranked by it.
     """
 
     tokens: list[int]
@@ -72,7 +72,7 @@ def rank_hypotheses(
 
     Args:
         candidates: Tokens and sum of log-probabilities of each candidate.
-        alpha: Exponent of the length normalisation (see `length_penalty`).
+        alpha: Exponent of the length normalisation, 0 for none.
         drop_repeats: Remove tokens that equal the token before them, after scoring.
 
     Returns:

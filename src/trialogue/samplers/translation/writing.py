@@ -137,7 +137,8 @@ def _greedy(context: Context, beams: int, max_lengths: Tensor) -> tuple[Tensor, 
 def _beams(context: Context, beams: int, max_lengths: Tensor) -> tuple[Tensor, Tensor]:
     """Return the tokens (sources, beams, most) and log-probabilities (sources, beams) of beam search.
 
-    Lengths are bounded as in `_greedy`. Storage row i belongs to source i modulo the number of sources.
+    `max_lengths` (sources,) bounds the number of tokens including EOS. Shorter rows are padded with PAD. Storage row i
+    belongs to source i modulo the number of sources.
     """
     sources, capacity = len(max_lengths), int(max_lengths.max())
     tokens = torch.full((beams * sources, capacity), PAD)

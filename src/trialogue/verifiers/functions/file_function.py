@@ -61,8 +61,7 @@ class FileFunction:
 
         Returns:
             The results of the calls as floats, in the same order. If a call returns something else than a number, the
-            remaining results are omitted, and the last entry of the list is a placeholder that is printed like the
-            invalid result.
+            list ends there. Its last entry is then a placeholder that is printed like the invalid result.
 
         Raises:
             InputError: If a call raises an exception, exceeds the timeout or ends the process. The error names the

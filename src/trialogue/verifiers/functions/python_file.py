@@ -68,7 +68,8 @@ def pydantic_verifier(
         path: Path of the Python file.
         name: Name of the model.
         tokenization: Tokenization of the language model.
-        whitespace: "compact" (default) or "flexible", as in `GrammarVerifier.json_schema`.
+        whitespace: "compact" (default) allows no white space between the tokens of JSON, "flexible" allows all white
+            space that JSON permits.
         timeout: Maximum duration of the validation of one text in seconds (default: no limit).
         memory: Number of completions whose token masks are cached (default: 4096).
 

@@ -125,8 +125,8 @@ class OpenRun:
 
     A submission is one request, with a prompt and its settings. `submit` queues its samples. `step` admits queued
     samples if there is room and moves all samples in progress by one step of the sampler. `withdraw` cancels a
-    submission. As in `generate`, a sample is determined by its prompt, terms and seed, and other samples affect it only
-    through the oracle's rounding.
+    submission. A sample is determined by its prompt, settings and seed. Other samples affect it only through the
+    rounding of the oracle.
 
     Calls must not overlap. After an exception in `step` the run is unusable.
 
@@ -136,10 +136,8 @@ class OpenRun:
         batch_size: Largest number of rows that move at once (default: chosen by the oracle).
         capacity: Largest number of tokens of a row (default: the oracle's `max_length`).
         layers: Blocks of the model whose hidden states verifiers may read (default: none).
-        memory: Number of prefixes whose features (vectors from which distributions are computed) are cached, as in
-            `generate`.
-        on_error: What to do if a verifier or target raises, as in `generate`: "raise" ends the run, "reject" rejects
-            the prefix.
+        memory: Number of prefixes whose features (vectors from which distributions are computed) are cached.
+        on_error: What to do if a verifier or target raises: "raise" ends the run, "reject" rejects the prefix.
 
     Raises:
         InputError: If the oracle is truncated, or neither `capacity` nor the oracle's `max_length` is given.

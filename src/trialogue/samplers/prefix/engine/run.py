@@ -71,7 +71,7 @@ def generate(
 
     A completion ends at the oracle's end of sequence, at its `max_length`, after `max_new_tokens`, or where `stop`
     matches. A sample is determined by `seed` and its sample id. Other rows of the batch affect it only through the
-    rounding of a network, which changes about one draw in a thousand from a vocabulary of 50,000.
+    rounding of a network. This changes about one draw in a thousand from a vocabulary of 50,000.
 
     Args:
         oracle: The model to sample from.
@@ -110,8 +110,9 @@ def generate(
         The samples, in the order of the prompts, with their weights and costs.
 
     Raises:
-        InputError: If an argument is out of range, a prompt is too long or outside the vocabulary, a verifier does not
-            return one finite non-negative number per row, or the oracle gives every token probability zero.
+        InputError: If an argument is out of range, or a prompt is too long or outside the vocabulary. During the run,
+            if a verifier does not return one finite non-negative number per row, or the oracle gives every token
+            probability zero.
     """
     settings = RunSettings(
         sampler=sampler,
