@@ -40,8 +40,8 @@ def prefix_features(
     """Compute the features of several prefixes per sequence, in parts.
 
     Each position is evaluated once for all prefixes. Sequences that start with the same tokens, for example a prompt,
-    are batched together and share the computation if the common prefix is at least half of each sequence. Call this in
-    `torch.inference_mode()` unless gradients are needed.
+    are batched together. They share the computation if the common prefix is at least half of each sequence. Call this
+    in `torch.inference_mode()` unless gradients are needed.
 
     Args:
         oracle: The model.

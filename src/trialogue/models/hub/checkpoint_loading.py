@@ -61,8 +61,8 @@ class Checkpoint:
         remote_code: Allow code from the model's repository to run.
 
     Raises:
-        InputError: If the dtype, the device or the GGUF file does not exist, if the model of this short name has not
-            been set up, or if the folder holds an adapter that cannot be loaded.
+        InputError: If the dtype, the device or the GGUF file does not exist. Also if the model of this short name has
+            not been set up, or if the folder holds an adapter that cannot be loaded.
     """
 
     def __init__(
