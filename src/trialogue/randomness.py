@@ -310,7 +310,7 @@ class Streams:
         return uniform
 
     def choose(self, log_weights: Tensor, rows: Tensor) -> Tensor:
-        """Draw one index per row (see `Choose`), by `select_index` with the next uniform number of each stream.
+        """Draw one index per row in proportion to weights, with the next uniform random number of each stream.
 
         Args:
             log_weights: Log-weights (n, k).

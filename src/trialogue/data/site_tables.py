@@ -57,10 +57,12 @@ class SiteTables:
     """Conditional distribution of each site of a model given its neighbors, as lookup tables.
 
     All distributions are stored in one array. The distribution of site i starts at entry `offsets[i]` + sum over k of
-    `strides[i, k]` x_(neighbours[i, k]). Here k counts the neighbors, and x_j is the token of site j. With two tokens,
-    a distribution is one entry, the probability of token 1 in units of 2^-32. Otherwise it is an alias table (Walker
-    1977) with one entry per token. To sample from it, choose the entry of a random token c. The result is c if a random
-    number of 27 bits is below the upper 27 bits of the entry. Otherwise it is the token in the lower 5 bits.
+    `strides[i, k]` x_(neighbours[i, k]). Here k counts the neighbors, and x_j is the token of site j.
+
+    With two tokens, a distribution is one entry, the probability of token 1 in units of 2^-32. Otherwise it is an alias
+    table (Walker 1977) with one entry per token. To sample from it, choose the entry of a random token c. The result is
+    c if a random number of 27 bits is below the upper 27 bits of the entry. Otherwise it is the token in the lower 5
+    bits.
 
     Args:
         neighbours: Neighbors (N, D) int64 of each site, where D is the maximum number of neighbors.

@@ -71,10 +71,10 @@ def prefix_features(
 def _batches(
     sequences: Mapping[int, Sequence[int]], max_shared: Mapping[int, int], size: int
 ) -> Iterator[tuple[list[int], int]]:
-    """Yield batches of keys of `sequences` and the length of the prefix that they share.
+    """Yield batches of sequences that are evaluated together, and the length of the prefix that they share.
 
-    Sequences that share at least half of the longest one are batched first. The other sequences are batched by length
-    and share nothing. `max_shared` limits the shared length of each sequence.
+    A batch is a list of keys of `sequences`. Sequences that share at least half of the longest one are batched first.
+    The other sequences are batched by length and share nothing. `max_shared` limits the shared length of each sequence.
     """
     order = sorted(sequences, key=lambda key: tuple(sequences[key]))
     unshared: list[int] = []

@@ -339,7 +339,8 @@ class PottsChain:
     def wall_probabilities(self, length: int, temperature: float) -> Tensor:
         """Return the probability of a domain wall between each pair of consecutive windows.
 
-        A domain wall is a pair of consecutive windows with different labels (see `window_labels`).
+        A domain wall is a pair of consecutive windows with different labels. The label of a window is the pattern and
+        phase with the smallest Hamming distance to it.
 
         Args:
             length: Number L of tokens of a sequence, at least W.
@@ -355,7 +356,8 @@ class PottsChain:
     def expected_domain_walls(self, length: int, temperature: float) -> float:
         """Return the expected number of domain walls in a sequence.
 
-        A domain wall is a pair of consecutive windows with different labels (see `window_labels`).
+        A domain wall is a pair of consecutive windows with different labels. The label of a window is the pattern and
+        phase with the smallest Hamming distance to it.
 
         Args:
             length: Number L of tokens of a sequence, at least W.
@@ -366,7 +368,8 @@ class PottsChain:
     def run_length_distribution(self, length: int, temperature: float) -> Tensor:
         """Return the distribution of the number of windows before the first domain wall.
 
-        A domain wall is a pair of consecutive windows with different labels (see `window_labels`).
+        A domain wall is a pair of consecutive windows with different labels. The label of a window is the pattern and
+        phase with the smallest Hamming distance to it.
 
         Args:
             length: Number L of tokens of a sequence, at least W.

@@ -121,9 +121,10 @@ class PretrainedCheckpoint(Pretrained):
         packed: bool = True,
         weights: str = "float32",
     ) -> PretrainedOracle:
-        """Load the weights (see `load_pretrained`).
+        """Load the weights, and return the model as an oracle.
 
-        The oracle shares this tokenization, unless the number of tokens of its output head differs.
+        The arguments are those of `load_pretrained`. The oracle shares this tokenization, unless the number of tokens
+        of its output head differs.
         """
         name = self._files.name
         findings = self._files.findings(weights=weights, packed=packed, recompute=recompute)
