@@ -124,8 +124,8 @@ def token_scores(
 ) -> TokenScores:
     """Return the loss and the correctness of each token under `model`.
 
-    Some tokens are never scored: special tokens that frame the text of a masked model, the first token of a row for a
-    causal model, and the first `context` tokens of a row for an `AttentionOnly`.
+    Some tokens are never scored: special tokens that frame the text of a masked model, the first token of a row for
+    a causal model, and the first `context` tokens of a row for an `AttentionOnly`.
 
     Args:
         model: A network or an oracle with masked or autoregressive conditionals.
@@ -133,7 +133,7 @@ def token_scores(
         scored: Tokens to score, (rows, N) bool. All tokens by default.
 
     Raises:
-        InputError: If the model has neither kind of conditionals. Also if a token is outside its vocabulary, or if the
+        InputError: If the model has neither kind of conditionals, if a token is outside its vocabulary, or if the
             rows are too short for a causal model.
     """
     if scored is not None:

@@ -11,10 +11,10 @@ from trialogue.validation import Natural, validated
 def sample_document_batch(
     model: TopicModel, documents: Natural, lengths: int | tuple[int, int], seed: int = 0
 ) -> Documents:
-    """Sample documents of a topic model, with the random numbers of the committed studies.
+    """Sample documents of a topic model, exactly as in the studies whose results are already stored.
 
-    Every document depends on the number of documents, because the batch shares its random streams. Use
-    `TopicModel.draw` for new studies.
+    This function only exists so that those results can be reproduced. Use `TopicModel.draw` for new studies: there, a
+    document stays the same if more documents are sampled. Here, all documents change with `documents`.
 
     Args:
         model: Distribution of the documents.

@@ -130,10 +130,13 @@ def counting_result(
 
 
 def ledger(studies: Iterable[Study[Any]], results: str | Path | None = None) -> list[Entry]:
-    """Decide the claims of several studies from their stored results (see `counting_result`).
+    """Decide whether the claims of several studies hold, from stored measurements.
+
+    Each study is decided from one result: the finished run of its largest preset (see `counting_result`). Without such
+    a run, its claims have no verdict.
 
     Args:
-        studies: The studies.
+        studies: Studies that test claims of publications.
         results: Folder of results. By default, the first of `search_folders` with such a result.
 
     Returns:

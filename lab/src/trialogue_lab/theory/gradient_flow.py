@@ -38,9 +38,9 @@ class Weights(NamedTuple):
 class SampleFlow:
     """Gradient flow (infinitely small gradient steps) of a two-layer model on given samples.
 
-    The model predicts the number x_0 from L other numbers x by sum_j a_j (x_j + lambda_j^2) with lambda = B x. The
-    weights are a (L,) of the last and B (L, L) of the first layer. The loss is half the mean squared error. An instance
-    is called with weights and returns their time derivatives (equations 8 and 9).
+    The model predicts a number x_0 from L other numbers x. The first layer computes lambda = B x with a matrix B (L,
+    L). The last layer has weights a (L,), and the prediction is sum_j a_j (x_j + lambda_j^2). The loss is half the mean
+    squared error. Call an instance with weights to get their time derivatives (equations 8 and 9).
 
     Args:
         target: Samples of x_0, shape (n,).

@@ -12,7 +12,7 @@ def detect_head(name: str | Path, *, remote_code: bool = False) -> Kind:
     """Return the kind of language model of a checkpoint: masked or causal.
 
     Args:
-        name: Hub id, folder, GGUF file, or short name of a model.
+        name: Name of the model (see `Checkpoint`).
         remote_code: Allow code from the model's repository to run.
 
     Raises:

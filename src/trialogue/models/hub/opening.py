@@ -44,8 +44,8 @@ class Pretrained(ABC):
 
         Args:
             name: Name of the model, without the name of its kind.
-            device: Device of the model (default: the GPU if available, otherwise the CPU).
-            dtype: Name of a torch dtype, or "auto" for the dtype of the checkpoint.
+            device: Device of the model, as in `trialogue.load_pretrained`.
+            dtype: Data type of the model, as in `trialogue.load_pretrained`.
             remote_code: Allow code from the model's repository to run.
 
         Raises:
@@ -64,8 +64,7 @@ class Pretrained(ABC):
 
         Args:
             recompute: Evaluate complete prefixes at every step, without a cache.
-            weights: Format in which the weights are stored, for example "float32", "bfloat16", "int8" or "int4".
-                `trialogue.load_pretrained` lists all formats.
+            weights: Format of the weights, as in `trialogue.load_pretrained`.
         """
 
 

@@ -105,8 +105,8 @@ def distinct_correct(evaluations: Iterable[Evaluation]) -> int:
 def evaluate(text: str, name: str, cases: Count = 8, *, final: bool = True) -> Evaluation:
     """Evaluate a completion of a prompt for test cases.
 
-    A test case is a line `assert name(list, item) == list` with literals. Blank lines are skipped. The first
-    `cases` parsed lines count, correct or not, whatever lines are between them.
+    A test case is a line `assert name(list, item) == expected`, where all three are literals. Blank lines are skipped.
+    The result has the first `cases` lines that can be parsed, correct or not, even if other lines lie between them.
 
     Args:
         text: Completion.
@@ -141,7 +141,11 @@ def evaluate(text: str, name: str, cases: Count = 8, *, final: bool = True) -> E
 
 
 class _ParsedLine(NamedTuple):
-    """First error of a line, and the test case if list, item and expected list were parsed."""
+    """Result of parsing one line `assert name(list, item) == expected`.
+
+    `key` identifies the test case. It is None if one of the three literals (list, item, expected) could not be parsed.
+    `error` is the first error, at index `position`, or None if the line is correct.
+    """
 
     error: CaseError | None = None
     position: int = -1

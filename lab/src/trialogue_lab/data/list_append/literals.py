@@ -264,7 +264,7 @@ def _find_difference(lexeme: Lexeme, target: Lexeme) -> int | None:
 
 
 def _measure_shared_number(written: str, target: str) -> int:
-    """Return the length of the part of `written` that can start a number equal to `target`."""
+    """Return the length of the longest prefix of `written` that can be continued to a number equal to `target`."""
     match, wanted = _NUMBER.match(written), _NUMBER.match(target)
     assert match is not None
     assert wanted is not None
@@ -277,7 +277,11 @@ def _measure_shared_number(written: str, target: str) -> int:
 
 
 def _measure_shared_string(written: str, target: str) -> int:
-    """Return the length of the part of `written`, without the quote, that can start a string equal to `target`."""
+    """Return the length of the longest prefix of `written` that can be continued to a literal of `target`.
+
+    `written` is the text of an unfinished string literal after its opening quote. It may contain escapes. `target` is
+    the value of a string.
+    """
     shared = 0
     pieces = _CHARACTER.findall(written)
     for place, piece in enumerate(pieces):

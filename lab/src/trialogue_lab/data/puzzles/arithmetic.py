@@ -46,15 +46,17 @@ PAIR_DIGITS = 6
 class SemiprimeTuples(DecimalDistribution):
     """Tuples [pq, p, q] or [p, q, pq] of two independent uniform n-digit primes and their product.
 
-    A sequence has 4n digits as tokens: n for each prime and 2n for the product. The distribution is uniform over
-    ordered pairs (p, q), and next-digit probabilities are exact. To generate a product, the model counts pairs of
-    primes. To generate p after a product, it factors the product. Otherwise it uses one multiplication or division
-    after primality tests. Nothing is cached, so that every digit of a factor costs one factorization. `sample` accepts
-    any number of digits.
+    The tokens are decimal digits. Each prime has n digits and the product has 2n, so a sequence has 4n tokens. The
+    distribution is uniform over ordered pairs (p, q), and next-digit probabilities are exact.
+
+    The cost of a digit depends on its number. Digits of a leading product require counts of pairs of primes. Digits of
+    p after a product require one factorization each, because no result is cached. All other digits require only
+    primality tests, multiplications and divisions. `sample` computes no probabilities and accepts any number of digits.
 
     Args:
         digits: Number of digits n of a prime.
-        order: Order of the numbers, "product-first" or "factors-first".
+        order: Order of the three numbers in a sequence: "product-first" for [pq, p, q], or "factors-first" for
+            [p, q, pq].
         arithmetic: Arithmetic that counts operations and selects the factoring routine.
 
     Raises:
@@ -76,7 +78,7 @@ class SemiprimeTuples(DecimalDistribution):
         return len(primes_of(self.digits)) ** 2
 
     def states(self) -> Tensor:
-        """Return all tuples (size, 4n) int64, in the order of (p, q)."""
+        """Return the digits of all tuples (size, 4n) int64, sorted by p and then by q."""
         self._enumerable()
         primes = primes_of(self.digits)
         return self._written(np.repeat(primes, len(primes)), np.tile(primes, len(primes)))
@@ -100,7 +102,7 @@ class SemiprimeTuples(DecimalDistribution):
         """Write tuples digit by digit.
 
         Args:
-            tuples: The three numbers of each tuple, in the order of this distribution.
+            tuples: The three numbers of each tuple, in the order given by the attribute `order`.
 
         Returns:
             Token ids (n, 4n) int64.
@@ -121,12 +123,12 @@ class SemiprimeTuples(DecimalDistribution):
         return torch.tensor(rows, dtype=torch.int64).view(len(rows), self.max_length)
 
     def written(self, numbers: Sequence[int]) -> Prefix:
-        """Return the digits of one tuple, given its three numbers in the order of this distribution."""
+        """Convert one tuple into its decimal digits. The three numbers are in the order given by `order`."""
         fields = zip(numbers, self._widths, strict=True)
         return tuple(digit for number, width in fields for digit in to_digits(number, width))
 
     def decode(self, tokens: Tensor) -> list[tuple[int, int, int]]:
-        """Read the three numbers of each sequence of digits, in the order of this distribution.
+        """Convert each sequence of digits into its three numbers, in the order given by `order`.
 
         Args:
             tokens: Token ids (n, 4n).
@@ -160,7 +162,7 @@ class SemiprimeTuples(DecimalDistribution):
         return valid
 
     def factors_last(self, numbers: tuple[int, int, int]) -> tuple[int, int, int]:
-        """Reorder the three numbers of a tuple of this distribution as (product, p, q)."""
+        """Move the product of a tuple to the front: return (product, p, q) for either `order`."""
         first, second, third = numbers
         return numbers if self.order == "product-first" else (third, first, second)
 
@@ -196,7 +198,7 @@ class SemiprimeTuples(DecimalDistribution):
         return (2 * n, n, n) if self.order == "product-first" else (n, n, 2 * n)
 
     def ordered(self, p: int, q: int) -> tuple[int, int, int]:
-        """Return p, q and their product in the order of this distribution."""
+        """Return the tuple of two primes: (pq, p, q) for "product-first", (p, q, pq) for "factors-first"."""
         return (p * q, p, q) if self.order == "product-first" else (p, q, p * q)
 
     def _written(self, p: NDArray[np.int64], q: NDArray[np.int64]) -> Tensor:

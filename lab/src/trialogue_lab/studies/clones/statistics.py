@@ -2,8 +2,11 @@
 
 A clone is a set of sequences sampled from a network that was trained on the text. Its order is the largest number of
 tokens that interact in this network. Networks with few layers of factored attention give clones of low order. A BERT
-encoder gives the clone of all orders. Another transformer is trained on the text, and its loss on every clone is
-recorded.
+encoder gives the clone of all orders.
+
+Another transformer, the followed network, is trained on the text, and its loss on every clone is recorded. A loss stops
+falling at the training step at which 95 % of its total decrease is complete. All statistics of losses use these
+definitions.
 """
 
 import numpy as np
@@ -62,10 +65,9 @@ def find_saturation_step(curve: "Series[float]") -> float:
 
 
 def select_loss_curves(rows: Rows, clone: str, sampler: str, sweeps: int | None = None) -> DataFrame:
-    """Select the recorded losses of transformers on one clone, by training step.
+    """Select the losses of the followed networks on one clone, by training step.
 
-    The transformers are trained on a text. The clone is a set of sequences sampled from another network trained on the
-    same text.
+    A clone is a set of sequences sampled from another network that was trained on the same text.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -157,10 +159,9 @@ def encoder_gain(rows: Rows) -> "Series[float]":
 
 @followed
 def saturation(rows: Rows, clone: str, sampler: str) -> "Series[float]":
-    """Return the training step at which the loss on one clone has almost reached its minimum.
+    """Return the training step at which the loss on one clone stops falling.
 
-    A transformer is trained on a text, and its loss on a clone is recorded. The clone is a set of sequences sampled
-    from another network trained on the text. At the returned step, 95 % of the total decrease of the loss is complete.
+    At this step, 95 % of the total decrease of the loss is complete.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -175,11 +176,10 @@ def saturation(rows: Rows, clone: str, sampler: str) -> "Series[float]":
 
 @followed
 def lowest_saturation(rows: Rows, sampler: str) -> "Series[float]":
-    """Return the training step at which the loss on the simplest clone has almost reached its minimum.
+    """Return the training step at which the loss on the simplest clone stops falling.
 
-    A transformer is trained on a text, and its loss on a clone is recorded. The clone is a set of sequences sampled
-    from another network trained on the text. The simplest clone comes from the shallowest network, in which only few
-    tokens interact. At the returned step, 95 % of the total decrease of the loss is complete.
+    At this step, 95 % of the total decrease of the loss is complete. The simplest clone is sampled from the shallowest
+    network, in which only few tokens interact.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -193,13 +193,10 @@ def lowest_saturation(rows: Rows, sampler: str) -> "Series[float]":
 
 @followed
 def later(rows: Rows, sampler: str) -> "Series[float]":
-    """Return how much later the loss on the most complex clone stops falling than the loss on the simplest one.
+    """Return the ratio of two training steps at which losses stop falling: most complex clone / simplest clone.
 
-        ratio = step(clone of the encoder) / step(clone of the shallowest network)
-
-    A transformer is trained on a text, and its loss on each clone is recorded. A clone is a set of sequences sampled
-    from another network trained on the text. All tokens interact in the encoder, but only few in the shallowest
-    network. A loss stops falling at the step at which 95 % of its total decrease is complete.
+    The most complex clone is sampled from the encoder, in which all tokens interact. The simplest clone is sampled from
+    the shallowest network, in which only few tokens interact.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -214,12 +211,10 @@ def later(rows: Rows, sampler: str) -> "Series[float]":
 
 @followed
 def in_order(rows: Rows, sampler: str) -> Counts:
-    """Count the trainings in which the losses on simpler clones stop falling first.
+    """Count the trainings in which the losses on the clones stop falling in the order of complexity.
 
-    A transformer is trained on a text, and its loss on each clone is recorded. A clone is a set of sequences sampled
-    from another network trained on the text. Clones are sorted by the number of tokens that interact in this network. A
-    training is a success if the losses stop falling strictly in this order. A loss stops falling at the step at which
-    95 % of its total decrease is complete.
+    The simplest clone must come first. The complexity of a clone is the number of tokens that interact in the network
+    from which it was sampled. Two losses that stop falling at the same step count as a failure.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -240,14 +235,12 @@ def in_order(rows: Rows, sampler: str) -> Counts:
 
 @followed
 def early_spread(rows: Rows, sampler: str) -> "Series[float]":
-    """Return how far apart the losses on different clones are early in the training.
+    """Return the largest difference between the losses on two clones early in the training, as a ratio.
 
-        spread = max over early steps of (largest loss - smallest loss) / (total decrease of the loss on the text)
+        ratio = max over early steps of (largest loss - smallest loss) / (total decrease of the loss on the text)
 
-    A transformer is trained on a text, and its loss on each clone is recorded. A clone is a set of sequences sampled
-    from another network trained on the text. Early steps are the first third of the steps until the loss on the
-    simplest clone stops falling. In Figure 1 of the paper, this loss stops falling after 60 epochs, and the losses
-    separate after 20.
+    Early steps are the first third of the steps until the loss on the simplest clone stops falling. In Figure 1 of the
+    paper, this loss stops falling after 60 epochs, and the losses separate after 20.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -287,14 +280,12 @@ def _compute_late_decreases(table: DataFrame, share: float) -> "Series[float]":
 
 @followed
 def late_gain(rows: Rows, sampler: str) -> "Series[float]":
-    """Return how much more the loss on the most complex clone decreases late in training than on the simplest one.
+    """Return the late decrease of the loss on the most complex clone minus that on the simplest clone.
 
         late decrease = (loss after 30 % of the training steps) - (smallest later loss)
-        difference = late decrease(clone of the encoder) - late decrease(clone of the shallowest network)
 
-    A transformer is trained on a text, and its loss on each clone is recorded. A clone is a set of sequences sampled
-    from another network trained on the text. All tokens interact in the encoder, but only few in the shallowest
-    network. In Figure 4 of the paper, the late decrease starts at step 30,000 of 100,000.
+    The most complex clone is sampled from the encoder, and the simplest clone from the shallowest network. In Figure 4
+    of the paper, the late decrease starts at step 30,000 of 100,000.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -312,12 +303,9 @@ def late_gain(rows: Rows, sampler: str) -> "Series[float]":
 
 @followed
 def late_change(rows: Rows, clone: str, sampler: str) -> "Series[float]":
-    """Return how much the loss on one clone decreases in the last 70 % of the training.
+    """Return the decrease of the loss on one clone in the last 70 % of the training.
 
         decrease = (loss after 30 % of the training steps) - (loss after the last step)
-
-    A transformer is trained on a text, and its loss on the clone is recorded. The clone is a set of sequences sampled
-    from another network trained on the text.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -333,13 +321,10 @@ def late_change(rows: Rows, clone: str, sampler: str) -> "Series[float]":
 
 @followed
 def low_orders_later(rows: Rows, sampler: str) -> "Series[float]":
-    """Return how much later the loss on the most complex clone stops falling than on all simple clones.
+    """Return the ratio of two training steps at which losses stop falling: most complex clone / last simple clone.
 
-        ratio = step(clone of the encoder) / max(step(clone of a simple network))
-
-    A transformer is trained on a text, and its loss on each clone is recorded. A clone is a set of sequences sampled
-    from another network trained on the text. The simple networks are all networks with factored attention except the
-    deepest one. A loss stops falling at the step at which 95 % of its total decrease is complete.
+    The most complex clone is sampled from the encoder. The simple clones are sampled from all networks with factored
+    attention except the deepest one. The last simple clone is the one whose loss stops falling last.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -361,10 +346,10 @@ def low_orders_later(rows: Rows, sampler: str) -> "Series[float]":
 
 @followed
 def late_share(rows: Rows, sampler: str) -> "Series[float]":
-    """Return the fraction of a loss's total decrease that comes after 10 % of the training steps.
+    """Return the share of the total decrease of a loss that occurs after 10 % of the training steps.
 
-    A transformer is trained on a text. The loss is measured on sequences that were sampled from the shallowest network
-    with factored attention. A decrease ends at the smallest loss.
+    The loss is measured on the simplest clone, which is sampled from the shallowest network with factored attention. A
+    decrease ends at the smallest loss.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -379,13 +364,12 @@ def late_share(rows: Rows, sampler: str) -> "Series[float]":
 
 @followed
 def between_sweeps(rows: Rows, clone: str, sampler: str) -> "Series[float]":
-    """Return how much the loss on a clone changes if the Markov chain that samples it runs longer.
+    """Return the relative change of the loss on a clone if the Markov chain that samples the clone runs longer.
 
-        difference = max over training steps of |first - last| / last
+        change = max over training steps of |first - last| / last
 
-    A transformer is trained on a text. Its loss is measured on a clone, which a Markov chain samples from another
-    network. `first` and `last` are the losses on the clone after the smallest and the largest number of sweeps. A sweep
-    consists of N single-token updates of a sequence of N tokens.
+    `first` is the loss on the sequences after the smallest number of sweeps of the chain, and `last` the loss after the
+    largest number. A sweep updates as many single tokens as a sequence has.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -393,7 +377,7 @@ def between_sweeps(rows: Rows, clone: str, sampler: str) -> "Series[float]":
         sampler: Markov chain that sampled the clone, "metropolis" or "gibbs".
 
     Returns:
-        One relative difference per training seed.
+        One relative change per training seed.
     """
     sweeps = rows.config["sweeps"]
     first, last = (select_loss_curves(rows, clone, sampler, number) for number in (sweeps[0], sweeps[-1]))
@@ -418,7 +402,7 @@ def select_twin_curves(rows: Rows, order: int) -> DataFrame:
 
 @trainings
 def twin_saturation(rows: Rows, order: int) -> "Series[float]":
-    """Return the training step at which an exact loss has almost reached its minimum.
+    """Return the training step at which an exact loss stops falling.
 
     An encoder is trained on samples of a known distribution with interactions of up to four tokens. The loss is the
     expectation under a simplified copy of this distribution, without the interactions of more than `order` tokens. At
@@ -436,18 +420,16 @@ def twin_saturation(rows: Rows, order: int) -> "Series[float]":
 
 @trainings
 def twin_later(rows: Rows, high: int, low: int) -> "Series[float]":
-    """Return how much later the exact loss for a high order stops falling than for a low order.
+    """Return the ratio of two training steps at which exact losses stop falling: high order / low order.
 
-        ratio = step(high) / step(low)
-
-    An encoder is trained on samples of a known distribution with interactions of up to four tokens. The loss for order
-    k is the expectation under a simplified copy of this distribution, without the interactions of more than k tokens.
-    step(k) is the step at which 95 % of the total decrease of this loss is complete.
+    An encoder is trained on samples of a known distribution with interactions of up to four tokens. The loss for an
+    order is the expectation under a simplified copy of this distribution. The copy has no interactions of more tokens
+    than the order.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        high: Order in the numerator.
-        low: Order in the denominator, smaller than `high`.
+        high: Order of the loss in the numerator.
+        low: Order of the loss in the denominator, smaller than `high`.
 
     Returns:
         One ratio per seed.

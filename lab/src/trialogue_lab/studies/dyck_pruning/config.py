@@ -17,10 +17,12 @@ class Config(Settings):
 
     Args:
         seeds: Seeds of the random networks and targets.
-        counts: Numbers of products of two random weights. The sum of a subset of the products approximates one number.
-        targets: Number of target numbers per entry of `counts`. The largest error is reported.
+        counts: Numbers of random terms from which a subset is chosen. Each term is a product of two random weights, and
+            the sum of the subset approximates one target number.
+        targets: Number of target numbers per entry of `counts`. The largest approximation error is reported.
         sizes: Numbers of rows and columns of the target matrices.
-        units: Numbers of hidden units for each input and each sign (positive or negative inputs).
+        units: Numbers of hidden units per input coordinate. Each number is used twice: once for positive and once for
+            negative values of the coordinate.
         inputs: Number of random input vectors on which errors are measured.
         layers: Numbers of layers of the target transformers. The random transformers have four times as many.
         hidden: Widths of the random transformers, for keys and hidden layers. Each target weight is approximated by a

@@ -18,8 +18,8 @@ def within(rows: Rows, bound: str) -> Counts:
     """Count the data sets for which a measured error is at most its theoretical bound.
 
     A data set consists of samples of an Ising model and random masks of spins. A model is fitted by predicting masked
-    spins from the others, and the bound is on its error. Only the size of data sets with the smallest share of
-    successes counts.
+    spins from the others, and the bound limits its error. A run has data sets of several sizes. For each seed, the
+    count uses only the size for which the bound holds least often.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -31,7 +31,7 @@ def within(rows: Rows, bound: str) -> Counts:
             - "empirical": Lemma 4.3.6.
 
     Returns:
-        Number of data sets that satisfy the bound and number of all data sets, per seed.
+        Number of data sets that satisfy the bound and number of all data sets of this size, per seed.
     """
     shares = rows["bound"].groupby("seed")[f"{bound}_within"].min()
     return counts_from_shares(shares, rows.config["data_sets"], identical=True)

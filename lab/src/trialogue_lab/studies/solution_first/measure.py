@@ -187,10 +187,12 @@ def measure_density(config: Config) -> MeasuredRows:
 
 
 def measure_overlap(config: Config) -> MeasuredRows:
-    """Compare the largest possible overlap of a generator with a theoretical upper bound.
+    """Check numerically that no generator of products and factors exceeds a theoretical bound.
 
-    The overlap is 1 minus the total variation distance from the target distribution. The bound is the square root of
-    the mean success probability. Vectors of success probabilities are random.
+    A generator writes a product first and then its factors. For each product, a success probability limits how often
+    the factors are correct. The overlap is 1 minus the total variation distance from the target distribution. The
+    largest possible overlap is compared with the bound, the square root of the mean success probability. This is
+    repeated for many random vectors of success probabilities.
 
     Args:
         config: Number of vectors of success probabilities.

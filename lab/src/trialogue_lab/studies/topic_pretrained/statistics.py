@@ -55,7 +55,7 @@ def _compute_log_ratio(table: DataFrame) -> "Series[float]":
 
 @draws
 def gain(rows: Rows, model: str, measure: str) -> "Series[float]":
-    """Return how much more similar words of the same topic are than words of different topics (difference of means).
+    """Return the mean similarity of word pairs from the same topic minus that of pairs from different topics.
 
     The similarity of two words is measured in a pretrained model. Every word has a single topic.
 
@@ -65,7 +65,8 @@ def gain(rows: Rows, model: str, measure: str) -> "Series[float]":
         measure: Name of the similarity: the cosine or dot product of embeddings, or the attention weight.
 
     Returns:
-        One mean difference over texts and numbers of words of a topic, per seed of the sampled passages.
+        One difference per seed of the sampled passages, averaged over texts and over topic sizes (numbers of words per
+        topic).
     """
     table = select_comparisons(rows, model, measure)
     return _average_by_seed(table, table.same - table.different)
@@ -80,7 +81,7 @@ def ratio(
     single: bool = True,
     weights: str = PRETRAINED,
 ) -> "Series[float]":
-    """Return how many times as similar words of the same topic are as words of different topics (ratio of means).
+    """Return the ratio of two mean similarities: word pairs from the same topic / pairs from different topics.
 
     The similarity of two words is measured in a model.
 
@@ -93,8 +94,8 @@ def ratio(
         weights: "pretrained" (default), or "random" for the same architecture with random weights.
 
     Returns:
-        One geometric mean over texts and numbers of words, per seed. Seeds are omitted if the mean over one kind of
-        pairs is not positive.
+        One ratio per seed, as the geometric mean over texts and topic sizes. Seeds are omitted if the mean similarity
+        of one kind of pairs is not positive.
 
     Raises:
         NoRows: If no row matches.
@@ -134,11 +135,11 @@ def mostly(rows: Rows, model: str, measures: tuple[str, ...]) -> Counts:
 
 @draws
 def together_gain(rows: Rows, model: str, measure: str) -> "Series[float]":
-    """Return how much more similar words of one topic are than words that often co-occur.
+    """Return the mean similarity of word pairs from one topic minus that of pairs that often occur together.
 
-    The result is a difference of mean similarities between two kinds of word pairs. The first kind are the pairs of the
-    same topic. The second kind are equally many pairs that occur together in the most passages. Every word has a single
-    topic.
+    Two words of one topic usually occur in the same passages. The difference shows whether a model represents the
+    topic itself, or only this co-occurrence. The second mean is over the pairs that occur together in the largest
+    number of passages. Both means are over equally many pairs. Every word has a single topic.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -146,7 +147,7 @@ def together_gain(rows: Rows, model: str, measure: str) -> "Series[float]":
         measure: Name of the similarity: the cosine or dot product of embeddings, or the attention weight.
 
     Returns:
-        One mean difference over texts and numbers of words of a topic, per seed.
+        One difference per seed, averaged over texts and over topic sizes (numbers of words per topic).
 
     Raises:
         NoRows: If a kind has fewer than 30 pairs, or if the kinds have different numbers of pairs.
@@ -183,7 +184,7 @@ def level(rows: Rows, model: str, measure: str, pairs: str, words: int) -> "Seri
 
 @draws
 def fall(rows: Rows, model: str, measure: str) -> "Series[float]":
-    """Return how much more clearly topics of few words are separated than topics of many words, as a ratio.
+    """Return the ratio of two topic separations: for topics of few words / for topics of many words.
 
     The separation is (mean similarity of words of the same topic) / (mean similarity of words of different topics). It
     is computed for the smallest and the largest measured number of words per topic.
@@ -203,7 +204,7 @@ def fall(rows: Rows, model: str, measure: str) -> "Series[float]":
 
 @draws
 def beyond_random(rows: Rows, model: str, measure: str) -> "Series[float]":
-    """Return how much more clearly a pretrained model separates topics than a model with random weights, as a ratio.
+    """Return the ratio of two topic separations: in a pretrained model / in a model with random weights.
 
     The separation is (mean similarity of words of the same topic) / (mean similarity of words of different topics).
     Only the first text of the run is used.
@@ -224,16 +225,16 @@ def beyond_random(rows: Rows, model: str, measure: str) -> "Series[float]":
 
 @draws
 def published_gain(rows: Rows, measure: str) -> "Series[float]":
-    """Return the mean similarity within topics minus that between topics, for published models.
+    """Return the mean similarity of word pairs from the same topic minus that of pairs from different topics.
 
-    The two means are over word pairs of the same topic and of different topics.
+    The difference is averaged over the published models.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
         measure: Name of the similarity: the cosine or dot product of embeddings, or the attention weight.
 
     Returns:
-        One mean difference over models, texts and numbers of words of a topic, per seed.
+        One difference per seed, averaged over models, texts and topic sizes (numbers of words per topic).
     """
     tables = [select_comparisons(rows, model, measure) for model in PUBLISHED]
     return DataFrame([_average_by_seed(table, table.same - table.different) for table in tables]).mean()

@@ -209,7 +209,7 @@ def _compute_gram_matrix(network: TopicTransformer) -> Tensor:
 
 
 def _measure_embeddings(config: Config, seed: int, _: Path) -> MeasuredRows:
-    """Yield the measurements of Figure 2.1, and of trainings of the embedding alone."""
+    """Train embeddings and yield losses and mean inner products of word vectors (Figure 2.1)."""
     for case in _list_combinations(config, "embeddings", config.embedding_steps):
         run = TopicTraining("embeddings", "all", *case, network={"biases": "all"})
         yield from _measure_matrix(config, seed, run, _compute_gram_matrix)
@@ -221,7 +221,7 @@ def _measure_embeddings(config: Config, seed: int, _: Path) -> MeasuredRows:
 
 
 def _measure_values(config: Config, seed: int, _: Path) -> MeasuredRows:
-    """Yield the measurements of value matrices under uniform attention (Figures 2.2 and 2.5)."""
+    """Train value matrices under uniform attention and yield losses and mean entries (Figures 2.2 and 2.5)."""
     for penalty in (config.penalty, 0.0):
         for case in _list_combinations(config, "values", config.value_steps):
             name = "with L2" if penalty else "without L2"
@@ -230,7 +230,7 @@ def _measure_values(config: Config, seed: int, _: Path) -> MeasuredRows:
 
 
 def _measure_attention(config: Config, seed: int, _: Path) -> MeasuredRows:
-    """Yield the measurements of trained attention (Tables 2.1 and 2.2, Figure 2.6)."""
+    """Train attention and yield losses and mean attention weights (Tables 2.1 and 2.2, Figure 2.6)."""
     model, steps = make_topic_model(config), config.attention_steps
     diagonal = diagonal_values(TopicModel(config.topics, config.words_per_topic, 1), MASKING)
     by_sgd = ("sgd", SGD_RATES["attention"]["CE"], steps * config.slower)
@@ -256,7 +256,7 @@ def _measure_attention(config: Config, seed: int, _: Path) -> MeasuredRows:
 
 
 def _measure_stages(config: Config, seed: int, _: Path) -> MeasuredRows:
-    """Yield the measurements of Figures 2.4 and 2.9, and of the saddle point at zero weights."""
+    """Yield matrix norms during training (Figures 2.4 and 2.9), and a test of the saddle point at zero weights."""
     deep = {"width": config.deep_width, "layers": 4, "heads": 4, "residual": True, "biases": "all"}
     one_layer = partial(TopicTraining, "stages", "one layer", "CE", network=ONE_HOT)
     for run in (

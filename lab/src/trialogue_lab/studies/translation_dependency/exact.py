@@ -99,9 +99,7 @@ class TrueDistribution:
 
 
 def measure_sentence(sentence: Sentence, config: Config, _: Path) -> MeasuredRows:
-    """Compute the exact output distribution of refinement on one sentence.
-
-    Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
+    """Compute the exact output distribution of refinement on one sentence, after each pass.
 
     Args:
         sentence: The source sentence.
@@ -167,7 +165,6 @@ def _compare_passes(
 def measure_chains(sentence: Sentence, config: Config, _: Path) -> MeasuredRows:
     """Compare Markov chains with refinement on one sentence, at equal numbers of model calls.
 
-    Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
     All samplers start with the same first pass from masked tokens.
 
     Args:

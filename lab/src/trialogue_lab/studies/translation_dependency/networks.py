@@ -154,8 +154,8 @@ def _compare_with_truth(truth: TrueDistribution, joint: Distributions) -> dict[s
 def compute_perfect_distributions(config: Config, translations: Translations, targets: Tensor) -> Tensor:
     """Compute the exact output distribution of refinement with a perfect denoiser.
 
-    Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
-    The perfect denoiser makes the best possible predictions of the clean tokens.
+    Refinement samples all target tokens in parallel and repeats this. The perfect denoiser makes the best possible
+    predictions of the clean tokens.
 
     Args:
         config: Settings of the run.

@@ -1,8 +1,9 @@
 """Statistics of the study about dependence between target tokens in parallel translation.
 
-The sentences of an artificial language have a known distribution of translations. Refinement samples all target tokens
-in parallel, given their current values, and repeats this for several passes. The coupling J is the strength of the
-dependence between target tokens.
+The sentences of an artificial language have a known distribution of translations. The coupling J is the strength of the
+dependence between target tokens. Refinement samples all target tokens in parallel, given their current values, and
+repeats this for several passes. Its error is the KL divergence from the true translations to its output, in nats. All
+statistics of refinement use these definitions.
 """
 
 from typing import Any, TypeVar
@@ -22,8 +23,6 @@ trainings = Replication("training", "seeds")
 def select_refinement_rows(rows: Rows, sampler: str, passes: int) -> DataFrame:
     """Select the exact measurements of all sentences after a number of refinement passes.
 
-    Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
-
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
         sampler: "conditionals" if every token is sampled from its exact distribution given all other tokens, or
@@ -41,10 +40,7 @@ def select_refinement_rows(rows: Rows, sampler: str, passes: int) -> DataFrame:
 
 @exact
 def gap(rows: Rows, sentence: str, coupling: float, sampler: str, passes: int) -> float:
-    """Return how far the output of refinement is from true translations, as a KL divergence in nats.
-
-    Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
-    The divergence is from the true translations to the output.
+    """Return the KL divergence from the true translations of a sentence to the output of refinement, in nats.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -62,11 +58,9 @@ def gap(rows: Rows, sentence: str, coupling: float, sampler: str, passes: int) -
 
 @exact
 def least_rise(rows: Rows, sampler: str, passes: int) -> float:
-    """Return how much the error of refinement increases with the coupling, in the worst case.
+    """Return the smallest increase of the error of refinement from one coupling to the next larger one.
 
-    Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
-    The error is the KL divergence from the true translations to the output. The coupling is the strength of the
-    dependence between target tokens.
+    The error is a KL divergence, and the coupling is the strength of the dependence between target tokens.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -86,11 +80,10 @@ def least_rise(rows: Rows, sampler: str, passes: int) -> float:
 
 @exact
 def least_lead(rows: Rows, passes: int) -> float:
-    """Return how much smaller the error of refinement is with a perfect denoiser than with exact conditionals.
+    """Return the error of refinement with exact conditionals minus its error with a perfect denoiser.
 
-    Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
-    The error is the KL divergence from the true translations to the output. The perfect denoiser takes into account
-    that current tokens are noisy. Exact conditionals sample every token given all other tokens.
+    The error is a KL divergence. Exact conditionals sample every token given all other tokens, as if these were
+    correct. The perfect denoiser takes into account that current tokens are noisy.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -109,11 +102,9 @@ def least_lead(rows: Rows, passes: int) -> float:
 
 @exact
 def most_undone(rows: Rows, sampler: str) -> float:
-    """Return how much the error of refinement increases again after its best pass.
+    """Return the error of refinement after the last pass minus its smallest error over all passes.
 
-    Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
-    The error is the KL divergence from the true translations to the output. The result is (error after the last pass) -
-    (smallest error over passes).
+    The error is a KL divergence.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -130,13 +121,10 @@ def most_undone(rows: Rows, sampler: str) -> float:
 
 @exact
 def chains_lead(rows: Rows, chain: str, sampler: str, passes: int) -> float:
-    """Return how much closer Gibbs sampling comes to the true translations than refinement.
+    """Return the error of refinement minus the error of Gibbs sampling, at equal numbers of model calls.
 
-        difference = (KL divergence of refinement) - (KL divergence of Gibbs sampling)
-
-    Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
-    Gibbs sampling resamples single tokens or pairs of tokens. Both make the same number of model calls. The divergence
-    is from the true translations to the output.
+    The error is the KL divergence from the true translations to the output. Gibbs sampling resamples single tokens or
+    pairs of tokens.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -155,9 +143,8 @@ def chains_lead(rows: Rows, chain: str, sampler: str, passes: int) -> float:
 
 @exact
 def kept_stutter(rows: Rows, sampler: str, passes: int) -> float:
-    """Return how many more repetitions (equal adjacent tokens) refinement produces than true translations contain.
+    """Return the share of equal adjacent tokens in the output of refinement minus that in true translations.
 
-    Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
     Only sentences in which neighboring words can be swapped are used.
 
     Args:

@@ -14,7 +14,8 @@ def parts(config: Config) -> list[Part]:
         config: Settings of the run.
 
     Returns:
-        One task per random model, per set of outputs at long horizons, and per trained model.
+        One task per seed of each experiment: random models with exact distributions, sequences too long for
+        enumeration, and trained models of Dyck strings.
     """
     return [
         *parts_by_seed(config, config.seeds, trees=measure_trees),

@@ -183,8 +183,8 @@ class StuckBound(NamedTuple):
     """Lower bound on how long a parallel sampler stays in the less likely mode of a clique (Proposition 4.1.5).
 
     Independent parallel sampling resamples every spin given the previous values of all others. A clique is a set of
-    coupled spins ±1. If the spins of the clique sum to at most -2 at the start, then with a probability of at least 1 -
-    delta the sum stays at or below -2 for `steps` steps.
+    coupled spins ±1. Suppose that the spins of the clique sum to at most -2 at the start. Then the sum stays at or
+    below -2 for `steps` steps, with a probability of at least 1 - delta.
 
     Attributes:
         exponent: Constant c_stuck of the proposition.
@@ -197,13 +197,15 @@ class StuckBound(NamedTuple):
 
 @validated
 def stuck_bound(clique: AtLeastTwo, excess: Positive, delta: Probability = 0.5) -> StuckBound:
-    """Return a lower bound on how long a parallel sampler stays in the less likely mode of a clique.
+    """Return a lower bound on the number of steps that a parallel sampler stays in the less likely mode of a clique.
 
-    A clique is a set of coupled spins ±1. Here all spins down is the less likely of its two modes. The bound is
-    Proposition 4.1.5, with the exponent c_stuck = 2 (-1 + tanh(J_0) |C| / 2)^2 / |C|. It requires Assumption 4.1.5 (see
-    `clique_assumption`) and |C| tanh J_0 > 2. The thesis omits the second condition, without which the statement is
-    false (|C| = 2, J_0 = 1e-4, delta = 0.74). For most moderate parameters the number of steps is zero, so the bound
-    gives no information.
+    A clique is a set C of coupled spins ±1. Its two modes are all spins up and all spins down. Down is less likely.
+
+    The bound is Proposition 4.1.5 of the thesis, with the exponent c_stuck = 2 (-1 + tanh(J_0) |C| / 2)^2 / |C|. It has
+    two conditions: Assumption 4.1.5 (see `clique_assumption`) and |C| tanh J_0 > 2. The thesis omits the second
+    condition. Without it, the statement is false, for example for |C| = 2, J_0 = 1e-4 and delta = 0.74.
+
+    For most moderate parameters, the number of steps is zero, so the bound gives no information.
 
     Args:
         clique: Number |C| of spins in the clique.
@@ -254,8 +256,9 @@ def one_step_corollary(
 ) -> OneStepBounds:
     """Check the assumptions of Corollary 4.1.1 and return its two bounds.
 
-    The corollary compares one step of k-Gibbs, which turns all spins of the clique up, with M steps of independent
-    parallel sampling, which do not. Both start in a state in which the spins (±1) of the clique sum to at most -2.
+    The corollary compares two samplers of an Ising model with a clique, a set C of coupled spins ±1. Both samplers
+    start in a state in which the spins of the clique sum to at most -2. With high probability, one step of k-Gibbs
+    turns all spins of the clique up, but M steps of independent parallel sampling do not. The assumptions are:
 
     - Assumption 4.1.6: |C| >= 8 (1 + ln(4 M / delta)), h_G >= 1/2 ln(2 (4 - delta) / delta) and J_0 >= 1/2 |C| ln 2.
     - Assumption 4.1.7: k >= max(|C|, N - delta (N + 1) / ((4 - delta) |C| + delta)).

@@ -243,10 +243,12 @@ class MaskSizeComparison(NamedTuple):
 def compare_mask_sizes(model: InstanceOf[ExponentialFamily]) -> MaskSizeComparison:
     """Check numerically that masking more positions does not make the estimate less accurate (Theorem 4.1.1).
 
-    The theorem states that Gamma^k - Gamma^{k+1} is positive semidefinite, where Gamma^k is the asymptotic covariance
-    of the estimate with k uniformly chosen masked positions. The proof uses I^{k+1} = I^k + C for the inverse matrices
-    I^k, with C = E[s s^T] and s = E[F | x_{-S}] - E[F | x_{-(S u a)}]. F are the features, S is a uniform set of k
-    positions, and a is a uniform position outside S. The improvement can be zero in some directions.
+    Let Gamma^k be the asymptotic covariance of the estimate if k uniformly chosen positions are masked. The theorem
+    states that Gamma^k - Gamma^{k+1} is positive semidefinite. The difference can be zero in some directions.
+
+    The proof compares the inverse matrices I^k of Gamma^k and states that I^{k+1} = I^k + C, with the gain matrix C =
+    E[s s^T]. Here s = E[F | x_{-S}] - E[F | x_{-(S u a)}] is the change of the expected features F if one more position
+    is masked. S is a uniform set of k masked positions, and a is a uniform position outside S.
 
     Args:
         model: Exponential family on sequences of at least two positions.

@@ -1,10 +1,12 @@
 """Rank of the features of attention heads with random weights: the published formula and the true one.
 
-The features of a context are the outputs of H attention heads with values of width d_h and the embedding of the last
-token (width d), which reaches the output through the skip connection. Their rank is the number of contexts that a
-network can store. Lemma 2 of the document on memorization in attention-only transformers states the rank min(T, H d)
-for the heads and T contexts. It is used as min(T, H d_h + d) for all features. This rank requires contexts of at least
-two tokens and d <= N.
+The features of a context are the outputs of H attention heads and the embedding of its last token. The values of a head
+have width d_h, and the embedding has width d. It reaches the output through the skip connection. The rank of the
+features is the number of contexts that a network can store.
+
+Lemma 2 of the document on memorization in attention-only transformers states the rank min(T, H d) for the heads and T
+contexts. The document uses it as min(T, H d_h + d) for all features. This rank requires contexts of at least two tokens
+and d <= N, the number of tokens in the vocabulary.
 """
 
 from __future__ import annotations
@@ -127,13 +129,19 @@ def expected_rank(
     heads: Natural,
     contexts: Count | None = None,
 ) -> int:
-    """Return the true rank of a network's features, for contexts without special structure.
+    """Return the number of linearly independent features of an attention-only network (the rank of its features).
 
-    The features are the outputs of the heads and the embedding of the last token. The input of a head is a weighted
-    mean of token embeddings plus a weighted mean of position embeddings, with weights that sum to one, so it spans
-    min(d, N + S - 1) dimensions. If d_h >= N + S - 1, the values of each head contain a constant that is shared by all
-    heads and the skip connection. The skip connection depends on the last token only and adds min(d, N). For S = 1, the
-    heads add nothing.
+    The features of a context are the outputs of the heads and the embedding of the last token, which reaches the output
+    through the skip connection. The rank limits the number of contexts that the network can store. It follows from four
+    facts:
+
+    - A head averages token embeddings and position embeddings, with weights that sum to one. Its input therefore spans
+      min(d, N + S - 1) dimensions.
+    - If d_h >= N + S - 1, the values of each head contain a constant. All heads and the skip connection share it.
+    - The skip connection depends on the last token only and adds min(d, N) dimensions.
+    - If a context has one token (S = 1), the heads add nothing.
+
+    The contexts are assumed to have no special structure (see `expected_rank_for` for given contexts).
 
     Args:
         vocab_size: Number of tokens N.
@@ -153,10 +161,10 @@ def expected_rank(
 def expected_rank_for(
     config: InstanceOf[AttentionOnlyConfig], contexts: Contexts, heads: Natural | None = None
 ) -> int:
-    """Return the true rank of a network's features for given contexts, for almost all weights.
+    """Return the number of linearly independent features of an attention-only network for given contexts.
 
-    The features of a context are the outputs of the heads and the embedding of its last token. The rank differs from
-    `expected_rank` if some tokens do not occur at all positions.
+    The features of a context are the outputs of the heads and the embedding of its last token. The result holds for
+    almost all weights. It differs from `expected_rank` if some tokens do not occur at all positions.
 
     Args:
         config: Shape of the network.

@@ -1,15 +1,19 @@
 """Conversions between next-token models and Potts chains (Theorem 1.2 of the document on Potts chains).
 
-A Potts chain assigns an energy to each window of W neighboring tokens, and sequences have probabilities proportional to
-exp(-total energy / T) (Boltzmann distribution). A model whose next token depends on the last w tokens corresponds to a
-chain with W = w + 1 and energies -log p(token | context) plus a constant (equations 7 to 10). If the constant is the
-same for all contexts, the distribution of the chain at T = 1 is that of the model. The document instead uses one
-constant per context, so that the most likely token has energy zero. The distribution is then proportional to the
-product of p(x_i | context) / max_c p(c | context), which differs from the model. Sampling every token of the model at
-another temperature also differs from the chain at that temperature, because the normalizers depend on the context.
+A Potts chain assigns an energy to each window of W neighboring tokens. Sequences have probabilities proportional to
+exp(-total energy / T), where T is the temperature (Boltzmann distribution).
 
-Conversely, a chain has exact conditionals p(x_n | x_0 .. x_(n-1)). They define a model with the same window whose
-conditionals depend on the distance to the end of the sequence.
+From a model to a chain: if the next token depends on the last w tokens, the windows have W = w + 1 tokens. The energy
+of a window is -log p(token | context) plus a constant (equations 7 to 10).
+
+- If one constant is used for all contexts, the chain at T = 1 has the distribution of the model.
+- The document uses one constant per context, so that the most likely token has energy zero. The distribution is then
+  proportional to the product of p(x_i | context) / max_c p(c | context). It differs from the model.
+- At other temperatures, the chain differs from a model whose tokens are sampled at this temperature. The reason is that
+  the model normalizes every token separately, and the normalizers depend on the context.
+
+From a chain to a model: the chain's exact conditionals p(x_n | x_0 .. x_(n-1)) define a next-token model with the same
+window. They depend on the distance to the end of the sequence.
 """
 
 import math
@@ -40,10 +44,13 @@ PREFIXES = 1024
 class AutoregressiveHamiltonian:
     """Energy function of an autoregressive model whose next token depends on the last w tokens.
 
-    For sequences of at least w + 1 tokens, the energy is H(x) = boundary[x_0, .., x_(w-1)] + E(x), where E(x) is the
-    energy of `chain`. With the "global" constant, -log p(x) = H(x) + `boundary_offset` + (L - w) * `offset` for
-    sequences of L tokens. With the "per-context" constant, the most likely token of each context has energy
-    zero.
+    The energy of a sequence x is the sum of two terms: the energy of its first w tokens, stored in `boundary`, and the
+    energy of all windows of w + 1 tokens, computed by `chain`. Sequences must have at least w + 1 tokens. An energy is
+    a negative log-probability plus a constant:
+
+    - "global": one constant for all contexts. A sequence of L tokens with energy H has -log p = H + `boundary_offset` +
+      (L - w) * `offset`, where p is its probability under the model.
+    - "per-context": one constant per context, so that the most likely token has energy zero.
 
     Attributes:
         chain: Chain of windows of w + 1 tokens, with the energies of equation 9.

@@ -170,7 +170,11 @@ def _compute_loss(
 def _compute_affine_output(
     model: TopicModel, masking: BertMasking, values: str, variant: str
 ) -> _AffineOutput:
-    """Return the layer's output as an affine function, exact or as printed in the proofs."""
+    """Return how the output of the attention layer for a word depends on the attention to it.
+
+    `values` selects the value matrix ("block" or "diagonal"). `variant` selects the treatment of [MASK]. "printed" uses
+    the formula in the proofs of the thesis, and the other variants are exact (see `attention_loss`).
+    """
     c1, c2, c3 = constants(model, masking)
     if variant == "printed":
         return _AffineOutput(c3, -masking.p_mask * masking.p_random * c3 / model.vocab_size, 0.0)

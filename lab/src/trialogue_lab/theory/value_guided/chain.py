@@ -1,4 +1,4 @@
-"""The value-guided random walk as a Markov chain on prefixes: speed of convergence, and first output."""
+"""Exact analysis of the value-guided random walk as a Markov chain: speed of convergence, and first output."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -207,10 +207,10 @@ class ValueGuidedChain:
         }
 
     def visited_before_leaf(self) -> dict[Sequence_, float]:
-        """Return the probability of visiting each incomplete prefix before the first complete sequence.
+        """Return the probability that the walk visits each incomplete prefix before its first complete sequence.
 
-        It is the ratio G(root, y) / G(y, y), where G(x, y) is the expected number of visits of y from x
-        before the first complete sequence.
+        The walk starts at the root. The probability is the expected number of visits to the prefix, divided by the
+        same expectation for a walk that starts at the prefix. Visits after the first complete sequence do not count.
 
         Returns:
             Probability for each incomplete prefix.
