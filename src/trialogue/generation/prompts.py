@@ -94,23 +94,22 @@ def prompts_from_texts(texts: Sequence[str]) -> list[Prompt]:
 def read_prompts(source: str) -> list[Prompt]:
     """Read prompts from a JSON Lines file.
 
-    Each line is a JSON string, an object with the text as "prompt", or an object with a conversation as
-    "messages". Empty lines are skipped. Optional keys of an object are
+    Each line is a JSON string, an object with the text as "prompt", or an object with a conversation as "messages".
+    Empty lines are skipped. Optional keys of an object are
 
     - "id": a string or a whole number,
     - "rule": a verifier spec KIND:CONTENT, an object {KIND: CONTENT}, or a list of these,
     - "metadata": an object,
     - "tools": tool definitions, only with "messages".
 
-    Relative paths in a "rule" refer to the folder of the file, or to the working directory for standard
-    input.
+    Relative paths in a "rule" refer to the folder of the file, or to the working directory for standard input.
 
     Args:
         source: Path of the file, or "-" for standard input.
 
     Raises:
-        InputError: If the file cannot be read or has no prompts, or if a line is invalid, has an unknown key
-            or repeats an id. The message contains file and line.
+        InputError: If the file cannot be read or has no prompts. Also if a line is invalid, has an unknown key or
+            repeats an id. The message contains file and line.
     """
     if source == "-":
         return _parse_lines("stdin", sys.stdin.buffer, Path())

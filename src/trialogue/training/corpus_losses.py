@@ -122,10 +122,10 @@ def token_scores(
     tokens: Annotated[Tensor, Integers("rows N")],
     scored: Tensor | None = None,
 ) -> TokenScores:
-    """Return the loss and the correctness of each token under `model`.
+    """Return the loss and the correctness of each token under a model.
 
-    Some tokens are never scored: special tokens that frame the text of a masked model, the first token of a row for
-    a causal model, and the first `context` tokens of a row for an `AttentionOnly`.
+    Three kinds of tokens are never scored. These are special tokens that frame the text of a masked model, the first
+    token of a row for a causal model, and the first `context` tokens of a row for an `AttentionOnly`.
 
     Args:
         model: A network or an oracle with masked or autoregressive conditionals.

@@ -24,8 +24,8 @@ def describe(field: str, value: Any) -> Any:
 
     Args:
         field: Name of the value in error messages.
-        value: A number, a string, a tensor, a dataclass, a function or class of a module, a `functools.partial` or
-            method of these, or a sequence or mapping of these.
+        value: A number, a string, a tensor, a dataclass, or a function or class of a module. Also a `functools.partial`
+            or method of these, or a sequence or mapping of these.
 
     Raises:
         InputError: If `value` or a part of it has no description, for example a lambda.

@@ -117,8 +117,8 @@ def rule_distances(
 ) -> tuple[dict[str, NDArray[np.float64]], dict[str, NDArray[np.float64]]]:
     """Compute how far decoding rules move the distribution of a model.
 
-    A decoding rule is a combination of temperature, top-p, top-k and min-p. Let p be the model's distribution
-    of texts and q the one after a rule is applied.
+    A decoding rule is a combination of temperature, top-p, top-k and min-p. Let p(x) be the model's probability of a
+    text x, and q(x) its probability after a rule is applied.
 
     Args:
         oracle: Model.
@@ -130,9 +130,9 @@ def rule_distances(
 
     Returns:
         Two dictionaries by the name of the rule. The first has the total variation distance for the next token,
-        averaged over the prefixes of each text, shape (rows,). The second has max(0, 1 - q(x) / p(x)), where x
-        are the first tokens of each text, shape (horizon, rows). The mean of row h - 1 over texts is an
-        unbiased estimate of the total variation distance between texts of h tokens.
+        averaged over the prefixes of each text, shape (rows,). The second has max(0, 1 - q(x) / p(x)), where x are the
+        first tokens of each text, shape (horizon, rows). The mean of row h - 1 over texts is an unbiased estimate of
+        the total variation distance between texts of h tokens.
     """
     oracles = {name: truncated(oracle, **settings) for name, settings in rules.items()}
     log_ratios = {name: torch.zeros(rows, dtype=torch.float64) for name in rules}

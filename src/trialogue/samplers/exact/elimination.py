@@ -49,9 +49,10 @@ def require_distribution(name: str, probabilities: Iterable[float], elsewhere: f
 
 
 class AbsorbingChain:
-    """A Markov chain on n states that starts in the first state, and ends in each state with a given probability.
+    """A Markov chain on n states that starts in the first state and ends at a random time.
 
-    A state can reach an end if the chain ends with positive probability after it has visited the state.
+    In each state, the chain ends with a given probability, and otherwise moves to another state. A state can reach an
+    end if the chain ends with positive probability after it has visited the state.
 
     Args:
         transitions: Sparse matrix (n, n) of transition probabilities.
@@ -103,8 +104,8 @@ class AbsorbingChain:
         A weight starts at one and is multiplied by a factor at each transition.
 
         Args:
-            weighted: Matrix (n, n) of transition probabilities times mean weight factors, with the zeros of
-                `transitions`.
+            weighted: Matrix (n, n) of the transition probabilities, each times the mean factor of the transition. It
+                has zeros where `transitions` has zeros.
 
         Returns:
             Expected weights (n,), 0 for states that cannot reach an end.

@@ -23,8 +23,8 @@ _LOWER = 2**32 - 1
 class Colour(NamedTuple):
     """Tables for updating all sites of one colour together. No two sites of a colour are neighbours.
 
-    The conditional distribution of a site is stored in a table at `offset` plus the sum of `stride` times token over
-    the neighbours.
+    All conditional distributions are stored in one table. The entry of a site is its offset plus the sum, over its
+    neighbours, of their stride times their token.
 
     Attributes:
         sites: Sites (s,).

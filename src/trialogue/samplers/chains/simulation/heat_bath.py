@@ -87,6 +87,8 @@ def find_table_entries(
 ) -> None:
     """Find the table entry with the conditional distribution of one site, for each chain of a block.
 
+    The entry is the offset of the site plus the sum, over its neighbours, of their stride times their token.
+
     Args:
         tokens: Current tokens (sites, LANES).
         neighbours: Neighbours (D,) of the site.
@@ -130,8 +132,9 @@ def draw_alias_tokens(
 ) -> None:
     """Draw new tokens of one site from alias tables (Walker), in each chain of a block.
 
-    The upper 32 bits of number * vocab select the column of the alias table, and the next 27 bits select the column or
-    its alias.
+    An alias table has one column per token, with a threshold and an alias (another token). The upper 32 bits of number
+    * vocab select a column. The next 27 bits are compared with the threshold, and select the token of the column or its
+    alias.
 
     Args:
         numbers: Random numbers (LANES,).

@@ -41,16 +41,17 @@ from trialogue.validation import Count, Natural, validated
 def spin_thresholds(kind: SiteClass) -> tuple[list[int], list[int], list[bool]]:
     """Return the thresholds with which random numbers are compared to draw the spins of a class of sites.
 
-    A spin is up if a random number is below a threshold, the probability p of up in units of 2^-52. It depends on the
-    number of neighbours that are up. The probabilities p and 1 - p share one threshold, the larger of the two, because
-    only one of them is used at a time.
+    A spin is up if a random number is below a threshold, which is the probability of up in units of 2^-52. This
+    probability depends on the number of neighbours that are up. The probabilities p and 1 - p share one threshold, the
+    larger of the two, because only one of them is used at a time. If the threshold belongs to 1 - p, the result of the
+    comparison is negated.
 
     Args:
         kind: A class of sites that have the same couplings and field.
 
     Returns:
-        The thresholds; for each number of neighbours that are up, the index of the threshold; and for each such number,
-        whether the result of the comparison is negated.
+        The thresholds, and two lists with an entry for each number of neighbours that are up: the index of the
+        threshold, and whether the result of the comparison is negated.
     """
     column_of: dict[int, int] = {}
     column, flip = [], []
@@ -66,7 +67,8 @@ def spin_thresholds(kind: SiteClass) -> tuple[list[int], list[int], list[bool]]:
 class Multispin:
     """Many independent Gibbs chains on an Ising model, computed as bits: 64 chains per machine word.
 
-    All couplings of a site to its neighbours must be equal. A sweep visits every site once in order.
+    A spin of a chain is one bit of a word, so one word operation updates 64 chains. All couplings of a site to its
+    neighbours must be equal. A sweep visits every site once in order.
 
     Args:
         model: The model.

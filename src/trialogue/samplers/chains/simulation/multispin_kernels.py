@@ -172,7 +172,10 @@ def select_of_two(
     which: tuple[np.uint64, np.uint64, np.uint64],
     flip: tuple[np.uint64, np.uint64, np.uint64],
 ) -> None:
-    """Set the spins at a site with two neighbours, from precomputed comparisons. Twice as fast as `select`.
+    """Set the spins at a site with two neighbours, in all chains of a block. Twice as fast as `select`.
+
+    For each number of neighbours that are up, `draw_columns` has compared a random number with the probability of spin
+    up. The comparison that applies to a chain is selected by the spins of its neighbours.
 
     Args:
         spins: Spins of all chains. Modified in place.
@@ -204,7 +207,10 @@ def select(
     flip: Words,
     least: Words,
 ) -> None:
-    """Set the spins at a site with any number of neighbours, from precomputed comparisons.
+    """Set the spins at a site with any number of neighbours, in all chains of a block.
+
+    For each number of neighbours that are up, `draw_columns` has compared a random number with the probability of spin
+    up. The comparison that applies to a chain is selected by the number of its neighbours that are up.
 
     Args:
         spins: Spins of all chains. Modified in place.

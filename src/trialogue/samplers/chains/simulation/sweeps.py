@@ -53,15 +53,15 @@ def run_sweeps(
 ) -> Tensor:
     """Run independent Markov chains by Gibbs sweeps, and return their final tokens.
 
-    A sweep updates every site (position) once by a draw from its distribution given the tokens of all other sites, also
-    called heat bath. The final tokens of chain c are determined by `seed`, its start and c. They do not depend on the
-    number of chains or threads (`torch.get_num_threads()`). To inspect chains between sweeps, create a `HeatBath`,
-    `Multispin` or `Chromatic` and call `advance`. Use `run_chain` for other chains.
+    A sweep updates every site (position) once. The new token is drawn from its distribution given the tokens of all
+    other sites (heat bath). The final tokens of chain c are determined by `seed`, its start and c. They do not depend
+    on the number of chains or threads (`torch.get_num_threads()`). To inspect chains between sweeps, create a
+    `HeatBath`, `Multispin` or `Chromatic` and call `advance`. Use `run_chain` for other chains.
 
     Args:
-        model: A model that provides its conditional distributions as tables (`Tabulated`), which includes `Ising`, a
-            Potts chain (`PottsChain.at(length, temperature)`) and tables (`window_tables(energy, sites)`); or a
-            `ManyBody` distribution.
+        model: A model that provides its conditional distributions as tables (`Tabulated`), or a `ManyBody`
+            distribution. Models with tables are `Ising`, Potts chains (`PottsChain.at(length, temperature)`) and the
+            result of `window_tables(energy, sites)`.
         sweeps: Number of sweeps.
         chains: Number of chains, which start at independent uniform tokens.
         start: Start (chains, N) of each chain, instead of `chains`.
