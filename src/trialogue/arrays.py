@@ -120,7 +120,8 @@ class Integers(_Array):
     The function receives an int64 tensor.
 
     Args:
-        axes: Names of the axes, as in `Reals`.
+        axes: Names of the axes, for example "rows columns". Axes with equal names must have equal lengths, and "V*" is
+            any number of axes of equal length.
         least: Smallest allowed number (default: no bound).
         most: Largest allowed number (default: no bound).
         empty: Whether the array may be empty (default: False).

@@ -41,12 +41,12 @@ def derive_seed(seed: int, *names: object) -> int:
 
 
 def generator(seed: int, *names: object, device: torch.device | str = "cpu") -> torch.Generator:
-    """Return a torch random generator for a seed and names (see `derive_seed`)."""
+    """Return a torch random generator for a seed and names. Different names give independent streams."""
     return torch.Generator(device).manual_seed(derive_seed(seed, *names))
 
 
 def numpy_generator(seed: int, *names: object) -> np.random.Generator:
-    """Return a NumPy random generator for a seed and names (see `derive_seed`)."""
+    """Return a NumPy random generator for a seed and names. Different names give independent streams."""
     return np.random.default_rng(derive_seed(seed, *names))
 
 
@@ -310,7 +310,7 @@ class Streams:
         return uniform
 
     def choose(self, log_weights: Tensor, rows: Tensor) -> Tensor:
-        """Draw one index per row (see `Choose`), by `select_index` with the next uniform number of each stream.
+        """Draw one index per row in proportion to weights, with the next uniform random number of each stream.
 
         Args:
             log_weights: Log-weights (n, k).

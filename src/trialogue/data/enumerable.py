@@ -15,7 +15,8 @@ ENUMERABLE_STATES = 2**20
 class Enumerable(Energy):
     """Base class of energy models with exact statistics, which are computed from a list of all sequences.
 
-    The distribution of sequences of N = `sites` tokens is p(x) ∝ exp(-E(x)), where E is the method `energy`.
+    The probability p(x) of a sequence x is proportional to exp(-E(x)), where E is the method `energy`. A sequence has N
+    = `sites` tokens.
     """
 
     sites: int

@@ -56,12 +56,13 @@ class Tabulated(Protocol):
 class SiteTables:
     """Conditional distribution of each site of a model given its neighbors, as lookup tables.
 
-    The distribution of site i starts at entry `offsets[i]` + sum over k of `strides[i, k]` x_(neighbours[i, k]),
-    where x_j is the token of site j.
+    All distributions are stored in one array. The distribution of site i starts at entry `offsets[i]` + sum over k of
+    `strides[i, k]` x_(neighbours[i, k]). Here k counts the neighbors, and x_j is the token of site j.
 
-    If V = 2, a distribution is one entry, P(token 1) in units of 2^-32. Otherwise it is an alias table (Walker
-    1977) of V entries. To sample from it, choose one of its entries c at random. The result is c if a random
-    number of 27 bits is below the upper 27 bits of the entry. Otherwise it is the token in the lower 5 bits.
+    With two tokens, a distribution is one entry, the probability of token 1 in units of 2^-32. Otherwise it is an alias
+    table (Walker 1977) with one entry per token. To sample from it, choose the entry of a random token c. The result is
+    c if a random number of 27 bits is below the upper 27 bits of the entry. Otherwise it is the token in the lower 5
+    bits.
 
     Args:
         neighbours: Neighbors (N, D) int64 of each site, where D is the maximum number of neighbors.
@@ -168,7 +169,9 @@ def probability_thresholds(up: NDArray[np.float64]) -> NDArray[np.uint32]:
 def make_alias_entries(distribution: NDArray[np.float64]) -> NDArray[np.uint32]:
     """Build alias tables with entries of 32 bits, for distributions of more than two tokens.
 
-    The upper 27 bits of an entry are the threshold, and the lower 5 bits are the alias (see `SiteTables`).
+    The upper 27 bits of an entry are the threshold, and the lower 5 bits are the alias. To sample a token, choose the
+    entry of a random token. The result is this token if a random number of 27 bits is below the threshold, and
+    otherwise the alias.
 
     Args:
         distribution: Probabilities (n, V), one distribution per row.

@@ -33,7 +33,7 @@ class Table(PrefixOracle):
             default is all tokens, or 0 if the code of the function does not use its argument.
 
     Raises:
-        InputError: If an argument is invalid. Methods raise it if the function raises an error, or does not return
+        InputError: If an argument is invalid. Methods raise it if the function raises an error. It must return
             `vocab_size` non-negative numbers with a positive and finite sum.
 
     Example:

@@ -38,8 +38,8 @@ def score_texts(
         progress: Function called with the number of completed positions after each forward pass (default: none).
 
     Returns:
-        One record per text. It contains the "text", its "log_prob" in nats, its "tokens" and their "log_probs", the
-        "id" and the "sample" of the text if it has them, and with `verifiers` also "accepted" and "reason". A
+        One record per text. It contains the "text", its "log_prob" in nats, its "tokens" and their "log_probs". It also
+        contains the "id" and the "sample" of the text if it has them, and with `verifiers` "accepted" and "reason". A
         log-probability of minus infinity is None.
 
     Raises:

@@ -155,8 +155,8 @@ class Runs(NamedTuple):
 class Coherence:
     """The pattern and phase that each window of n texts follows.
 
-    A window is a stretch of consecutive tokens. A label is an index of a pattern and a phase (see `nearest_labels`),
-    chosen to be as close as possible to the window.
+    A window is a stretch of consecutive tokens. A label is the number of a pattern and a phase (the position of the
+    pattern at which the window starts). Each window has the label that differs from it in the fewest tokens.
 
     Args:
         labels: Nearest label of each window, int64 of shape (n, max windows). Entries beyond the end of a text are
@@ -276,30 +276,28 @@ def measure_coherence(
 ) -> Coherence:
     """Sample continuations of repeated patterns and find how long they follow the patterns.
 
-    Each prompt repeats one pattern. If patterns are given as texts, prompts and continuations are compared byte
-    by byte, so that the result does not depend on the tokenizer. Lengths and rates are then in UTF-8 bytes. A
-    continuation is censored at its end-of-sequence token or after `max_new_tokens`.
+    Each prompt repeats one pattern. If patterns are given as texts, prompts and continuations are compared byte by
+    byte, so that the result does not depend on the tokenizer. Lengths and rates are then in UTF-8 bytes. A continuation
+    is censored at its end-of-sequence token or after `max_new_tokens`.
 
     Args:
         oracle: Model that continues the patterns.
-        patterns: Token ids of each pattern, or texts if the oracle has a tokenization. A text includes its
-            separator. Most tokenizers join a space to the following word, so start the text with the space ("
-            red green.").
+        patterns: Token ids of each pattern, or texts if the oracle has a tokenization. A text includes its separator.
+            Most tokenizers join a space to the following word, so start the text with the space (" red green.").
         max_new_tokens: Maximum number of sampled tokens per continuation.
-        window: Number of tokens (for texts: bytes) that are compared with the patterns at once. By default, the
-            longest period.
+        window: Number of tokens (for texts: bytes) that are compared with the patterns at once. By default, the longest
+            period.
         temperature: Sampling temperature, 0 for greedy decoding.
         repeats: Number of repetitions of the pattern in the prompt.
         num_samples: Number of continuations per pattern.
         seed: Random seed.
-        batch_size: Number of continuations per batch, as in `generate`.
+        batch_size: Number of continuations that are sampled at the same time.
 
     Returns:
         The nearest pattern and phase of each window. Runs are counted from the last window of the prompt.
 
     Raises:
-        InputError: If texts are given for an oracle without a tokenization, or as for `generate` and
-            `coherence`.
+        InputError: If texts are given for an oracle without a tokenization, or if `generate` or `coherence` raise it.
     """
     if isinstance(patterns, str) or not isinstance(patterns, Sequence | Tensor) or not len(patterns):
         raise InputError("patterns", patterns, "give a list of one or more patterns")

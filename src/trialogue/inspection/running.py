@@ -64,35 +64,32 @@ def run_inspection(
 ) -> dict[str, Any]:
     """Run the measures of `trialogue inspect` on a model, or on each checkpoint of a training run.
 
-    An interrupted inspection resumes when it is called again with the same folder. A later call may add
-    measures. If a measure does not apply to the model, the reason is reported and recorded.
+    An interrupted inspection resumes when it is called again with the same folder. A later call may add measures. If a
+    measure does not apply to the model, the reason is reported and recorded.
 
     Args:
         model: Checkpoint, or folder with the checkpoints of a training run.
         folder: Folder for the results.
         measures: Names of the measures, by default all.
-        material: Real text, and clones (copies of a text with interactions of tokens up to a chosen order
-            only). By default, measures that require them are skipped.
+        material: Real text, and clones (copies of a text with interactions of tokens up to a chosen order only). By
+            default, measures that require them are skipped.
         effort: Sample sizes and seed.
-        control: Whether to repeat the measures for the architecture of the first checkpoint with random
-            weights. Sample sizes are a quarter of the others.
+        control: Whether to repeat the measures for the architecture of the first checkpoint with random weights. Sample
+            sizes are a quarter of the others.
         device: Torch device. By default a GPU if there is one.
         dtype: Name of the dtype of the weights.
-        executor: Executor whose workers run measures in parallel. All workers must find checkpoints and texts
-            under the same paths. By default, everything runs in this process.
+        executor: Executor whose workers run measures in parallel. All workers must find checkpoints and texts under the
+            same paths. By default, everything runs in this process.
         threads: Number of PyTorch threads per worker.
         remote_code: Whether to run Python code from the repository of the model.
-        report: Called with progress messages, including an estimate of the run time before anything is
-            measured.
+        report: Called with progress messages, including an estimate of the run time before anything is measured.
 
     Returns:
-        The content of `inspection.json`, with the settings and, for each measure, the results of each
-        checkpoint.
+        The content of `inspection.json`, with the settings and, for each measure, the results of each checkpoint.
 
     Raises:
-        InputError: If a measure is unknown, the model cannot be loaded, the text or the clones are
-            insufficient, the folder has results of another model or with other settings, or a worker finds
-            different files.
+        InputError: If a measure is unknown, the model cannot be loaded, or the text or the clones are insufficient.
+            Also if the folder has results of another model or with other settings, or a worker finds different files.
     """
     material, effort = material or Material(), effort or Effort()
     material.shared_folder = folder / _WORK / SHARED_FOLDER

@@ -81,10 +81,12 @@ def share_bounds(samples: Samples, alpha: float) -> tuple[Samples, Samples]:
     """Compute confidence bounds of means of shares, which are numbers from 0 to 1.
 
     If the mean is near 0 or 1, all replications of a sample may be equal, because the few that differ were not
-    observed. The bounds of `mean_bounds` are therefore used only if they lie strictly between 0 and 1 and no
-    replication has the share 0 or 1. Otherwise the bounds are Gaffke's, which only assume that shares are between 0 and
-    1. If every share is 0 or 1, they equal the bounds of Clopper and Pearson with one trial per replication. If all n
-    replications have the share 1, the lower bound is (alpha / 2)^(1 / n).
+    observed. The bounds of `mean_bounds` are therefore used only under two conditions. They must lie strictly between 0
+    and 1, and no replication may have the share 0 or 1.
+
+    Otherwise the bounds are Gaffke's, which only assume that shares are between 0 and 1. If every share is 0 or 1, they
+    equal the bounds of Clopper and Pearson with one trial per replication. If all n replications have the share 1, the
+    lower bound is (alpha / 2)^(1 / n).
 
     Args:
         samples: Shares (m, n) of n replications each.
@@ -111,7 +113,8 @@ def share_bounds(samples: Samples, alpha: float) -> tuple[Samples, Samples]:
 def _largest_mean(samples: Samples, alpha: float) -> Samples:
     """Return Gaffke's upper confidence bound (m,) of the mean of each sample.
 
-    It is the 1 - `alpha` quantile of a mean of the sample and 1 with Dirichlet weights.
+    The value 1 is added to the sample, and the weights of all values are drawn from a uniform Dirichlet distribution.
+    The bound is the 1 - `alpha` quantile of the weighted mean.
     """
     m, n = samples.shape
     most = max(1, _MOST_NUMBERS // (n + 1))

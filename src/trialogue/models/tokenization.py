@@ -46,7 +46,7 @@ class Tokenization:
         """Return the token ids of `text`. An empty text gives the BOS token, if there is one.
 
         Raises:
-            InputError: If `text` is not valid (see `require_text`).
+            InputError: If `text` is not a string, or UTF-8 cannot encode it.
         """
         require_text("text", text)
         tokens: list[int] = self.tokenizer(text)["input_ids"]
@@ -55,15 +55,15 @@ class Tokenization:
     def encode_completion(self, text: str, prompt: str = "") -> list[int]:
         """Return the token ids of a text that follows a prompt, without special tokens.
 
-        They are the tokens after the prompt in the concatenation of both. If the tokens of the prompt are different
-        there, because a token spans the boundary, the text is tokenized alone.
+        The result contains the tokens after the prompt in the concatenation of both. If the tokens of the prompt are
+        different there, because a token spans the boundary, the text is tokenized alone.
 
         Args:
             text: The text.
             prompt: Text before it (default: none, so that the text is tokenized alone).
 
         Raises:
-            InputError: If `text` is not valid (see `require_text`).
+            InputError: If `text` is not a string, or UTF-8 cannot encode it.
         """
         require_text("text", text)
         if prompt:
@@ -86,7 +86,7 @@ class Tokenization:
         prompt ends with its text, which the model continues.
 
         Args:
-            messages: Messages (see `trialogue.models.messages.conversation`), or the text of a user message.
+            messages: Messages of a conversation in the format of chat templates, or the text of a user message.
             system: Text of a system message to insert before the messages.
             tools: Definitions of functions that the template lists.
 

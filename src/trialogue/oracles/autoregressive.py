@@ -523,12 +523,15 @@ class Verifier(ABC):
 class Target(Verifier):
     """Verifier that reweights the model's distribution by a factor exp(v), and returns logarithms v.
 
-    The target is the distribution proportional to p(x) exp(v(x)), where p is the model and x a complete sequence. The
-    logarithms have no bound, so the weights of long sequences do not underflow. A target is used like a verifier, alone
-    or as a factor of `Product`. It has no verdict: sequences of positive probability are never rejected. Samplers that
-    use values (`Sampler.uses` is "weights" or "ranks") use exp(v) of prefixes and complete sequences as values. The
-    samples of other samplers have a log-weight to which v of the complete sequence is added. A subclass defines
-    `log_values`.
+    The target is the distribution proportional to p(x) exp(v(x)), where p is the model, x a complete sequence and v(x)
+    its log-value. The log-values have no bound, so the weights of long sequences do not underflow. A target has no
+    verdict: sequences of positive probability are never rejected.
+
+    A target is used like a verifier, alone or as a factor of `Product`. Samplers that use values (`Sampler.uses` is
+    "weights" or "ranks") use exp(v) of prefixes and complete sequences as values. The samples of other samplers have a
+    log-weight to which v of the complete sequence is added.
+
+    A subclass defines `log_values`.
     """
 
     @abstractmethod

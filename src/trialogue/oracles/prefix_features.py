@@ -40,8 +40,8 @@ def prefix_features(
     """Compute the features of several prefixes per sequence, in parts.
 
     Each position is evaluated once for all prefixes. Sequences that start with the same tokens, for example a prompt,
-    are batched together and share the computation if the common prefix is at least half of each sequence. Call this in
-    `torch.inference_mode()` unless gradients are needed.
+    are batched together. They share the computation if the common prefix is at least half of each sequence. Call this
+    in `torch.inference_mode()` unless gradients are needed.
 
     Args:
         oracle: The model.
@@ -71,10 +71,10 @@ def prefix_features(
 def _batches(
     sequences: Mapping[int, Sequence[int]], max_shared: Mapping[int, int], size: int
 ) -> Iterator[tuple[list[int], int]]:
-    """Yield batches of keys of `sequences` and the length of the prefix that they share.
+    """Yield batches of sequences that are evaluated together, and the length of the prefix that they share.
 
-    Sequences that share at least half of the longest one are batched first. The other sequences are batched by length
-    and share nothing. `max_shared` limits the shared length of each sequence.
+    A batch is a list of keys of `sequences`. Sequences that share at least half of the longest one are batched first.
+    The other sequences are batched by length and share nothing. `max_shared` limits the shared length of each sequence.
     """
     order = sorted(sequences, key=lambda key: tuple(sequences[key]))
     unshared: list[int] = []

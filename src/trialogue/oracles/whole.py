@@ -182,10 +182,11 @@ class Masked(SequenceModel):
 
 
 class Energy(SequenceModel):
-    """Energy-based model, whose sequences x have probabilities p(x) proportional to exp(-E(x)).
+    """Energy-based model, in which a sequence x has a probability proportional to exp(-E(x)).
 
-    A sequence with the energy +inf has probability 0. A subclass defines `vocab_size` and `energy`. Conditional
-    distributions of a site or a block of sites are computed from the energies of all values that it can take.
+    E(x) is the energy. A sequence with the energy +inf has probability 0. A subclass defines `vocab_size` and `energy`.
+    Conditional distributions of a site or a block of sites are computed from the energies of all values that it can
+    take.
     """
 
     @abstractmethod

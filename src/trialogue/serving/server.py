@@ -97,9 +97,9 @@ def serve(
 def allowed_hosts(address: Address, host: str) -> tuple[str, ...]:
     """Return the host names that requests may use in the header `Host`.
 
-    If the server listens on a loopback address, or if names are configured, these are the names of the
-    loopback address, the address of the server and the configured names. Otherwise all names are allowed.
-    Without this check, a web page could resolve its own domain to this machine, and the browser would let it
+    Names are restricted if the server listens on a loopback address, or if names are configured. The names of the
+    loopback address, the address of the server and the configured names are then allowed. Otherwise all names are
+    allowed. Without this check, a web page could resolve its own domain to this machine, and the browser would let it
     read responses (DNS rebinding).
 
     Args:

@@ -21,8 +21,7 @@ from trialogue.serving.tables import SharedTable, TableCache, table_key
 class Worker:
     """Thread that generates the samples of all requests.
 
-    A run is a batch of sequences that one sampler extends together. The worker advances all of its runs in
-    turn.
+    A run is a batch of sequences that one sampler extends together. The worker advances all of its runs in turn.
 
     Args:
         model: Model of the server.
@@ -31,7 +30,7 @@ class Worker:
         most: Maximum number of running and waiting requests.
         samplers: Maximum number of runs at the same time. Requests with equal samplers share a run.
         layers: Layers whose hidden states verifiers may read.
-        memory: Memory limit of each run, as in `trialogue.samplers.generate`.
+        memory: Number of prefixes whose features each run caches.
         tables: Rejection tables that requests share (default: they share none).
     """
 

@@ -233,9 +233,9 @@ def check_probabilities_sum_to_one(sampler: Sampler[Any], tree: RandomTree) -> N
 def check_weights(sampler: Sampler[Any]) -> None:
     """Check that the importance weights of a sampler are correct (proper weighting).
 
-    For every sequence x that the verifier accepts, E[exp(log_weight) 1(x)] must equal the probability p(x) under the
-    model, up to a common factor if `weights_estimate_mass` is False. 1(x) is 1 if the sampler returns x, else 0.
-    Samplers without weights are not tested.
+    For every sequence x that the verifier accepts, the expectation of exp(log_weight) times the indicator of the output
+    x must equal p(x), its probability under the model. If `weights_estimate_mass` is False, it may differ by a common
+    factor. Samplers without weights are not tested.
 
     Args:
         sampler: Sampler to check.
@@ -252,10 +252,10 @@ def check_weights(sampler: Sampler[Any]) -> None:
 def check_weights_under_truncation(sampler: Sampler[Any]) -> None:
     """Check that the importance weights of a sampler are correct if the model is truncated by top-k or top-p.
 
-    For every sequence x that the verifier accepts, E[exp(log_weight) 1(x)] must equal p(x), where 1(x) is 1 if the
-    sampler returns x, else 0. Usually p is the truncated distribution. If the sampler excludes rejected tokens before
-    truncation, p is the distribution at the same temperature without truncation, and only the sequences that the
-    sampler can return are compared. Samplers without weights are not tested.
+    For every sequence x that the verifier accepts, the expectation of exp(log_weight) times the indicator of the output
+    x must equal p(x). Usually p is the truncated distribution. Some samplers exclude rejected tokens before truncation.
+    For them, p is the distribution at the same temperature without truncation, and only the sequences that the sampler
+    can return are compared. Samplers without weights are not tested.
 
     Args:
         sampler: Sampler to check.

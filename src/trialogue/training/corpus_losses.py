@@ -133,7 +133,7 @@ def token_scores(
         scored: Tokens to score, (rows, N) bool. All tokens by default.
 
     Raises:
-        InputError: If the model has neither kind of conditionals, if a token is outside its vocabulary, or if the
+        InputError: If the model has neither kind of conditionals. Also if a token is outside its vocabulary, or if the
             rows are too short for a causal model.
     """
     if scored is not None:

@@ -66,7 +66,7 @@ def train(
     Ctrl-C finishes the current step, saves a checkpoint and raises `KeyboardInterrupt`.
 
     Under `accelerate launch` or torchrun, the rows of each batch are split across processes, and losses and gradients
-    are averaged over them. The result equals training on the full batch, up to rounding, if `loss` is a mean over the
+    are averaged over them. Up to rounding, the result equals training on the full batch if `loss` is a mean over the
     same number of terms in each process. Each process has a separate random stream for dropout and other noise. Only
     the main process calls observers and writes files.
 
@@ -85,8 +85,8 @@ def train(
         until: Rule that can end the training before `config.steps` updates. Every process evaluates it.
 
     Raises:
-        InputError: If a checkpoint is damaged or belongs to another run, if a batch has the wrong shape, if the
-            optimizer cannot be used, or if the loss is not finite.
+        InputError: If a checkpoint is damaged or belongs to another run, or a batch has the wrong shape. Also if the
+            optimizer cannot be used, or the loss is not finite.
     """
     get_processes()
     accelerator = Accelerator()

@@ -32,7 +32,7 @@ def uniform_masks(rows: Natural, sites: Count, count: Natural, seed: int, *names
         sites: Number of sites per mask.
         count: Number of masked sites in each row.
         seed: Seed of the random stream.
-        *names: Names of the random stream, as in `trialogue.randomness.generator`.
+        *names: Names of the random stream. Different names give independent random numbers for the same seed.
 
     Returns:
         Masks, (rows, sites) bool.
@@ -120,7 +120,7 @@ class IndividualMasks(MaskDistribution):
 
 @dataclass(frozen=True)
 class CyclicMasks(MaskDistribution):
-    """Mask site t modulo N of every sequence of N tokens at step t."""
+    """Mask one site per step, in cyclic order: site t modulo N at step t, for sequences of N tokens."""
 
     def masks(self, sequences: int, sites: int, step: int, seed: int) -> Tensor:
         """Return masks (sequences, sites) bool with one site each. They do not depend on `seed`."""

@@ -83,8 +83,8 @@ class Corpus:
             report: Function called with progress messages.
 
         Raises:
-            InputError: If a text is missing, empty or not UTF-8, `vocab_size` is too small for 256 bytes and the
-                special tokens or too large for the text, or a text has fewer than `length` tokens.
+            InputError: If a text is missing, empty or not UTF-8, or has fewer than `length` tokens. Also if
+                `vocab_size` is too small for 256 bytes and the special tokens, or too large for the text.
         """
         require_bpe_size(vocab_size, SPECIAL, "vocab_size")
         parts = dict(zip(("train", "test"), _texts(text, test, test_share), strict=True))

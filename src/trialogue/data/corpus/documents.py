@@ -29,8 +29,8 @@ class Passage(NamedTuple):
 def split_documents(text: Text) -> list[str]:
     """Split a text into documents.
 
-    A document ends at the end of a file, at a line with a marker (for example, `<|endoftext|>` or `<|doc 12|>`),
-    and before a WikiText title (` = Title = `). If the text has none of these, each paragraph is a document.
+    A document ends at the end of a file, at a line with a marker, and before a WikiText title (` = Title = `). Markers
+    are, for example, `<|endoftext|>` or `<|doc 12|>`. If the text has none of these, each paragraph is a document.
 
     Args:
         text: Text to split.

@@ -318,7 +318,7 @@ class Dyck(PrefixOracle, Verifier):
         """Return integer keys that identify rows with the same valid continuations.
 
         Rows of equal length have equal keys only if their valid continuations are equal. The key of a row contains the
-        types of its open brackets, as in `sufficient`.
+        types of its open brackets, from the outermost to the innermost.
 
         Args:
             decoding: Batch of sequences.

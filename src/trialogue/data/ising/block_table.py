@@ -28,9 +28,9 @@ def block_table(
         max_size: Maximum size of a block.
 
     Returns:
-        Log-weights (rows, 2^k) of the states, where k is the size of the largest block, the sites (rows, k) of the
-        blocks, and a mask (rows, k) bool of the padding. States are in the order of `itertools.product` over the
-        tokens of the k columns.
+        Log-weights (rows, 2^k) of the states, the sites (rows, k) of the blocks, and a mask (rows, k) bool of the
+        padding. Here k is the size of the largest block. States are in the order of `itertools.product` over the tokens
+        of the k columns.
 
     Raises:
         InputError: If a block has more than `max_size` sites.

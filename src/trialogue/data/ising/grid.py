@@ -16,9 +16,9 @@ def ising_grid(
 ) -> Ising:
     """Create an Ising model whose spins are coupled to their nearest neighbors on a square grid.
 
-    The distribution is p(x) ∝ exp(coupling * sum over neighbors of x_i x_j + field * sum of x_i) of spins x_i =
-    ±1. Site r * `columns` + c is in row r and column c. Compiled sweeps, including multispin sweeps, can run on
-    the model, because all couplings are equal. The coupling matrix has N^2 entries for N sites.
+    The probability p(x) of spins x_i = ±1 is proportional to exp(coupling * sum over neighbors of x_i x_j + field * sum
+    of x_i). The site in row r and column c has the index r * `columns` + c. Compiled sweeps, including multispin
+    sweeps, can run on the model, because all couplings are equal. The coupling matrix has N^2 entries for N sites.
 
     Args:
         rows: Number of rows.

@@ -38,13 +38,15 @@ COUNTED_SITES = 10
 class Ising(Masked, Enumerable, Joint):
     """Ising model: a distribution of spins (+1 or -1) with pair couplings and external fields.
 
-    The distribution is p(x) ∝ exp(sum_{i<j} J_ij x_i x_j + sum_i h_i x_i) of spins x in {-1, +1}^N. In all methods,
-    token 0 is spin -1 and token 1 is spin +1. Couplings and fields are already divided by the temperature. If the
-    nonzero couplings form one clique (all pairs of a subset of the sites) with equal values, models of any size can be
-    sampled exactly. Other models are limited to joint samples of at most `TABLE_SITES` sites, and to exact statistics
-    of small models.
+    A state x has N spins x_i. Its probability p(x) is proportional to exp(sum_{i<j} J_ij x_i x_j + sum_i h_i x_i), with
+    couplings J and fields h. Couplings and fields are already divided by the temperature. In all methods, token 0 is
+    spin -1 and token 1 is spin +1.
 
-    With `pairs="ordered"`, p(x) ∝ exp(sum_{i != j} J_ij x_i x_j + sum_i h_i x_i). The argument `coupling`, the
+    Models of any size can be sampled exactly if the nonzero couplings are equal and form one clique, which means all
+    pairs of a subset of the sites. Other models are limited to joint samples of at most `TABLE_SITES` sites, and to
+    exact statistics of small models.
+
+    With `pairs="ordered"`, the first sum runs over all i != j, so each pair counts twice. The argument `coupling`, the
     `parameters` and the `features` then use this convention. The property `coupling` always refers to unordered pairs,
     and is 2 J in this case.
 
@@ -290,12 +292,12 @@ class Ising(Masked, Enumerable, Joint):
             masked: Mask (rows, N) bool, with any number of sites per row.
 
         Returns:
-            Log-probabilities (rows, N, 2) float64. At sites outside the mask, the log-probability is 0 for the
-            given token and -inf for the other one.
+            Log-probabilities (rows, N, 2) float64. At sites outside the mask, the log-probability is 0 for the given
+            token and -inf for the other one.
 
         Raises:
-            InputError: If a token is out of range, the shape or type of the mask is wrong, or a mask has more than
-                `TABLE_SITES` sites and the couplings are not a clique.
+            InputError: If a token is out of range, or the shape or type of the mask is wrong. Also if a mask has more
+                than `TABLE_SITES` sites and the couplings are not a clique.
         """
         spins, tokens = self._spins(tokens), torch.as_tensor(tokens).long()
         require_bools("masked", masked, tuple(tokens.shape), "give one bool for each token")

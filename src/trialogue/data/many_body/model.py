@@ -38,12 +38,16 @@ _FACTORS_AND_OFFSETS = {"centred": (1.0, -_ONE_PROBABILITY), "signs": (2.0, -1.0
 
 
 class ManyBody(Masked, Enumerable):
-    """Distribution of sequences with an energy that couples k = `order` sites, with low-rank couplings.
+    """Distribution of sequences with an energy that couples several sites at once, with low-rank couplings.
 
-    The distribution is p(s) ∝ exp(-E(s)). The energy is E(s) = strength * sum over i_1, ..., i_k of J_(i_1 ... i_k)
-    U_(s_(i_1) ... s_(i_k)), where s_i is the token of site i. The sum runs over all ordered tuples of k distinct sites.
-    J is the sum of the k-fold outer powers of the vectors j^p, and U is the sum of the k-fold outer powers of the
-    vectors u^q. Conditionals are exact. `run_sweeps` runs compiled heat-bath sweeps of many chains on the model.
+    The probability p(s) of a sequence s is proportional to exp(-E(s)), where E is its energy. The energy is `strength`
+    times a sum over all ordered tuples of k = `order` distinct sites. The term of the sites i_1, ..., i_k is J_(i_1 ...
+    i_k) U_(s_(i_1) ... s_(i_k)), where s_i is the token of site i.
+
+    The tensors J and U have low rank. J is the sum of the k-fold outer powers of the vectors j^p, one for each index p.
+    U is the sum of the k-fold outer powers of the vectors u^q.
+
+    Conditionals are exact. `run_sweeps` runs compiled heat-bath sweeps of many chains on the model.
 
     Args:
         positions: Vectors j^p (P, N), one entry per site. Converted to float64.

@@ -157,9 +157,10 @@ def sweep_rows(
 class SubsetKernel(ManyBodyKernel):
     """Compiled Gibbs sampling with sums over sets of sites, the faster implementation for short sequences.
 
-    The field of a site is `factor` times a sum over all sets of order - 1 other sites. Each term is the entry of J for
-    the site and the set, times the entry of U for a value of the site and the tokens of the set. J is the sum of the
-    outer powers of the vectors j^p, and U is the sum of the outer powers of the vectors u^q.
+    The field of a site is its contribution to -E for each of its values, where E is the energy. It is `factor` times a
+    sum over all sets of order - 1 other sites. Each term is a product of two entries. The entry of J belongs to the
+    site and the set. The entry of U belongs to a value of the site and the tokens of the set. J is the sum of the outer
+    powers of the vectors j^p, and U is the sum of the outer powers of the vectors u^q.
 
     Args:
         positions: Vectors j^p (P, L), one entry per site.

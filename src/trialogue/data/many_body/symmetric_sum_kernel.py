@@ -20,8 +20,8 @@ _VECTOR = 8
 def elementary_sums(tokens: Tokens, contributions: Numbers, sums: Numbers) -> None:
     """Compute the elementary symmetric sums of the contributions of all sites of one sequence.
 
-    These are e_1, e_2 and e_3. The sum e_m is the sum over all sets of m sites of the product of their contributions,
-    for each pair (p, q) of vectors.
+    The sum e_m is the sum, over all sets of m sites, of the product of their contributions. It is computed for m from 1
+    to 3, and separately for each pair of a position vector and a token vector.
 
     Args:
         tokens: Tokens (L,).
@@ -40,7 +40,9 @@ def elementary_sums(tokens: Tokens, contributions: Numbers, sums: Numbers) -> No
 
 @compiled_sums
 def remove_site(sums: Numbers, old: Numbers, rest: Numbers) -> None:
-    """Compute the elementary symmetric sums e_1, e_2 and e_3 without one site.
+    """Compute the elementary symmetric sums of a sequence without one site.
+
+    The sum e_m is the sum, over all sets of m sites, of the product of their contributions.
 
     Args:
         sums: Sums (3, pairs) over all sites. Row m - 1 is e_m.
@@ -76,7 +78,7 @@ def replace_site(sums: Numbers, old: Numbers, new: Numbers, rest: Numbers) -> No
 
 @compiled_sums
 def site_field(rest: Numbers, positions: Numbers, tokens: Numbers, mixed: Numbers, field: Numbers) -> None:
-    """Compute the field of a site, its contribution to -E for each of its values.
+    """Compute the field of a site: its contribution to -E for each of its values, where E is the energy.
 
     Args:
         rest: Elementary symmetric sums e_(order - 1) (P * Q,) over all other sites, one per pair of vectors.
@@ -181,13 +183,14 @@ def sweep_rows(
 class SymmetricSumKernel(ManyBodyKernel):
     """Compiled Gibbs sampling with elementary symmetric sums, the faster implementation for low ranks.
 
-    Entry a of the field of site i is `factor` times the sum over p and q of j^p_i u^q_a e. Here e is the elementary
-    symmetric sum over the other sites: the sum, over all sets of order - 1 of them, of the product of j^p times u^q of
-    their tokens.
+    The field of a site is its contribution to -E for each of its values, where E is the energy. It is `factor` times a
+    sum over all pairs of a position vector j and a token vector u. For the value a of site i, a pair contributes j_i
+    u_a times an elementary symmetric sum over the other sites. This is the sum, over all sets of order - 1 of them, of
+    the product of the numbers j_k u_(s_k), where s_k is the token of site k.
 
     Args:
-        positions: Vectors j^p (P, L), one entry per site.
-        vectors: Vectors u^q (Q, V), one entry per token.
+        positions: Position vectors (P, L), one entry per site.
+        vectors: Token vectors (Q, V), one entry per token.
         order: Number of sites that the energy couples, from 2 to 4.
         factor: Factor of the fields.
     """

@@ -32,25 +32,25 @@ from trialogue.validation import Count, Natural, NonNegative, Positive, validate
 class PottsChain:
     """Chain of tokens with an energy for each window of W consecutive tokens.
 
-    A sequence of L tokens has L - W + 1 overlapping windows. Its energy H(x) is the sum of the energies of its
-    windows, and its probability at temperature T is proportional to exp(-H(x) / T).
+    A sequence x of L tokens has L - W + 1 overlapping windows. Its energy H(x) is the sum of the energies of its
+    windows. At temperature T, its probability is proportional to exp(-H(x) / T).
 
-    If the chain has stored patterns, each window of a sequence gets a label: the pattern and phase nearest to the
-    window in Hamming distance (see `window_labels`). A domain wall is a pair of consecutive windows with different
-    labels. A change of phase within one pattern also counts as a wall.
+    If the chain has stored patterns, each window of a sequence gets a label. The label is the pattern and phase nearest
+    to the window in Hamming distance. A domain wall is a pair of consecutive windows with different labels. A change of
+    phase within one pattern also counts as a wall.
 
-    The length L and the temperature T are arguments of the methods. Methods raise `InputError` if L is below W, T is
-    not positive, the sum of E / T over all windows overflows, or the result would be too large.
+    The length L and the temperature T are arguments of the methods. Methods raise `InputError` if L is below W or T is
+    not positive. They also raise it if H(x) / T could overflow, or the result would be too large.
 
     Args:
         energies: Non-negative energy of each window, as a tensor (V, ..., V) with W axes, where V is the number of
             tokens. Converted to float64.
-        patterns: Stored patterns. Each is one period of a periodic sequence of token ids, and all have the same
-            length. They define the labels of windows and do not change the energies (default: no patterns).
+        patterns: Stored patterns. Each is one period of a periodic sequence of token ids, and all have the same length.
+            They define the labels of windows and do not change the energies (default: no patterns).
 
     Raises:
-        InputError: If the axes have different sizes, an energy is negative or not finite, the patterns have different
-            lengths or tokens outside the vocabulary, or the transfer matrix has too many nonzeros V^W.
+        InputError: If the axes have different sizes, or an energy is negative or not finite. Also if the patterns have
+            different lengths or tokens outside the vocabulary, or the transfer matrix has too many nonzeros V^W.
 
     Example:
         >>> from trialogue.data import PottsChain
@@ -178,7 +178,9 @@ class PottsChain:
 
     @validated
     def free_energy(self, length: int, temperature: Positive) -> float:
-        """Return the free energy F = -T log Z, in the unit of the energies (see `log_partition`).
+        """Return the free energy -T log Z, in the unit of the energies.
+
+        The partition function Z is the sum of exp(-H(x) / T) over all sequences.
 
         Args:
             length: Number L of tokens of a sequence, at least W.
@@ -244,7 +246,7 @@ class PottsChain:
         return float(messages.map_windows(self._windows(length, temperature), 1, 1, mean).sum())
 
     def entropy(self, length: int, temperature: float) -> float:
-        """Return the entropy (E[H] - F) / T of the distribution in nats, where F is the free energy.
+        """Return the entropy of the distribution in nats: the mean energy minus the free energy, divided by T.
 
         Args:
             length: Number L of tokens of a sequence, at least W.
@@ -292,10 +294,11 @@ class PottsChain:
     def window_labels(self, position: Natural = 0) -> Tensor:
         """Return the label of every possible window that starts at site `position`.
 
-        The label p * period + f stands for pattern p in phase f, which predicts token P_p[(i + f) mod period] at
-        site i.
-        A window gets the label whose predicted tokens have the smallest Hamming distance to it. The lowest label wins
-        ties. Phases are counted from site 0, so a sequence that follows one pattern has the same label everywhere,
+        The label of a window is the pattern and phase whose predicted tokens have the smallest Hamming distance to it.
+        The lowest label wins ties. The label of pattern p in phase f is the number p * period + f. It predicts that
+        site i has the token at index (i + f) mod period of the pattern.
+
+        Phases are counted from site 0. A sequence that follows one pattern therefore has the same label everywhere,
         unless a window occurs more than once in the patterns.
 
         Args:
@@ -309,7 +312,7 @@ class PottsChain:
         return labels.view([self.vocab_size] * self.window)
 
     def followed(self, tokens: Tensor) -> Tensor:
-        """Return the label of each window, the nearest pattern and phase (see `window_labels`).
+        """Return the label of each window, which is the pattern and phase with the smallest Hamming distance to it.
 
         Args:
             tokens: Token ids (rows, L) of sequences that start at site 0.
@@ -320,7 +323,9 @@ class PottsChain:
         return self._patterns().nearest(validate_tokens(tokens, self.vocab_size, self.window))[0]
 
     def domain_walls(self, tokens: Tensor) -> Tensor:
-        """Locate the domain walls, where the label changes from one window to the next (see `window_labels`).
+        """Locate the domain walls, where the label changes from one window to the next.
+
+        The label of a window is the pattern and phase with the smallest Hamming distance to it.
 
         Args:
             tokens: Token ids (rows, L) of sequences that start at site 0.
@@ -334,7 +339,8 @@ class PottsChain:
     def wall_probabilities(self, length: int, temperature: float) -> Tensor:
         """Return the probability of a domain wall between each pair of consecutive windows.
 
-        A domain wall is a pair of consecutive windows with different labels (see `window_labels`).
+        A domain wall is a pair of consecutive windows with different labels. The label of a window is the pattern and
+        phase with the smallest Hamming distance to it.
 
         Args:
             length: Number L of tokens of a sequence, at least W.
@@ -350,7 +356,8 @@ class PottsChain:
     def expected_domain_walls(self, length: int, temperature: float) -> float:
         """Return the expected number of domain walls in a sequence.
 
-        A domain wall is a pair of consecutive windows with different labels (see `window_labels`).
+        A domain wall is a pair of consecutive windows with different labels. The label of a window is the pattern and
+        phase with the smallest Hamming distance to it.
 
         Args:
             length: Number L of tokens of a sequence, at least W.
@@ -361,7 +368,8 @@ class PottsChain:
     def run_length_distribution(self, length: int, temperature: float) -> Tensor:
         """Return the distribution of the number of windows before the first domain wall.
 
-        A domain wall is a pair of consecutive windows with different labels (see `window_labels`).
+        A domain wall is a pair of consecutive windows with different labels. The label of a window is the pattern and
+        phase with the smallest Hamming distance to it.
 
         Args:
             length: Number L of tokens of a sequence, at least W.
@@ -376,7 +384,9 @@ class PottsChain:
         return self._walls(temperature).log_run_lengths(windows).exp()
 
     def no_wall_probability(self, length: int, temperature: float) -> float:
-        """Return the probability that all windows of a sequence have the same label (see `window_labels`).
+        """Return the probability that all windows of a sequence have the same label.
+
+        The label of a window is the pattern and phase with the smallest Hamming distance to it.
 
         Args:
             length: Number L of tokens of a sequence, at least W.

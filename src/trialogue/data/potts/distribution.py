@@ -25,11 +25,12 @@ _MAX_BATCH_ENTRIES = 2**22
 class PottsDistribution(Masked, Enumerable, Joint):
     """Distribution of the sequences of a Potts chain of fixed length, with exact conditionals and samples.
 
-    The distribution is p(x) ∝ exp(sum over i of log_weights[x_i, ..., x_(i+W-1)]), with open ends. A window is the
-    tokens of W consecutive sites, each one of V values. The energy E(x) is minus the sum of the log-weights of all
-    windows, so it is already divided by the temperature. Energies, conditionals for any mask, and joint samples of any
-    set of sites are exact. Their cost is linear in the number of masked or sampled sites. Create instances with
-    `PottsChain.at`.
+    A window is the tokens of W consecutive sites, each one of V values. The probability p(x) of a sequence x is
+    proportional to exp(-E(x)). The energy E(x) is minus the sum over i of log_weights[x_i, ..., x_(i+W-1)], the
+    log-weights of all windows. It is already divided by the temperature. The chain has open ends.
+
+    Energies, conditionals for any mask, and joint samples of any set of sites are exact. Their cost is linear in the
+    number of masked or sampled sites. Create instances with `PottsChain.at`.
 
     Args:
         messages: Transfer-matrix messages of the log-weights.
@@ -205,7 +206,8 @@ class PottsDistribution(Masked, Enumerable, Joint):
 class _Neighbourhood:
     """Rows restricted to the sites on which the distribution of a block depends, padded on the left.
 
-    These are the sites that share a window with a site of the block. All other windows contribute a constant factor.
+    These sites share a window (a run of W consecutive sites) with a site of the block. All other windows contribute a
+    constant factor.
 
     Attributes:
         sites: Site indices (rows, M) in ascending order. W - 1 columns and the padding come first.
@@ -262,7 +264,10 @@ class _Neighbourhood:
         return log_probs
 
     def draw(self, rows: Tensor, choose: Choose) -> Tensor:
-        """Sample the block jointly, and return the tokens (rows, M). Row i uses the random stream `rows[i]`."""
+        """Sample the sites of the block jointly, and return the tokens (rows, M) of all M columns of `sites`.
+
+        Row i uses the random stream `rows[i]`.
+        """
         states, vocab = self._messages.states, self._messages.vocab
         tokens, values = self._tokens.clone(), torch.arange(vocab)
         for column, backward in enumerate(self._backward()):

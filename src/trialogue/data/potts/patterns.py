@@ -21,8 +21,8 @@ from trialogue.validation import Count, check, integer_range, validated
 class StoredPatterns:
     """Periodic patterns of tokens, and the search for the pattern that each window of a sequence follows.
 
-    A label is a pair of a pattern and a phase, encoded as p * period + f for pattern p in phase f. It predicts token
-    P_p[(i + f) mod period] at site i. Phases are counted from site 0.
+    A label is a pair of a pattern and a phase. The label of pattern p in phase f is the number p * period + f. It
+    predicts that site i has the token at index (i + f) mod period of the pattern. Phases are counted from site 0.
 
     Args:
         patterns: One period of each pattern as token ids. All patterns have the same length.

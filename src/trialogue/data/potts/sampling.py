@@ -157,8 +157,9 @@ def draw_tokens(
 ) -> None:
     """Sample consecutive sites of blocks `first` to `last` - 1 of `LANES` rows of `tokens` in place.
 
-    The product of a random number and V has 128 bits. Its upper 64 bits are the column of the alias table, and the
-    leading bits of its lower half are the coin, which is compared with the threshold of the column.
+    Each token is sampled from an alias table with V columns, given the W - 1 tokens before it. The product of a random
+    number and V has 128 bits. Its upper 64 bits select the column of the table. The leading bits of its lower half are
+    the coin, which is compared with the threshold of the column.
 
     Args:
         first: First block of `LANES` rows.

@@ -90,7 +90,10 @@ def matrix_positions(weights: NDArray[np.float64]) -> tuple[NDArray[np.int64], N
 
 
 def transfer_matrix(weights: NDArray[np.float64]) -> csr_array:
-    """Return the sparse transfer matrix between the V^(W-1) contexts of W - 1 tokens.
+    """Return the sparse transfer matrix of a Potts chain, with one row and one column per context.
+
+    A window is a run of W tokens, each one of V values. A context is the W - 1 tokens that two consecutive windows
+    share.
 
     Args:
         weights: Weights (V, ...) of the V^W windows.

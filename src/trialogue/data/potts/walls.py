@@ -22,8 +22,8 @@ _MAX_BATCH_ENTRIES = 2**21
 class Walls:
     """Distributions of the domain walls of a Potts chain at one temperature.
 
-    The label of a window is its nearest stored pattern and phase (see `StoredPatterns`). A domain wall is a pair of
-    consecutive windows with different labels.
+    A window is a run of consecutive tokens. Its label is the stored pattern and phase with the smallest Hamming
+    distance to it. A domain wall is a pair of consecutive windows with different labels.
 
     Args:
         patterns: Patterns that define the labels.

@@ -21,18 +21,19 @@ from trialogue.validation import check, integer_range, validated
 
 @validated
 def window_tables(energy: Tensor, sites: int, *, periodic: bool = False) -> SiteTables:
-    """Tabulate the conditional distributions of a chain with p(x) ∝ exp(-sum_i energy[x_i, ..., x_(i+W-1)]).
+    """Tabulate the conditional distributions of the sites of a chain whose energy is a sum over windows.
 
-    The conditional distribution of a site given all other sites depends on up to W - 1 neighbors on each side.
-    There is one table entry (or alias table, see `SiteTables`) for each combination of their tokens. Each
-    probability has an absolute error of at most 2^-26.
+    A window is a run of W consecutive sites. The probability of a sequence x is proportional to exp(-sum_i energy[x_i,
+    ..., x_(i+W-1)]). The conditional distribution of a site given all other sites depends on up to W - 1 neighbors on
+    each side. There is one table entry for each combination of their tokens, or one alias table if there are more than
+    two tokens. Each probability has an absolute error of at most 2^-26.
 
     Args:
-        energy: Energy of each window of W consecutive sites, as a tensor (V, ..., V) with W axes. It is already
-            divided by the temperature.
+        energy: Energy of each window of W consecutive sites, as a tensor (V, ..., V) with W axes. It is already divided
+            by the temperature.
         sites: Number N of sites, at least W, or at least 2 W - 1 for a periodic chain.
-        periodic: Whether the chain is a ring, so that windows continue from the last site to the first (default:
-            open ends).
+        periodic: Whether the chain is a ring, so that windows continue from the last site to the first (default: open
+            ends).
 
     Returns:
         Tables of all sites, on which compiled Gibbs sweeps run.

@@ -83,20 +83,21 @@ class HiddenString(WeightedPrefixes):
 
 
 class SubsetSum(Verifier):
-    """Perfect process verifier of bit strings s of length D whose sum over i of s_i X_i is one of `totals`.
+    """Perfect process verifier of bit strings that select weights with one of the given sums.
 
-    The bit s_i selects the weight X_i. A prefix is accepted if its sum can be completed to a total with the weights
-    after it. The sums of all acceptable prefixes are listed in advance. Their number is pseudo-polynomial and can reach
-    2^D, because the question whether the empty prefix is accepted is the knapsack problem. Sequences of another length
-    or with other tokens are rejected.
+    A bit string s of length D selects the weights X_i with s_i = 1. It is accepted if the sum of the selected weights
+    is one of `totals`. A prefix is accepted if its sum can be completed to a total with the weights after it. Sequences
+    of another length or with other tokens are rejected.
+
+    The sums of all acceptable prefixes are listed in advance. Their number is pseudo-polynomial and can reach 2^D,
+    because the question whether the empty prefix is accepted is the knapsack problem.
 
     Args:
         weights: The D weights X, integers of at least 0.
         totals: Accepted sums.
 
     Raises:
-        InputError: If there is no weight, the sum of the weights is at least 2^62, or there are too many sums to
-            list.
+        InputError: If there is no weight, the sum of the weights is at least 2^62, or there are too many sums to list.
     """
 
     most = 1.0

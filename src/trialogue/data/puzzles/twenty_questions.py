@@ -153,9 +153,10 @@ class TwentyQuestions(WeightedPrefixes):
 class IndexedTwentyQuestions(TwentyQuestions):
     """Twenty questions in which matching objects are found in an index instead of by a scan.
 
-    The index contains the matching objects of each transcript. It is built once from all answers, and `looked_up` does
-    not count this. Each question then costs one read per matching object. After i answers there are objects / 2^i of
-    them, if every answer halves their number. The arguments are the same as for `TwentyQuestions`.
+    The distribution and the arguments are the same as for `TwentyQuestions`. An object matches a transcript (the
+    answers so far) if its answers agree with it. The index contains the matching objects of each transcript. It is
+    built once from all answers, and `looked_up` does not count this. Each question then costs one read per matching
+    object. If every answer halves their number, there are objects / 2^i of them after i answers.
     """
 
     def __init__(

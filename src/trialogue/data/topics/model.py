@@ -32,11 +32,12 @@ PADDING = -1
 class Documents(NamedTuple):
     """Sampled documents, with the topic shares from which their words were drawn.
 
-    The vocabulary has T * v words, v for each of T topics.
+    The share of a topic is the probability that a word of the document belongs to it. With T topics of v words each,
+    the vocabulary has T * v words.
 
     Attributes:
         tokens: Words (n, N) int64 from 0 to T * v - 1, right-padded with -1.
-        shares: Topic shares (n, T) float64, the probability of each topic for a word of the document.
+        shares: Topic shares (n, T) float64 of each document.
     """
 
     tokens: Tensor

@@ -199,7 +199,10 @@ def _is_default_value_guided(sampler: Sampler[Any]) -> bool:
 
 
 def _restrict(tree: PrefixTree, restriction: Verifier | None) -> tuple[dict[Prefix, float], float]:
-    """Return the restricted distribution p(x) V(x) / Z over complete sequences, and its normaliser Z."""
+    """Return the distribution proportional to p(x) V(x) over complete sequences, and its normaliser.
+
+    Here p(x) is the model's probability of the sequence x, and V(x) is its value under `restriction`.
+    """
     leaves = np.flatnonzero(tree.leaf)
     weights = np.exp(tree.log_probs[leaves])
     if restriction is not None:

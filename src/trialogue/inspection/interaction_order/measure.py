@@ -96,11 +96,11 @@ def clone_losses(
     A clone is a copy of a text in which only interactions of tokens up to a chosen order remain.
 
     Args:
-        models: Models, or folders with checkpoints, as for `find_checkpoints`.
+        models: Models, or folders with the checkpoints of training runs.
         clones: Folder of the clones.
         rows: Number of rows of each clone to use, starting with the first.
-        share: Fraction of the tokens of each row that a masked model predicts, each in a separate copy of the
-            row. A causal model predicts all tokens but the first.
+        share: Fraction of the tokens of each row that a masked model predicts, each in a separate copy of the row. A
+            causal model predicts all tokens but the first.
         seed: Random seed for the choice of these tokens.
         device: Torch device. By default a GPU if there is one.
         dtype: Name of the dtype of the weights of a Hugging Face checkpoint.
@@ -110,8 +110,8 @@ def clone_losses(
         The loss of each checkpoint on each clone.
 
     Raises:
-        InputError: If the folder contains no clones, a model cannot be loaded or scored, or the rows are too
-            long for a model.
+        InputError: If the folder contains no clones, a model cannot be loaded or scored, or the rows are too long for a
+            model.
     """
     checkpoints_by_model = {str(model): find_checkpoints(model) for model in models}
     if not checkpoints_by_model:

@@ -58,11 +58,11 @@ class LossSummary:
         steps: Training step of each checkpoint. None for an unknown step.
         losses: Loss of each checkpoint.
         accuracy: Accuracy of the last checkpoint.
-        saturated: First training step at which the loss is close to its minimum (see `saturation_step`). None if a step
-            is unknown or there is a single checkpoint.
+        saturated: First training step at which the loss is close to its minimum, relative to its total decrease. None
+            if a step is unknown or there is a single checkpoint.
         gap: Gap of the last checkpoint. None if the clone is the text itself, or if there is no loss on the text.
-        told_since: Training step from which the gap stays significant. None if the gap of the last checkpoint is
-            not significant, a step is unknown, or there is a single checkpoint.
+        told_since: Training step from which the gap stays significant. None if the gap of the last checkpoint is not
+            significant, a step is unknown, or there is a single checkpoint.
     """
 
     model: str

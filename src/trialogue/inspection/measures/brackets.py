@@ -134,7 +134,9 @@ class Brackets(Measure):
         return long + pairs
 
     def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
-        """Measure the predictions on long strings, and the effect of an inserted pair on short strings.
+        """Measure how well a model predicts brackets, and how an inserted pair changes its predictions.
+
+        The predictions are measured on long strings, and the effect of a pair on short strings.
 
         Args:
             subject: Causal model.
@@ -143,10 +145,10 @@ class Brackets(Measure):
             report: Called with progress messages.
 
         Returns:
-            Three single numbers and three curves. The numbers are the accuracy on closing brackets, the total
-            variation by which an inserted pair changes the next-bracket distribution, and the total probability
-            of brackets. The curves are the accuracy by position, the accuracy by number of open brackets, and
-            the excess loss over the exact distribution by position.
+            Three single numbers and three curves. The numbers are the accuracy on closing brackets, the total variation
+            by which an inserted pair changes the next-bracket distribution, and the total probability of brackets. The
+            curves are the accuracy by position, the accuracy by number of open brackets, and the excess loss over the
+            exact distribution by position.
         """
         length = min(LENGTH, _max_brackets(subject))
         distribution = bracket_distribution(length)

@@ -138,7 +138,10 @@ class MaskedConsistency(Measure):
         return 6 * len(_distances(subject)) * effort.rows(_ROWS) * width
 
     def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
-        """Compare both orders of filling in two tokens at distances from 1 to 16.
+        """Compare both orders of filling in two masked tokens, at distances from 1 to 16 between them.
+
+        For each order, the probability of a pair of tokens is the probability of the first token times that of the
+        second given the first. Both orders agree if the model is consistent.
 
         Args:
             subject: Masked model.
@@ -148,9 +151,9 @@ class MaskedConsistency(Measure):
 
         Returns:
             Three single numbers and two curves over the distance between the tokens. The numbers are means over
-            distances of the absolute log-ratio of both orders on the text, of the divergence of both orders,
-            and of the information that one token has about the other. The curves are the divergence and the
-            information at each distance.
+            distances: the absolute log-ratio of both orders on the text, the divergence of both orders, and the
+            information that one token has about the other. The curves are the divergence and the information at each
+            distance.
 
         Raises:
             InputError: If the text has too few passages, or all of its tokens have probability zero.

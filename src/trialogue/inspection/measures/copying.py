@@ -93,7 +93,9 @@ class Copying(Measure):
         return sum(_rows(d, effort) * (2 * d + framed) * min(passes, d) for d in _distances(subject))
 
     def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
-        """Measure accuracy and loss at all distances that fit into the model's maximum length.
+        """Measure how well a model predicts the second copy of random tokens, by the distance from the first copy.
+
+        All distances that fit into the model's maximum length are measured.
 
         Args:
             subject: Causal or masked model.
@@ -102,9 +104,9 @@ class Copying(Measure):
             report: Called with progress messages.
 
         Returns:
-            Two single numbers and two curves over the distance of a token from its first occurrence. The
-            numbers are the accuracy averaged over distances, and the loss of a model that guesses uniformly.
-            The curves are accuracy and loss.
+            Two single numbers and two curves over the distance of a token from its first occurrence. The numbers are
+            the accuracy averaged over distances, and the loss of a model that guesses uniformly. The curves are
+            accuracy and loss.
         """
         accuracies: list[Point] = []
         losses: list[Point] = []

@@ -73,8 +73,9 @@ def sample_steps(
         seed: Random seed.
 
     Yields:
-        Tuples of the step within the text (from 0), the indices (n,) of texts that have not ended, the
-        log-probabilities (n, vocab) of their next token, and the token (n,) sampled from them.
+        Tuples of four entries. The first is the step within the text (from 0), and the second contains the indices (n,)
+        of texts that have not ended. The others are the log-probabilities (n, vocab) of their next token, and the token
+        (n,) sampled from them.
     """
     for batch in torch.arange(rows).split(_BATCH_SIZE):
         for step, (active, distributions, tokens) in enumerate(
@@ -156,8 +157,9 @@ def sharpening_weights(
 ) -> NDArray[np.float64]:
     """Compute importance weights from sampling at a temperature to the sharpened distribution of whole texts.
 
-    The sharpened distribution is proportional to p(x)^(1/T), where p(x) is the probability of the whole text x.
-    Its weight w(x) is p(x)^(1/T) divided by the probability of x when each token is sampled at temperature T.
+    The sharpened distribution is proportional to p(x)^(1/T), where p(x) is the probability of the whole text x and T
+    the temperature. The weight w(x) of a text is p(x)^(1/T) divided by the probability of x when each token is sampled
+    at temperature T.
 
     Args:
         oracle: Model.
@@ -168,8 +170,8 @@ def sharpening_weights(
         seed: Random seed.
 
     Returns:
-        log w(x) of the first h tokens of each text, in row h - 1 of an array of shape (horizon, rows). Entries
-        after the end of a text are -inf.
+        log w(x) of the first h tokens of each text, in row h - 1 of an array of shape (horizon, rows). Entries after
+        the end of a text are -inf.
     """
     tempered = truncated(oracle, temperature)
     total = torch.zeros(rows, dtype=torch.float64)
@@ -261,7 +263,9 @@ class DecodingRules(Measure):
         return f"it generates texts of at most {subject.max_generated_length} tokens"
 
     def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
-        """Measure the total variation distances between sampled and intended distributions.
+        """Measure how far decoding rules, such as top-p or a temperature, move the distribution of sampled texts.
+
+        The distance of two distributions is their total variation distance.
 
         Args:
             subject: Causal model.
@@ -270,9 +274,8 @@ class DecodingRules(Measure):
             report: Called with progress messages.
 
         Returns:
-            For each rule, the distance for one token, and a curve of the distance for texts by their length. A
-            further curve compares temperature 0.7 with the sharpened distribution of whole texts, if the
-            estimate is reliable.
+            For each rule, the distance for one token, and a curve of the distance for texts by their length. A further
+            curve compares temperature 0.7 with the sharpened distribution of whole texts, if the estimate is reliable.
         """
         oracle, rows, horizon = subject.oracle, effort.rows(_ROWS), _horizon(subject)
         rules = {**RULES, **publisher_rule(oracle.generation_config)}

@@ -65,7 +65,9 @@ class InteractionOrder(Measure):
         return effort.rows(_ROWS) * clones.length * len(clones.names) * copies
 
     def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
-        """Measure the losses on all clones, and how much they exceed the loss on the text.
+        """Measure the losses of a model on clones of a text, and how much they exceed its loss on the text.
+
+        A clone is a copy of the text in which only interactions of tokens up to a chosen order remain.
 
         Args:
             subject: Causal or masked model.
@@ -74,8 +76,8 @@ class InteractionOrder(Measure):
             report: Called with the name of each clone.
 
         Returns:
-            The loss on each clone. If the text itself is among the clones, also the difference of each loss
-            from the loss on the text, and the order beyond which the model has learned interactions (0 if
+            The loss on each clone. If the text itself is among the clones, also the difference of each loss from the
+            loss on the text. In this case there is also the order beyond which the model has learned interactions (0 if
             none).
         """
         clones = _clones(material)

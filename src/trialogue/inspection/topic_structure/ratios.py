@@ -136,21 +136,21 @@ def compare_attention(
 ) -> list[TopicComparison]:
     """Compare the attention between words of three classes of word pairs.
 
-    The classes have words of the same topic, words of different topics, and words that often occur in the same
-    passage. Means are over all occurrences of the pairs in the measured passages. Pairs that do not occur there
-    are left out.
+    The classes have words of the same topic, words of different topics, and words that often occur in the same passage.
+    Means are over all occurrences of the pairs in the measured passages. Pairs that do not occur there are left out.
 
     Args:
         sums: Attention between words.
         documents: Index of the document of each passage of `sums`, shape (passages,).
         words: Number of words.
         assignment: Topics of the words.
-        frequent_pairs: Indices of pairs of words by decreasing number of common passages, shape (pairs, 2). The
-            third class has the first of them.
+        frequent_pairs: Indices of pairs of words by decreasing number of common passages, shape (pairs, 2). The third
+            class has the first of them.
         counts: Bootstrap resamples.
 
     Returns:
-        One comparison for debiased attention (see `attention_sums`) and one for raw attention weights.
+        One comparison for debiased attention, which is corrected for the number of visible keys, and one for raw
+        attention weights.
     """
     index = np.full(words, -1)
     index[assignment.words] = np.arange(len(assignment.words))

@@ -129,9 +129,19 @@ class AttentionCache(Context):
         self._uses_products = device.type == "cpu" and self._heads <= _PRODUCT_HEADS
 
     def features(self, tokens: Tensor, start: Tensor, stop: Tensor, rows: Tensor) -> Tensor:
-        """Evaluate positions `start` to `stop` of each row, both included (see `trialogue.oracles.Context`).
+        """Compute the features of prefixes, and cache positions `start` to `stop` (both included) of each row.
 
-        The linear layers are evaluated at the requested positions only. Attention is padded if rows are ragged.
+        Position i is the prefix of i tokens. The linear layers are evaluated at the requested positions only. Attention
+        is padded if rows are ragged.
+
+        Args:
+            tokens: Token sequences (n, capacity) int64.
+            start: First position (n,) int64 to compute. Earlier positions are already cached.
+            stop: Last position (n,) int64 to compute.
+            rows: Row (n,) int64 of the cache for each sequence.
+
+        Returns:
+            Features (n, features) of the prefixes of length `stop`.
 
         Raises:
             InputError: If `stop` exceeds the capacity.

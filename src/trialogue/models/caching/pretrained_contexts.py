@@ -225,7 +225,19 @@ class CachedContext(PretrainedContext):
         self._range = torch.arange(capacity + 1, device=oracle.device)
 
     def features(self, tokens: Tensor, start: Tensor, stop: Tensor, rows: Tensor) -> Tensor:
-        """Evaluate positions `start` to `stop` of each row, both included (see `trialogue.oracles.Context`)."""
+        """Compute the features of prefixes, and cache positions `start` to `stop` (both included) of each row.
+
+        Position i is the prefix of i tokens.
+
+        Args:
+            tokens: Token sequences (n, capacity) int64.
+            start: First position (n,) int64 to compute. Earlier positions are already cached.
+            stop: Last position (n,) int64 to compute.
+            rows: Row (n,) int64 of the cache for each sequence.
+
+        Returns:
+            Features (n, features) of the prefixes of length `stop`.
+        """
         self._require_valid_lengths(stop)
         first = (start - 1).clamp_min(0)
         counts = stop - first

@@ -129,7 +129,13 @@ def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
 
 
 def attention_weights(q: Tensor, k: Tensor, mask: Tensor | None) -> Tensor:
-    """Return the attention weights (n, heads, T, S). The arguments are the same as in `attend`."""
+    """Return the attention weights (n, heads, T, S) of T queries and S keys.
+
+    Args:
+        q: Queries, (n, heads, T, size).
+        k: Keys, (n, heads, S, size).
+        mask: Bias that is added to the scores and broadcasts to (n, heads, T, S), or None.
+    """
     scores = (q * q.shape[-1] ** -0.5) @ k.transpose(-1, -2)
     if mask is not None:
         scores = scores + mask.to(scores.dtype)

@@ -57,7 +57,7 @@ class AttentionModel:
         name: Name in messages and results (default: the name in the model's configuration).
 
     Attributes:
-        files: Identifier of the weights (see `Checkpoint.identity`), or an empty string.
+        files: Identifier of the files of the weights, or an empty string.
 
     Raises:
         InputError: If the tokenizer is not fast, or if the model does not return attention weights.

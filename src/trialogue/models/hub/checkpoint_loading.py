@@ -44,7 +44,13 @@ _TOKENIZERS = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vo
 
 
 def load_checkpoint(kind: Kind, name: str | Path, **settings: Any) -> tuple[Any, Any]:
-    """Return the model and the tokenizer of a checkpoint (see `Checkpoint` for the arguments)."""
+    """Return the model and the tokenizer of a Hugging Face checkpoint.
+
+    Args:
+        kind: Output head of the model.
+        name: Hub id, folder, GGUF file, or short name of a model.
+        **settings: The arguments `device`, `dtype` and `remote_code` of `Checkpoint`.
+    """
     checkpoint = Checkpoint(kind, name, **settings)
     return checkpoint.model(), checkpoint.tokenizer
 
@@ -61,8 +67,8 @@ class Checkpoint:
         remote_code: Allow code from the model's repository to run.
 
     Raises:
-        InputError: If the dtype, the device or the GGUF file does not exist, if the model of this short name has not
-            been set up, or if the folder holds an adapter that cannot be loaded.
+        InputError: If the dtype, the device or the GGUF file does not exist. Also if the model of this short name has
+            not been set up, or if the folder holds an adapter that cannot be loaded.
     """
 
     def __init__(

@@ -12,7 +12,7 @@ def detect_head(name: str | Path, *, remote_code: bool = False) -> Kind:
     """Return the kind of language model of a checkpoint: masked or causal.
 
     Args:
-        name: Name of the model (see `Checkpoint`).
+        name: Hub id, folder, GGUF file, or short name of a model.
         remote_code: Allow code from the model's repository to run.
 
     Raises:

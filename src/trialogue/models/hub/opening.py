@@ -44,8 +44,8 @@ class Pretrained(ABC):
 
         Args:
             name: Name of the model, without the name of its kind.
-            device: Device of the model, as in `trialogue.load_pretrained`.
-            dtype: Data type of the model, as in `trialogue.load_pretrained`.
+            device: Device of the model (default: the GPU if available, otherwise the CPU).
+            dtype: Name of a torch dtype, or "auto" for the dtype of the checkpoint.
             remote_code: Allow code from the model's repository to run.
 
         Raises:
@@ -64,7 +64,8 @@ class Pretrained(ABC):
 
         Args:
             recompute: Evaluate complete prefixes at every step, without a cache.
-            weights: Format of the weights, as in `trialogue.load_pretrained`.
+            weights: Format in which the weights are stored, for example "float32", "bfloat16", "int8" or "int4".
+                `trialogue.load_pretrained` lists all formats.
         """
 
 

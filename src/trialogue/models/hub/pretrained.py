@@ -64,8 +64,7 @@ def load_pretrained(
       (mean total variation over a short English text). It may store a second copy in 16 bits for many rows.
 
     Layers that do not support a format use the next wider one. The attribute `weights` of the oracle lists the formats
-    in use. Residual stream, attention and cache are in float32. Results of self-checks are stored for the next call
-    (see `trialogue.models.hub.findings`).
+    in use. Residual stream, attention and cache are in float32. Results of self-checks are stored for the next call.
 
     Args:
         name: Hub id, folder, GGUF file, or short name of a model that was set up with `trialogue models pull`.
@@ -81,8 +80,8 @@ def load_pretrained(
         The model as an oracle.
 
     Raises:
-        InputError: If the model cannot be loaded or has no tokenizer, if its state cannot be rewound and `recompute` is
-            False, if the device does not exist, if the processor or torch does not support the weight format, or if
+        InputError: If the model cannot be loaded or has no tokenizer, or if its state cannot be rewound and `recompute`
+            is False. Also if the device does not exist, the processor or torch does not support the weight format, or
             memory does not suffice.
     """
     if not isinstance(name, str | Path) or not str(name):
@@ -97,7 +96,7 @@ class PretrainedCheckpoint(Pretrained):
     """Pretrained causal language model whose weights have not been loaded.
 
     Args:
-        name: Model name, as in `load_pretrained`.
+        name: Hub id, folder, GGUF file, or short name of a model.
         **settings: The arguments `device`, `dtype` and `remote_code` of `load_pretrained`.
 
     Attributes:
@@ -122,9 +121,10 @@ class PretrainedCheckpoint(Pretrained):
         packed: bool = True,
         weights: str = "float32",
     ) -> PretrainedOracle:
-        """Load the weights (see `load_pretrained`).
+        """Load the weights, and return the model as an oracle.
 
-        The oracle shares this tokenization, unless the number of tokens of its output head differs.
+        The arguments are those of `load_pretrained`. The oracle shares this tokenization, unless the number of tokens
+        of its output head differs.
         """
         name = self._files.name
         findings = self._files.findings(weights=weights, packed=packed, recompute=recompute)

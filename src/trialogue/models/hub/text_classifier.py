@@ -103,7 +103,7 @@ class TextClassifier:
 
         Raises:
             InputError: If a text is empty and the tokenizer has neither special tokens that it adds nor an
-                end-of-sequence token, or if the model reads this token and it is missing.
+                end-of-sequence token. Also if the model reads the end-of-sequence token and it is missing.
         """
         del timeout
         batches = (texts[i : i + self._batch_size] for i in range(0, len(texts), self._batch_size))

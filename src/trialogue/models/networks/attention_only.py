@@ -84,8 +84,10 @@ class AttentionOnlyConfig:
     def parameters(self) -> int:
         """Number of parameters.
 
-        One layer without shared maps and MLP has d (S + 2 N + 4 d_h H) parameters, or d (S + 2 N + 2 (d_h + 1) H) if
-        W_QK has rank one. With shared maps, a layer has 4 d_h^2 H + 2 d_h d parameters. An MLP of m units adds 2 d m.
+        A network of one layer without shared maps and MLP has d (S + 2 N + 4 d_h H) parameters. Here N is the number of
+        tokens, S the context length, d the width of the embeddings, H the number of heads, and d_h their width. If the
+        queries and keys have width one, the number is d (S + 2 N + 2 (d_h + 1) H). With shared maps, a layer has 4
+        d_h^2 H + 2 d_h d parameters. An MLP of m hidden units adds 2 d m.
         """
         heads = 2 * (self.key_width + self.head_width) * self.head_input * self.heads
         maps = 2 * self.head_width * self.width if self.shared else 0

@@ -30,7 +30,7 @@ class FactoredLayer(NamedTuple):
     values: tuple[Tensor, ...]
 
     def __call__(self, states: Tensor) -> Tensor:
-        """Compute A x V^T for states x (..., N, V)."""
+        """Multiply states (..., N, V) by the attention matrix over the sites and the value matrix over the tokens."""
         *above, first = self.values
         states = self.attention @ F.linear(states, first)
         for factor in above:
@@ -59,7 +59,7 @@ class FactoredLayer(NamedTuple):
         return F.embedding(tokens, first @ self.values[0].T)
 
     def token_entries(self, states: Tensor, tokens: Tensor) -> Tensor:
-        """Return the entry of V x for the token of each site, (n, N), with states x (n, N, V)."""
+        """Apply the value matrix to states (n, N, V), and return the entry (n, N) of the token of each site."""
         for factor in reversed(self.values[1:]):
             states = F.linear(states, factor)
         return torch.einsum("nir,nir->ni", states, F.embedding(tokens, self.values[0]))
@@ -94,7 +94,17 @@ def masked_logits(
 def masked_token_logits(
     layers: Sequence[FactoredLayer], tokens: Tensor, copies_at_once: int, norm: Norm | None = None
 ) -> Tensor:
-    """Compute the logit (n, N) of the given token at each site with this site masked, as in `masked_logits`."""
+    """Compute the logit of the given token at each site, with this site masked.
+
+    Args:
+        layers: Layers of the network.
+        tokens: Unmasked tokens, (n, N) int64.
+        copies_at_once: Maximum number of copies of sequences in memory.
+        norm: Layer norm after every layer but the last, or None.
+
+    Returns:
+        Logits, (n, N).
+    """
     if len(layers) == 1:
         return torch.einsum("ij,nij->ni", _without_self(layers[0].attention), layers[0].pair_values(tokens))
     return layers[-1].token_entries(_attend_masked_sites(layers, tokens, copies_at_once, norm), tokens)

@@ -121,7 +121,7 @@ def hidden_states_of_prefixes(
     """Compute the hidden states of several prefixes per sequence.
 
     Each position is evaluated once for all prefixes and layers. Sequences that start with the same tokens, for example
-    a prompt, are batched together and share the computation if the common prefix is at least half of each sequence.
+    a prompt, are batched together. They share the computation if the common prefix is at least half of each sequence.
 
     Args:
         oracle: Model that provides hidden states.

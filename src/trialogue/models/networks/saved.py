@@ -25,7 +25,7 @@ def save_model(model: nn.Module, path: str | PathLike[str]) -> Path:
     """Write the weights, name and config of a network to a safetensors file, atomically.
 
     Args:
-        model: Network of a registered class (see `register_network`).
+        model: Network of a class that was registered with `register_network`.
         path: Path of the file.
 
     Returns:

@@ -31,7 +31,7 @@ class GgufBlocks(NamedTuple):
 
     @property
     def four_bits(self) -> bool:
-        """Whether the codes can be used in int4 layers (see `take`)."""
+        """Whether the codes have 4 bits and groups of 32 weights, so that int4 layers can use them."""
         return self.kind in _FOUR_BITS
 
     @property
@@ -56,7 +56,7 @@ class GgufBlocks(NamedTuple):
         offset is the last term, both rounded to bfloat16.
 
         Returns:
-            Codes (out, in) int32 and scales with offsets (in / 32, out, 2) bfloat16, or None if the type does not have
+            Codes (out, in) int32 and scales with offsets (in / 32, out, 2) bfloat16. None if the type does not have
             4-bit codes in groups of 32 weights.
         """
         if not self.four_bits:

@@ -73,7 +73,7 @@ def convergence(values: Tensor) -> Convergence:
 
 
 def size_and_r_hat(values: NDArray[np.float64]) -> tuple[float, float]:
-    """Compute the bulk effective sample size and the rank-normalised split R-hat of chains (see `Convergence`).
+    """Compute the bulk effective sample size and the rank-normalised split R-hat of chains (Vehtari et al. 2021).
 
     Args:
         values: Values (chains, times) at four or more times.

@@ -203,7 +203,8 @@ def hitting_times(
         budget: Largest number of steps.
         seed: Seed of the random streams (default: 0).
         chain_ids: Keys of the random streams, one per chain (default: index of the chain).
-        require_ergodic: Raise an error if the chain is not ergodic, as in `run_chain` (default: True).
+        require_ergodic: Raise an error if the chain is not ergodic, provided that the states can be enumerated
+            (default: True).
         progress: Show a progress bar (default: False).
 
     Returns:

@@ -97,8 +97,8 @@ def gibbs_kernel(chain: Gibbs, model: Ising) -> Advance | None:
         model: The Ising model.
 
     Returns:
-        A function that takes several steps (see `Advance`), or None for models with more than `MAX_SITES` sites and for
-        devices other than the CPU.
+        A function that takes several steps, or None for models with more than `MAX_SITES` sites and for devices other
+        than the CPU.
     """
     if model.sites > MAX_SITES or model.device.type != "cpu":
         return None

@@ -163,7 +163,11 @@ def chain_ergodicity(
 
 
 def _period(graph: csr_array, members: np.ndarray[Any, np.dtype[np.int64]]) -> int:
-    """Return the period of a closed class of states: the gcd of depth(x) + 1 - depth(y) over its edges x -> y."""
+    """Return the period of a closed class of states, the largest number that divides the length of every cycle.
+
+    It is the greatest common divisor of depth(x) + 1 - depth(y) over all transitions x -> y, where the depth is the
+    distance from a first state.
+    """
     within = graph[members][:, members]
     order, before = breadth_first_order(within, 0)
     depth = np.zeros(len(members), dtype=np.int64)

@@ -79,10 +79,10 @@ class AdaptiveRejection(Sampler[AdaptiveRejectionState | WeightedAdaptiveRejecti
     accepted sequence. Rejected prefixes are recorded in a table, and later attempts do not draw them again.
 
     The target is the model's distribution conditioned on acceptance. All accepted samples follow it exactly and are
-    independent, as with `Rejection`, but need far fewer model calls. Whatever the table contains, an attempt returns
-    the accepted sequence x with probability p(x) / M. Here p is the model's distribution, and M is the total
-    probability of the sequences that no known rejection excludes (the open mass of the prompt). M is the same for all
-    x. A table therefore changes the number of model calls, but not the distribution of the samples. If attempts are
+    independent. This is the same as for `Rejection`, with far fewer model calls. Whatever the table contains, an
+    attempt returns the accepted sequence x with probability p(x) / M. Here p is the model's distribution, and M is the
+    total probability of the sequences that no known rejection excludes (the open mass of the prompt). M is the same for
+    all x. A table therefore changes the number of model calls, but not the distribution of the samples. If attempts are
     bounded, it also changes how often a row fails.
 
     The table holds the open mass of each visited prefix, in the same sense. An attempt draws each token with the

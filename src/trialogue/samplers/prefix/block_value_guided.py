@@ -87,9 +87,11 @@ class BlockValueGuided(Sampler[BlockValueGuidedState]):
         Each sample has `candidates` neighbouring rows, its group, and each row draws one candidate block. When all
         blocks of a group have ended, the group moves: it draws one candidate, or the prefix without its last block (the
         parent). A candidate has its value as weight. The parent has the value of the current prefix times the number of
-        candidates. All rows of the group then continue from the drawn prefix. If all weights are zero, they return to
-        the current prefix and draw new candidates. A group that has moved to a complete sequence is marked as done in
-        the next step.
+        candidates.
+
+        All rows of the group then continue from the drawn prefix. If all weights are zero, they return to the current
+        prefix and draw new candidates. A group that has moved to a complete sequence is marked as done in the next
+        step.
 
         Args:
             decoding: The batch of sequences (rows), with the model's next-token distributions.

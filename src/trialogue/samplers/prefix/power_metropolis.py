@@ -69,7 +69,7 @@ class PowerMetropolis(Sampler[PowerMetropolisState]):
         num_blocks: Number of blocks in which the text grows (default: 1). The paper uses 16.
         proposal_temperature: Temperature of the proposal distribution (default: 1 / alpha).
         follows_released_code: Follow the code published with the paper, whose samples do not approach the target if
-            texts end at different lengths (see `released`).
+            texts end at different lengths. `released` lists the differences.
 
     References:
         Karan, Du, "Reasoning with sampling: your base model is smarter than you think", arXiv 2510.14901, Algorithm 1.

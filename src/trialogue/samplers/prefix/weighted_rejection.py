@@ -133,8 +133,8 @@ def draw_accepted(
     """Draw one accepted token per row, and estimate the total probability of the accepted tokens.
 
     A token is accepted if the verifier gives the prefix that ends with it a positive value. Tokens are drawn without
-    replacement until two are accepted. The first accepted token is returned, and the rejected tokens determine the
-    estimate (see the module docstring).
+    replacement until two are accepted. The first accepted token is returned, and the probabilities of the rejected
+    tokens determine the estimate.
 
     Args:
         log_probs: Log-probabilities (n, vocab) of the next token.

@@ -83,9 +83,10 @@ def fit_calibration(log_odds: Floats, labels: Labels, method: CalibrationMethod 
 def rejection_threshold(probabilities: Floats, labels: Labels, false_rejections: Probability) -> float:
     """Return the largest threshold that rejects a correct prefix with probability at most `false_rejections`.
 
-    The threshold is the split-conformal quantile (Vovk et al. 2005). With n correct examples it is their k-th smallest
-    probability, where k = ⌊false_rejections (n + 1)⌋. The guarantee holds on average over calibration sets of
-    independent examples. With several examples per text it is a good approximation if there are many texts.
+    The threshold is the split-conformal quantile (Vovk et al. 2005) of the probabilities of the correct examples. With
+    n correct examples, it is the k-th smallest of them, where k = ⌊false_rejections (n + 1)⌋. The guarantee holds on
+    average over calibration sets of independent examples. With several examples per text it is a good approximation if
+    there are many texts.
 
     Args:
         probabilities: P(correct) of the calibration examples, (m,) float64.

@@ -137,8 +137,8 @@ def prefix_examples(
     """Convert labelled texts to labelled prefixes of tokens.
 
     A text with a label gives one example, the full text. A text with an error position gives one erroneous prefix,
-    which ends with the first wrong token, and random correct prefixes that end within the completion before the error.
-    If the error is at the end of the completion, the wrong token is the end-of-sequence token.
+    which ends with the first wrong token. It also gives random correct prefixes, which end within the completion before
+    the error. If the error is at the end of the completion, the wrong token is the end-of-sequence token.
 
     Args:
         texts: Labelled texts.
@@ -150,8 +150,8 @@ def prefix_examples(
         seed: Seed for the choice of the correct prefixes.
 
     Raises:
-        InputError: If a prefix exceeds `max_length`, if a completion has no tokens, if an error is at the end and `eos`
-            is False, or if decoding the tokens does not reproduce a text with an error position.
+        InputError: If a prefix exceeds `max_length`, or a completion has no tokens. Also if an error is at the end and
+            `eos` is False, or if decoding the tokens does not reproduce a text with an error position.
     """
     if eos and tokenization.eos is None:
         raise InputError("eos", True, "the tokenizer has no end-of-sequence token; leave out eos")

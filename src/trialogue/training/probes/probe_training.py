@@ -112,8 +112,8 @@ def train_verifier(
 ) -> ProbeFile:
     """Train a verifier of prefixes on the hidden states of a model.
 
-    The texts are split into four parts. Probes are trained on the first part and compared on the second. The best
-    probe is calibrated on the third part, which also determines the threshold. The fourth part gives the metrics.
+    The texts are split into four parts. Probes are trained on the first part and compared on the second. The best probe
+    is calibrated on the third part, which also determines the threshold. The fourth part gives the metrics.
 
     Args:
         oracle: Pretrained model.
@@ -123,8 +123,8 @@ def train_verifier(
         progress: Whether to show progress bars if standard error is a terminal.
 
     Raises:
-        InputError: If the texts cannot be used (see `prefix_examples` and `split_examples`), if the model does not have
-            a layer, if there are too few texts for the threshold, or if memory is insufficient.
+        InputError: If `prefix_examples` or `split_examples` reject the texts, or if there are too few texts for the
+            threshold. Also if the model does not have a layer, or if memory is insufficient.
     """
     config = ProbeTrainingConfig() if config is None else config
     layers = resolve_layers(config.layers, oracle.layers)

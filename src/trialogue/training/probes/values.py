@@ -46,8 +46,8 @@ def train_values(
     """Train a value function: a probe that predicts the outcome of a completion from a hidden state.
 
     Each completion is truncated to a prefix of uniformly random length. Given its prefix, a completion is a sample of
-    the oracle, so the probability of the probe estimates the value V*(y) = E[outcome | y] of a prefix y. Evaluating the
-    value function needs no additional forward pass.
+    the oracle. The probability of the probe therefore estimates the value of a prefix, the mean outcome of its
+    completions. Evaluating the value function needs no additional forward pass.
 
     Args:
         oracle: Model that completes the prompts and provides the hidden states.

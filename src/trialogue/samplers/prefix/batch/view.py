@@ -35,8 +35,8 @@ class View(Decoding):
         truncations: Truncation of the next-token distributions by `settings_id`, if it differs between rows.
 
     Attributes:
-        waited: Number (rows,) int64 of consecutive steps in which each row has waited (see `ready`), or None if the
-            batch does not belong to a run.
+        waited: Number (rows,) int64 of consecutive steps in which each row has waited, so that more rows share a
+            forward pass. None if the batch does not belong to a run.
     """
 
     def __init__(
