@@ -1,10 +1,10 @@
 """Masked model whose logits are sums of products over k tokens.
 
-The distribution of token a at site (position) i is the softmax of k times the sum over sites j, ... and tokens b, ...
-of J_(i j ...) U_(a b ...) s_(j b) ..., where J and U are learned tensors of k axes and s_(j b) is 1 if site j has token
-b. These are equations 1 and 4 of the document on the distributional simplicity bias. For k = 2, the model is one layer
-of `FactoredAttention`. Sites may coincide, as in equation 4, so that the sum also has interactions of fewer tokens. For
-distributions of distinct sites (`trialogue.data.ManyBody`), these entries are zero.
+The logit of token a at site (position) i is k times a sum over k - 1 sites j, ... and tokens b, ... Each term is the
+product J_(i j ...) U_(a b ...) s_(j b) ... Here J and U are learned tensors of k axes, and s_(j b) is 1 if site j has
+token b, and 0 otherwise. These are equations 1 and 4 of the document on the distributional simplicity bias. For k = 2,
+the model is one layer of `FactoredAttention`. Sites may coincide, as in equation 4, so that the sum also has
+interactions of fewer tokens. For distributions of distinct sites (`trialogue.data.ManyBody`), these entries are zero.
 """
 
 import math

@@ -105,7 +105,7 @@ def _compute_last_layer_inputs(network: DyckTransformer, kind: int, extra: int) 
 
 
 class Balance:
-    """What each pair of matched brackets contributes to the attention of a network.
+    """Contributions of matched pairs of brackets to the attention of a network.
 
     Attention computes a sum of value vectors, each weighted by exp(score), and then normalizes it. Only open brackets
     matter for the next bracket, so a matched pair should contribute zero to the sum. The sum is computed for each query
@@ -318,9 +318,9 @@ def inequality_chain(
 def pumped_distances(network: InstanceOf[DyckTransformer], pairs: Natural) -> Tensor:
     """Measure how well a network distinguishes two strings after many repeated pairs of matched brackets.
 
-    The two strings have different open brackets (see `Balance.shortest`). If the repeated pairs do not cancel in the
-    attention sum, the distance of their attention outputs falls as 1 / `pairs` (equation 2.49), and the network can no
-    longer distinguish the strings.
+    The two strings have different open brackets (see `Balance.shortest`). A network can only distinguish them if their
+    attention outputs differ. If the repeated pairs do not cancel in the attention sum, the distance between these
+    outputs falls as 1 / `pairs` (equation 2.49).
 
     Args:
         network: Network to analyze.

@@ -1,9 +1,9 @@
 """Test whether conditional distributions of single positions belong to one joint distribution.
 
-The conditionals p_i(x_i | other positions) belong to a joint distribution p if p(x) is the product of p_i(x_i | other
-positions) and some function m_i(other positions), for every i. In logarithms this is a sparse linear system, which is
-solved by least squares. Section A.3 of the document on the distributional simplicity bias gives this condition for two
-variables.
+The conditional distribution of position i, p_i(x_i | other positions), belongs to a joint distribution p if p(x) is
+this conditional times some function m_i(other positions). This must be true for every position. In logarithms, it is a
+sparse linear system, which is solved by least squares. Section A.3 of the document on the distributional simplicity
+bias gives this condition for two variables.
 """
 
 from typing import Annotated, NamedTuple

@@ -81,8 +81,9 @@ class SampleFlow:
     def stability_matrix(self, last: Tensor) -> Tensor:
         """Return the matrix M that determines whether a small first layer grows.
 
-        Row k of a small B has the time derivative 2 a_k M B_k with M_lm = mean(r x_l x_m), where r is the prediction
-        error at B = 0. This corrects equation 13, which lacks the factor 2 and treats diagonal matrices as invariant.
+        Its entries are M_lm = mean(r x_l x_m), where r is the prediction error at B = 0. If the first layer B is small,
+        its row k has the time derivative 2 a_k M B_k. This corrects equation 13, which lacks the factor 2 and treats
+        diagonal matrices as invariant.
 
         Args:
             last: Weights a (L,) of the last layer.

@@ -1,8 +1,8 @@
 """Approximation of a distribution without interactions of more than k tokens.
 
-Among the distributions with the same marginals of any k positions as p, the maximum-entropy distribution is the only
-one whose log-probability is a sum of functions of k tokens each. Iterative proportional fitting computes it (Deming and
-Stephan 1940).
+Many distributions have the same marginals of any k positions as a given distribution. One of them has the largest
+entropy. It is the only one whose log-probability is a sum of functions of k tokens each, so it has no interactions of
+more tokens. It is computed by iterative proportional fitting (Deming and Stephan 1940).
 """
 
 import math

@@ -1,8 +1,8 @@
 """Smallest losses of models whose logits are sums of products over k tokens ("product form").
 
-They are the dashed lines in Figure 2 of the document on the distributional simplicity bias, at which the loss of a
-network stays for a while during training. The model is `ProductForm` (equations 1 and 4). The loss is computed over the
-whole distribution, without sampling.
+They are the dashed lines in Figure 2 of the document on the distributional simplicity bias. During training, the loss
+of a network stays near these values for a while. The model is `ProductForm` (equations 1 and 4). The loss is computed
+over the whole distribution, without sampling.
 """
 
 import torch

@@ -120,10 +120,10 @@ def uniform_weights(rows: Natural, columns: Natural, seed: Natural, name: str) -
 def prune_linear(target: Weights, width: int, seed: Natural = 0, name: str = "") -> PrunedLinear:
     """Prune a random two-layer ReLU network to the linear map x -> W x (Lemma 2.2.2).
 
-    Each hidden unit keeps the weight of a single input; unit h keeps input h mod m. Units with a positive
-    weight approximate the map for positive inputs, and units with a negative weight for negative inputs. For
-    each entry of W, the second layer keeps the subset of these units whose products of weights sum to the
-    closest value.
+    Pruning sets weights to zero. In the first layer, each hidden unit keeps the weight of a single input. Unit h keeps
+    input h mod m. Units with a positive weight approximate the map for positive inputs, and units with a negative
+    weight for negative inputs. In the second layer, a subset of these units is kept for each entry of W. It is the
+    subset whose products of weights have the sum closest to this entry.
 
     Args:
         target: Matrix W (m', m) with entries from -1 to 1.
@@ -147,7 +147,10 @@ def prune_linear(target: Weights, width: int, seed: Natural = 0, name: str = "")
 def prune_weight_matrices(
     target: Weights, first: Matrix, second: Matrix, most: Count = MOST_NUMBERS
 ) -> PrunedLinear:
-    """Prune two given weight matrices to the linear map x -> W x (see `prune_linear`).
+    """Prune two given weight matrices to the linear map x -> W x.
+
+    Pruning sets weights to zero, so that a two-layer ReLU network with these matrices approximates the map. The method
+    is described in `prune_linear`, which uses random matrices.
 
     Args:
         target: Matrix W (m', m) with entries from -1 to 1.
@@ -203,7 +206,10 @@ def prune_scores(target: Weights, width: int, seed: Natural = 0) -> PrunedScores
 def prune_keys_and_queries(
     target: Weights, key: Matrix, query: Matrix, most: Count = MOST_NUMBERS
 ) -> PrunedScores:
-    """Prune given key and query weights to attention scores x^T W y (see `prune_scores`).
+    """Prune given key and query weights to attention scores x^T W y.
+
+    Pruning sets weights to zero, so that key.T @ query approximates W. The method is described in `prune_scores`, which
+    uses random weights.
 
     Args:
         target: Matrix W (rows, columns) with entries from -1 to 1.

@@ -1,14 +1,14 @@
 """Exact output distribution of sampling and importance resampling.
 
-Sampling and importance resampling (Rubin 1987) draws x_1, ..., x_n from q and returns one of them with
-probability proportional to its weight w. Let S be the sum of the weights of the other draws. Outcome x is
-returned with probability n q(x) E[w(x) / (w(x) + S)], where
+Sampling and importance resampling (Rubin 1987) samples n outcomes from a proposal distribution q. It returns one of
+them with probability proportional to its weight w. Let S be the sum of the weights of the other outcomes. Outcome x is
+returned with probability n q(x) E[w(x) / (w(x) + S)]. The expectation is an integral over one variable:
 
     w / (w + S) = integral over t > 0 of w exp(-t w) exp(-t S),
     E[exp(-t S)] = (sum over x of q(x) exp(-t w(x)))^(n - 1).
 
-In u = log t, the integrand is analytic in the strip |Im u| < pi / 2, where the trapezoidal rule with step h
-has an error of about exp(-pi^2 / h).
+It is computed by the trapezoidal rule in u = log t. The integrand is analytic in the strip |Im u| < pi / 2, so a step
+of h gives an error of about exp(-pi^2 / h).
 """
 
 import math

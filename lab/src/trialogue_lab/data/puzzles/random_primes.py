@@ -184,12 +184,12 @@ class RandomPrimes(DecimalDistribution):
     def expected_trials(self) -> Tensor:
         """Return the expected number of random completions of a prefix until one is prime.
 
-        This is the cost of the randomized algorithm of the source for each digit of a random prime. At a prefix of k
-        digits, it is the number of k-digit prefixes of primes times 10^(n-k) / (number of primes), or 9 * 10^(n-1) /
-        (number of primes) for k = 0, where n is the number of digits.
+        The source has a randomized algorithm that generates a random prime digit by digit. This number is its cost for
+        one digit. After k of n digits, it is (number of k-digit prefixes of primes) * 10^(n-k) / (number of primes).
+        For the first digit (k = 0), it is 9 * 10^(n-1) / (number of primes).
 
         Returns:
-            Expected numbers (digits,) float64.
+            Expected numbers (digits,) float64, one per digit.
         """
         primes = primes_of(self.digits)
         completions = [10.0 ** (self.digits - k) for k in range(self.digits)]

@@ -1,8 +1,8 @@
 """Embeddings of brackets by type and depth (equations 2.55 to 2.57), or of tokens.
 
-A closing bracket has the depth of its opening bracket. With the depth after the bracket, as printed, (2.55)
-would give the same vector to the bracket that closes type t at depth 0 and the one that opens type t at depth
-D.
+A closing bracket has the depth of its opening bracket. The thesis prints the depth after the bracket instead. Two
+brackets would then have the same vector in (2.55): the one that closes type t at depth 0, and the one that opens type t
+at depth D.
 """
 
 from typing import Literal

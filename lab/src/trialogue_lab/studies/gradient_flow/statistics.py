@@ -14,7 +14,7 @@ distributions = Replication("draw", "seeds")
 
 @distributions
 def kept(rows: Rows, decays: bool = False) -> "Series[float]":
-    """Return how much of a network's first layer remains after gradient flow (final norm / initial norm).
+    """Return the ratio (final norm / initial norm) of a network's first layer after gradient flow.
 
     The network predicts one token from the others as A2 . (x + (A1 x)^2), where A1 is its first layer. The tokens are
     Gaussian. The first layer then has nothing to learn, because only pairs of tokens interact.

@@ -81,7 +81,9 @@ def excess(rows: Rows, layers: int) -> "Series[float]":
 
 @trainings
 def standing(rows: Rows, level: int) -> "Series[float]":
-    """Return the relative length of a plateau: how long a three-layer network stays at a shallower network's loss.
+    """Return the relative length of a plateau of the training loss of a three-layer network.
+
+    A plateau is a time during which the loss stays near the final loss of a shallower network.
 
         ratio = (training steps within 0.01 nats of this loss) / (training steps of the decrease before)
 

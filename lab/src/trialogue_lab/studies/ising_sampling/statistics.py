@@ -106,7 +106,7 @@ def steps(rows: Rows, coupling: float, chain: str, column: str = "mean") -> "Ser
 
 @draws
 def log_steps_ratio(rows: Rows, first: str, second: str, most: float = math.inf) -> "Series[float]":
-    """Compare the numbers of steps that two samplers need, as a natural logarithm of their ratio (first / second).
+    """Return the natural log ratio (first / second) of the numbers of steps that two samplers need.
 
     A sampler starts with all spins of an Ising model down, and runs until all coupled spins point up. Numbers of steps
     are averaged over simulated chains.
@@ -126,7 +126,7 @@ def log_steps_ratio(rows: Rows, first: str, second: str, most: float = math.inf)
 
 @draws
 def slowdown(rows: Rows, first: float, second: float, below_all: int = 0) -> "Series[float]":
-    """Return how much slower a sampler is at one coupling than at another, as a log ratio of numbers of steps.
+    """Return the natural log ratio of the numbers of steps that a sampler needs at two couplings.
 
         log(steps at the first coupling / steps at the second coupling)
 

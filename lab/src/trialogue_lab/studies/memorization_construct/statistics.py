@@ -129,7 +129,7 @@ def approximate(rows: Rows, column: str, heads: int) -> "Series[float]":
 
 @exact
 def least_slack(rows: Rows, bound: str) -> float:
-    """Return how close measured errors come to a bound in Theorem 1, as the smallest log(bound / error).
+    """Return the smallest log ratio of a bound in Theorem 1 to the measured error, log(bound / error).
 
     A network approximates an encoder, which is a low-rank table of logits for next-token distributions. The error is
     |KL divergence of the network - KL divergence of the encoder|, both from the true distributions.

@@ -75,7 +75,7 @@ def accuracy(rows: Rows, /, experiment: str, form: str = PER_HEAD, **values: int
 
 @trainings
 def least_beyond(rows: Rows) -> "Series[float]":
-    """Return by how much trained networks exceed the theoretical lower bound on their accuracy, in the worst case.
+    """Return the smallest difference between the accuracy of trained networks and its theoretical lower bound.
 
     The networks are trained to predict one random token after every pair of tokens. They have one layer, no MLP, and a
     separate value map in every head.
@@ -156,11 +156,11 @@ def straightness(rows: Rows, experiment: str, width: int, form: str = PER_HEAD) 
 
 @trainings
 def exponent(rows: Rows) -> "Series[float]":
-    """Return the exponent b of a power law: the accuracy gained per head grows like width^b.
+    """Return the growth exponent of the accuracy gained per head with the width.
 
     The networks are trained to predict one random token after every pair of tokens. Their heads are as wide as the
-    embedding. The accuracy gained per head is the slope of a linear fit for each width. A second linear fit, on
-    logarithmic scales, gives b.
+    embedding. The accuracy gained per head is the slope of a linear fit for each width. It grows like width^b. A second
+    linear fit, on logarithmic scales, gives the exponent b.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -329,10 +329,11 @@ def heads_against_depth(rows: Rows) -> "Series[float]":
 
 @trainings
 def constant(rows: Rows, experiment: str, width: int) -> "Series[float]":
-    """Return the constant C for which a trained network stores about C H d_h d contexts.
+    """Return the number of contexts stored per additional head, divided by (embedding width)^2.
 
-    H is the number of heads, d_h the head width and d the embedding width. The network is trained to predict one random
-    token after every context (pair of tokens). With d_h = d, C is (contexts stored per additional head) / d^2.
+    The network is trained to predict one random token after every context (pair of tokens). Heads are as wide as the
+    embedding. The result is the constant C in the formula C H d_h d for the number of stored contexts, with H heads,
+    head width d_h and embedding width d.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.

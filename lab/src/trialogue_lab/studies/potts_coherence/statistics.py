@@ -70,7 +70,7 @@ def wall_likelihood_from_crossing(rows: Rows) -> float:
 
 @exact
 def left_of_sharpness(rows: Rows) -> float:
-    """Return how far the probability of no domain wall is from its predicted value 1/e, as an absolute difference.
+    """Return the absolute difference between the probability of no domain wall and its predicted value 1/e.
 
     A domain wall is a position where a sequence changes from one stored pattern to another. Sequences have the length
     from which walls are likely in theory. They come from a Potts chain in which only neighboring tokens interact, at

@@ -33,9 +33,10 @@ def growth(rows: Rows, /, kind: str, column: str, **values: object) -> float:
 
 @exact
 def power(rows: Rows, kind: str, column: str) -> float:
-    """Return the exponent b of a power law: the cost grows like (string length)^b.
+    """Return the growth exponent of a cost with the string length.
 
-    The exponent is the slope of log(cost) against log(length) between the two largest lengths.
+    The cost grows like (string length)^b, where b is the exponent. It is the slope of log(cost) against log(length)
+    between the two largest lengths.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.

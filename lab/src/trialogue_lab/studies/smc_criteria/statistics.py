@@ -25,10 +25,11 @@ def _fit_slope(table: DataFrame, column: str = "needed") -> float:
 
 @targets
 def exponent(rows: Rows, values: str = POSITIVE) -> "Series[float]":
-    """Return the exponent b of a power law: the number of particles needed grows like length^b.
+    """Return the growth exponent of the number of particles needed with the sequence length.
 
-    Sequential Monte Carlo (SMC) with perfect values needs this number of particles to approximate its target. The value
-    of a prefix is the expected outcome of its completions.
+    Sequential Monte Carlo (SMC) with perfect values needs this number of particles to approximate its target. The
+    number grows like length^b, where b is the exponent. The value of a prefix is the expected outcome of its
+    completions.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -111,10 +112,11 @@ def branch(
 
 @targets
 def error_exponent(rows: Rows) -> "Series[float]":
-    """Return the exponent b of a power law: for small errors, the number of particles needed grows like H^b.
+    """Return the growth exponent of the number of particles needed with the sequence length, for small errors.
 
-    Sequential Monte Carlo samples sequences of H tokens. The value of a prefix is the expected outcome of its
-    completions. Its Bellman error log(value / expected value one token later) is proportional to 1 / H.
+    Sequential Monte Carlo samples sequences of H tokens. The number of particles grows like H^b, where b is the
+    exponent. The value of a prefix is the expected outcome of its completions. Its Bellman error log(value / expected
+    value one token later) is proportional to 1 / H.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.

@@ -27,11 +27,12 @@ def select_variations(rows: Rows) -> DataFrame:
 
 @exact
 def leading_fall(rows: Rows) -> float:
-    """Return how the error of sampling leading digits of primes changes with one more digit, in the worst case.
+    """Return the largest log ratio of the errors of sampling leading digits of primes, for one more digit.
+
+        log ratio = log(error for primes of n + 1 digits / error for primes of n digits)
 
     The first k of n digits of a prime are sampled by the approximate density of primes. The error is their total
-    variation distance from the first k digits of a uniformly random prime. The result is the largest log(error for n +
-    1 digits / error for n digits).
+    variation distance from the first k digits of a uniformly random prime.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.

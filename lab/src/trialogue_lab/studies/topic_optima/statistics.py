@@ -12,7 +12,7 @@ from trialogue_lab.ledger import NoRows, Rows, exact
 
 @exact
 def least_growth(rows: Rows, edge: str, values: str) -> float:
-    """Return how much an edge of the low-loss region grows with the topics per document, in the worst case.
+    """Return the smallest growth of an edge of the low-loss region with the number of topics per document.
 
     The loss of a one-layer transformer on a topic model depends on two attention weights, relative to words of other
     topics. The weight beta is for the same word, and alpha is for other words of the same topic. The region of low loss

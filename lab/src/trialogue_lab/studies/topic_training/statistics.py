@@ -94,11 +94,13 @@ def progress(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIG
 
 @trainings
 def contrast(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIGURE_RATE) -> "Series[float]":
-    """Return how far matrix entries of the same topic are above entries of different topics, in standard deviations.
+    """Return the difference between matrix entries of the same topic and of different topics, in standard deviations.
 
-    The matrix is trained on documents of a topic model, and has one entry per pair of words. The result is (mean entry
-    of the same topic - mean entry of different topics) / (standard deviation of the entries of different topics).
-    Diagonal entries are omitted.
+        difference = (mean entry of the same topic - mean entry of different topics)
+                     / (standard deviation of the entries of different topics)
+
+    The matrix is trained on documents of a topic model, and has one entry per pair of words. Diagonal entries are
+    omitted.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -172,10 +174,11 @@ def standing(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIG
 
 @trainings
 def gap(rows: Rows, name: str, loss: str) -> "Series[float]":
-    """Return how much worse a network is if only one part of it is trained (relative increase of the test loss).
+    """Return the relative increase of the test loss if only one part of a network is trained.
 
-    The networks are trained by Adam on documents of a topic model. The result is (loss if only one part is trained) /
-    (loss if more is trained) - 1.
+        increase = (loss if only one part is trained) / (loss if more is trained) - 1
+
+    The networks are trained by Adam on documents of a topic model.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.

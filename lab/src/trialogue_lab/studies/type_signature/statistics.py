@@ -18,7 +18,7 @@ trainings = Replication("training", "training_seeds")
 
 @exact
 def trials_over_bound(rows: Rows) -> float:
-    """Return the expected number of trials for finding a prime relative to its bound, in the worst case.
+    """Return the largest ratio (expected number of trials for finding a prime / its upper bound).
 
     A trial completes the first digits of a number of n digits at random. It succeeds if the result is prime. The upper
     bound on the expected number of trials is n ln 10.
@@ -134,7 +134,7 @@ def density_error(rows: Rows, counted: int) -> float:
 
 @exact
 def largest_fall(rows: Rows, least: int) -> float:
-    """Return how slowly the share of factored semiprimes falls with one more digit, as the largest ratio of shares.
+    """Return the largest ratio of the shares of factored semiprimes with n + 1 and with n digits.
 
     Trial division with at most n^k divisions factors semiprimes, whose factors have n digits. The ratio is (share with
     n + 1 digits) / (share with n digits). A small ratio means that the share falls quickly.

@@ -103,7 +103,7 @@ def long(rows: Rows, walk: str, column: str = "sampled", horizon: int | None = N
 
 @draws
 def beyond_computed(rows: Rows, walk: str) -> "Series[float]":
-    """Return how far the estimated error of a value-guided sampler is from its exact value (estimate - exact).
+    """Return the estimated error of a value-guided sampler minus its exact value.
 
     The error is the total variation distance of the outputs from the target. It is estimated from sampled outputs, and
     also computed exactly. The value of a prefix, which guides the sampler, is the expected outcome of its completions.
@@ -122,11 +122,11 @@ def beyond_computed(rows: Rows, walk: str) -> "Series[float]":
 
 @exact
 def cost_exponent(rows: Rows, column: str) -> float:
-    """Return the exponent b of a power law: the cost of the value-guided walk grows like length^b.
+    """Return the growth exponent of the cost of the value-guided walk with the sequence length.
 
     The walk moves randomly on the tree of prefixes, guided by exact values. The value of a prefix is the expected
-    outcome of its completions. The exponent b is the slope of a linear fit to the logarithms, without the shortest
-    length.
+    outcome of its completions. The cost grows like length^b. The exponent b is the slope of a linear fit to the
+    logarithms, without the shortest length.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -138,10 +138,10 @@ def cost_exponent(rows: Rows, column: str) -> float:
 
 @exact
 def largest_cost_exponent(rows: Rows, column: str) -> float:
-    """Return the largest exponent b of a power law: the cost of the value-guided walk grows like length^b.
+    """Return the largest growth exponent of the cost of the value-guided walk with the sequence length.
 
-    The walk moves randomly on the tree of prefixes, guided by values with errors. The maximum is over kinds and sizes
-    of errors.
+    The walk moves randomly on the tree of prefixes, guided by values with errors. The cost grows like length^b. The
+    maximum of the exponent b is over kinds and sizes of errors.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.

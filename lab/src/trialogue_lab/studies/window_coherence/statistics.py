@@ -123,7 +123,7 @@ def corpus(rows: Rows, column: str) -> float:
 
 @exact
 def decades_beyond_crossing(rows: Rows) -> float:
-    """Return by how much the measured length of coherent text exceeds its prediction, as the largest log10 ratio.
+    """Return the largest ratio (measured length of coherent text / predicted length), as a decimal logarithm.
 
     Text is coherent while it follows one periodic pattern. The measured length is 1 / rate, where rate is the exact
     rate per token at which a network's text stops following its pattern. The predicted length is the text length from
@@ -192,7 +192,7 @@ def unlimited_gain(rows: Rows) -> "Series[float]":
 
 @trainings
 def measured_rate_error(rows: Rows) -> "Series[float]":
-    """Compare the number of texts that leave their pattern with its expectation, as log(observed / expected).
+    """Return the natural log ratio (observed / expected) of the number of texts that leave their pattern.
 
     The expected number is computed from the exact rates at which networks with a finite context leave a pattern.
     Numbers are summed over networks and temperatures. The first tokens of a text are omitted, because they depend on
@@ -212,7 +212,7 @@ def measured_rate_error(rows: Rows) -> "Series[float]":
 
 @trainings
 def mean_run_error(rows: Rows) -> "Series[float]":
-    """Compare the mean number of tokens until text leaves its pattern with its exact value, as log(observed / exact).
+    """Return the natural log ratio (observed / exact) of the mean number of tokens until text leaves its pattern.
 
     Texts that follow their pattern to the end count with their full length.
 

@@ -31,8 +31,8 @@ AtLeastTwo = Annotated[int, Ge(2)]
 class CliqueAssumption(NamedTuple):
     """Constants for which the published bounds on a clique hold (Assumption 4.1.5 of the thesis).
 
-    A clique is a set of equally coupled ±1 spins. The field h_i of a spin is its coefficient in log p, and the coupling
-    J that of the product of two spins of the clique.
+    A clique is a set of equally coupled ±1 spins. In log p, the field h_i is the coefficient of spin i, and the
+    coupling J is the coefficient of each product of two spins of the clique.
 
     Attributes:
         sites: Number of spins of the model.
@@ -148,11 +148,15 @@ def hitting_bound(
     clique_field: Positive,
     delta: Probability = 0.5,
 ) -> HittingBound:
-    """Return a bound on the time until k-Gibbs has all spins of the clique up.
+    """Return an upper bound on the number of steps until k-Gibbs has turned all spins of a clique up.
 
-    k-Gibbs resamples k random spins jointly in each step. By Proposition 4.1.4, the probability per step is at least
-    binom(N - |C|, k - |C|) / binom(N, k) e^{2(J_0 + h_G)} / (e^{2(J_0 + h_G)} + e^{2 J_0} + 2^{|C|} - 2). The bound
-    requires Assumption 4.1.5 (see `clique_assumption`).
+    k-Gibbs resamples k random spins jointly in each step. Proposition 4.1.4 bounds the probability that one step turns
+    all spins of the clique up. It is at least the product of two factors:
+
+    - The probability that the k spins contain the clique, binom(N - |C|, k - |C|) / binom(N, k).
+    - The fraction e^{2(J_0 + h_G)} / (e^{2(J_0 + h_G)} + e^{2 J_0} + 2^{|C|} - 2).
+
+    The bound requires Assumption 4.1.5 (see `clique_assumption`).
 
     Args:
         sites: Number N of spins of the model.
@@ -228,10 +232,11 @@ def stuck_bound(clique: AtLeastTwo, excess: Positive, delta: Probability = 0.5) 
 
 
 class OneStepBounds(NamedTuple):
-    """Bounds by which one step of k-Gibbs achieves more than M steps of parallel sampling (Corollary 4.1.1).
+    """Bounds that compare one step of k-Gibbs with M steps of parallel sampling (Corollary 4.1.1).
 
-    k-Gibbs resamples k random spins jointly in each step. With a probability of at least 1 - delta, one step of k-Gibbs
-    turns all spins of a clique up, while M steps of independent parallel sampling do not.
+    k-Gibbs resamples k random spins jointly in each step. Independent parallel sampling resamples every spin given the
+    previous values of all others. One step of k-Gibbs turns all spins of a clique up, and M parallel steps do not, with
+    a probability of at least 1 - delta.
 
     Attributes:
         hitting_rate: Lower bound, at least 1 - delta / 2, on the probability that one step of k-Gibbs turns all spins

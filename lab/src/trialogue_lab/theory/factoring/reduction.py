@@ -127,8 +127,8 @@ class TupleByTrials:
     """Randomized algorithm that generates two random primes and their product, one digit per call.
 
     In the order [p, q, pq], it generates the primes like `PrimeByTrials` and multiplies them. In the order [pq, p, q],
-    it draws random pairs of primes until their product starts with the prefix, which takes exponentially many pairs on
-    average, and then factors the product. It does not check that numbers in the prefix are prime.
+    it samples random pairs of primes until their product starts with the prefix, and then factors the product. This
+    takes exponentially many pairs on average. The algorithm does not check that numbers in the prefix are prime.
 
     Args:
         digits: Number n of digits of a prime. A product has 2 n digits.

@@ -81,10 +81,11 @@ def dirichlet_form(
 def poincare_constant(transitions: Transitions) -> float:
     """Return the Poincaré constant C of a Markov chain, which is small if the chain mixes fast (Definition 4.1.5).
 
-    C is the largest ratio Var_mu(f) / E_P(f, f) over all functions f of the state, where mu is the stationary
-    distribution and E_P the Dirichlet form (see `dirichlet_form`). It equals 1 / (1 - lambda_2), where lambda_2 is the
-    second largest eigenvalue of the transition matrix P if the chain is reversible. Otherwise it is that of (P + P*) /
-    2 with the time reversal P*. The relative error is about 1e-16 C.
+    C is the largest ratio Var_mu(f) / E_P(f, f) over all functions f of the state. Here mu is the stationary
+    distribution, and E_P is the Dirichlet form (see `dirichlet_form`). C equals 1 / (1 - lambda_2) for an eigenvalue
+    lambda_2. If the chain is reversible, lambda_2 is the second largest eigenvalue of the transition matrix P.
+    Otherwise, it is the second largest eigenvalue of (P + P*) / 2, where P* is the time reversal of P. The relative
+    error is about 1e-16 C.
 
     Args:
         transitions: Transition matrix P (states, states).

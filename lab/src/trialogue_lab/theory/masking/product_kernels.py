@@ -1,9 +1,9 @@
 """Limits of predicting all positions at once: distances from distributions of independent positions.
 
-A parallel predictor reads a sequence x and samples every position (site) independently, so the next sequence y has the
-probability P(x, y) = prod_j g(x)_{j, y_j} with predicted distributions g(x)_j (Propositions 4.1.3 and 4.3.5 of the
-thesis). Softmax outputs are strictly positive, so products with zeros can only be approximated. States are sequences of
-`sites` tokens in the order of `itertools.product`.
+A parallel predictor reads a sequence x and predicts one distribution g(x)_j for every position (site) j. It samples all
+positions independently. The next sequence y then has the probability P(x, y) = prod_j g(x)_{j, y_j} (Propositions 4.1.3
+and 4.3.5 of the thesis). Softmax outputs are strictly positive, so products with zeros can only be approximated. States
+are sequences of `sites` tokens in the order of `itertools.product`.
 """
 
 from typing import Annotated, NamedTuple

@@ -1,13 +1,14 @@
 """Accuracy of models fitted to randomly masked tokens: losses, information matrices and covariances.
 
-The pseudolikelihood estimator minimizes -log p_theta(x_K | x_{-K}, K) over sequences x, each with one random set K of
-masked positions, called a block (thesis, Definitions 4.1.2, 4.1.3 and 4.1.7). Here x_K are the masked tokens and x_{-K}
-the others. If all positions are masked, it is the maximum likelihood estimator.
+The pseudolikelihood estimator fits a model p_theta by predicting masked tokens from the others. It minimizes the mean
+of -log p_theta(x_K | x_{-K}, K) over sequences x. K is a random set of masked positions, called a block. The masked
+tokens are x_K, and the others are x_{-K} (thesis, Definitions 4.1.2, 4.1.3 and 4.1.7). If all positions are masked, it
+is the maximum likelihood estimator. All results are exact.
 
-Some functions take arrays: probabilities p (states,) of all sequences in the order of `itertools.product`, features F
-(states, parameters) of an exponential family p_theta ∝ exp(theta . F), and a `BlockDistribution`. The others take an
-exponential family that is small enough to enumerate (for example `trialogue.data.Ising`) and the arguments of
-`block_distribution`. All results are exact.
+Some functions take three arrays or objects: the probabilities p (states,) of all sequences in the order of
+`itertools.product`, the features F (states, parameters) of an exponential family p_theta ∝ exp(theta . F), and a
+`BlockDistribution`. Other functions take an exponential family that is small enough to enumerate, for example
+`trialogue.data.Ising`, and the arguments of `block_distribution`.
 """
 
 import math

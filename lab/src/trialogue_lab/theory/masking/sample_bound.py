@@ -103,10 +103,11 @@ def mask_average_bound(
 ) -> float:
     """Bound the error of a loss that is averaged over m random masks instead of all masks (Corollary 4.3.1).
 
-    The loss is the mean of -log p(x_K | x_{-K}, K) over n sequences x and random sets K of masked positions. With a
-    probability of at least 1 - delta, its error is at most (sqrt(2^{3N-1} |Omega|^N / (m delta)) + sqrt(ln(4 / delta) /
-    (2n))) ln(1 / beta), for one fixed parameter. The bound follows from Lemma 4.3.5 with eps = sqrt(2^{N-1} |Omega|^N /
-    (m delta)).
+        bound = (sqrt(2^{3N-1} |Omega|^N / (m delta)) + sqrt(ln(4 / delta) / (2n))) ln(1 / beta)
+
+    The loss is the mean of -log p(x_K | x_{-K}, K) over n sequences x and random sets K of masked positions. For one
+    fixed parameter, its error is at most the bound, with a probability of at least 1 - delta. The bound follows from
+    Lemma 4.3.5 with eps = sqrt(2^{N-1} |Omega|^N / (m delta)).
 
     Args:
         sites: Number N of positions in a sequence.
@@ -146,9 +147,12 @@ def mask_average_deviation(
 ) -> DeviationBound:
     """Bound the error of a loss averaged over m random masks, with the probability that the bound holds (Lemma 4.3.5).
 
+        bound       = 2^N eps ln(1/beta) + t / n
+        probability = 1 - 2^{N-2} |Omega|^N / (eps^2 m) - 2 exp(-2 t^2 / (n ln^2(1/beta)))
+
     The loss is the mean of -log p(x_K | x_{-K}, K) over n sequences x and random sets K of masked positions. Its error
-    is the difference from the average over all masks, for one fixed parameter. The bound is 2^N eps ln(1/beta) + t / n.
-    It holds with a probability of at least 1 - 2^{N-2} |Omega|^N / (eps^2 m) - 2 exp(-2 t^2 / (n ln^2(1/beta))).
+    is the difference from the average over all masks, for one fixed parameter. The bound holds with at least this
+    probability.
 
     Args:
         sites: Number N of positions in a sequence.

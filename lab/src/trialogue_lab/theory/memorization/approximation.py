@@ -2,8 +2,9 @@
 
 The network maps a context of S tokens to the next-token distribution. Its features are the outputs of attention heads
 with random weights, and the embedding of the last token. With fewer features than contexts, it can store only some
-distributions exactly, or all approximately. The methods are Theorem 1 of the document on memorization in attention-only
-transformers for eps > 0, with its bounds (13) and (14), and a more accurate ridge regression on all contexts.
+distributions exactly, or all approximately. There are two methods. One is Theorem 1 of the document on memorization in
+attention-only transformers for eps > 0, with its bounds (13) and (14). The other one is ridge regression on all
+contexts, which is more accurate.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Construction of attention-only transformers that store given next-token distributions.
 
 The method is the constructive form of Theorem 1 of the document on memorization in attention-only transformers for eps
-= 0. The features of a context are the outputs of attention heads with random weights and the embedding of its last
-token, which reaches the output through the skip connection. They have full rank (Lemma 2), so a linear solve maps them
-to outputs with the wanted logits (see `Encoder`). The solution multiplies the skip connection by a d x d matrix. This
-matrix is folded into new embeddings, and its inverse into queries, keys and values.
+= 0. A context has two kinds of features: the outputs of attention heads with random weights, and the embedding of its
+last token, which reaches the output through the skip connection. These features have full rank (Lemma 2). A linear
+solve therefore maps them to outputs with the wanted logits (see `Encoder`). The solution multiplies the skip connection
+by a d x d matrix. This matrix is folded into new embeddings, and its inverse into queries, keys and values.
 """
 
 from __future__ import annotations

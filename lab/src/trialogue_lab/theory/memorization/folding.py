@@ -1,8 +1,8 @@
 """Conversion of a linear map of features to network weights.
 
-The features of a context are the outputs of attention heads (H d_h numbers) and the embedding of the last token (d
-numbers), which reaches the output through the skip connection. A network cannot multiply its skip connection by a
-matrix, so that matrix is multiplied into the embeddings.
+A context has two kinds of features: the outputs of H attention heads of width d_h, and the embedding of its last token,
+which has d numbers and reaches the output through the skip connection. A network cannot multiply its skip connection by
+a matrix. The matrix is therefore multiplied into the embeddings.
 """
 
 from __future__ import annotations

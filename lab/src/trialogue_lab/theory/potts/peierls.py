@@ -1,11 +1,12 @@
 """Bounds that show why two-dimensional Potts models stay ordered at low temperature (Peierls argument).
 
 In two dimensions, a domain wall is a closed curve around a region with another pattern. Theorem 2.1 of the document on
-the Potts chain states that a wall of perimeter P costs an energy of at least P E_min and that at most (N - 1) P^2 3^P
-walls exist for N patterns. Large walls are therefore rare below the temperature T = E_min / log 3. In the Ising model
-with energy -J s s' and spins ±1, a wall costs E_min = 2 J per unit of length (the document prints J in one place). The
-argument then bounds the magnetization, the mean spin, whose exact value was derived by Onsager (1944) and Yang (1952).
-All results hold in equilibrium.
+the Potts chain states two facts about walls of perimeter P. Each costs an energy of at least P E_min, and at most (N -
+1) P^2 3^P of them exist for N patterns. Large walls are therefore rare below the temperature T = E_min / log 3.
+
+The Ising model has spins s = ±1 and the energy -J s s' for each pair of neighbors. A wall costs E_min = 2 J per unit of
+length (the document prints J in one place). The argument then bounds the magnetization, which is the mean spin. Its
+exact value was derived by Onsager (1944) and Yang (1952). All results hold in equilibrium.
 """
 
 import math

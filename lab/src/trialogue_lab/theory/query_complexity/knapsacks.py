@@ -105,9 +105,15 @@ def density(weights: Sequence[int]) -> float:
 def knapsack_by_lattice(weights: Sequence[int], total: Natural) -> Prefix | None:
     """Find a subset of weights with a given sum by lattice reduction (Coster et al. 1992).
 
-    The rows of the lattice basis are (2 e_i, 0, n X_i) for each weight X_i with unit vector e_i, and (1, ..., 1, 1, n
-    c) for the total c, with n > sqrt(D + 1). A solution a gives the vector (2 a - 1, -1, 0), which is the shortest for
-    almost all weights of density below 0.94. The reduction of Lenstra, Lenstra and Lovasz (1982) may not find it.
+    The subset corresponds to a short vector of a lattice, which the reduction of Lenstra, Lenstra and Lovasz (1982)
+    usually but not always finds. The basis of the lattice has one row for the total c and one row per weight X_i of D
+    weights:
+
+    - Weight X_i: (2 e_i, 0, n X_i), where e_i is the i-th unit vector and n > sqrt(D + 1).
+    - Total: (1, ..., 1, 1, n c).
+
+    A subset with bits a gives the vector (2 a - 1, -1, 0). It is the shortest vector for almost all weights of density
+    below 0.94.
 
     Args:
         weights: Integers of at least 0.
