@@ -59,7 +59,7 @@ def causal_baseline(length: Count) -> float:
 
 @validated
 def stack_likeness(attention: Pattern, tokens: Annotated[Tensor, Integers("n T", least=0)]) -> float:
-    """Return how often a closing bracket attends most to the innermost bracket that remains open.
+    """Return the share of closing brackets that attend most to the innermost bracket that remains open.
 
     A parser with a stack reads the type of this bracket from the top of the stack.
 

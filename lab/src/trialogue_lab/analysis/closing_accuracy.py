@@ -28,7 +28,7 @@ class ClosingAccuracy(NamedTuple):
 
 @torch.no_grad()
 def closing_accuracy(network: DyckTransformer, tokens: Tensor, first: int = 0) -> ClosingAccuracy:
-    """Measure how often a network predicts closing brackets correctly, by two definitions.
+    """Measure the accuracy of a network in predicting closing brackets, by two definitions.
 
     Args:
         network: The network.

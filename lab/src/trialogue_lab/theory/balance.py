@@ -197,7 +197,7 @@ class Balance:
 
 @validated
 def balance_violation(network: InstanceOf[DyckTransformer], statistic: Statistic = "thesis") -> float:
-    """Measure how far matched brackets are from cancelling in the attention of a network.
+    """Measure the remaining contribution of matched brackets to the attention of a network.
 
     The result is 0 if every pair of matched brackets adds the zero vector to the attention sum of each query (condition
     of Theorem 2.2.1, see `Balance`).
@@ -316,7 +316,7 @@ def inequality_chain(
 
 @validated
 def pumped_distances(network: InstanceOf[DyckTransformer], pairs: Natural) -> Tensor:
-    """Measure how well a network distinguishes two strings after many repeated pairs of matched brackets.
+    """Measure the distance between the representations of two strings after many matched pairs of brackets.
 
     The two strings have different open brackets (see `Balance.shortest`). A network can only distinguish them if their
     attention outputs differ. If the repeated pairs do not cancel in the attention sum, the distance between these

@@ -286,7 +286,7 @@ def _set_gain(layer: DyckLayer, gain: float) -> None:
 
 
 def _describe_state(size: _Size, state: int) -> tuple[int, int, int]:
-    """Return what determines the next bracket, given the last bracket and its depth (a state).
+    """Return three numbers that determine the next bracket, given the last bracket and its depth (a state).
 
     The three numbers are the index of a distribution in `_list_distributions`, whether to add the type of the innermost
     open bracket to this index, and the depth. The index is 0 at depth 0, 1 to k for an innermost open bracket of that

@@ -137,7 +137,7 @@ def relative_model_calls(rule: str) -> Statistic:
 
 @oracles
 def growth(rows: Rows, rule: str) -> "Series[float]":
-    """Return how much the error of a decoding method increases with the maximum length of the strings.
+    """Return the increase of the error of a decoding method with the maximum length of the strings.
 
         increase = error(greater maximum length) - error(smaller maximum length)
 
@@ -158,7 +158,7 @@ def growth(rows: Rows, rule: str) -> "Series[float]":
 
 @oracles
 def order(rows: Rows, column: str) -> "Series[float]":
-    """Return how well a measure of difficulty predicts the error of masked decoding (Spearman correlation).
+    """Return the Spearman correlation between a measure of difficulty and the error of masked decoding.
 
     The error is the total variation distance between the output distribution of masked decoding and the model's
     distribution given the constraint. Each constraint and maximum length is one data point.

@@ -141,7 +141,7 @@ def measure_attention_patterns(network: DyckTransformer, prefix: tuple[int, ...]
 def evaluate_accuracies(
     network: DyckTransformer, types: int, depth: int, seed: int
 ) -> tuple[ClosingAccuracy, ClosingAccuracy]:
-    """Measure how often a network predicts the closing brackets of random bracket strings correctly.
+    """Measure the accuracy of a network in predicting the closing brackets of random bracket strings.
 
     Args:
         network: The network.

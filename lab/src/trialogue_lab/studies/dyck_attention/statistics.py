@@ -133,7 +133,7 @@ def standard_closed(rows: Rows, arm: str) -> Counts:
 
 @trainings
 def variation(rows: Rows, arm: str) -> "Series[float]":
-    """Return how much the attention weights of networks with different seeds differ.
+    """Return the squared distance between the attention weights of networks with different seeds, as a ratio.
 
         variation = mean over pairs of networks of |A - B|^2 / (expected |A - B|^2 of random causal attention)
 
@@ -152,7 +152,7 @@ def variation(rows: Rows, arm: str) -> "Series[float]":
 
 @standard_trainings
 def standard_variation(rows: Rows, arm: str, layer: int) -> "Series[float]":
-    """Return how much the attention weights of two-layer networks with different seeds differ.
+    """Return the squared distance between attention weights of two-layer networks with different seeds, as a ratio.
 
         variation = mean over pairs of networks of |A - B|^2 / (expected |A - B|^2 of random causal attention)
 
@@ -171,7 +171,7 @@ def standard_variation(rows: Rows, arm: str, layer: int) -> "Series[float]":
 
 @grid_trainings
 def setting_variation(rows: Rows, setting: GridSetting, layer: int) -> "Series[float]":
-    """Return how much attention weights differ between seeds, for one row of Table 2.6.
+    """Return the squared distance between attention weights for different seeds, for one row of Table 2.6.
 
         variation = mean over pairs of networks of |A - B|^2 / (expected |A - B|^2 of random causal attention)
 

@@ -239,7 +239,7 @@ def share_of_remaining(rows: Rows, column: str, value: object) -> Counts:
 
 @trainings
 def gain_at_backtracks(rows: Rows) -> "Series[float]":
-    """Return how much accuracy backtracking gains at the prefixes that its verifier rejects.
+    """Return the accuracy of backtracking minus that of plain sampling, at prefixes that the verifier rejects.
 
     Backtracking starts from prefixes after which the model made an error. For comparison, plain sampling completes
     every prefix that the verifier of backtracking rejected. The accuracy is the fraction of correct completions. The

@@ -16,7 +16,7 @@ networks = Replication("draw", "seeds")
 
 @networks
 def accuracy(rows: Rows, disturbance: float, longest: int) -> "Series[float]":
-    """Return how often a transformer predicts the correct closing bracket after noise is added to it.
+    """Return the share of prefixes at which a noisy transformer predicts the correct closing bracket.
 
     Without noise, the transformer predicts the exact probabilities of the next bracket. Normal noise is added to its
     attention scores. A prediction is correct if the most probable closing bracket matches the innermost open bracket.
@@ -73,7 +73,7 @@ def distance(rows: Rows, disturbance: float, pairs: int) -> "Series[float]":
 
 @networks
 def slope(rows: Rows, disturbance: float) -> "Series[float]":
-    """Return how fast the representations of two prefixes approach each other as the prefixes get longer.
+    """Return the slope of log(distance between the representations of two prefixes) over log(prefix length).
 
         slope = log10(distance(100,000 pairs) / distance(1,000 pairs)) / 2
 
@@ -93,7 +93,7 @@ def slope(rows: Rows, disturbance: float) -> "Series[float]":
 
 @exact
 def failed(rows: Rows, step: str) -> float:
-    """Return how often an inequality in the proof of Theorem 2.2.2 is violated.
+    """Return the number of violations of an inequality in the proof of Theorem 2.2.2.
 
     The theorem states that matched brackets nearly cancel in the attention sums of a network with small errors. Its
     proof is a chain of three inequalities, which are evaluated on several networks.
@@ -125,7 +125,7 @@ def positive(rows: Rows, network: str) -> float:
 
 @exact
 def slack(rows: Rows, network: str) -> float:
-    """Return how loose the bound of Theorem 2.2.2 is, as a median over networks.
+    """Return the median log ratio (upper bound / bounded quantity) of Theorem 2.2.2.
 
         slack = log10(upper bound / bounded quantity)
 

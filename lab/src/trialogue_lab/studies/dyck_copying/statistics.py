@@ -62,7 +62,7 @@ def last_layer(rows: Rows, arm: str, column: str) -> "Series[float]":
 
 @trainings
 def sharpest(rows: Rows, arm: str) -> "Series[float]":
-    """Return how far the least uniform layer of a network is from uniform attention.
+    """Return the squared distance from uniform attention of the least uniform layer of a network, as a ratio.
 
         maximum over layers of |A - U|^2 / (expected |A - B|^2 of random attention weights A and B)
 

@@ -40,7 +40,7 @@ def error(rows: Rows, /, kind: str, **values: object) -> "Series[float]":
 
 @draws
 def numbers_fall(rows: Rows) -> "Series[float]":
-    """Return how fast the error of approximating a number decreases with the number of random products.
+    """Return the slope of log10(error of approximating a number) over the number of random products.
 
     A number is approximated by the sum of a subset of products of two random weights. The error is the largest one over
     several numbers. The result is the slope of a linear fit of log10(error).
@@ -56,7 +56,7 @@ def numbers_fall(rows: Rows) -> "Series[float]":
 
 @draws
 def matrices_fall(rows: Rows, size: int) -> "Series[float]":
-    """Return how fast the error of approximating a matrix decreases with the number of hidden units.
+    """Return the slope of log10(error of approximating a matrix) over the number of hidden units.
 
     The matrix is approximated by a random two-layer network, some of whose weights are set to zero. Hidden units are
     counted for each input and each sign. The result is the slope of a linear fit of log10(error).
@@ -73,10 +73,10 @@ def matrices_fall(rows: Rows, size: int) -> "Series[float]":
 
 @draws
 def straightness(rows: Rows, size: int) -> "Series[float]":
-    """Return how well an exponential decrease describes the error as a function of the number of hidden units.
+    """Return the R^2 of an exponential fit to the error as a function of the number of hidden units.
 
-    The result is R^2 of a linear fit of log10(error). The error is that of approximating a matrix by a random two-layer
-    network, some of whose weights are set to zero.
+    A matrix is approximated by a random two-layer network, some of whose weights are set to zero. The fit is a line
+    through log10(error). An R^2 near 1 means that the error decreases exponentially.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -90,7 +90,7 @@ def straightness(rows: Rows, size: int) -> "Series[float]":
 
 @draws
 def falls(rows: Rows, kind: str) -> "Series[float]":
-    """Return how fast the error of approximating a target decreases with the number of hidden units.
+    """Return the slope of log10(error of approximating a target) over the number of hidden units.
 
     The target is approximated by a random network, some of whose weights are set to zero. Hidden units are counted for
     each input and each sign. The result is the slope of a linear fit of log10(error).
@@ -107,7 +107,7 @@ def falls(rows: Rows, kind: str) -> "Series[float]":
 
 @draws
 def transformers_fall(rows: Rows, layers: int) -> "Series[float]":
-    """Return how fast the error of approximating a transformer decreases with the width.
+    """Return the slope of log10(error of approximating a transformer) over the width.
 
     The target is approximated by a wider and deeper random transformer, some of whose weights are set to zero. The
     width is that of its keys and hidden layers. The result is the slope of a linear fit of log10(error).

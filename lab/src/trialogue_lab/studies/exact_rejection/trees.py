@@ -220,7 +220,7 @@ def _measure_acceptance_increase(
 
 
 def measure_rare_trees(seed: int, history: int) -> MeasuredRows:
-    """Measure how far grammar-aligned decoding is from its target if only few outputs are allowed.
+    """Measure the distance of grammar-aligned decoding from its target if only few outputs are allowed.
 
     Grammar-aligned decoding learns from earlier samples. Its output distribution is computed after each sample.
 

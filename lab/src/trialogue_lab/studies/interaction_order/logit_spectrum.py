@@ -18,7 +18,7 @@ CONTEXTS = 2**20
 
 
 def compute_logit_spectrum(model: Masked, sites: int, site: int = 0) -> Tensor:
-    """Return how strongly interactions of each order affect the predictions of a masked language model.
+    """Return the strength of the interactions of each order in the predictions of a masked language model.
 
     The logits of the masked token are a sum of terms, each of which depends on a subset of the other tokens. The number
     of tokens in the subset is its order. Logits are log-probabilities minus their mean over token values. If at most k

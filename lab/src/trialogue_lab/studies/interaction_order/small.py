@@ -263,7 +263,7 @@ def measure_spectra(config: Config, seed: int) -> MeasuredRows:
 
 
 def measure_exchange(config: Config, stairs: StaircaseDistribution, seed: int) -> MeasuredRows:
-    """Measure how much the logits of a three-layer network change if its first two layers are exchanged.
+    """Measure the change of the logits of a three-layer network if its first two layers are exchanged.
 
     Args:
         config: Settings of the networks.

@@ -145,7 +145,7 @@ def error_at(
 
 @draws
 def gain(rows: Rows, coupling: float, fewer: int) -> "Series[float]":
-    """Return how much the estimation error decreases if one more spin is masked.
+    """Return the decrease of the estimation error if one more spin is masked.
 
     Ising models are fitted to n >= 1,000 samples by predicting masked spins from the others. The error is n times the
     squared error, summed over all parameters. The result is error(`fewer`) - error(`fewer` + 1), averaged over training
@@ -203,7 +203,7 @@ def error_over_limit(rows: Rows, coupling: float, size: int) -> "Series[float]":
 
 @draws
 def gain_of_all_masks(rows: Rows, coupling: float) -> "Series[float]":
-    """Return how much four masked spins improve on one if all possible masks are used.
+    """Return the relative decrease of the error from one masked spin to four, if all possible masks are used.
 
     Ising models are fitted to n >= 1,000 samples by predicting masked spins from the others. Every sample is used with
     every mask of one or of four spins. The result is (error of one - error of four) / (Tr Gamma / n). Gamma is the
@@ -245,7 +245,7 @@ def _select_by_model(rows: Rows, column: str, pairs: str = "unordered") -> DataF
 
 @exact
 def last_gain_of_couplings(rows: Rows) -> float:
-    """Return how much masking the last spin reduces the error of the couplings.
+    """Return the largest decrease of the error of the couplings if the last spin is masked too.
 
     Ising models are fitted by predicting masked spins from the others, with one random mask per sample. The error is
     the sum of the asymptotic variances of the couplings. The result is error(N - 1 masked spins) - error(N masked
@@ -263,7 +263,7 @@ def last_gain_of_couplings(rows: Rows) -> float:
 
 @exact
 def slack_of_poincare(rows: Rows) -> float:
-    """Return how close the asymptotic error comes to its upper bound, as a relative difference.
+    """Return the smallest relative difference between the asymptotic error and its upper bound.
 
     Ising models are fitted by predicting k masked spins from the others. The error is Tr Gamma, where Gamma is the
     asymptotic covariance of the parameters. The bound is C Tr I^-1. C is the Poincaré constant of the Markov chain that

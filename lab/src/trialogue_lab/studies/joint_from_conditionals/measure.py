@@ -162,7 +162,7 @@ def sample_model(spins: int, deviation: float, draws: np.random.Generator) -> Is
 def measure_decay(
     config: Config, model: Ising, masks: BlockDistribution, draws: np.random.Generator
 ) -> MeasuredRows:
-    """Measure how fast the distribution of a continuous-time Gibbs sampler approaches an Ising model.
+    """Test bounds on the rate at which a continuous-time Gibbs sampler converges to an Ising model.
 
     Args:
         config: Times at which the distance is measured.
@@ -200,7 +200,7 @@ def measure_decay(
 
 
 def measure_slow_decay(config: Config) -> MeasuredRows:
-    """Compute how slowly the KL divergence decreases from a rare state.
+    """Compute the slow decrease of the KL divergence of a sampler that starts from a rare state.
 
     The sampler resamples all spins at once. For this sampler, the constant of approximate tensorization of entropy C_AT
     is 1. The distribution at time t is p_t = e^-t p_0 + (1 - e^-t) q, where q is the target and p_0 the rare state.

@@ -58,7 +58,7 @@ def of_sizes(rows: Rows, column: str, sizes: str) -> "Series[float]":
 
 @draws
 def least_looseness(rows: Rows, bound: str) -> "Series[float]":
-    """Return how close measured errors come to their upper bound, as the smallest log(bound / error).
+    """Return the smallest log ratio (upper bound / measured error).
 
     An Ising model is fitted to each data set by predicting masked spins from the others. A theorem gives an upper bound
     on its error. Log ratios are averaged over data sets of the same size before the minimum is taken.

@@ -146,7 +146,7 @@ def least_slack(rows: Rows, bound: str) -> float:
 
 @draws
 def tightness(rows: Rows, bound: str) -> "Series[float]":
-    """Return how loose a bound in Theorem 1 is, as log10(bound / error).
+    """Return the decimal log ratio (bound in Theorem 1 / measured error).
 
     A network approximates an encoder, which is a low-rank table of logits for next-token distributions. The error is
     |KL divergence of the network - KL divergence of the encoder|, both from the true distributions.
@@ -169,7 +169,7 @@ def _compute_slack(rows: Rows, bound: str) -> "Series[float]":
 
 @draws
 def ridge_gain(rows: Rows) -> "Series[float]":
-    """Return how much closer ridge regression is to the true distributions than the method of Theorem 1.
+    """Return the decimal log ratio of two KL divergences: method of Theorem 1 / ridge regression.
 
         log10(KL divergence of Theorem 1's network / KL divergence of ridge regression)
 
@@ -204,7 +204,7 @@ def encoder(rows: Rows, column: str, width: int) -> "Series[float]":
 
 @draws
 def log_optimum_ratio(rows: Rows) -> "Series[float]":
-    """Return how much numerical optimization improves a low-rank table of logits, as a natural log ratio.
+    """Return the natural log ratio of two KL divergences of low-rank tables: optimized / truncated.
 
         log(KL divergence of the optimized table / KL divergence of the truncated table)
 

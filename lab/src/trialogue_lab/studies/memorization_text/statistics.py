@@ -200,7 +200,7 @@ def bytes_over_table(rows: Rows, context: int, wide: bool) -> "Series[float]":
 
 @exact
 def least_slack(rows: Rows, bound: str) -> float:
-    """Return how close measured errors come to a bound in Theorem 1, as the smallest log(bound / error).
+    """Return the smallest log ratio (bound in Theorem 1 / measured error).
 
     A network stores the most frequent contexts of an encoder, a low-rank table of logits for the next-token
     distributions of a text. The error is |KL divergence of the network - KL divergence of the encoder|, both from the
@@ -218,7 +218,7 @@ def least_slack(rows: Rows, bound: str) -> float:
 
 @samples
 def tightness(rows: Rows, bound: str) -> "Series[float]":
-    """Return how loose a bound in Theorem 1 is, as log10(bound / error).
+    """Return the decimal log ratio (bound in Theorem 1 / measured error).
 
     A network stores the most frequent contexts of an encoder, a low-rank table of logits for the next-token
     distributions of a text. The error is |KL divergence of the network - KL divergence of the encoder|, both from the
@@ -243,7 +243,7 @@ def _compute_slack(rows: Rows, bound: str) -> "Series[float]":
 
 @samples
 def digits_of_optimum(rows: Rows) -> "Series[float]":
-    """Return how much numerical optimization improves a low-rank table of logits, as a decimal log ratio.
+    """Return the decimal log ratio of two KL divergences of low-rank tables: optimized / truncated.
 
         log10(KL divergence of the optimized table / KL divergence of the truncated table)
 

@@ -137,7 +137,7 @@ def slope(rows: Rows, experiment: str, width: int, form: str = PER_HEAD) -> "Ser
 
 @trainings
 def straightness(rows: Rows, experiment: str, width: int, form: str = PER_HEAD) -> "Series[float]":
-    """Return how well a line describes the accuracy as a function of the number of heads.
+    """Return the R^2 of a linear fit to the accuracy as a function of the number of heads.
 
     The networks are trained to predict one random token after every pair of tokens.
 
@@ -198,7 +198,7 @@ def bend(rows: Rows, form: str) -> "Series[float]":
 
 @trainings
 def gain(rows: Rows, form: str, start: int, end: int) -> "Series[float]":
-    """Return how much the accuracy increases from a smaller to a larger embedding width.
+    """Return the increase of the accuracy from a smaller to a larger embedding width.
 
     The networks are trained to predict one random token after every pair of tokens, at a fixed head width.
 
@@ -217,7 +217,7 @@ def gain(rows: Rows, form: str, start: int, end: int) -> "Series[float]":
 
 @trainings
 def own_values(rows: Rows) -> "Series[float]":
-    """Return how much accuracy increases if every head has its own value map.
+    """Return the increase of the accuracy if every head has its own value map.
 
     The accuracy with one value map for all heads is subtracted. The networks are trained to predict one random token
     after every pair of tokens.
@@ -235,7 +235,7 @@ def own_values(rows: Rows) -> "Series[float]":
 
 @trainings
 def mlp_gain(rows: Rows) -> "Series[float]":
-    """Return how much more an MLP increases the accuracy than additional heads do.
+    """Return the increase of the accuracy by an MLP minus the increase by additional heads.
 
     The networks are trained to predict one random token after every pair of tokens. They are compared at equal numbers
     of parameters.
@@ -252,7 +252,7 @@ def mlp_gain(rows: Rows) -> "Series[float]":
 
 @trainings
 def mlp_slope(rows: Rows) -> "Series[float]":
-    """Return how much more accuracy an MLP gains per parameter than additional heads do, as a ratio.
+    """Return the ratio of the accuracies gained per parameter: MLP / additional heads.
 
     A network with one head is extended by an MLP of increasing width, or by more heads. It is trained to predict one
     random token after every pair of tokens. The gain per parameter is the slope of a line that is fitted to the
@@ -292,7 +292,7 @@ def join_published(rows: Rows, experiment: str) -> DataFrame:
 
 @trainings
 def ahead(rows: Rows, experiment: str) -> "Series[float]":
-    """Return how much more accurate our trained networks are than the same networks in the publication.
+    """Return the accuracy of our trained networks minus the accuracy in the publication.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -312,7 +312,7 @@ def ahead(rows: Rows, experiment: str) -> "Series[float]":
 
 @trainings
 def heads_against_depth(rows: Rows) -> "Series[float]":
-    """Return how much more accurate networks with one layer are than networks with several layers.
+    """Return the accuracy of networks with one layer minus the accuracy of networks with several layers.
 
     The networks are trained to predict one random token after every pair of tokens. They have the same total number of
     heads.

@@ -186,7 +186,7 @@ def summarize(values: list[dict[str, float]]) -> dict[str, float]:
 
 
 def measure_gains(targets: list[Any]) -> MeasuredRows:
-    """Measure how much one more masked variable improves pseudolikelihood estimation (Theorem 4.1.1).
+    """Measure the improvement of pseudolikelihood estimation by one more masked variable (Theorem 4.1.1).
 
     Estimation predicts k uniformly chosen (masked) variables from all others. Gamma^k is the asymptotic covariance of
     the estimated parameters, and I^k its inverse.

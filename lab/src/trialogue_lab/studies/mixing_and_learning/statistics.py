@@ -84,7 +84,7 @@ def typical(rows: Rows, column: str, which: str, coupling: float | None = None) 
 
 @sets
 def growth(rows: Rows, column: str) -> "Series[float]":
-    """Return how much a measurement increases from the weakest to the strongest couplings.
+    """Return the increase of a measurement from the weakest to the strongest couplings.
 
     The measurement is a logarithm that describes pseudolikelihood estimation of random Ising models. One random spin is
     masked and predicted from all others.
@@ -148,7 +148,7 @@ def most(rows: Rows, column: str, which: str, coupling: float | None = None) -> 
 
 @exact
 def best_gain(rows: Rows) -> float:
-    """Return how much masking one more spin improves estimation, in the worst case over k.
+    """Return the smallest improvement of the estimate by masking one more spin, over numbers k of masked spins.
 
     An Ising model is fitted by predicting k masked spins from all others. Gamma_k is the asymptotic covariance of the
     fitted parameters. The improvement is lambda_min(Gamma_k - Gamma_{k+1}) / Tr Gamma_k, where lambda_min is the

@@ -32,7 +32,7 @@ def select_networks(rows: Rows, chain: str) -> DataFrame:
 
 @draws
 def both_events(rows: Rows) -> "Series[float]":
-    """Return how far a simulated probability exceeds the lower bound 1 - delta of Corollary 4.1.1.
+    """Return the smallest difference between a simulated probability and its bound 1 - delta in Corollary 4.1.1.
 
     The probability is that two independent events both occur. In the first event, one step of k-Gibbs turns all coupled
     spins of an Ising model up. In the second one, M independent parallel updates do not. A step of k-Gibbs resamples k
@@ -69,7 +69,7 @@ def leaves(rows: Rows) -> Counts:
 
 @draws
 def hits(rows: Rows) -> "Series[float]":
-    """Return how far a simulated probability exceeds its bound 1 - delta in Proposition 4.1.4.
+    """Return the smallest difference between a simulated probability and its bound 1 - delta in Proposition 4.1.4.
 
     The probability is that k-Gibbs turns all coupled spins of an Ising model up within the proposition's number of
     steps. A step of k-Gibbs resamples k random spins jointly.

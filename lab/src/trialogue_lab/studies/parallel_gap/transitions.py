@@ -69,7 +69,7 @@ class ImitationTask:
 
 
 def measure_two_modes(sizes: Sequence[int]) -> Iterator[dict[str, Any]]:
-    """Compute how well independent spins can approximate a distribution with two opposite states.
+    """Compute the smallest distance of independent spins from a distribution with two opposite states.
 
     The distribution has all spins up with probability 1/2, and all spins down with probability 1/2.
 
@@ -115,7 +115,7 @@ def compute_product_distances(distribution: Array) -> dict[str, float]:
 
 @cache
 def compute_best_products(imitation: ImitationTask) -> dict[str, float]:
-    """Return how far the steps of a sampler are from steps with independent spins.
+    """Return the distance between the steps of a sampler and the closest steps with independent spins.
 
     Given the current state, the distribution of the next state is compared with product distributions, in which all
     spins are independent. Distances are averaged over current states.
@@ -137,7 +137,7 @@ def compute_best_products(imitation: ImitationTask) -> dict[str, float]:
 
 
 def measure_kernels(sizes: Sequence[int], coupling: float) -> Iterator[dict[str, Any]]:
-    """Compute how far the steps of several samplers are from independent updates of all spins.
+    """Compute the distance between the steps of several samplers and independent updates of all spins.
 
     Args:
         sizes: Numbers of spins.

@@ -15,7 +15,7 @@ texts = Replication("draw", "seeds", objects="the random models of the run")
 
 @exact
 def cold_change(rows: Rows) -> float:
-    """Return how much the probability of no domain wall changes at the lowest temperatures.
+    """Return the largest change of the probability of no domain wall between the two lowest temperatures.
 
     A domain wall is a position where a sequence of a Potts chain changes from one stored pattern to another. The change
     is between the two lowest measured temperatures. The longest measured sequences are used.

@@ -115,7 +115,7 @@ def _bound_local_error(config: Config, first: Array, alpha: float, seed: int) ->
 
 
 def _compute_entropy_difference(levels: Levels, log_probs: Array, target: Array, alpha: float) -> float:
-    """Return how much more entropy completions have under p^alpha than at temperature 1 / alpha, on average.
+    """Return the mean entropy of completions under p^alpha minus that at temperature 1 / alpha.
 
     A completion follows the first token.
     """

@@ -44,11 +44,11 @@ def local(rows: Rows, column: str, alpha: float | None = None) -> "Series[float]
 
 @exact
 def least_excess(rows: Rows) -> float:
-    """Return how much more the importance weights vary under other proposals than at temperature 1 / alpha.
+    """Return the smallest difference of two variances of importance weights: other proposal - best temperature.
 
     The incremental importance weight of a token is p^alpha / q, for the next-token distribution p and a proposal q. Its
-    relative variance is variance / mean^2, given the prefix. The result is (relative variance of another proposal) -
-    (relative variance at temperature 1 / alpha).
+    relative variance is variance / mean^2, given the prefix. The best proposal in theory is temperature 1 / alpha. Its
+    relative variance is subtracted from the relative variance of another proposal.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -236,7 +236,7 @@ def markov(
 
 @markov_models
 def growth(rows: Rows, sampler: str) -> "Series[float]":
-    """Return how much the error of a sampler increases from the shortest to the longest texts.
+    """Return the increase of the error of a sampler from the shortest to the longest texts.
 
     The sampler samples from p(x)^alpha on Markov models. Its error is the total variation distance of the number of
     visits to one token from the exact distribution. The error of as many exact samples is subtracted.

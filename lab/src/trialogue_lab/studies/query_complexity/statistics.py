@@ -16,7 +16,7 @@ lattices = Replication("draw", "lattice_seeds")
 
 @exact
 def growth(rows: Rows, /, kind: str, column: str, **values: object) -> float:
-    """Return how fast a cost grows with the string length, in powers of two per token.
+    """Return the growth rate of a cost with the string length, in powers of two per token.
 
     For the two largest lengths n < m, the result is log2(cost(m) / cost(n)) / (m - n).
 
@@ -134,7 +134,7 @@ def unsolved(rows: Rows, task: str) -> float:
 
 @exact
 def calls_beyond(rows: Rows, /, kind: str, **values: object) -> float:
-    """Return by how much the number of verifier calls exceeds its upper bound, in the worst case.
+    """Return the largest difference (number of verifier calls - upper bound).
 
     The bound is (number of tokens in the vocabulary) * (string length). It holds if the result is not positive.
 

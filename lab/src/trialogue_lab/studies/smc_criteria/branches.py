@@ -130,7 +130,7 @@ def compute_first_leaf(length: int, target: float, error: float) -> tuple[float,
 
 
 def measure_branches(config: Config, seed: int, _: Path) -> MeasuredRows:
-    """Compute how many particles are needed if the values of prefixes have errors.
+    """Compute the number of particles needed if the values of prefixes have errors.
 
     The first token of a sequence selects one of two branches.
 

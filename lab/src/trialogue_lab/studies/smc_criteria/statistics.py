@@ -130,7 +130,7 @@ def error_exponent(rows: Rows) -> "Series[float]":
 
 @targets
 def rise_of_exponent(rows: Rows) -> "Series[float]":
-    """Return how much faster the number of particles needed grows for long sequences than for short ones.
+    """Return the increase of the growth exponent of the number of particles, from short to long sequences.
 
     Sequential Monte Carlo needs these particles if all values of prefixes have errors of constant size. The growth
     exponent is the slope of log(particles) as a function of log(length) between two successive lengths. If it is
@@ -194,7 +194,7 @@ def worse_curves(rows: Rows, curve: str = ANY) -> "Series[float]":
 
 @targets
 def accuracy_gain(rows: Rows, curve: str, budget: int) -> "Series[float]":
-    """Return how much more accurate rejection by a threshold is than best-of-n.
+    """Return the accuracy of rejection by a threshold minus the accuracy of best-of-n.
 
     Rejection returns the first output with a verifier score above a threshold. Best-of-n returns the best of n outputs.
     Verifiers are given by random ROC curves.
@@ -229,7 +229,7 @@ def distance_in_the_limit(rows: Rows) -> "Series[float]":
 
 @draws
 def shortfall(rows: Rows, threshold: float) -> "Series[float]":
-    """Return by how much sequential Monte Carlo samples token 0 too rarely.
+    """Return the share of token 0 in the target minus its share in outputs of sequential Monte Carlo.
 
     Values of prefixes are perfect. Token 0 is more frequent in the target than under the model.
 
@@ -247,7 +247,7 @@ def shortfall(rows: Rows, threshold: float) -> "Series[float]":
 
 @draws
 def computed_shortfall(rows: Rows) -> "Series[float]":
-    """Return by how much sequential Monte Carlo samples token 0 too rarely, computed exactly.
+    """Return the share of token 0 in the target minus its exact share under sequential Monte Carlo.
 
     Particles are resampled after every token by perfect values of prefixes.
 

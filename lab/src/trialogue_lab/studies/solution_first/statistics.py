@@ -46,7 +46,7 @@ def leading_fall(rows: Rows) -> float:
 
 @exact
 def counted_fall(rows: Rows, counted: int) -> float:
-    """Return how the error of sampling primes changes with one more digit, in the worst case.
+    """Return the largest log ratio of the errors of sampling primes of n + 1 and of n digits.
 
     The last digits of a prime of n digits are sampled by exact counts, and the digits before by the approximate density
     of primes. The error is the total variation distance from a uniformly random prime. The result is the largest
@@ -72,7 +72,7 @@ def _compute_largest_log_ratio(table: DataFrame) -> float:
 
 @costs
 def growth(rows: Rows, column: str) -> "Series[float]":
-    """Return how fast the cost of writing a product before its factors grows with the digits.
+    """Return the slope of log10(cost of writing a product before its factors) over the number of digits.
 
     The factors are two primes of n digits. The most expensive digit of the product determines the cost. The result is
     the slope of a line that is fitted to log10(cost) as a function of n.

@@ -122,7 +122,7 @@ def compute_cumulative_totals(
 
 
 def fit_slope(rows: Sequence[dict[str, float]]) -> float:
-    """Return how many different correct test cases are gained per 100 model calls.
+    """Return the number of additional different correct test cases per 100 more model calls.
 
     The result is 100 times the slope of a least-squares line, with an intercept.
 

@@ -133,7 +133,7 @@ def _measure_documents(config: Config, size: tuple[int, int, int], _: Path) -> M
 
 
 def _compute_rate_error(model: TopicModel, masking: BertMasking, words: int, seed: int) -> float:
-    """Return how well Proposition 2.1.1 predicts a simulated document, as the largest error in standard errors.
+    """Return the largest error of Proposition 2.1.1 on a simulated document, in standard errors.
 
     The proposition gives the expected frequency of every input token.
     """

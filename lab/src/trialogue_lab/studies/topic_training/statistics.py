@@ -74,7 +74,7 @@ def entries(
 
 @trainings
 def progress(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIGURE_RATE) -> "Series[float]":
-    """Return how much a network has learned, relative to a network that is trained by Adam.
+    """Return the decrease of the test loss by training, relative to a network that is trained by Adam.
 
     The progress is (loss of the best constant prediction) - (test loss of the trained network). Adam has the learning
     rate 0.01.
@@ -149,7 +149,7 @@ def prominence(
 
 @trainings
 def standing(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIGURE_RATE) -> "Series[float]":
-    """Return how clearly matrix entries of the same topic exceed entries of different topics.
+    """Return the ratio of the mean matrix entry of the same topic to a threshold for different topics.
 
     The matrix is trained on documents of a topic model, and has one entry per pair of words. The mean entry of the same
     topic, including the diagonal, is divided by a threshold. The threshold is min(10 |m|, 5 s), where m is the mean and
@@ -287,7 +287,7 @@ def ordered(rows: Rows) -> Counts:
 def early_growth(
     rows: Rows, matrix: str = "keys", name: str = "one layer", optimizer: str = "sgd"
 ) -> "Series[float]":
-    """Return how much a weight matrix grows early in training, relative to the value matrix.
+    """Return the growth of a weight matrix early in training, relative to the growth of the value matrix.
 
     The growth is the increase of the matrix norm. The early part of the training ends when the norm of the value matrix
     reaches 40 % of its final value.
@@ -306,7 +306,7 @@ def early_growth(
 
 @trainings
 def slowing(rows: Rows, name: str = "one layer", optimizer: str = "sgd") -> "Series[float]":
-    """Return how fast the value matrix grows in the second stage of training, over the first.
+    """Return the ratio of the growth rates of the value matrix in the second and the first stage of training.
 
     The growth rate is the increase of the matrix norm per training step. The first stage ends when the norm of the key
     matrix has grown by half.

@@ -52,7 +52,7 @@ def prominence(rows: Rows, arm: str) -> "Series[float]":
 
 @trainings
 def standing(rows: Rows, arm: str) -> "Series[float]":
-    """Return how clearly matrix entries of the same topic exceed entries of different topics.
+    """Return the ratio of the mean matrix entry of the same topic to a threshold for different topics.
 
     The value matrix is trained on documents of a topic model, and has one entry per pair of words. The mean entry of
     the same topic, including the diagonal, is divided by a threshold. The threshold is min(10 |m|, 5 s), where m is the

@@ -236,7 +236,7 @@ def _translate_by_length(translate: Translate, tested: HeldOut, places: list[int
 
 
 def _measure_length_accuracy(refiner: Refiner, tested: HeldOut) -> dict[str, float]:
-    """Return how often the reference length is among the most probable predicted lengths."""
+    """Return the shares of sentences whose reference length is among the most probable predicted lengths."""
     ranks = []
     for start in range(0, len(tested.sources), _AT_ONCE):
         _, log_probs = refiner.condition_each(tested.sources[start : start + _AT_ONCE])

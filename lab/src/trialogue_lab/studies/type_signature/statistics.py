@@ -91,7 +91,7 @@ def largest(rows: Rows, /, kind: str, column: str = "variation", **values: objec
 
 @exact
 def largest_excess(rows: Rows, kind: str, column: str) -> float:
-    """Return by how much a measurement exceeds its upper bound, in the worst case.
+    """Return the largest difference (measurement - upper bound).
 
     The bound holds if the result is not positive.
 
@@ -171,7 +171,7 @@ def cost(rows: Rows, routine: str, digits: int) -> "Series[float]":
 
 @costs
 def growth(rows: Rows, routine: str) -> "Series[float]":
-    """Return how fast the operations for the second number of a tuple grow with the digits.
+    """Return the slope of log10(operations for the second number of a tuple) over the number of digits.
 
     The tuple contains two primes and their product. If the product comes first, the second number requires factoring
     it. Otherwise, the second number is a random prime. The result is the slope of a line that is fitted to

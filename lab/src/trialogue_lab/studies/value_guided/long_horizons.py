@@ -109,7 +109,7 @@ def compute_first_leaf_shares(horizon: int, tilt: float, error: float) -> Array:
 
 
 def compute_log_ratios(tokens: NDArray[np.int64], shares: Array, tilt: float) -> Array:
-    """Compute how much more probable token sequences are as outputs than in the target, as log ratios.
+    """Compute the log ratio of the output probability and the target probability of token sequences.
 
         log(output probability / target probability)
 

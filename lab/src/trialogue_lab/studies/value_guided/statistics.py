@@ -59,7 +59,7 @@ def tree(
 
 @trees
 def growth(rows: Rows, column: str, first: int, values: str = LAST_TOKEN) -> "Series[float]":
-    """Return how much an error or a cost increases from a short to the longest sequence length.
+    """Return the increase of an error or a cost from a short to the longest sequence length.
 
     It is a measurement of `tree`, for samplers that are guided by approximate values of prefixes.
 

@@ -108,7 +108,7 @@ def compute_curves(config: Config, log_probs: Sequence[Tensor]) -> Array:
 
 
 def compute_late_error(config: Config, curves: Array, rates: Array) -> float:
-    """Return how far the decay rate at the end of the text is from its limit, in the worst case over patterns.
+    """Return the largest error of the decay rate at the end of the text, compared with its limit.
 
     The decay rate describes how fast the probability falls that text still follows its pattern. The error is |log(rate
     at the end / limit)|.

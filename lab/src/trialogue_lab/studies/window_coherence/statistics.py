@@ -269,7 +269,7 @@ def colder(rows: Rows, tells: bool) -> "Series[float]":
 
 @trainings
 def above_best(rows: Rows, sliding: bool) -> "Series[float]":
-    """Return how much faster networks leave a pattern than an optimal model does, as a log ratio of rates.
+    """Return the natural log ratio of the rates at which text leaves its pattern: networks / optimal model.
 
     A network's rate r is the exact rate per token at which its text stops following a periodic pattern. The optimal
     model sees equally many previous tokens, and predicts the next token by its exact probability. Its rate is r_best.

@@ -97,7 +97,7 @@ class ModeOrdering(NamedTuple):
 
 
 def mode_ordering(model: Ising) -> ModeOrdering:
-    """Compute how much more likely the all-up states of a clique are than all others, by enumeration of all states.
+    """Compare the log-probabilities of the all-up states of a clique and all others, by enumeration.
 
     Tests Proposition 4.3.3. In the result, `down_over_rest` is infinite if no state has both up and down spins in the
     clique.

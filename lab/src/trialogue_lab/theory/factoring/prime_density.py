@@ -37,7 +37,7 @@ def density_integral(numbers: Annotated[ArrayLike, Reals("n")]) -> Tensor:
 
 @validated
 def density_variation(digits: Count, counted: Natural = 0) -> Tensor:
-    """Measure how far an approximate generator of random primes is from exactly uniform primes.
+    """Compute the total variation distance of an approximate generator of primes from uniform primes.
 
     The generator chooses each digit in proportion to the approximate number of primes with this prefix, the integral of
     1 / ln x. The distances are exact sums over all prefixes.
@@ -70,9 +70,9 @@ def density_variation(digits: Count, counted: Natural = 0) -> Tensor:
 
 
 def uniform_variation(digits: int) -> Tensor:
-    """Measure how far the digits of a uniformly random number are from those of a random prime.
+    """Compute the total variation distance between the digits of a random number and of a random prime.
 
-    This is the baseline for `density_variation`.
+    It is a baseline for `density_variation`, the distance of an approximate generator of primes.
 
     Args:
         digits: Number of digits.

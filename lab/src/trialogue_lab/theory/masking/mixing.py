@@ -199,7 +199,7 @@ def chi_square_decay(
     start: Tensor,
     times: Annotated[Sequence[float] | Tensor, Reals("times", least=0)],
 ) -> ChiSquareDecay:
-    """Compute how fast a Markov chain approaches its stationary distribution, with an upper bound.
+    """Compute the distance of a Markov chain from its stationary distribution over time, with an upper bound.
 
     The distance is the divergence chi^2(p_t, mu) (see `chi_square`), where p_t is the distribution of the state at time
     t and mu the stationary distribution. The bound is e^{-2t/C} chi^2(p_0, mu) with the Poincaré constant C (Definition

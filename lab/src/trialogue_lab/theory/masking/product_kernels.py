@@ -151,7 +151,7 @@ class FactorizationGap(NamedTuple):
 def factorization_gap(
     transitions: Annotated[ArrayLike, Reals("states states")], sites: Count
 ) -> FactorizationGap:
-    """Measure how far a model's next sequences are from independent positions, for each current sequence.
+    """Measure the distance of a model's next sequence from independent positions, for each current sequence.
 
     Each row of the transition matrix is the distribution of the next sequence. It is compared with the product of its
     marginals, and both distances are zero if the positions are independent. The divergence is the smallest to any

@@ -13,7 +13,7 @@ from trialogue.validation import Count, Natural, NonNegative, validated
 
 @validated
 def capacity(width: Count, head_width: Count, heads: Natural) -> int:
-    """Return how many contexts a network can store with arbitrary next-token distributions (Theorem 1).
+    """Return the number of contexts that a network can store with arbitrary distributions (Theorem 1).
 
     It is H d_h + d, for H heads of width d_h and embedding width d. A context is stored if the network returns any
     given next-token distribution after it.

@@ -66,7 +66,7 @@ def feature_rank(
     query_width: int | None = None,
     contexts: Tensor | None = None,
 ) -> int:
-    """Compute how many linearly independent features a network with random weights has (numerical rank).
+    """Compute the number of linearly independent features of a network with random weights (numerical rank).
 
     This is the number of contexts whose next-token distributions the network can store. The features of a context are
     the outputs of the attention heads and the embedding of the last token. Full rank for one draw of the weights

@@ -244,11 +244,12 @@ def stored_pattern_count(energies: Energies, length: Count) -> int:
 
 @validated
 def stored_pattern_decay_rate(energies: Energies, temperature: Positive) -> float:
-    """Return how fast the probability of repeating a stored pattern decreases with the sequence length.
+    """Return the rate at which the probability of repeating a stored pattern decreases with the length.
 
-    P(energy zero) falls as exp(-c L), and the result is the rate c = log(lambda_all / lambda_zero). Here lambda_all is
-    the leading eigenvalue of the transfer matrix (with entries exp(-energy / T) for windows), and lambda_zero the one
-    with zero-energy windows only. The rate is positive for finite energies at every T > 0. It is zero if all other
+    Sequences of L tokens that repeat a stored pattern have energy zero. Their probability falls as exp(-c L), and the
+    result is the rate c = log(lambda_all / lambda_zero). Here lambda_all is the leading eigenvalue of the transfer
+    matrix, whose entries are exp(-energy / T) for windows. The eigenvalue lambda_zero is the leading one if only
+    windows of energy zero are allowed. The rate is positive for finite energies at every T > 0. It is zero if all other
     windows are forbidden.
 
     Args:
@@ -271,11 +272,12 @@ def stored_pattern_decay_rate(energies: Energies, temperature: Positive) -> floa
 
 @validated
 def no_wall_decay_rate(chain: InstanceOf[PottsChain], temperature: Positive) -> float:
-    """Return how fast the probability of no domain wall decreases with the sequence length.
+    """Return the rate at which the probability of no domain wall decreases with the sequence length.
 
-    P(no domain wall) falls as exp(-c L), and the result is the rate c. Each window of W tokens is labeled by the stored
-    pattern, and its shift, with the smallest Hamming distance (see `PottsChain.window_labels`). There is no domain wall
-    if all windows have the same label. The rate is c = log(lambda / lambda_0). Here lambda is the leading eigenvalue of
+    The probability falls as exp(-c L) with the length L, and the result is the rate c. Each window of W tokens has a
+    label: the stored pattern, and its shift, with the smallest Hamming distance to the window (see
+    `PottsChain.window_labels`). There is no domain wall if all windows have the same label. The rate is c = log(lambda
+    / lambda_0). Here lambda is the leading eigenvalue of
     the transfer matrix, and lambda_0 the largest one if only windows of a single label are allowed. Both eigenvalues
     are per token.
 

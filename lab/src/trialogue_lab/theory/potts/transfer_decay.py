@@ -34,11 +34,12 @@ Mask = NDArray[np.bool_]
 def compute_decay_rate(
     log_weights: NDArray[np.float64], kept: Sequence[Sequence[Mask]], temperature: float
 ) -> float:
-    """Compute how fast the probability that all windows belong to a given set decreases with the length.
+    """Compute the decay rate of the probability that all windows of a sequence belong to a given set.
 
-    The probability falls as exp(-c L), and the result is the rate c = log(lambda / lambda_kept), where the windows may
-    be in any one of several sets. A window consists of W neighboring tokens of a sequence of L tokens. Here lambda is
-    the leading eigenvalue of the transfer matrix, and lambda_kept the largest one with windows of one set only.
+    A window consists of W neighboring tokens of a sequence of L tokens. There may be several sets, and all windows must
+    belong to the same one. The probability falls as exp(-c L), and the result is the rate c = log(lambda /
+    lambda_kept). Here lambda is the leading eigenvalue of the transfer matrix. The eigenvalue lambda_kept is the
+    largest one if only windows of one set are allowed.
 
     Args:
         log_weights: Log-weights -E / T of the windows, shape (V,) * W; -inf for forbidden windows.

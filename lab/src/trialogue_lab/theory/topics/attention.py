@@ -170,7 +170,7 @@ def _compute_loss(
 def _compute_affine_output(
     model: TopicModel, masking: BertMasking, values: str, variant: str
 ) -> _AffineOutput:
-    """Return how the output of the attention layer for a word depends on the attention to it.
+    """Return the output of the attention layer for a word, as an affine function of the attention to it.
 
     `values` selects the value matrix ("block" or "diagonal"). `variant` selects the treatment of [MASK]. "printed" uses
     the formula in the proofs of the thesis, and the other variants are exact (see `attention_loss`).

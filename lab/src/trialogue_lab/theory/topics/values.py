@@ -81,10 +81,13 @@ def optimal_values(
 ) -> Tensor:
     """Return the value matrix W^V with which one attention layer predicts masked words best (Theorem 2.1.2).
 
-    Attention is uniform, and documents of the topic model are infinitely long. Of all optimal matrices (Lemma 2.1.1),
-    it is the one of minimum norm, the limit for an L2 penalty that tends to zero. Row 0 ([MASK]) is zero, and the rest
-    of column 0 is constant. Entries for two words of different topics are constant. Entries for two words of the same
-    topic are larger by c_3 / v, where v is the number of words per topic.
+    Attention is uniform, and documents of the topic model are infinitely long. Many matrices are optimal (Lemma 2.1.1).
+    This one has the smallest norm, and is the limit for an L2 penalty that tends to zero. Its entries are:
+
+    - Row 0, which belongs to [MASK], is zero. The rest of column 0 is constant.
+    - Entries for two words of different topics are constant.
+    - Entries for two words of the same topic are larger by c_3 / v, where v is the number of words per topic, and c_3
+      is a constant of the masking (see `Constants`).
 
     Args:
         model: Topic model with T topics of v words.
@@ -161,7 +164,7 @@ def optimal_member(
 def values_violation(
     values: Square, model: InstanceOf[TopicModel], masking: InstanceOf[BertMasking]
 ) -> float:
-    """Measure how far a value matrix is from the optimal ones (Lemma 2.1.1).
+    """Return the largest violation of the conditions for an optimal value matrix (Lemma 2.1.1).
 
     For each row, the lemma fixes the sum of the entries over the words of each topic, given the entry in column 0
     ([MASK]). The result is the largest deviation from these sums.
@@ -215,8 +218,8 @@ def embedding_bias(
 ) -> Tensor:
     """Return the optimal bias b^pred of the prediction head (Theorem 2.1.1).
 
-    It is -p_m p_r c_3 / (T v) for words and 0 for [MASK], where p_m is the probability of masking and p_r the
-    probability that a masked word is replaced by a random word.
+    The bias of [MASK] is 0. The bias of each word is -p_m p_r c_3 / (T v). Here p_m is the probability of masking, and
+    p_r is the probability that a masked word is replaced by a random word (see `Constants` for c_3).
 
     Args:
         model: Topic model with T topics of v words.

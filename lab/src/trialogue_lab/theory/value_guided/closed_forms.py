@@ -87,9 +87,12 @@ def stationary_probabilities(
 def leaf_mass(oracle: Autoregressive, values: VerifierLike, **limits: Unpack[TreeLimits]) -> float:
     """Return the stationary probability that the walk is at a complete sequence.
 
-    If all sequences have H tokens, it is E_H / (2 sum_h E_h). Here E_h is the sum of p(y) V(y) over prefixes y of h
-    tokens, with probability p and value V. It equals 1 / (2 H) for exact values. It is at least 1 / (2 (1 + e) H) if
-    the values of incomplete prefixes are within a factor of 1 + e of the exact ones.
+    If all sequences have H tokens, the probability is E_H / (2 sum_h E_h). Here E_h is the sum of p(y) V(y) over
+    prefixes y of h tokens, where p(y) is the probability of a prefix and V(y) its value.
+
+    - For exact values, it is 1 / (2 H).
+    - If the values of incomplete prefixes are within a factor of 1 + e of the exact ones, it is at least 1 / (2 (1 + e)
+      H).
 
     Args:
         oracle: Next-token model.
