@@ -16,12 +16,14 @@ from models.tiny_pretrained import save_tiny, tiny_model, tiny_tokenizer
 from refusals import commands_without_expected_error
 from trialogue import cli
 from trialogue.errors import InputError
+from trialogue.inspection.conclusions import describe_conclusion
 from trialogue.inspection.measures.copying import Copying
 from trialogue.inspection.measures.measure import MEASURES, Effort, Material, Measure, Report
 from trialogue.inspection.measures.quantities import Point, Quantity, single_quantity
-from trialogue.inspection.page import Series, describe_conclusion, make_table
-from trialogue.inspection.picture import _curve
+from trialogue.inspection.page import make_table
+from trialogue.inspection.picture import Series, _curve
 from trialogue.inspection.subject import Subject
+from trialogue.models.hub.load_errors import explain_load_error
 
 
 class Inspection(NamedTuple):
@@ -112,7 +114,7 @@ def test_an_inspection_writes_a_page_and_a_file(workspace):
     names = [one["name"] for one in checkpoint["quantities"]]
     assert names[:2] == ["copied, mean over distances 4 to 64", "copied"]
     assert len(measure["control"]) == len(names)
-    for part in ("<svg", "random weights", "color-scheme"):
+    for part in ("<svg", "random weights", "color-scheme", "<details><summary>All points</summary>"):
         assert part in inspection.page
     assert not re.search(r'(src|href)="http', inspection.page.replace('xlink:href="http', ""))
 
@@ -176,7 +178,7 @@ def test_inspections_are_compared(workspace, tmp_path, inspect, run_command):
     assert "random weights" not in page
     code, out, _ = run_command("compare", *words, "--control")
     assert (code, "random weights" in " ".join(out.split())) == (0, True)
-    assert (tmp_path / "both.html").read_text().count(", random weights</th>") == 2
+    assert (tmp_path / "both.html").read_text().count(", random weights</th>") == 4  # In two tables.
     code, _, err = run_command("compare", "biased-coin", "biased-coin", "--control")
     assert (code, "control=True: --control applies to inspections only" in err) == (2, True)
 
@@ -235,10 +237,10 @@ def test_a_measure_with_too_little_text_is_skipped(model, inspect, tmp_path):
             (0.5, 0.4, 0.6),
             (0.1, 0.0, 0.2),
             "It copies a share of 0.500 [0.400, 0.600] (random weights: 0.100 [0, 0.200]). "
-            "The model is closer to the ideal value, 1.",
+            "The model has learned to copy.",
         ),
-        ((0.1, 0.0, 0.2), (0.5, 0.4, 0.6), "Random weights are closer to the ideal value, 1."),
-        ((0.5, 0.4, 0.6), (0.1, 0.0, 0.4), "The intervals overlap, so this may be chance."),
+        ((0.1, 0.0, 0.2), (0.5, 0.4, 0.6), "The model does not copy."),
+        ((0.5, 0.4, 0.6), (0.1, 0.0, 0.4), "The intervals overlap, so this run does not show a difference."),
         ((0.5, None, None), (0.1, 0.0, 0.4), "Without intervals, chance is not excluded."),
         ((0.5, 0.4, 0.6), None, "It was not compared with random weights."),
     ],
@@ -248,7 +250,80 @@ def test_a_conclusion_needs_disjoint_intervals(model, control, words):
         copied = single_quantity("copied", Point(*point), exact=1.0, finding="It copies a share of {}")
         return Series("x", [single_quantity("other", Point(0.0)), copied])
 
-    assert words in describe_conclusion(series(*model), series(*control) if control else None)
+    assert words in describe_conclusion("copying", series(*model), series(*control) if control else None)
+
+
+def named(**numbers: Point | list[Point]) -> Series:
+    """Return a series of quantities, with underscores in their names instead of spaces."""
+    quantities = []
+    for name, points in numbers.items():
+        along = "position" if isinstance(points, list) else ""
+        points = tuple(points) if isinstance(points, list) else (points,)
+        quantities.append(
+            Quantity(name=name.replace("_", " "), points=points, along=along, unit="nats a token")
+        )
+    return Series("x", quantities)
+
+
+def test_context_is_concluded_from_the_gain_in_loss():
+    def series(gain: Point) -> Series:
+        return named(context_that_matters=Point(8.0, 1.0, 8.0), gained_by_128_tokens_of_context=gain)
+
+    control = series(Point(-0.04, -0.1, 0.02))
+    sentence = describe_conclusion("context", series(Point(3.5, 2.7, 4.3)), control)
+    assert sentence == (
+        "With 128 tokens of context, the model loses 3.50 [2.70, 4.30] nats less per token than with one token "
+        "(random weights: -0.0400 [-0.100, 0.0200]). The model has learned to use context. About 8 [1, 8] tokens of "
+        "context are enough for most of this gain."
+    )
+    overlap = describe_conclusion("context", series(Point(0.1, -0.1, 0.3)), control)
+    assert "does not show a difference" in overlap
+    assert "enough" not in overlap
+    assert "enough" in describe_conclusion("context", series(Point(3.5, 2.7, 4.3)), None)
+
+
+def test_an_order_equal_to_random_weights_shows_nothing():
+    def series(order: float, low: float) -> Series:
+        excess = Point(low + 0.1, low, low + 0.2)
+        return named(pairs_over_the_text=excess, learned_beyond_order=Point(order))
+
+    def conclude(model: Series, control: Series | None) -> str:
+        return describe_conclusion("interactions", model, control)
+
+    same = "Random weights give the same result, so this run shows nothing."
+    assert conclude(series(3.0, 0.3), series(3.0, 0.3)) == same
+    learned = conclude(series(3.0, 4.0), series(3.0, 0.3))
+    assert "pairs, the loss of the model is 4.10 [4, 4.20] nats a token higher" in learned
+    assert learned.endswith("The order, 3, is the same for random weights, so it shows nothing.")
+    assert conclude(series(3.0, 4.0), series(0.0, -0.1)).endswith("beyond order 3 (random weights: 0).")
+    assert "does not show a difference" in conclude(series(3.0, 0.3), series(0.0, 0.2))
+    assert conclude(series(0.0, 0.0), None).startswith("The loss of the model is not clearly higher")
+
+
+def test_decoding_is_not_compared_with_random_weights():
+    model = named(**{"one_token,_temperature_0.7": Point(0.1, 0.0, 0.2)}).quantities
+    texts = named(
+        **{"text,_temperature_0.7": [Point(0.1, 0.0, 0.2, 1), Point(0.68, 0.5, 0.8, 32)]}
+    ).quantities
+    series = Series("x", [*model, *texts])
+    assert describe_conclusion("decoding", series, series) == (
+        "At temperature 0.7, texts of 32 tokens differ from those at temperature 1 by a total variation of "
+        "0.680 [0.500, 0.800]."
+    )
+
+
+def test_patterns_say_nothing_if_random_weights_stay_in_the_pattern():
+    def series(rate: Point, share: float) -> Series:
+        return named(leaves_the_pattern=rate, still_in_the_pattern=[Point(share, None, None, 16)])
+
+    model = series(Point(0.02, 0.01, 0.04), 1.0)
+    overlap = describe_conclusion("patterns", model, series(Point(0.04, 0.03, 0.05), 1.0))
+    assert "probability of 0.0200 [0.0100, 0.0400] at each byte, on average after 50 bytes" in overlap
+    assert "Random weights are still in the pattern after 16 bytes, so this run says nothing" in overlap
+    shorter = describe_conclusion("patterns", model, series(Point(0.04, 0.03, 0.05), 0.5))
+    assert "does not show a difference" in shorter
+    learned = describe_conclusion("patterns", model, series(Point(0.09, 0.08, 0.1), 1.0))
+    assert learned.endswith("The model has learned to continue the text.")
 
 
 def test_damaged_files_are_reported_in_one_line(model, found, inspect):
@@ -321,6 +396,16 @@ BAD: list[tuple[str, str]] = [
 ]
 
 
+def test_a_missing_checkpoint_in_an_existing_folder_is_not_an_error_of_the_hub(workspace, monkeypatch):
+    monkeypatch.chdir(workspace)
+    error = ConnectionError("Temporary failure in name resolution")
+    assert (
+        explain_load_error(error, "training/checkpoint-999", "CausalLM")
+        == "there is no such folder in training"
+    )
+    assert "hub cannot be reached" in explain_load_error(error, "organization/model", "CausalLM")
+
+
 def test_invalid_input_is_reported_in_one_line(workspace, run_command, monkeypatch):
     monkeypatch.chdir(workspace)
     assert not commands_without_expected_error(BAD, run_command, alone=False)
@@ -368,7 +453,7 @@ def test_curves_are_compared_at_the_common_points():
         return Series(head, [Quantity(name="copied", points=points, along="tokens")])
 
     columns = [column("near", 4, 16), column("far", 4, 16, 64)]
-    assert make_table(columns, every=False)[1] == [("copied, tokens: 16", ["16.0", "16.0"])]
+    assert make_table(columns, every=False)[1] == [("copied, tokens: 16", ["16", "16"])]
     assert [name for name, _ in make_table(columns)[1]] == [
         f"copied, tokens: {tokens}" for tokens in (4, 16, 64)
     ]

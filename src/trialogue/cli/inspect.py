@@ -58,7 +58,8 @@ def inspect(arguments: argparse.Namespace) -> None:
 
 
 def _print(record: Mapping[str, Any]) -> None:
-    from trialogue.inspection.page import CONTROL, describe_conclusion, model_name, print_tables, read_series
+    from trialogue.inspection.conclusions import CONTROL, describe_conclusion
+    from trialogue.inspection.page import model_name, print_tables, read_series
 
     conclusions = {}
 
@@ -68,7 +69,7 @@ def _print(record: Mapping[str, Any]) -> None:
         columns = {head: last["quantities"]} | ({CONTROL: measure["control"]} if measure["control"] else {})
         series = read_series(columns)
         print_tables({f"{name}: {measure['question']}": series})
-        conclusions[name] = describe_conclusion(series[0], series[1] if len(series) > 1 else None)
+        conclusions[name] = describe_conclusion(name, series[0], series[1] if len(series) > 1 else None)
     for name, sentence in conclusions.items():
         print(f"{name}: {sentence}")
     for name, reason in record["refused"].items():

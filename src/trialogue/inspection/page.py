@@ -13,15 +13,14 @@ from markupsafe import Markup
 
 from trialogue.display.figures import render_figure
 from trialogue.display.html import embed_svg, make_environment, text_to_html
-from trialogue.display.numbers import ABSENT, format_number
+from trialogue.display.numbers import ABSENT
 from trialogue.display.terminal import console, grid
-from trialogue.inspection.measures.quantities import Point, Quantity
+from trialogue.inspection.conclusions import CONTROL, describe_conclusion, format_point
+from trialogue.inspection.measures.quantities import Quantity
 from trialogue.inspection.picture import Series, curve_figures, step_figures
 
 if TYPE_CHECKING:
     import matplotlib.figure
-
-CONTROL = "random weights"
 
 
 def render_inspection(record: Mapping[str, Any]) -> str:
@@ -46,7 +45,7 @@ def render_inspection(record: Mapping[str, Any]) -> str:
         cost = f"about {tokens:,} tokens, {seconds:.0f} s"
         section = _section(name, measure, [*shown, *control], figures, cost)
         sections.append(
-            section | {"summary": describe_conclusion(series[-1], control[0] if control else None)}
+            section | {"summary": describe_conclusion(name, series[-1], control[0] if control else None)}
         )
     facts = {"model": model_name(record), "kind": record["kind"], **_facts(record)}
     return _render(f"What {facts['model']} has learned", facts, sections, record["refused"])
@@ -131,44 +130,6 @@ def model_name(record: Mapping[str, Any]) -> str:
     return Path(model).name or model if Path(model).exists() else model
 
 
-def describe_conclusion(model: Series, control: Series | None) -> str:
-    """Return a sentence about the most important number of a measure, and a comparison with random weights.
-
-    The model differs from random weights if the two 95% confidence intervals do not overlap. If they do, nothing can be
-    concluded.
-
-    Args:
-        model: Quantities of the model.
-        control: Quantities of the same architecture with random weights, if it was measured.
-    """
-    numbers = [quantity for quantity in model.quantities if not quantity.along]
-    if not numbers:
-        return ""
-    quantity = next((one for one in numbers if one.finding), numbers[0])
-    point, unit = quantity.points[0], f" {quantity.unit}" if quantity.unit else ""
-    stated = (
-        quantity.finding.format(format_point(point))
-        if quantity.finding
-        else f"{quantity.name}: {format_point(point)}{unit}"
-    )
-    others = [one for one in control.quantities if one.name == quantity.name] if control else []
-    if not others:
-        return f"{stated}. It was not compared with {CONTROL}."
-    other = others[0].points[0]
-    stated = f"{stated} ({CONTROL}: {format_point(other)})."
-    ends = (point.low, point.high, other.low, other.high)
-    if None in ends:
-        return f"{stated} Without intervals, chance is not excluded."
-    low, high, other_low, other_high = (float(end) for end in ends if end is not None)
-    if low <= other_high and other_low <= high:
-        return f"{stated} The intervals overlap, so this may be chance. Use a larger --effort to find out."
-    if quantity.exact is None:
-        return f"{stated} The difference is unlikely to be chance."
-    is_closer = abs(point.value - quantity.exact) < abs(other.value - quantity.exact)
-    closer = "The model is" if is_closer else "Random weights are"
-    return f"{stated} {closer} closer to the ideal value, {quantity.exact:g}."
-
-
 def make_table(
     columns: Sequence[Series], *, every: bool = True
 ) -> tuple[list[str], list[tuple[str, list[str]]]]:
@@ -234,7 +195,9 @@ def _section(
         "reading": measure["reading"],
         "cost": cost,
         "figures": figures,
-        "table": (headings, rows),
+        "headings": headings,
+        "headline_rows": make_table(columns, every=False)[1],
+        "rows": rows,
         "summary": "".join(summary),
     }
 
@@ -251,17 +214,6 @@ def _shared_positions(columns: Sequence[Series]) -> dict[tuple[str, str, str], s
             positions = {point.at for point in quantity.points}
             shared[_curve_key(quantity)] = shared.get(_curve_key(quantity), positions) & positions
     return shared
-
-
-def format_point(point: Point) -> str:
-    """Format an estimate as text, with its interval in brackets if it has one.
-
-    Args:
-        point: Estimate with its interval.
-    """
-    if point.low is None or point.high is None:
-        return format_number(point.value)
-    return f"{format_number(point.value)} [{format_number(point.low)}, {format_number(point.high)}]"
 
 
 def _heading(record: Mapping[str, Any], checkpoint: Mapping[str, Any]) -> str:

@@ -20,7 +20,6 @@ from trialogue.randomness import numpy_generator
 
 LENGTH = 256
 _ROWS = 48
-_FINDING = "About {} tokens of context are enough for nearly the lowest loss of the model on the text"
 
 
 def context_bin_edges(length: int) -> list[int]:
@@ -129,9 +128,7 @@ class ContextLength(Measure):
         losses_by_edge = [mean_point(binned[:, index], edge, lowest=0.0) for index, edge in enumerate(edges)]
         length = bootstrap_point(saturation_length, len(binned), effort.seed)
         return [
-            single_quantity(
-                f"context that matters, of up to {edges[-1]}", length, unit="tokens", finding=_FINDING
-            ),
+            single_quantity(f"context that matters, of up to {edges[-1]}", length, unit="tokens"),
             single_quantity(
                 f"gained by {edges[-1]} tokens of context",
                 mean_point(binned[:, 0] - binned[:, -1]),

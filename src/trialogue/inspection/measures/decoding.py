@@ -297,7 +297,6 @@ class DecodingRules(Measure):
                 mean_point(values),
                 unit=_UNIT,
                 exact=0.0,
-                finding=f"With {name}, a share of {{}} of the probability of the next token moves to other tokens",
             )
             for name, values in per_token.items()
         ]

@@ -16,7 +16,6 @@ from trialogue.inspection.measures.quantities import LEVEL, Point, Quantity, sin
 from trialogue.inspection.subject import Subject
 
 _ROWS = 128
-_FINDING = "The model has learned interactions between tokens beyond order {}"
 
 
 class InteractionOrder(Measure):
@@ -106,7 +105,7 @@ class InteractionOrder(Measure):
                     point = _point(gap.difference, gap.error, smaller)
                     found.append(single_quantity(f"{one.clone} over the text", point, unit=unit))
             order = Point(float(learned_beyond(losses) or 0))
-            found.append(single_quantity("learned beyond order", order, finding=_FINDING))
+            found.append(single_quantity("learned beyond order", order))
         return found
 
 

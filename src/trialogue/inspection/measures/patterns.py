@@ -29,9 +29,6 @@ REPEATS, GENERATED = 4, 64
 _MIN_REPEATS, _MIN_GENERATED = 2, 16
 _SAMPLES = 12
 _LENGTHS = (8, 16, 32, 64, 128)
-_FINDING = (
-    "While the model continues a repeated text, it departs from it with a probability of {} at each byte"
-)
 
 
 class TextPatterns(Measure):
@@ -116,7 +113,7 @@ class TextPatterns(Measure):
             if np.isfinite(found.survival([length])[0])
         ]
         rate = bootstrap_point(lambda indices: found.take(indices).hazard(), rows, effort.seed)
-        hazard = single_quantity("leaves the pattern", rate, unit="per byte", exact=0.0, finding=_FINDING)
+        hazard = single_quantity("leaves the pattern", rate, unit="per byte", exact=0.0)
         if not shares:
             return [hazard]
         return [hazard, curve_quantity("still in the pattern", shares, "bytes written", exact=1.0)]

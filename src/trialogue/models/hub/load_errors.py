@@ -53,6 +53,9 @@ def explain_load_error(error: BaseException, name: str, kind: Kind) -> str:
     if "RepositoryNotFoundError" in kinds or "HFValidationError" in kinds:
         return "there is no such model on the hub, and no such folder" + suggestion
     if unreachable or "connect" in text.lower():
+        folder = Path(name).parent
+        if "/" in name and folder.is_dir():
+            return f"there is no such folder in {folder}" + suggestion
         hint = "the hub cannot be reached, and the model is not in its cache. Give a folder, or connect to the internet"
         return hint + suggestion
     return f"it cannot be loaded: {first_line(error)}"

@@ -1,0 +1,232 @@
+"""Conclusions of an inspection: one or two sentences per measure about the most important number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from trialogue.display.numbers import format_number
+from trialogue.inspection.measures.decoding import TEMPERATURE
+from trialogue.inspection.measures.quantities import Point, Quantity
+from trialogue.inspection.picture import Series
+
+CONTROL = "random weights"
+_NO_CONTROL = f"It was not compared with {CONTROL}."
+_OVERLAP = (
+    "The intervals overlap, so this run does not show a difference. A larger --effort, with another --out, gives "
+    "shorter intervals."
+)
+_NO_INTERVAL = "Without intervals, chance is not excluded."
+_LEARNED = {
+    "copying": ("The model has learned to copy.", "The model does not copy."),
+    "brackets": ("The model has learned to close brackets.", "The model does not close brackets correctly."),
+}
+"""For each measure, the verdicts for a model that is better than random weights, and for one that is worse."""
+_BETTER, _WORSE = f"The model is better than {CONTROL}.", f"The model is worse than {CONTROL}."
+_DETECTED_BYTES = 16
+"""Number of bytes within which random weights often count as still in the pattern."""
+
+
+def format_point(point: Point) -> str:
+    """Format an estimate as text, with its interval in brackets if it has one. Whole numbers have no decimals.
+
+    Args:
+        point: Estimate with its interval.
+    """
+    if point.low is None or point.high is None:
+        return _format(point.value)
+    return f"{_format(point.value)} [{_format(point.low)}, {_format(point.high)}]"
+
+
+def describe_conclusion(measure: str, model: Series, control: Series | None) -> str:
+    """Return sentences about the most important number of a measure, with a comparison with random weights if useful.
+
+    The model differs from random weights if the two 95% confidence intervals do not overlap. If they do, nothing can be
+    concluded.
+
+    Args:
+        measure: Name of the measure.
+        model: Quantities of the model.
+        control: Quantities of the same architecture with random weights, if it was measured.
+    """
+    describe = _DESCRIPTIONS.get(measure)
+    described = describe(model, control) if describe else ""
+    return described or _describe_number(measure, model, control)
+
+
+def _describe_number(measure: str, model: Series, control: Series | None) -> str:
+    """Describe the number that has a sentence, or the first number, of any measure."""
+    numbers = [quantity for quantity in model.quantities if not quantity.along]
+    if not numbers:
+        return ""
+    quantity = next((one for one in numbers if one.finding), numbers[0])
+    point, unit = quantity.points[0], f" {quantity.unit}" if quantity.unit else ""
+    stated = (
+        quantity.finding.format(format_point(point))
+        if quantity.finding
+        else f"{quantity.name}: {format_point(point)}{unit}"
+    )
+    other = _last_point(control, quantity.name)
+    if other is None:
+        return f"{stated}. {_NO_CONTROL}"
+    stated = f"{stated} ({CONTROL}: {format_point(other)})."
+    order = _compare(point, other)
+    if order in ("overlap", "unknown"):
+        return f"{stated} {_OVERLAP if order == 'overlap' else _NO_INTERVAL}"
+    if quantity.exact is None:
+        return f"{stated} The difference is unlikely to be chance."
+    is_better = abs(point.value - quantity.exact) < abs(other.value - quantity.exact)
+    better, worse = _LEARNED.get(measure, (_BETTER, _WORSE))
+    return f"{stated} {better if is_better else worse}"
+
+
+def _describe_consistency(model: Series, control: Series | None) -> str:
+    """Compare the difference of the two orders with the information of one token about the other."""
+    numbers = [one for one in model.quantities if not one.along]
+    difference = next((one for one in numbers if one.finding), None)
+    information = next((one for one in numbers if one.name.startswith("information of one token")), None)
+    if difference is None or information is None:
+        return ""
+    other = _last_point(control, difference.name)
+    compared = f" ({CONTROL}: {format_point(other)})" if other else ""
+    return (
+        f"{difference.finding.format(format_point(difference.points[0]))}{compared}. One token has "
+        f"{format_point(information.points[0])} nats of information about the other. The difference should be small "
+        f"compared with this number."
+    )
+
+
+def _describe_context(model: Series, control: Series | None) -> str:
+    """Compare the gains in loss by context, and name the context that is enough for most of the gain."""
+    gain = _find(model, "gained by ")
+    enough = _find(model, "context that matters")
+    if gain is None or enough is None:
+        return ""
+    point, other = gain.points[0], _last_point(control, gain.name)
+    stated = (
+        f"With {gain.name.removeprefix('gained by ')}, the model loses {format_point(point)} nats less per token than "
+        "with one token"
+    )
+    length = f"About {format_point(enough.points[0])} tokens of context are enough for most of this gain."
+    if other is None:
+        is_gain = point.low is not None and point.low > 0
+        return f"{stated}. {_NO_CONTROL}" + (f" {length}" if is_gain else "")
+    stated = f"{stated} ({CONTROL}: {format_point(other)})."
+    return {
+        "higher": f"{stated} The model has learned to use context. {length}",
+        "lower": f"{stated} The model does not use context.",
+        "overlap": f"{stated} {_OVERLAP}",
+        "unknown": f"{stated} {_NO_INTERVAL}",
+    }[_compare(point, other)]
+
+
+def _describe_decoding(model: Series, _: Series | None) -> str:
+    """Describe the effect of a temperature on texts. It is not compared, because it depends on the sampling rule."""
+    quantity = _find(model, f"text, temperature {TEMPERATURE}")
+    if quantity is None:
+        return ""
+    point = quantity.points[-1]
+    return (
+        f"At temperature {TEMPERATURE}, texts of {point.at:g} tokens differ from those at temperature 1 by a total "
+        f"variation of {format_point(point)}."
+    )
+
+
+def _describe_patterns(model: Series, control: Series | None) -> str:
+    """Compare the rates at which continuations leave the pattern."""
+    rate = _find(model, "leaves the pattern")
+    if rate is None:
+        return ""
+    point, other = rate.points[0], _last_point(control, rate.name)
+    stated = f"The model leaves a repeated text with a probability of {format_point(point)} at each byte"
+    if point.value > 0:
+        stated += f", on average after {1 / point.value:.0f} bytes"
+    if other is None:
+        return f"{stated}. {_NO_CONTROL}"
+    stated = f"{stated} ({CONTROL}: {format_point(other)})."
+    order = _compare(point, other)
+    if order == "lower":
+        return f"{stated} The model has learned to continue the text."
+    if _survival(control, _DETECTED_BYTES) == 1:
+        return (
+            f"{stated} {CONTROL.capitalize()} are still in the pattern after {_DETECTED_BYTES} bytes, so this run says "
+            "nothing about when the model departs."
+        )
+    if order == "higher":
+        return f"{stated} The model does not continue the text."
+    return f"{stated} {_OVERLAP if order == 'overlap' else _NO_INTERVAL}"
+
+
+def _describe_interactions(model: Series, control: Series | None) -> str:
+    """Compare the excess losses on a clone, and state the order of interactions."""
+    order = _find(model, "learned beyond order")
+    if order is None:
+        return ""
+    learned, other = order.points[0], _last_point(control, order.name)
+    stated = f"The model has learned interactions between tokens beyond order {format_point(learned)}"
+    if learned.value == 0:
+        stated = "The loss of the model is not clearly higher on the clones than on the text"
+    if other is None:
+        return f"{stated}. {_NO_CONTROL}"
+    pairs = [
+        (one, one.points[0], excess)
+        for one in model.quantities
+        if one.name.endswith(" over the text") and (excess := _last_point(control, one.name)) is not None
+    ]
+    # The clone with the smallest excess loss is the closest to the text.
+    higher = [pair for pair in pairs if (pair[1].low or 0) > 0 and _compare(pair[1], pair[2]) == "higher"]
+    if higher:
+        one, excess, control_excess = min(higher, key=lambda pair: pair[1].value)
+        sentence = (
+            f"On the clone {one.name.removesuffix(' over the text')}, the loss of the model is {format_point(excess)} "
+            f"{one.unit} higher than on the text ({CONTROL}: {format_point(control_excess)}). The model has learned "
+            "interactions that this clone lacks."
+        )
+        if learned.value == other.value:
+            return f"{sentence} The order, {format_point(learned)}, is the same for {CONTROL}, so it shows nothing."
+        return f"{sentence} {stated} ({CONTROL}: {format_point(other)})."
+    if learned.value == other.value:
+        return f"{CONTROL.capitalize()} give the same result, so this run shows nothing."
+    return (
+        f"{stated} ({CONTROL}: {format_point(other)}), but its excess loss on the clones is not higher than for "
+        f"{CONTROL}, so this run does not show a difference."
+    )
+
+
+_DESCRIPTIONS: dict[str, Callable[[Series, Series | None], str]] = {
+    "consistency": _describe_consistency,
+    "context": _describe_context,
+    "decoding": _describe_decoding,
+    "interactions": _describe_interactions,
+    "patterns": _describe_patterns,
+}
+"""Measures whose conclusion is not a comparison of one number. A function returns "" if a quantity is missing."""
+
+
+def _compare(point: Point, other: Point) -> Literal["higher", "lower", "overlap", "unknown"]:
+    """Return whether the first interval is above the second one, below it, or overlaps with it."""
+    if point.low is None or point.high is None or other.low is None or other.high is None:
+        return "unknown"
+    if point.low > other.high:
+        return "higher"
+    return "lower" if point.high < other.low else "overlap"
+
+
+def _find(series: Series, start: str) -> Quantity | None:
+    return next((one for one in series.quantities if one.name.startswith(start)), None)
+
+
+def _last_point(series: Series | None, name: str) -> Point | None:
+    """Return the last point of the quantity with this name, which is the only point of a single number."""
+    named = [one for one in series.quantities if one.name == name] if series else []
+    return named[0].points[-1] if named else None
+
+
+def _survival(series: Series | None, length: int) -> float | None:
+    """Return the share of texts that are still in the pattern after `length` bytes."""
+    curve = _find(series, "still in the pattern") if series else None
+    return next((point.value for point in curve.points if point.at == length), None) if curve else None
+
+
+def _format(value: float) -> str:
+    return format_number(int(value) if value.is_integer() else value)
