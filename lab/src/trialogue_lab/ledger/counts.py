@@ -99,7 +99,9 @@ def statements_of(records: Iterable[Record]) -> list[Statement]:
 
 
 def families_of(records: Iterable[Record]) -> Families:
-    """Count the claim families with a verdict, and add up their error rates (see `Families`).
+    """Count the groups of claims that share one error rate, and add up these rates (see `Families`).
+
+    Only groups with a verdict are counted.
 
     Args:
         records: Records of claims.

@@ -11,12 +11,12 @@ from trialogue_lab.ledger.entries import Entry, ledger_records
 
 
 def statements(entries: Iterable[Entry]) -> list[Statement]:
-    """Return the tested statements of the publications (see `statements_of`)."""
+    """Return the statements of the publications that claims test, each with its verdicts (see `statements_of`)."""
     return statements_of(ledger_records(entries))
 
 
 def families(entries: Iterable[Entry]) -> Families:
-    """Count the claim families with a verdict, and add up their error rates (see `Families`)."""
+    """Count the groups of claims that share one error rate, and add up these rates (see `Families`)."""
     return families_of(ledger_records(entries))
 
 
@@ -26,5 +26,5 @@ def totals_table(entries: Sequence[Entry]) -> list[list[str]]:
 
 
 def totals(entries: Sequence[Entry]) -> dict[str, dict[LedgerAnswer, int]]:
-    """Count tested statements and claims by verdict (see `totals_of`)."""
+    """Count tested statements and claims by verdict, for example "holds" or "refuted" (see `totals_of`)."""
     return totals_of(ledger_records(entries))

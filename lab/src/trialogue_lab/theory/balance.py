@@ -156,8 +156,9 @@ class Balance:
     def pairs(self) -> Tensor:
         """Vector that a matched pair of brackets adds to the attention sum, for each pair and query.
 
-        The vector is w_open v_open + w_close v_close, where v are the value vectors of the two brackets and w =
-        exp(score) their attention weights (S of equation 2.51). It is zero if the pair has no effect on the prediction.
+        The vector is w_open v_open + w_close v_close (S of equation 2.51). Here v_open and v_close are the value
+        vectors of the two brackets, and w = exp(score) are their attention weights. The vector is zero if the pair has
+        no effect on the prediction.
 
         A float64 tensor (D - 1, D, k, k, v). The axes are: depth of the query (2 to D), depth of the pair (1 to D),
         type of the pair, type of the query, components of the value vectors.

@@ -80,10 +80,10 @@ class DyckAttention(nn.Module):
 
 
 class FlooredNorm(nn.Module):
-    """Norm LN_C of the thesis, which divides by the larger of the vector's norm and C.
+    """Layer norm that divides a vector by its norm or by a constant C, whichever is larger (LN_C of the thesis).
 
-    The mean is subtracted first. A zero vector stays zero. With a gain, the result is multiplied by a learned gain that
-    starts at sqrt(width), and a learned bias is added, so that it starts as the usual LayerNorm.
+    The mean is subtracted first. A zero vector stays zero. With `gain`, the result is multiplied by a learned gain, and
+    a learned bias is added. The gain starts at sqrt(width), as in the usual LayerNorm.
 
     Args:
         width: Width of the vectors.

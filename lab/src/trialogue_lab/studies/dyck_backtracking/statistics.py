@@ -210,9 +210,14 @@ def select_remaining_errors(rows: Rows) -> DataFrame:
         rows: Measurements of a run, as one table per kind of row.
 
     Returns:
-        One row per error, with the columns "seed" (of the training), "error" (kind of error), "prefix" (correct tokens
-        before the error), "token" and "token_prob" (wrong token and its probability), "best" and "best_prob" (most
-        probable token and its probability), and "quota_left" (unused part of the quota). The table may be empty.
+        One row per error. The table may be empty. Its columns are:
+
+        - "seed": seed of the training.
+        - "error": kind of error.
+        - "prefix": correct tokens before the error.
+        - "token" and "token_prob": wrong token and its probability.
+        - "best" and "best_prob": most probable token and its probability.
+        - "quota_left": unused part of the quota.
     """
     columns = ["seed", "error", "prefix", "token", "token_prob", "best", "best_prob", "quota_left"]
     return rows.where("unseen", verifier="trained").reindex(columns=columns).dropna(subset="error")

@@ -50,9 +50,13 @@ def find_remaining_errors(
         quota: Number of backtracks that were allowed per sample.
 
     Yields:
-        Row about the first error of a sample: "error" (kind of error), "prefix" (text before it), "token" and
-        "token_prob" (wrong token and its probability), "best" and "best_prob" (most probable token and its
-        probability), and "quota_left" (number of unused backtracks).
+        Row about the first error of a sample, with these entries:
+
+        - "error": kind of error.
+        - "prefix": text before the error.
+        - "token" and "token_prob": wrong token and its probability.
+        - "best" and "best_prob": most probable token and its probability.
+        - "quota_left": number of unused backtracks.
     """
     assert samples.trace is not None
     position, kind = distribution.errors(samples.tokens, samples.lengths, distribution.vocab_size)

@@ -192,9 +192,12 @@ def compare_two_body_flow(config: Config, covariance: Tensor, weights: Weights) 
         weights: Initial weights, of which only the last layer is used.
 
     Returns:
-        Dictionary with "first_most" (largest absolute entry of A1), "last_moved" (distance between the initial and the
-        final A2), "closed_error" (largest difference of A2 from the exact solution) and "mean_error" (largest
-        difference between the limit of A2 and the coefficients of the conditional mean of x_0).
+        Dictionary with these entries:
+
+        - "first_most": largest absolute entry of A1.
+        - "last_moved": distance between the initial and the final A2.
+        - "closed_error": largest difference of A2 from the exact solution.
+        - "mean_error": largest difference between the limit of A2 and the coefficients of the conditional mean of x_0.
     """
     flow, size = GaussianFlow(covariance), config.size
     times = torch.linspace(0, config.time, _POINTS)
@@ -222,8 +225,11 @@ def compare_added_error(covariance: Tensor, weights: Weights) -> dict[str, float
         weights: Weights of the two layers A1 and A2.
 
     Returns:
-        Dictionary with "added" (the exact added error), "excess" (corrected formula, with A1 C A1^T), "printed"
-        (published formula, with A1 C A1), and the relative errors "error" and "printed_error" of both formulas.
+        Dictionary with these entries:
+
+        - "added": the exact added error.
+        - "excess" and "error": corrected formula, with A1 C A1^T, and its relative error.
+        - "printed" and "printed_error": published formula, with A1 C A1, and its relative error.
     """
     flow, (points, mass) = GaussianFlow(covariance), make_quadrature(covariance)
     without = weights._replace(first=torch.zeros_like(weights.first))

@@ -43,9 +43,9 @@ def measure_small(config: Config, seed: int, _: Path) -> MeasuredRows:
         config: Settings of the run.
         seed: Seed of the distributions and of the networks.
 
-    Yields:
-        Rows of several kinds: about the distribution, about the training of networks with one to three layers, about
-        single attention layers, about the interaction orders of random networks, and about exchanging two layers.
+        Yields: Rows of several kinds. They describe the distribution, the training of networks with one to three
+        layers, single attention layers, the interaction orders of random networks, and the effect of exchanging two
+        layers.
     """
     stairs = sample_staircase(config, seed)
     yield {"kind": "law", "draws": stairs.draws, **stairs.bounds} | {

@@ -58,8 +58,8 @@ def measure_trees(config: Config, seed: int, _: Path) -> MeasuredRows:
 
     Yields:
         One row of the kind "tree" per sequence length, kind of errors and size of errors. It has costs and total
-        variation distances from the target. For seeds in `config.chain_seeds`, there is also a row of the kind "chain",
-        with mixing times and other values that are computed from the transition matrix of the random walk on prefixes.
+        variation distances from the target. For seeds in `config.chain_seeds`, there is also a row of the kind "chain".
+        It has mixing times and other values of the random walk on prefixes, computed from its transition matrix.
     """
     for horizon in config.horizons:
         oracle, outcome = make_random_model(seed, horizon), partial(sample_outcome, seed)

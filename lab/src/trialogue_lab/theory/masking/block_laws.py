@@ -200,8 +200,9 @@ def block_distribution(
 def block_dynamics(probabilities: Tensor, distribution: InstanceOf[BlockDistribution]) -> Tensor:
     """Return the transition matrix of block dynamics (Definitions 4.1.6 and 4.1.8).
 
-    Each step draws a set K of masked positions given the current sequence x and resamples its tokens from p(x_K |
-    x_{-K}, K), their distribution given all other tokens. The chain is reversible with respect to p.
+    Each step samples a set K of masked positions, whose distribution may depend on the current sequence x. It then
+    resamples the tokens x_K at these positions, given all other tokens x_{-K}, from p(x_K | x_{-K}, K). The chain is
+    reversible with respect to p.
 
     Args:
         probabilities: Probabilities p (states,) of the sequences.

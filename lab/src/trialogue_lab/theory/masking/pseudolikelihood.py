@@ -5,9 +5,13 @@ of -log p_theta(x_K | x_{-K}, K) over sequences x. K is a random set of masked p
 tokens are x_K, and the others are x_{-K} (thesis, Definitions 4.1.2, 4.1.3 and 4.1.7). If all positions are masked, it
 is the maximum likelihood estimator. All results are exact.
 
-Some functions take three arrays or objects: the probabilities p (states,) of all sequences in the order of
-`itertools.product`, the features F (states, parameters) of an exponential family p_theta ∝ exp(theta . F), and a
-`BlockDistribution`. Other functions take an exponential family that is small enough to enumerate, for example
+Some functions take three arguments:
+
+- the probabilities p (states,) of all sequences in the order of `itertools.product`,
+- the features F (states, parameters) of an exponential family p_theta ∝ exp(theta . F),
+- a `BlockDistribution`, the distribution of the masked positions.
+
+Other functions take an exponential family that is small enough to enumerate, for example
 `trialogue.data.Ising`, and the arguments of `block_distribution`.
 """
 

@@ -227,9 +227,10 @@ class LookUp(NamedTuple):
 def look_up_encoder(log_probs: Tensor, width: Count, prior: Tensor | None = None, seed: int = 0) -> LookUp:
     """Approximate distributions by logits of rank d that keep each most likely token and the entropy (Theorem 2).
 
-    The state of context t is lambda(t) W_g, where g is its most likely token and W_g row g of the unembedding. The rows
-    of W are random unit vectors (Johnson-Lindenstrauss), or the identity if the width is N. The scale lambda(t) is the
-    solution of log sum_j exp(lambda (W_j . W_g - W_g . W_g)) = entropy of the target distribution.
+    The rows of the unembedding W are random unit vectors (Johnson-Lindenstrauss), or the identity matrix if the width
+    is N. Let g be the most likely token of context t. The state of the context is row g of W, multiplied by a scale
+    lambda(t). The scale is chosen so that log sum_j exp(lambda (W_j . W_g - W_g . W_g)) is the entropy of the target
+    distribution.
 
     Args:
         log_probs: Target log-probabilities (T, N) without zeros.

@@ -44,12 +44,12 @@ PREFIXES = 1024
 class AutoregressiveHamiltonian:
     """Energy function of an autoregressive model whose next token depends on the last w tokens.
 
-    The energy of a sequence x is the sum of two terms: the energy of its first w tokens, stored in `boundary`, and the
-    energy of all windows of w + 1 tokens, computed by `chain`. Sequences must have at least w + 1 tokens. An energy is
-    a negative log-probability plus a constant:
+    The energy of a sequence is the sum of two terms. The energy of its first w tokens is stored in `boundary`. The
+    energy of all windows of w + 1 tokens is computed by `chain`. Sequences must have at least w + 1 tokens. An energy
+    is a negative log-probability plus a constant:
 
-    - "global": one constant for all contexts. A sequence of L tokens with energy H has -log p = H + `boundary_offset` +
-      (L - w) * `offset`, where p is its probability under the model.
+    - "global": one constant for all contexts. Let H be the energy of a sequence of L tokens, and p its probability
+      under the model. Then -log p = H + `boundary_offset` + (L - w) * `offset`.
     - "per-context": one constant per context, so that the most likely token has energy zero.
 
     Attributes:
