@@ -276,7 +276,8 @@ def test_context_is_concluded_from_the_gain_in_loss():
         "(random weights: -0.0400 [-0.100, 0.0200]). The model has learned to use context. About 8 [1, 8] tokens of "
         "context are enough for most of this gain."
     )
-    overlap = describe_conclusion("context", series(Point(0.1, -0.1, 0.3)), control)
+    assert "does not show a gain" in describe_conclusion("context", series(Point(0.3, -0.1, 0.7)), control)
+    overlap = describe_conclusion("context", series(Point(0.1, 0.01, 0.3)), control)
     assert "does not show a difference" in overlap
     assert "enough" not in overlap
     assert "enough" in describe_conclusion("context", series(Point(3.5, 2.7, 4.3)), None)
@@ -309,6 +310,18 @@ def test_decoding_is_not_compared_with_random_weights():
     assert describe_conclusion("decoding", series, series) == (
         "At temperature 0.7, texts of 32 tokens differ from those at temperature 1 by a total variation of "
         "0.680 [0.500, 0.800]."
+    )
+
+
+def test_consistency_is_compared_with_the_information_of_a_token():
+    difference = single_quantity(
+        "orders differ", Point(0.5, 0.4, 0.6), finding="The two orders differ by {} nats"
+    )
+    information = single_quantity("information of one token about the other", Point(2.0, 1.0, 3.0))
+    series = Series("x", [difference, information])
+    assert describe_conclusion("consistency", series, series).startswith(
+        "The two orders differ by 0.500 [0.400, 0.600] nats (random weights: 0.500 [0.400, 0.600]). "
+        "One token has 2 [1, 3] nats of information about the other."
     )
 
 

@@ -106,7 +106,7 @@ def test_stored_results_are_not_measured_again(workspace, tmp_path, capfd, monke
     assert read_inspection(tmp_path) == read_inspection(workspace / "alone")
     assert {path: saved_files(tmp_path)[path] for path in there} == there
     # No worker starts, because only `context` is missing and it requires a text.
-    monkeypatch.delattr(Elsewhere, "workers")
+    monkeypatch.delattr(Elsewhere, "start_workers")
     assert inspect(workspace, tmp_path, "--executor", "elsewhere") == 0
 
 

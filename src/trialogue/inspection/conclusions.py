@@ -24,7 +24,7 @@ _LEARNED = {
 """For each measure, the verdicts for a model that is better than random weights, and for one that is worse."""
 _BETTER, _WORSE = f"The model is better than {CONTROL}.", f"The model is worse than {CONTROL}."
 _DETECTED_BYTES = 16
-"""Number of bytes within which random weights often count as still in the pattern."""
+"""Number of bytes within which a departure is often not noticed yet."""
 
 
 def format_point(point: Point) -> str:
@@ -108,10 +108,12 @@ def _describe_context(model: Series, control: Series | None) -> str:
         "with one token"
     )
     length = f"About {format_point(enough.points[0])} tokens of context are enough for most of this gain."
+    is_gain = point.low is not None and point.low > 0
     if other is None:
-        is_gain = point.low is not None and point.low > 0
         return f"{stated}. {_NO_CONTROL}" + (f" {length}" if is_gain else "")
     stated = f"{stated} ({CONTROL}: {format_point(other)})."
+    if point.high is not None and not is_gain:
+        return f"{stated} The interval of the model contains 0 or lies below it, so this run does not show a gain."
     return {
         "higher": f"{stated} The model has learned to use context. {length}",
         "lower": f"{stated} The model does not use context.",
