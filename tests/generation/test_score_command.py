@@ -40,6 +40,8 @@ def test_texts_are_scored_and_judged(scored):
     assert joined["reason"].startswith("rejected at")
     assert tokens["tokens"] == [4, 8]
     assert "accepted" not in scored(lines)[0]
+    both = scored(lines, "--regex", "[0-9]+", "--choice", "1984", "1985")
+    assert [one["reason"] and one["reason"].partition(":")[0] for one in both] == ["regex", None, "regex"]
 
 
 def test_samples_of_generate_get_their_log_probabilities(run, run_command, model):

@@ -12,7 +12,7 @@ from trialogue.data import Table
 from trialogue.models.hub.pretrained import PretrainedOracle
 from trialogue.models.tokenization import Tokenization
 from trialogue.samplers import truncated
-from trialogue.verifiers import FunctionVerifier, GrammarVerifier, ProbeVerifier
+from trialogue.verifiers import All, FunctionVerifier, GrammarVerifier, ProbeVerifier
 
 PROMPTS = [(5, 9, 30), (5, 9, 30), (7,), (5, 9, 30), (5, 9, 31)]
 COMPLETIONS = [(4, 8, 15), (16,), (23, 42), (), (4, 8, 15, 16, 23)]
@@ -101,6 +101,11 @@ def test_the_reason_of_a_rejection():
     ):
         found = judge(text, verifier, tokenization=tokenization)
         assert (bool(found), found.reason) == (reason is None, reason), text
+    whole = FunctionVerifier(lambda tokens: False, "completion", whole=True)
+    assert judge("1984", whole, tokenization=tokenization).reason == "the complete text is rejected"
+    both = All(digits, whole)
+    for text, part in (("198", digits), ("1984", whole)):
+        assert judge(text, both, tokenization=tokenization) == judge(text, part, tokenization=tokenization)
     assert judge("a dog", no_cat, tokenization=tokenization, prompt="a cat")
     assert "rejected at" in str(judge("cat", no_cat, tokenization=tokenization).reason)
     tokens = tokenization.encode_completion("1984")

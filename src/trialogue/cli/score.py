@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from trialogue.generation.settings import ModelSettings
     from trialogue.generation.verifiers.specs import ConstraintSettings
 
+_LONGEST = 40
+"""Maximum number of characters of the name of a verifier in a reason."""
+
 
 def score(arguments: argparse.Namespace) -> None:
     """Compute the log-probability of given texts under a language model, and judge them by verifiers.
@@ -79,12 +82,17 @@ def _score(
         return score_texts(
             oracle,
             texts,
-            [one.verifier for one in verifiers],
+            {_shorten(spec): one.verifier for spec, one in zip(rule.specs, verifiers, strict=True)},
             chat=inputs.chat,
             on_error=rule.on_error,
             batch_size=machine.batch_size,
             progress=bar.update,
         )
+
+
+def _shorten(spec: str) -> str:
+    """Return at most the first 40 characters of a spec KIND:CONTENT."""
+    return spec if len(spec) <= _LONGEST else f"{spec[: _LONGEST - 1]}…"
 
 
 def _print(records: Sequence[dict[str, Any]]) -> None:

@@ -1,6 +1,6 @@
 """Log-probabilities and judgements of given texts, as JSON records."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -9,6 +9,7 @@ from trialogue.errors import InputError
 from trialogue.generation.given_texts import GivenText
 from trialogue.generation.prompts import with_location
 from trialogue.models.hub.opening import TextModel
+from trialogue.models.tokenization import Tokenization
 from trialogue.oracles import Verifier
 from trialogue.samplers.judging import judge
 from trialogue.samplers.scoring import score
@@ -19,7 +20,7 @@ _ROWS = 16
 def score_texts(
     oracle: TextModel,
     texts: Sequence[GivenText],
-    verifiers: Sequence[Verifier] = (),
+    verifiers: Mapping[str, Verifier] | None = None,
     *,
     chat: bool = False,
     on_error: Literal["raise", "reject"] = "raise",
@@ -31,7 +32,8 @@ def score_texts(
     Args:
         oracle: The model.
         texts: The texts.
-        verifiers: A text is accepted if all of these accept it (default: none, so that no text is judged).
+        verifiers: Verifiers by name. A text is accepted if all of these accept it (default: none, so that no text is
+            judged). The name is part of the reason if there are several.
         chat: Whether to apply the chat template to prompts.
         on_error: Whether an error of a verifier is raised (default) or rejects the text.
         batch_size: Maximum number of sequences per forward pass (default: 16).
@@ -63,19 +65,30 @@ def score_texts(
             "log_probs": [finite_or_none(number) for number in log_probs.tolist()],
         }
         if verifiers:
-            try:
-                judgements = (
-                    judge(completion, verifier, tokenization=oracle.tokenization, prompt=prompt)
-                    for verifier in verifiers
-                )
-                reason = next((judgement.reason for judgement in judgements if not judgement), None)
-            except InputError as error:
-                if on_error == "raise":
-                    raise
-                reason = str(error)
+            reason = _rejection(completion, prompt, oracle.tokenization, verifiers, on_error)
             record |= {"accepted": reason is None, "reason": reason}
         records.append(record)
     return records
+
+
+def _rejection(
+    completion: list[int],
+    prompt: list[int],
+    tokenization: Tokenization,
+    verifiers: Mapping[str, Verifier],
+    on_error: Literal["raise", "reject"],
+) -> str | None:
+    """Return why the first verifier that rejects a completion does so, or None if all accept it."""
+    for name, verifier in verifiers.items():
+        try:
+            reason = judge(completion, verifier, tokenization=tokenization, prompt=prompt).reason
+        except InputError as error:
+            if on_error == "raise":
+                raise
+            reason = str(error)
+        if reason is not None:
+            return reason if len(verifiers) == 1 else f"{name}: {reason}"
+    return None
 
 
 def _encode(oracle: TextModel, given: GivenText, chat: bool) -> tuple[list[int], list[int]]:

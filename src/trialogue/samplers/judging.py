@@ -52,7 +52,8 @@ def judge(
     Returns:
         The judgement. Its reason is that of the verifier's parser if there is one, for example the violated keyword of
         a JSON schema. Otherwise it names the first token that the verifier rejects, or states that the text is
-        incomplete.
+        incomplete (verifiers with a token mask) or rejected as a whole (others). For a product of verifiers, the reason
+        is that of the first verifier that rejects the text.
 
     Raises:
         InputError: If the verifier needs hidden states, or a token id does not belong to the vocabulary.
@@ -63,6 +64,10 @@ def judge(
         "rejected at 'a' after '19'"
     """
     judged = as_verifier(verifier)
+    for part in judged.parts:
+        found = judge(text, part, tokenization=tokenization, prompt=prompt)
+        if not found:
+            return found
     if judged.layers:
         hint = "use a verifier without hidden states; `trialogue.samplers.values` evaluates probes with their model"
         raise InputError("verifier", type(judged).__name__, hint)
@@ -84,9 +89,13 @@ def judge(
     prefixes = [tokens[:length] for length in range(start, len(tokens) + 1)]
     viable = values(judged, oracle, prefixes, prompt_lengths=start, max_length=len(tokens) + 1) > 0
     if bool(viable.all()):
-        return Judgement(
-            accepted=False, value=value, reason="the text is incomplete: a longer text can be accepted"
+        # A verifier without a mask may accept every prefix, also those of texts that it rejects.
+        reason = (
+            "the text is incomplete: a longer text can be accepted"
+            if judged.has_mask
+            else "the complete text is rejected"
         )
+        return Judgement(accepted=False, value=value, reason=reason)
     rejected = int((~viable).nonzero()[0, 0]) - 1
     if rejected < 0:
         return Judgement(accepted=False, value=value, reason="the empty text is rejected, so every text is")

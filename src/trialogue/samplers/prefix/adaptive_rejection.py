@@ -145,6 +145,11 @@ class AdaptiveRejection(Sampler[AdaptiveRejectionState | WeightedAdaptiveRejecti
         return self.then is not None
 
     @property
+    def few_children(self) -> bool:
+        """Whether a verifier without a mask is evaluated for drawn tokens only: if there is no fallback to masks."""
+        return self.then is None
+
+    @property
     def round_size(self) -> int | None:
         """Number of samples of a prompt that start from the same table, None for all."""
         return self.share

@@ -134,7 +134,7 @@ class Sampler(ABC, Generic[StateT]):
 
     @property
     def few_children(self) -> bool:
-        """Whether the sampler evaluates the verifier for the most probable next tokens only (default: False)."""
+        """Whether the sampler evaluates a verifier without a mask for few next tokens only (default: False)."""
         return False
 
     @property
