@@ -267,7 +267,7 @@ _HELP = {
     "--origin": "show only claims of this origin: published or ours; repeatable (default: both)",
     "--statement": "show only claims with this id, with this id of a statement, or with these words (default: all)",
     "--width": "print lines of at most this many characters, from 40 (default: the width of the terminal)",
-    "--verbose": "also show the power of undecided claims (default: off)",
+    "--verbose": "also show the registered statements and the power of undecided claims (default: off)",
     "--json": "print a JSON list with one record per claim (default: text)",
     "RESULT": "show these results: a folder, a hash, STUDY@HASH or a study (default: all results that count)",
     "report --out": "write the page to this file (default: report.html in DIR)",

@@ -118,6 +118,7 @@ def summary_screen(summaries: Sequence[StudySummary], width: int) -> str:
     totals = totals_rows(records)
     note = (
         "A statement of a publication may have several claims: it is refuted if one is, else undecided if one is. "
+        "If several studies test a statement, 'together' counts it once. "
         "other: not tested, altered since the run, or withdrawn. own claims: holding, of all."
     )
     hints = [
@@ -172,7 +173,8 @@ def select_claims(
 def _format_claim(record: Record, width: int) -> str:
     head = f"  {record['verdict']:11} "
     room = max(20, width - len(head))
-    identity = record["claim"] + (f", {record['statement_id']}" if record["statement_id"] else "")
+    source = record["statement_id"] or ("ours" if record["origin"] == OWN else "")
+    identity = record["claim"] + (f", {source}" if source else "")
     lines = [*wrap_words(record["title"] or record["statement"], room), *wrap_words(identity, room)]
     if record["verdict"] != WITHDRAWN:
         lines += wrap_words(f"{format_numbers(record)}, holds if {format_criterion(record)}", room)

@@ -126,13 +126,18 @@ def print_ledger(
         answers: Verdicts to print, for example "refuted" or "withdrawn". Empty for all (default).
         origins: Origins to print, "published" or "ours". Empty for both (default).
         statement: Id or words of the claims to print (see `matches`). Empty for all (default).
-        verbose: Also print the power and the smallest detectable effect of undecided claims (default: False).
+        verbose: Also print the registered statements, and the power and the smallest detectable effect of undecided
+            claims (default: False).
     """
-    for entry in select(entries, answers=answers, origins=origins, statement=statement):
+    selected = select(entries, answers=answers, origins=origins, statement=statement)
+    for entry in selected:
         _print_entry(out, entry, verbose)
         out.print()
+    is_filtered = bool(answers or origins or statement)
+    if is_filtered and not any(entry.verdicts or entry.withdrawn for entry in selected):
+        out.print("no claim is selected\n")
     heads, *lines = totals_table(entries)
-    out.print(grid("total", heads, lines))
+    out.print(grid("total of all claims" if is_filtered else "total", heads, lines))
     out.print(Text(str(families(entries)), style="dim"))
 
 
@@ -166,6 +171,8 @@ def _print_claims(out: Console, title: str, verdicts: Sequence[Verdict], verbose
         if claim.setting:
             _print_indented(out, f"setting: {'as above' if claim.setting == setting else claim.setting}")
         setting = claim.setting or setting
+        if verbose and claim.title:
+            _print_indented(out, f"registered statement: {claim.statement}")
         for note in _list_remarks(verdict, verbose):
             _print_indented(out, note)
 
