@@ -84,7 +84,7 @@ def wrong_answers(count: int = 12) -> tuple[float, ...]:
 @pytest.mark.parametrize(
     ("place", "name", "broken"),
     [
-        (0, "generated", lambda task, seed: GenerationResult(None, 0, 0)),
+        (0, "generate_by_trying", lambda task, seed: GenerationResult(None, 0, 0)),
         (1, "knapsack_by_table", lambda weights, total: None),
         (2, "superincreasing_knapsack", lambda weights, total: (1,) * len(weights)),
     ],
