@@ -141,6 +141,7 @@ def test_every_failure_has_a_reason(shell):
         ("masked-decoding", "python", True),
         ("value-guided", "regex", False),
         ("smc", "python", False),
+        ("exact", "python", False),
     ],
 )
 def test_a_warning_about_many_verifier_calls_is_printed(sampler, kind, warned, shell, probe):

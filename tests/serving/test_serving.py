@@ -266,6 +266,8 @@ def test_a_text_that_is_cut_off_ends_by_length(client):
 def test_max_tokens_is_limited_by_the_server_and_the_context(client):
     assert complete(client, max_tokens=10_000, seed=1).usage.completion_tokens == 64
     assert complete(client, "the cat " * 40, max_tokens=10_000, seed=1).usage.total_tokens == 128
+    cut = complete(client, "the cat " * 40, max_tokens=10_000, rule={"regex": "[a-c]{90}"}, seed=1).choices[0]
+    assert (cut.trialogue["accepted"], cut.finish_reason) == (False, "length")
 
 
 def test_verifiers_of_the_server_are_selected_by_name(client):

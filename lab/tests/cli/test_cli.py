@@ -136,6 +136,12 @@ def test_ledger_is_printed_as_text_and_as_json(run: Run) -> None:
     assert "fewer-heads" in run("ledger", "--verdict", "refuted").out
     assert "fewer-heads" not in run("ledger", "--statement", "more-heads").out
     assert "fewer-heads" not in run("ledger", "biased-coin", "--statement", "more-heads").out
+    assert "no claim is selected" in run("ledger", "biased-coin", "--verdict", "withdrawn").out
+    assert "no claim is selected" not in run("ledger", "biased-coin", "--verdict", "refuted").out
+    for options in ((), ("--verbose",)):
+        shown = run("ledger", "biased-coin", *options).out
+        assert ("registered statement: " in shown) == bool(options)
+    assert "odds, ours\n" in run("ledger", "--statement", "odds").out
     assert max(map(len, run("ledger", "biased-coin", "--width", "80").out.splitlines())) <= 80
 
 

@@ -171,7 +171,7 @@ def _print_claims(out: Console, title: str, verdicts: Sequence[Verdict], verbose
         if claim.setting:
             _print_indented(out, f"setting: {'as above' if claim.setting == setting else claim.setting}")
         setting = claim.setting or setting
-        if verbose and claim.title:
+        if verbose:
             _print_indented(out, f"registered statement: {claim.statement}")
         for note in _list_remarks(verdict, verbose):
             _print_indented(out, note)
