@@ -46,10 +46,11 @@ def variation(first: Pattern, second: Pattern) -> Tensor:
 
 @validated
 def causal_baseline(length: Count) -> float:
-    """Return the expected value of `variation` for two random causal attention patterns, as a baseline.
+    """Return the expected value of `variation` for two random causal attention patterns.
 
-    Row m of a random pattern is uniformly distributed over the probability vectors on m positions. The two rows m
-    contribute 2 (m - 1) / (m (m + 1)). The sum over n rows is 2 H_n + 4 / (n + 1) - 4, with the harmonic number H_n.
+    Use it as a baseline: trained networks with a smaller `variation` are more similar than chance. In a
+    random pattern, the weights of position m are drawn uniformly from all probability vectors over m
+    positions. The result is 2 H_n + 4 / (n + 1) - 4, where H_n is the n-th harmonic number.
 
     Args:
         length: Number of positions n.

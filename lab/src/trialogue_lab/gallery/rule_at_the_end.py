@@ -153,19 +153,19 @@ def make_scene(seed: int = 0) -> dict[str, Any]:
 
 
 def record_runs(samples: Samples, members: int, prefixes: Sequence[Prefix]) -> list[dict[str, Any]]:
-    """Return the steps of a sampler for every sample, as nodes of the prefix tree.
+    """Convert the recorded steps of a sampler to nodes of the prefix tree.
 
     Steps without model calls, which only select the output, are omitted.
 
     Args:
-        samples: Samples with their trace, which records the steps of the sampler.
+        samples: Samples with their recorded steps.
         members: Number of sequences that the sampler extends in parallel for one sample.
-        prefixes: Prefixes of the tree. The index of a prefix is the number of its node.
+        prefixes: Prefixes of the tree, in the order of the node numbers.
 
     Returns:
-        One dictionary per sample. "output" is the node of the output. "steps" has one list per step with the nodes to
-        which the sequences move. If there are several sequences, each step also has the indices of the sequences that
-        they continue.
+        One dictionary per sample. "output" is the node of the output, and "steps" lists the nodes visited in
+        each step. With several parallel sequences, each step also lists which earlier sequence each one
+        continues.
     """
     trace, places = samples.trace, {prefix: place for place, prefix in enumerate(prefixes)}
     assert trace is not None

@@ -52,10 +52,9 @@ def make_scene(results: str | Path | None) -> dict[str, Any]:
 
 
 def _choose_first_training(bounds: DataFrame, onsets: list[list[int]]) -> int:
-    """Return the index of the training to show first: the one in which the layers begin to learn most distinctly.
+    """Return the index of the training with the most distinct steps between its loss bounds.
 
-    Only trainings with the most common order of layers are considered. Among them, the training with the largest
-    distance between successive loss bounds is chosen. The smaller of its two distances counts.
+    Only trainings whose layers begin to learn in the most common order are considered.
     """
     orders = [tuple(sorted(range(len(each)), key=each.__getitem__)) for each in onsets]
     common = max(set(orders), key=orders.count)

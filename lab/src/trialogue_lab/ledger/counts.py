@@ -57,8 +57,8 @@ class Statement:
 class Families:
     """Number of claim families and their total error rate.
 
-    A family is a group of claims that share one error rate: the claims of one study and one origin ("published" or
-    "ours") whose statistic is random.
+    A family consists of the claims of one study and one origin ("published" or "ours"). Its claims with a
+    random statistic share one error rate.
 
     Args:
         count: Number of families.

@@ -1,10 +1,7 @@
-"""Masked model whose logits are sums of products over k tokens.
+"""Masked model whose logits are sums of products over k tokens (equations 1 and 4 of the source).
 
-The logit of token a at site (position) i is k times a sum over k - 1 sites j, ... and tokens b, ... Each term is the
-product J_(i j ...) U_(a b ...) s_(j b) ... Here J and U are learned tensors of k axes, and s_(j b) is 1 if site j has
-token b, and 0 otherwise. These are equations 1 and 4 of the document on the distributional simplicity bias. For k = 2,
-the model is one layer of `FactoredAttention`. Sites may coincide, as in equation 4, so that the sum also has
-interactions of fewer tokens. For distributions of distinct sites (`trialogue.data.ManyBody`), these entries are zero.
+For k = 2, it is one layer of attention whose weights depend on positions only (`FactoredAttention`). Source:
+'A distributional simplicity bias in the learning dynamics of transformers'.
 """
 
 import math
@@ -54,16 +51,16 @@ class ProductFormConfig:
 class ProductForm(OneHotNetwork):
     """Masked model whose logits are sums of products over k tokens ("product form").
 
-    Each term has a weight that is an entry of `couplings`, selected by k positions, times an entry of `similarities`,
-    selected by k tokens.
+    The logit of token a at position i is k times the sum over k - 1 other positions j, l, ... of J[i, j, l,
+    ...] U[a, x_j, x_l, ...], where x_j is the token at position j. The positions may coincide.
 
     Args:
         config: Shape of the network.
         seed: Seed of the initial tensors.
 
     Attributes:
-        couplings: Tensor J (N, ..., N) with k axes.
-        similarities: Tensor U (V, ..., V) with k axes.
+        couplings: Tensor J (N, ..., N) with k axes, one per position.
+        similarities: Tensor U (V, ..., V) with k axes, one per token.
     """
 
     @validated

@@ -37,15 +37,14 @@ def gpt_neo(
 ) -> TransformerConfig:
     """Return the shape of the GPT-Neo decoder in the document on the distributional simplicity bias.
 
-    Attention is not scaled, and the MLP has four times the width. The published size is 2 layers, 16 heads and width
-    768. Every second block of GPT-Neo attends only to the last `GPT_NEO_WINDOW` positions, including the
-    beginning-of-sequence token. Sequences must be shorter, so that this window covers them. GPT-Neo ties its embeddings
-    and has no biases of queries, keys and values. Here, the output embeddings are separate, and these biases are
-    learned.
+    Attention is not scaled, and the MLP has four times the width. The published size is 2 layers, 16 heads
+    and width 768. Unlike GPT-Neo, the output embeddings are separate from the input embeddings, and attention
+    has biases.
 
     Args:
         vocab_size: Number of tokens.
-        max_length: Largest number of tokens of a sequence, below `GPT_NEO_WINDOW`.
+        max_length: Largest number of tokens of a sequence. It must be below `GPT_NEO_WINDOW`, so that local
+            attention covers the whole sequence.
         width: Width of the residual stream.
         **changes: Fields of the config that differ from the published ones, for example `layers=2`.
     """

@@ -1,8 +1,6 @@
 """One layer of softmax attention with as many parameters as a factored attention layer, for comparison.
 
-Tokens are one-hot vectors, which are zero if masked, plus a learned vector for each site. The logits at a site are the
-value matrix times the attention output. This is equation 1 of the document on the distributional simplicity bias, with
-input-dependent attention.
+In a factored layer, attention depends on positions only. Here, it also depends on tokens.
 """
 
 import math

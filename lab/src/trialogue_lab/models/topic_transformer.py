@@ -1,10 +1,7 @@
-"""Transformer of section 2.1 of the thesis (equations 2.5 to 2.7), without positions, norms or MLPs.
+"""Transformer of section 2.1 of the thesis, without positions, norms or MLPs (equations 2.5 to 2.7).
 
-A document is represented by its word counts. Without positions, all tokens of one word have the same vector after every
-layer, so attention to words weighted by counts equals attention to tokens at lower cost.
-
-Matrices and vectors are numbered as in the thesis: 0 is [MASK], i is word i - 1. Tokens are numbered as in the data,
-with the mask token V at the end.
+Without positions, equal words have equal hidden states. The network therefore reads the word counts of a
+document instead of its tokens. As in the thesis, index 0 of all matrices is [MASK] and index i is word i - 1.
 """
 
 import math
@@ -28,7 +25,7 @@ _AT_ONCE = 2**22
 @validated
 @dataclass(frozen=True, kw_only=True)
 class TopicTransformerConfig:
-    """Shape of a `TopicTransformer`, and which of its parts are trained.
+    """Shape of a `TopicTransformer`, and which of its weights are trained.
 
     Args:
         vocab_size: Number of words V.
@@ -36,14 +33,14 @@ class TopicTransformerConfig:
         layers: Number of attention layers.
         heads: Number of heads.
         embeddings: "trained", or "one-hot" for fixed one-hot vectors.
-        attention: "trained", or "uniform" for equal weights of all tokens (key and query matrices W^K and W^Q of zero).
-        values: "trained", or "fixed" for a value matrix W^V that is the identity until `fix_values` is called.
-        tied: Whether the output matrix is the transposed embedding (equation 2.6) instead of a separate matrix
-            (equation 2.5).
-        biases: "none", "prediction" for biases of the output only, or "all" for biases of queries and values too.
+        attention: "trained", or "uniform" for equal weights of all tokens.
+        values: "trained", or "fixed" for a value matrix that is the identity until `fix_values` is called.
+        tied: Whether the output matrix is the transposed embedding (equation 2.6) instead of a separate
+            matrix (equation 2.5).
+        biases: "none", "prediction" for biases of the output only, or "all" for biases of queries and values
+            too.
         residual: Whether the input of a layer is added to its output.
-        initial_scale: Standard deviation of the initial weights times sqrt(width). A small scale, for example 0.01,
-            starts near zero.
+        initial_scale: Standard deviation of the initial weights times sqrt(width).
 
     Raises:
         InputError: If a field is out of range.
@@ -76,11 +73,11 @@ class TopicTransformerConfig:
 
 @register_network(_NAME, TopicTransformerConfig)
 class TopicTransformer(nn.Module, MaskedNetwork, MaskReader):
-    """Transformer without positions that predicts masked words of documents from word counts.
+    """Transformer without positions that predicts masked words of a document from its word counts.
 
-    Documents are padded with -1. The attributes `embedding` (V + 1, d), and `keys`, `queries` and `values` (d, d) per
-    layer, are the matrices of the thesis: the transpose of W^E, W^K, W^Q and W^V. The rows of the latter are split
-    among heads.
+    The attributes `embedding` (V + 1, d), and `keys`, `queries` and `values` (d, d) per layer, hold the
+    weights. They are transposed compared with W^E, W^K, W^Q and W^V of the thesis. Documents are padded with
+    -1.
 
     Args:
         config: Shape of the network.
@@ -174,7 +171,7 @@ class TopicTransformer(nn.Module, MaskedNetwork, MaskReader):
         return counts.scatter_add_(1, places, torch.ones_like(places, dtype=counts.dtype))[:, :-1]
 
     def places(self, tokens: Tensor) -> Tensor:
-        """Convert token ids to the numbering of the thesis: 0 is [MASK], i + 1 is word i."""
+        """Convert token ids to row numbers of the matrices: 0 for [MASK], and i + 1 for word i."""
         return (tokens + 1) % (self.vocab_size + 1)
 
     def forward(self, counts: Tensor, queries: Tensor) -> Tensor:

@@ -1,18 +1,11 @@
 """Test of whether attention cancels matched brackets (thesis, equations 2.47 to 2.54).
 
-The networks predict the next bracket of balanced strings with k bracket types and at most D open brackets. A pair is an
-opening bracket with its closing bracket, and its depth is the number of open brackets up to its opening one. To predict
-the next bracket, attention only needs the brackets that are still open. A network is balanced if each closed pair adds
-the zero vector to the attention sum, which is the sum of value vectors weighted by exp(score), before normalization.
+The networks read balanced strings of brackets and predict the next one. Only the brackets that are still open
+matter for the prediction. A network is balanced if each closed pair adds the zero vector to the attention
+sum, which is the sum of value vectors weighted by exp(score), before normalization.
 
-The first layer is assumed to be minimal: its output depends only on a bracket and its depth. The query (j, d) is a
-closing bracket of type j after which d - 1 brackets are still open, d = 2, ..., D. S is the vector that a pair adds to
-the attention sum of a query (equation 2.51). Q is the vector that d - 1 open brackets, the start token and the query's
-own pair add. P is the smallest norm of Q, excluding strings with the same innermost type as the string with the
-smallest norm overall.
-
-Two published constants are corrected: Lemma 2.2.1 uses 4 / eps + 1, and Corollary 2.2.2 uses the excess loss instead of
-the loss.
+Two published constants are corrected: Lemma 2.2.1 uses 4 / eps + 1, and Corollary 2.2.2 uses the excess loss
+instead of the loss.
 """
 
 import itertools
@@ -55,16 +48,15 @@ _ROUNDING = 1e-14
 def state_vectors(network: InstanceOf[DyckTransformer]) -> Tensor:
     """Compute the vector that the last attention layer reads for each bracket and depth.
 
-    The input of the last layer must depend only on the bracket (type, opening or closing) and its depth. The depth of a
-    pair of brackets is the number of open brackets including its own, from 1 to D. Each vector is computed from a short
-    example string.
+    The depth of a bracket is the number of open brackets, including its own pair. Each vector is computed
+    from a short example string.
 
     Args:
         network: Network for k bracket types and at most D open brackets.
 
     Returns:
-        Matrix (2 k D + 1, m) float64 with one vector of width m per row. Row `state_of(token, depth, D)` belongs to a
-        bracket at a depth, and the last row to the start token.
+        Matrix (2 k D + 1, m) float64 with one vector of width m per row. Row `state_of(token, depth, D)`
+        belongs to a bracket at a depth, and the last row to the start token.
 
     Raises:
         InputError: If the vectors depend on more than bracket and depth.
@@ -84,10 +76,7 @@ def state_vectors(network: InstanceOf[DyckTransformer]) -> Tensor:
 
 @torch.no_grad()
 def _compute_last_layer_inputs(network: DyckTransformer, kind: int, extra: int) -> Tensor:
-    """Return the last layer's input for each bracket and depth, in strings that begin with matched pairs.
-
-    The number of matched pairs is `extra`, and their type is `kind`.
-    """
+    """Return the last layer's input for each bracket and depth, after `extra` matched pairs of type `kind`."""
     types, depth = network.config.types, network.config.depth
     before = [2 * kind, 2 * kind + 1] * extra
     prefixes = [
@@ -107,17 +96,15 @@ def _compute_last_layer_inputs(network: DyckTransformer, kind: int, extra: int) 
 class Balance:
     """Contributions of matched pairs of brackets to the attention of a network.
 
-    Attention computes a sum of value vectors, each weighted by exp(score), and then normalizes it. Only open brackets
-    matter for the next bracket, so a matched pair should contribute zero to the sum. The sum is computed for each query
-    (j, d): a closing bracket of type j after which d - 1 brackets are still open. Scores are shifted so that the
-    largest weight is 1.
+    Only open brackets matter for the next bracket, so a matched pair should contribute zero. Contributions
+    are computed for each query (j, d): a closing bracket of type j after which d - 1 brackets are still open.
 
     Args:
         network: Network with at least two bracket types and two depths.
 
     Raises:
-        InputError: If earlier layers depend on more than bracket and depth, the network uses the norm of equation 2.85,
-            it has one type or one depth, or more than 10^6 strings would be enumerated.
+        InputError: If the network is not supported, for example if its first layer depends on more than
+            bracket and depth, or if more than 10^6 strings would be enumerated.
     """
 
     @validated
@@ -156,12 +143,12 @@ class Balance:
     def pairs(self) -> Tensor:
         """Vector that a matched pair of brackets adds to the attention sum, for each pair and query.
 
-        The vector is w_open v_open + w_close v_close (S of equation 2.51). Here v_open and v_close are the value
-        vectors of the two brackets, and w = exp(score) are their attention weights. The vector is zero if the pair has
-        no effect on the prediction.
+            w_open v_open + w_close v_close
 
-        A float64 tensor (D - 1, D, k, k, v). The axes are: depth of the query (2 to D), depth of the pair (1 to D),
-        type of the pair, type of the query, components of the value vectors.
+        Here v are the value vectors of the two brackets and w = exp(score) their attention weights (S of
+        equation 2.51). The result is a float64 tensor (D - 1, D, k, k, v). Its axes are the depth of the
+        query (2 to D), the depth of the pair (1 to D), the type of the pair, the type of the query, and the
+        components of the vector.
         """
         found = torch.zeros(self.depth - 1, self.depth, self.types, self.types, self.values.shape[1]).double()
         for d, at, i, j in itertools.product(
@@ -174,9 +161,8 @@ class Balance:
     def shortest(self, j: int, d: int) -> tuple[list[int], list[int], float, float]:
         """Find the two strings of open brackets whose attention sums have the smallest norms for a query.
 
-        A query is a closing bracket, and each string consists of the d - 1 brackets that are still open after it. The
-        attention sum also includes the start token and the query's own pair. The second string is the best among those
-        whose last bracket has another type than in the first.
+        The query is a closing bracket, and each string consists of the d - 1 brackets that are still open
+        after it. The last brackets of the two strings have different types.
 
         Args:
             j: Type of the query's closing bracket.
@@ -200,14 +186,14 @@ class Balance:
 def balance_violation(network: InstanceOf[DyckTransformer], statistic: Statistic = "thesis") -> float:
     """Measure the remaining contribution of matched brackets to the attention of a network.
 
-    The result is 0 if every pair of matched brackets adds the zero vector to the attention sum of each query (condition
-    of Theorem 2.2.1, see `Balance`).
+    The result is 0 if every pair of matched brackets adds the zero vector to each attention sum (Theorem
+    2.2.1).
 
     Args:
         network: Network to analyze.
-        statistic: "thesis" returns the mean, over queries, depths and types, of the norm of a pair's vector divided by
-            the second norm of `Balance.shortest`. "released" follows the published code: the mean, over queries, of the
-            largest norm of a pair's vector divided by the first norm.
+        statistic: "thesis" averages the relative norm of a pair's contribution over queries, depths and
+            types. "released" averages only the largest norm of each query, as the published code does. Norms
+            are relative to the second and the first norm of `Balance.shortest`, respectively.
 
     Raises:
         InputError: If `Balance` rejects the network.
@@ -225,21 +211,21 @@ def balance_violation(network: InstanceOf[DyckTransformer], statistic: Statistic
 class InequalityChain(NamedTuple):
     """Both sides of three inequalities on errors of a network and the effect of matched brackets (Theorem 2.2.2).
 
-    Two strings with different open brackets follow the same repeated pairs of matched brackets (see
-    `inequality_chain`). If the pairs have a large effect on attention, the strings become hard to distinguish. Each
-    entry ("case") belongs to a string length N, a query (closing bracket), and a choice of the repeated pairs. The
-    entries of `pair` and `pair_bound` belong to a length and a query only.
+    The inequalities compare two strings with different open brackets after the same repeated pairs of matched
+    brackets. Each entry ("case") belongs to a string length N, a query (closing bracket), and a choice of the
+    repeated pairs. The entries of `pair` and `pair_bound` belong to a length and a query only.
 
     Attributes:
         distance: Distance (cases,) between the normalized attention sums of the two strings.
-        required: Lower bound (cases,) on `distance`: the distance of the exact output distributions minus the errors of
-            the network, divided by `lipschitz`.
+        required: Lower bound (cases,) on `distance`: the distance of the exact output distributions minus the
+            errors of the network, divided by `lipschitz`.
         total: Norm (cases,) of the vector that all repeated pairs add to the attention sum.
-        total_bound: Upper bound (cases,) on `total`, (4 / eps + 1) P. Here P is the second norm of `Balance.shortest`,
-            and eps is `distance`.
+        total_bound: Upper bound (cases,) on `total`, (4 / `distance` + 1) P, where P is the second norm of
+            `Balance.shortest`.
         pair: Largest norm (cases,) of the vector that one pair adds to the sum of a query.
         pair_bound: Upper bound (cases,) on `pair`, 16 D (4 / eps + 1) P / N.
-        lipschitz: Upper bound on the Lipschitz constant of the map from normalized sums to output distributions.
+        lipschitz: Upper bound on the Lipschitz constant of the map from normalized sums to output
+            distributions.
     """
 
     distance: Tensor
@@ -274,16 +260,15 @@ def inequality_chain(
 ) -> InequalityChain:
     """Evaluate the inequalities in the proof of Theorem 2.2.2 on a network, with corrected constants.
 
-    The theorem states that a network with small errors on long strings is nearly balanced: matched brackets nearly
-    cancel in its attention sums (see `Balance`). For each query, two strings are compared that differ in the types of
-    their open brackets. Each contains repeated matched pairs, the open brackets, and a pair of the query's type.
+    By the theorem, matched brackets nearly cancel in the attention sums of a network with small errors on
+    long strings. The inequalities compare two strings that differ in the types of their open brackets only.
 
     Args:
         network: Network to analyze.
         lengths: Numbers of brackets N, each at least 8 D.
         open_prob: Probability of an opening bracket in the exact distribution.
-        target: Distribution that defines the errors: "next" for the next bracket, or "closing" for closing brackets
-            only, for networks trained on these.
+        target: Distribution that defines the errors: "next" for the next bracket, or "closing" for closing
+            brackets only, for networks trained on these.
 
     Raises:
         InputError: If `Balance` rejects the network or a length is below 8 D.
@@ -317,19 +302,18 @@ def inequality_chain(
 
 @validated
 def pumped_distances(network: InstanceOf[DyckTransformer], pairs: Natural) -> Tensor:
-    """Measure the distance between the representations of two strings after many matched pairs of brackets.
+    """Measure how well a network distinguishes two strings after many matched pairs of brackets.
 
-    The two strings have different open brackets (see `Balance.shortest`). A network can only distinguish them if their
-    attention outputs differ. If the repeated pairs do not cancel in the attention sum, the distance between these
-    outputs falls as 1 / `pairs` (equation 2.49).
+    The strings have different open brackets. If the repeated pairs do not cancel in the attention sum, the
+    distance between the attention outputs of the strings falls as 1 / `pairs` (equation 2.49).
 
     Args:
         network: Network to analyze.
         pairs: Number of repeated pairs before the open brackets.
 
     Returns:
-        Distances (cases,) float64 between normalized attention sums. A case is a query with a depth and a type of the
-        repeated pairs.
+        Distances (cases,) float64 between normalized attention sums. A case is a query with a depth and a
+        type of the repeated pairs.
 
     Raises:
         InputError: If `Balance` rejects the network.
@@ -351,14 +335,14 @@ def log_weight_decay(
 ) -> float:
     """Return the log of a weight decay that is small enough to force small errors (Corollary 2.2.2).
 
-    The excess loss of an optimum with weight decay lambda is at most lambda |theta|^2 / 2, where theta are the
-    parameters of `network`. The result is the log of the lambda for which this bound equals (q (1 - q) / k^2)^N eps,
-    for k bracket types. The errors are then as small as Theorem 2.2.2 requires.
+    It is the log of the lambda for which lambda |theta|^2 / 2 = (q (1 - q) / k^2)^N eps. The left side bounds
+    the excess loss of an optimum with weight decay, for the parameters theta of `network` and k bracket
+    types.
 
     Args:
         network: Network whose loss is the smallest possible.
         length: Length N of the strings.
-        eps: Accuracy eps of the theorem.
+        eps: Accuracy eps of Theorem 2.2.2.
         open_prob: Probability q of an opening bracket.
     """
     squared = sum(float(parameter.detach().double().square().sum()) for parameter in network.parameters())
@@ -367,10 +351,7 @@ def log_weight_decay(
 
 
 def _count_brackets(balance: Balance, outer: int, i: int, pairs: int) -> Tensor:
-    """Count the brackets of the string that consists of `outer` nested pairs around `pairs` pairs, all of type i.
-
-    Returns the number of occurrences of each row of `state_vectors`.
-    """
+    """Count the rows of `state_vectors` in a string of `outer` nested pairs around `pairs` pairs, all of type i."""
     counts = torch.zeros(state_count(balance.types, balance.depth), dtype=torch.float64)
     for at in range(1, outer + 1 + (outer < balance.depth)):
         both = [state_of(token, at, balance.depth) for token in (2 * i, 2 * i + 1)]

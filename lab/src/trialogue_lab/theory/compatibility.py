@@ -1,9 +1,8 @@
 """Test whether conditional distributions of single positions belong to one joint distribution.
 
-The conditional distribution of position i, p_i(x_i | other positions), belongs to a joint distribution p if p(x) is
-this conditional times some function m_i(other positions). This must be true for every position. In logarithms, it is a
-sparse linear system, which is solved by least squares. Section A.3 of the document on the distributional simplicity
-bias gives this condition for two variables.
+Conditional distributions p_i(x_i | other positions) belong to a joint distribution p if log p(x) - log
+p_i(x_i | other positions) does not depend on x_i, for every position i. This is a sparse linear system for
+log p, which is solved by least squares.
 """
 
 from typing import Annotated, NamedTuple

@@ -1,10 +1,9 @@
 """Gradient flow of a two-layer model, which explains why the first layer learns after the last.
 
-Gradient flow is gradient descent with infinitely small steps, a differential equation for the weights. The model is
-one-dimensional (document on the distributional simplicity bias, equations 7 to 13 and appendix B). Tokens x_0, x_1,
-..., x_L are numbers. The model predicts x_0 from the other tokens x by sum_j a_j (x_j + lambda_j^2) with lambda = B x,
-and minimizes half the mean squared error. The weights are a (L,) of the last layer (A2_0 in the document) and B (L, L)
-of the first layer (A1). All tensors are float64.
+Gradient flow is gradient descent with infinitely small steps. The model predicts a number x_0 from L other
+numbers x by sum_j a_j (x_j + lambda_j^2) with lambda = B x, and minimizes half the mean squared error. Its
+weights are a (L,) of the last layer and B (L, L) of the first layer. Source: document on the distributional
+simplicity bias, equations 7 to 13 and appendix B, where a is A2_0 and B is A1.
 """
 
 from __future__ import annotations
@@ -38,13 +37,12 @@ class Weights(NamedTuple):
 class SampleFlow:
     """Gradient flow (infinitely small gradient steps) of a two-layer model on given samples.
 
-    The model predicts a number x_0 from L other numbers x. The first layer computes lambda = B x with a matrix B (L,
-    L). The last layer has weights a (L,), and the prediction is sum_j a_j (x_j + lambda_j^2). The loss is half the mean
-    squared error. Call an instance with weights to get their time derivatives (equations 8 and 9).
+    The model predicts x_0 from L other numbers x by sum_j a_j (x_j + lambda_j^2) with lambda = B x. Call an
+    instance with weights a (L,) and B (L, L) to get their time derivatives (equations 8 and 9).
 
     Args:
         target: Samples of x_0, shape (n,).
-        others: Samples of the other tokens, shape (n, L).
+        others: Samples of x, shape (n, L).
 
     Raises:
         InputError: If the numbers of samples differ.
@@ -81,9 +79,10 @@ class SampleFlow:
     def stability_matrix(self, last: Tensor) -> Tensor:
         """Return the matrix M that determines whether a small first layer grows.
 
-        Its entries are M_lm = mean(r x_l x_m), where r is the prediction error at B = 0. If the first layer B is small,
-        its row k has the time derivative 2 a_k M B_k. This corrects equation 13, which lacks the factor 2 and treats
-        diagonal matrices as invariant.
+            M_lm = mean(r x_l x_m), with the prediction error r at B = 0
+
+        If the first layer B is small, its row k has the time derivative 2 a_k M B_k. This corrects equation
+        13.
 
         Args:
             last: Weights a (L,) of the last layer.
@@ -98,13 +97,12 @@ class SampleFlow:
 class GaussianFlow:
     """Gradient flow (infinitely small gradient steps) of a two-layer model on Gaussian data.
 
-    The model predicts the number x_0 from L other numbers x by sum_j a_j (x_j + lambda_j^2) with lambda = B x. The
-    weights are a (L,) of the last and B (L, L) of the first layer. All numbers are centered Gaussians, and there are
-    infinitely many samples. An instance is called with weights and returns their time derivatives (equations 10 and
-    11).
+    The model predicts x_0 from L other numbers x by sum_j a_j (x_j + lambda_j^2) with lambda = B x. Call an
+    instance with weights a (L,) and B (L, L) to get their expected time derivatives (equations 10 and 11).
 
     Args:
-        covariance: Covariance of x_0, ..., x_L, shape (L + 1, L + 1), symmetric and positive definite.
+        covariance: Covariance of x_0, ..., x_L, shape (L + 1, L + 1), symmetric and positive definite. All
+            means are zero.
 
     Raises:
         InputError: If the matrix is not symmetric and positive definite.
@@ -185,10 +183,10 @@ class GaussianFlow:
     def excess(self, weights: Weights) -> Tensor:
         """Return the part of the expected squared error that comes from the first layer.
 
-        The model predicts x_0 by sum_j a_j (x_j + lambda_j^2) with lambda = B x. The result is E[(sum_j a_j
-        lambda_j^2)^2] = sum_jk a_j a_k (G_jj G_kk + 2 G_jk^2) >= 0. Here G = B C B^T, and C is the covariance of the
-        tokens x_1, ..., x_L. It has degree 4 in B, so B = 0 is the only stable point with any weight decay. Appendix B
-        prints C where B C B^T is meant, and its entrywise argument is not valid.
+            E[(sum_j a_j lambda_j^2)^2] = sum_jk a_j a_k (G_jj G_kk + 2 G_jk^2), with G = B C B^T
+
+        C is the covariance of the inputs x_1, ..., x_L. The result is not negative, and zero for B = 0.
+        Appendix B prints C where B C B^T is meant.
 
         Args:
             weights: Weights a and B of the two layers.

@@ -1,8 +1,8 @@
 """Approximation of a distribution without interactions of more than k tokens.
 
-Many distributions have the same marginals of any k positions as a given distribution. One of them has the largest
-entropy. It is the only one whose log-probability is a sum of functions of k tokens each, so it has no interactions of
-more tokens. It is computed by iterative proportional fitting (Deming and Stephan 1940).
+It is the distribution with the largest entropy among all that have the same marginals of any k positions. Its
+log-probability is a sum of functions of k tokens each. It is computed by iterative proportional fitting
+(Deming and Stephan 1940).
 """
 
 import math

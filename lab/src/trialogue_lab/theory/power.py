@@ -91,7 +91,7 @@ class MarkovOracle(PrefixOracle):
 
     @validated
     def tempered(self, temperature: Positive) -> "MarkovOracle":
-        """Return the model whose tokens are each drawn at a temperature."""
+        """Return the model that samples each token at a temperature."""
         initial = (self.log_initial / temperature).log_softmax(0)
         return MarkovOracle(initial, (self.log_transitions / temperature).log_softmax(2), self.eos)
 
@@ -161,9 +161,9 @@ def kullback_leibler_divergence(first: MarkovOracle, second: MarkovOracle) -> fl
 
 
 def log_weight_second_moment(target: MarkovOracle, proposal: MarkovOracle) -> float:
-    """Return the logarithm of E[w^2], where w(x) = target(x) / proposal(x) and x is drawn from the proposal.
+    """Return the logarithm of E[w^2] for importance weights w(x) = target(x) / proposal(x).
 
-    The variance of the weights is E[w^2] - 1. About E[w^2] weighted draws are worth one draw from the target.
+    The expectation is over the proposal. About E[w^2] weighted samples are worth one sample from the target.
 
     Args:
         target: Target distribution.
@@ -197,5 +197,5 @@ def incremental_weight_variances(model: MarkovOracle, alpha: float, proposal: Ma
 
 
 def _compute_log_squares(wanted: Tensor, drawn: Tensor) -> Tensor:
-    """Return log(wanted^2 / drawn) elementwise, -inf if `wanted` is impossible."""
+    """Return log(wanted^2 / drawn) elementwise, or -inf if `wanted` is impossible."""
     return torch.where(wanted == -math.inf, -math.inf, 2 * wanted - drawn)

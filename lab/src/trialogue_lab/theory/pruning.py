@@ -120,10 +120,9 @@ def uniform_weights(rows: Natural, columns: Natural, seed: Natural, name: str) -
 def prune_linear(target: Weights, width: int, seed: Natural = 0, name: str = "") -> PrunedLinear:
     """Prune a random two-layer ReLU network to the linear map x -> W x (Lemma 2.2.2).
 
-    Pruning sets weights to zero. In the first layer, each hidden unit keeps the weight of a single input. Unit h keeps
-    input h mod m. Units with a positive weight approximate the map for positive inputs, and units with a negative
-    weight for negative inputs. In the second layer, a subset of these units is kept for each entry of W. It is the
-    subset whose products of weights have the sum closest to this entry.
+    Pruning sets weights to zero. Each hidden unit keeps the weight of a single input. For each entry of W,
+    the second layer keeps the subset of these units whose products of weights have the sum closest to this
+    entry. Positive and negative inputs have separate units.
 
     Args:
         target: Matrix W (m', m) with entries from -1 to 1.

@@ -1,14 +1,11 @@
-"""Exact output distribution of sampling and importance resampling.
+"""Exact output distribution of sampling and importance resampling (Rubin 1987).
 
-Sampling and importance resampling (Rubin 1987) samples n outcomes from a proposal distribution q. It returns one of
-them with probability proportional to its weight w. Let S be the sum of the weights of the other outcomes. Outcome x is
-returned with probability n q(x) E[w(x) / (w(x) + S)]. The expectation is an integral over one variable:
+The algorithm samples n outcomes from a proposal q and returns one of them with probability proportional to
+its weight w. Outcome x is returned with probability n q(x) E[w(x) / (w(x) + S)], where S is the sum of the
+weights of the other outcomes. The expectation is computed as an integral over one variable:
 
     w / (w + S) = integral over t > 0 of w exp(-t w) exp(-t S),
     E[exp(-t S)] = (sum over x of q(x) exp(-t w(x)))^(n - 1).
-
-It is computed by the trapezoidal rule in u = log t. The integrand is analytic in the strip |Im u| < pi / 2, so a step
-of h gives an error of about exp(-pi^2 / h).
 """
 
 import math
@@ -32,15 +29,15 @@ _POINTS_AT_ONCE = 64
 def resampled_distribution(proposal: Weights, weights: Weights, number: Count) -> Array:
     """Return the output distribution of sampling and importance resampling.
 
-    The algorithm draws `number` outcomes from the proposal and returns one of them with probability
+    The algorithm samples `number` outcomes from the proposal and returns one of them with probability
     proportional to its weight. If the probabilities of the proposal sum to less than one, the remainder is a
-    failed draw of weight zero. If all draws have weight zero, the algorithm returns no outcome, so the result
-    may also sum to less than one.
+    failed sample of weight zero. If all weights are zero, no outcome is returned, so the result may also sum
+    to less than one.
 
     Args:
         proposal: Probabilities (k,) of the k outcomes under the proposal.
         weights: Non-negative weights (k,) of the outcomes.
-        number: Number of draws n.
+        number: Number of samples n.
 
     Returns:
         Probabilities (k,), exact up to rounding.

@@ -1,15 +1,13 @@
 """Pruning of a random transformer to a smaller one (thesis, Theorem 2.2.3 and Corollary 2.2.3).
 
-A transformer layer follows equation 2.42 with the normalization LN_C and without a prediction head. The large
-transformer has four random layers for each target layer. Two consecutive large layers, called carrier and
-attender, approximate the target layer. The other two become the identity.
+The large transformer has four random layers for each layer of the target. Two of them approximate the target
+layer, and two become the identity:
 
-    carrier   has no attention. Its feedforward network adds W^-1 P W_V x to x in other coordinates. W_V
-              is the value matrix of the target, and P subtracts the mean. W is the diagonal of large
-              weights to which the value matrix of the attender is pruned (Lemma 2.2.9).
-    attender  has the attention scores of the target and applies W to the values. Its feedforward network is
-              pruned to the feedforward network of the target.
+    carrier   has no attention. Its feedforward network computes the value vectors of the target.
+    attender  has the attention scores and the feedforward network of the target.
     identity  has no attention, and its feedforward network is pruned to x -> x.
+
+Layers follow equation 2.42 with the normalization LN_C and without a prediction head.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
 """Loss of an Ising model (spins ±1) in predicting masked spins, with derivatives by its parameters.
 
-A context is a set K of masked spins together with the values of all others. The completions of a context are the values
-of its masked spins. Equal samples and equal contexts are counted once, so the cost depends on the number of distinct
-contexts, which is small for small models. Completions are indexed as in `trialogue_lab.training.block_moments`.
+Equal samples are counted once, so the cost depends on the number of distinct samples, which is small for
+small models. Values of the masked spins ("completions") are indexed as in
+`trialogue_lab.training.block_moments`.
 """
 
 from collections.abc import Iterator
@@ -138,7 +138,7 @@ class BlockConditionals:
         return hadamard_transform(coefficients)
 
     def _total(self, group: _Contexts, weights: Floats) -> Floats:
-        """Return the gradient (d,) of the completions' log-weights, summed with `weights` (c, 2^k)."""
+        """Return the gradient (d,) of the log-weights of the completions, summed with `weights` (c, 2^k)."""
         sites = group.sites
         single, pair, first, second = small_subsets(sites.shape[1])
         moments = hadamard_transform(weights)
@@ -151,10 +151,7 @@ class BlockConditionals:
         return np.concatenate((pairs[self.first, self.second], within.sum(0)))
 
     def _touched_parameters(self, sites: Indices, others: Indices) -> tuple[NDArray[np.intp], ...]:
-        """Return the indices of the parameters that involve the masked spins `sites` (k,).
-
-        The order is: each masked spin's field with its couplings to `others` (N - k,), then the pairs of masked spins.
-        """
+        """Return the indices of the parameters that involve the masked spins `sites` (k,)."""
         _, _, first, second = small_subsets(len(sites))
         fields = np.column_stack((len(self.first) + sites, self._pair_index[sites[:, None], others]))
         places = np.concatenate((fields.ravel(), self._pair_index[sites[first], sites[second]]))
@@ -162,7 +159,7 @@ class BlockConditionals:
 
 
 def _sum_covariances(local: Floats, weights: Floats, outside: Floats, k: int) -> Floats:
-    """Return the weighted sum of the covariances between products of spins that involve masked spins."""
+    """Return the weighted sum of the covariances of the features that involve masked spins."""
     factors = np.column_stack((np.ones(len(outside)), outside))
     weighted = local * weights[:, None, None]
     spins = np.einsum("cab,cu,cv->aubv", weighted[:, :k, :k], factors, factors)

@@ -40,12 +40,11 @@ def bracket_batches(
         types: Number of bracket types, which are equally likely.
         depth: Largest number of open brackets.
         longest: Largest length.
-        strings: "words" for complete strings of any length up to `longest`, in which brackets open with probability
-            1/2. "prefixes" for prefixes of exactly that length.
-        contrast: Kind of the balanced string that the contrastive loss prepends to each string. "nested": 1 to `depth`
-            nested pairs of random types, the same number for the whole batch (equation 2.58). "released": the strings
-            of the authors' code, with `depth` nested pairs of one type, then as many of another type, and one more pair
-            at a random place in them. "none" for no such string.
+        strings: "words" for complete strings of any length up to `longest`, or "prefixes" for prefixes of
+            exactly that length.
+        contrast: Kind of the balanced string that the contrastive loss prepends to each string: "nested" for
+            1 to `depth` nested pairs of random types (equation 2.58), "released" for the strings of the
+            authors' code, or "none".
 
     Returns:
         Tokens (batch_size, longest) and lengths (batch_size,). With a `contrast`, also the strings to prepend

@@ -30,10 +30,10 @@ class DocumentBatch(NamedTuple):
 
     Attributes:
         counts: Number of occurrences of each token in the input (b, V + 1), float32.
-        queries: Input tokens at the positions to predict (b, Q), int64. The first is [MASK], for all positions that
-            show it. The others are one for each other position to predict, padded with zeros.
-        asked: Share of the document's masked positions that have a given query and correct word (b, Q, V + 1), float32.
-            Zero for a document without masked positions.
+        queries: Input tokens at the positions to predict (b, Q), int64. The first one is [MASK] and stands
+            for all positions that show it. The others are padded with zeros.
+        asked: Share of the document's masked positions that have a given query and correct word (b, Q, V +
+            1), float32.
     """
 
     counts: Tensor

@@ -65,15 +65,14 @@ def fit_pseudolikelihood(
     Args:
         samples: Samples (n, N) of the tokens 0 (spin -1) and 1 (spin +1).
         block_size: Number of masked spins, chosen uniformly for each sample. Give either this or `masks`.
-        masks: Whether each spin is masked (n, N), bool. Every sample needs a masked spin, and every spin must be masked
-            in some sample.
+        masks: Whether each spin is masked (n, N), bool. Every sample needs a masked spin, and every spin must
+            be masked in some sample.
         seed: Seed of the random masks (default: 0).
         tolerance: Largest norm of the gradient at the estimate (default: 1e-8).
 
     Raises:
-        InputError: If the masked spins have too many values to enumerate, or if `tolerance` is smaller than rounding
-            errors. Also if no finite estimate exists, because the samples are separable (the loss decreases forever in
-            some direction) or do not determine a parameter.
+        InputError: If there are too many masked spins, if `tolerance` is smaller than rounding errors, or if
+            no unique finite estimate exists.
     """
     if samples.shape[1] > _MAX_SITES:
         raise InputError("samples", tuple(samples.shape), f"use at most {_MAX_SITES} spins")
@@ -132,10 +131,8 @@ def _minimize(
 def _has_minimum(conditionals: BlockConditionals, decrement: float, curvature: float) -> bool:
     """Return whether the Newton decrement at a point proves that the loss has a unique minimizer.
 
-    The third derivative along u is at most R |u| times the second derivative, where R bounds the gradient of a sample.
-    A Newton decrement of at most sqrt(`curvature`) / (2 R) is then sufficient (Bach 2010, Self-concordant analysis for
-    logistic regression, Proposition 2). If the loss decreases forever, its gradients also become small, but the
-    curvature vanishes as well.
+    The criterion is a Newton decrement of at most sqrt(`curvature`) / (2 R), where R bounds the gradient of a
+    sample (Bach 2010, Self-concordant analysis for logistic regression, Proposition 2).
 
     Args:
         conditionals: The loss.

@@ -1,10 +1,8 @@
 """Evaluation of test cases that a model wrote for a function that appends to a list.
 
-The evaluator (thesis section 3.2.2.1 and Table 3.8) reports validity, correctness and the first error. It parses Python
-literals and never executes the text. It is exact on prefixes: the first error is the first character after which no
-continuation is correct. An indented line can become blank up to its first other character. A message after the
-assertion, `== [1, 2], "message"`, is valid Python but not a test case. The authors' evaluator reads the text after `==`
-as one expression, which is a tuple and thus a type error from the comma on.
+The evaluator reports whether a test case is valid and correct, and where the first error is (thesis section
+3.2.2.1 and Table 3.8). It parses Python literals and never executes the text. It also accepts an unfinished
+text: an error is the first character after which no continuation can be correct.
 """
 
 from collections.abc import Iterable, Sequence
@@ -105,13 +103,13 @@ def distinct_correct(evaluations: Iterable[Evaluation]) -> int:
 def evaluate(text: str, name: str, cases: Count = 8, *, final: bool = True) -> Evaluation:
     """Evaluate a completion of a prompt for test cases.
 
-    A test case is a line `assert name(list, item) == expected`, where all three are literals. Blank lines are skipped.
-    The result has the first `cases` lines that can be parsed, correct or not, even if other lines lie between them.
+    A test case is a line `assert name(list, item) == expected` with three literals. Blank lines and lines
+    that cannot be parsed do not count as test cases.
 
     Args:
         text: Completion.
         name: Name of the tested function.
-        cases: Number of requested test cases.
+        cases: Number of requested test cases. Later ones are ignored.
         final: Whether the text is complete. Otherwise text that can still become correct is not an error.
     """
     error, position, right = None, -1, 0
@@ -216,7 +214,7 @@ def _compare(line: str, position: int, items: Sequence[Lexeme], item: Sequence[L
 
 
 def _expect(line: str, position: int, wanted: str, error: CaseError) -> int:
-    """Raise `_LineError` with `error` unless the line contains `wanted` at `position`. Return the position after it."""
+    """Return the position after `wanted` in `line`, or raise `_LineError` if `wanted` is not at `position`."""
     for offset, character in enumerate(wanted, position):
         if offset >= len(line):
             raise _UnfinishedLine

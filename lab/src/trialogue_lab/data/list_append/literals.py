@@ -31,14 +31,14 @@ class Fault(Enum):
 
 
 class Lexeme(NamedTuple):
-    """A number, string, constant, bracket or comma of a literal.
+    """A token of a Python literal: a number, string, constant, bracket or comma.
 
     Attributes:
         kind: "number", "string", "constant", or the bracket or comma itself.
         value: Canonical spelling, or the characters of a string.
         written: Spelling in the text.
         start: Start position.
-        open: Whether the text ends within or directly after it, so that it may continue.
+        open: Whether the text ends here, so that the token may still continue.
     """
 
     kind: str
@@ -57,10 +57,9 @@ class ParsedLiteral(NamedTuple):
     """Result of parsing one literal.
 
     Attributes:
-        lexemes: Tokens, without commas before a closing bracket. A token interrupted by a fault is included
-            as an open one.
-        stop: End position, or None if the text ends first or cannot become a literal.
-        fault: Reason why the text cannot become a literal.
+        lexemes: The tokens read so far.
+        stop: End position, or None if the literal is unfinished or invalid.
+        fault: Reason why the text cannot become a literal, or None.
         position: Position of the fault.
     """
 
@@ -144,7 +143,7 @@ def read_literal(text: str, start: int = 0) -> ParsedLiteral:
 def _check_place(
     lexeme: Lexeme, lexemes: Sequence[Lexeme], brackets: Sequence[str], sizes: Sequence[int]
 ) -> None:
-    """Raise `_InvalidLiteral` unless `lexeme` may follow `lexemes`."""
+    """Raise `_InvalidLiteral` if `lexeme` cannot follow the tokens `lexemes`."""
     kind, before = lexeme.kind, lexemes[-1].kind if lexemes else ""
     after_value = before not in ("", ",", *_CLOSERS)
     if kind == ",":

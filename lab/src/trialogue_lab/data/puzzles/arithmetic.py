@@ -1,8 +1,8 @@
 """Tuples of two primes and their product, as digits in an easy and in a hard order.
 
-Tokens 0 to 9 are decimal digits, most significant first. Every field has a fixed width, so commas and brackets are not
-needed. A product of two n-digit primes has 2n - 1 or 2n digits and is written with 2n, zero-padded. Footnote 3 of the
-source, that the product determines n, holds for both spellings.
+Writing the primes first is easy: the product follows by multiplication. Writing the product first is hard:
+the primes follow only by factoring. Tokens 0 to 9 are decimal digits, most significant first. All numbers are
+zero-padded to a fixed width.
 
 Source: "Theoretical Limitations of Autoregressive Models", section "Factoring".
 """
@@ -44,24 +44,18 @@ PAIR_DIGITS = 6
 
 
 class SemiprimeTuples(DecimalDistribution):
-    """Tuples [pq, p, q] or [p, q, pq] of two independent uniform n-digit primes and their product.
+    """Uniform distribution on tuples [pq, p, q] or [p, q, pq] of two n-digit primes and their product.
 
-    The tokens are decimal digits. Each prime has n digits and the product has 2n, so a sequence has 4n tokens. The
-    distribution is uniform over ordered pairs (p, q), and next-digit probabilities are exact.
-
-    The cost of a digit depends on its number. Digits of a leading product require counts of pairs of primes. Digits of
-    p after a product require one factorization each, because no result is cached. All other digits require only
-    primality tests, multiplications and divisions. `sample` computes no probabilities and accepts any number of digits.
+    A sequence consists of 4n decimal digits: n for each prime and 2n for the product. Next-digit
+    probabilities are exact. `sample` works for any number of digits, without computing probabilities.
 
     Args:
         digits: Number of digits n of a prime.
-        order: Order of the three numbers in a sequence: "product-first" for [pq, p, q], or "factors-first" for
-            [p, q, pq].
+        order: "product-first" for [pq, p, q], or "factors-first" for [p, q, pq].
         arithmetic: Arithmetic that counts operations and selects the factoring routine.
 
     Raises:
-        InputError: If the order is unknown. Methods raise it if a list of primes would be too long, for products of
-            more than `PAIR_DIGITS` digits, and beyond `ENUMERABLE_STATES` tuples.
+        InputError: If the order is unknown. Methods raise it if n is too large for their computation.
     """
 
     @validated
@@ -162,7 +156,7 @@ class SemiprimeTuples(DecimalDistribution):
         return valid
 
     def factors_last(self, numbers: tuple[int, int, int]) -> tuple[int, int, int]:
-        """Move the product of a tuple to the front: return (product, p, q) for either `order`."""
+        """Return (product, p, q) for a tuple in the order given by `order`."""
         first, second, third = numbers
         return numbers if self.order == "product-first" else (third, first, second)
 

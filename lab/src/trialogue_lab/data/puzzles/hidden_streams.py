@@ -1,8 +1,7 @@
-"""Two extensions of next-token models that write hidden tokens, or a random seed, before the visible output.
+"""Language models that write hidden tokens, or a random seed, before the visible output.
 
-In both, the model first writes hidden tokens that contain all randomness. The public tokens are a deterministic
-function of them. Each public token evaluates this function once, and nothing is cached. The third extension of the
-source, random activations, is in `random_activations`.
+The hidden tokens contain all randomness, and the visible tokens are a deterministic function of them. Such
+models can generate a product of two primes digit by digit without factoring it.
 
 Source: "Theoretical Limitations of Autoregressive Models", section "Ways to get around this".
 """
@@ -82,7 +81,7 @@ class HiddenStream(WeightedPrefixes):
         self.max_length: int = self.hidden + length
 
     def weights(self, prefix: Prefix) -> Sequence[float]:
-        """Return the unnormalized probabilities of the next token. A public token is certain."""
+        """Return the unnormalized probabilities of the next token. Only one value of a public token is possible."""
         if len(prefix) < self.hidden:
             weights = self._source.weights(prefix)
             return [*weights, *[0.0] * (self.vocab_size - len(weights))]
@@ -109,18 +108,16 @@ class HiddenStream(WeightedPrefixes):
 
 
 def hidden_factors(tuples: SemiprimeTuples) -> HiddenStream:
-    """Return a generator of two primes and their product, which first writes hidden factors.
+    """Return a model that writes two hidden primes and then the tuple of both primes and their product.
 
-    The hidden tokens are the digits of the factors.
-
-    Every public digit costs one multiplication. The public tokens have the distribution of `tuples`, and
-    `tuples.arithmetic` counts operations.
+    Every public digit costs one multiplication and no factoring. The public tokens have the distribution of
+    `tuples`.
 
     Args:
         tuples: Distribution of tuples of two primes and their product.
 
     Raises:
-        InputError: If the primes are too many to list.
+        InputError: If there are too many primes to list.
     """
     primes_of(tuples.digits)
 
@@ -134,17 +131,18 @@ def hidden_factors(tuples: SemiprimeTuples) -> HiddenStream:
 
 
 def random_seed(tuples: SemiprimeTuples, bits: int) -> HiddenStream:
-    """Return a generator of a product and its prime factors that first writes hidden random bits.
+    """Return a model that writes hidden random bits and then a product and its prime factors.
 
-    The tuple is a function of these bits. They select pair number floor(seed |S| / 2^bits), where seed is the integer
-    that the bits encode and |S| is `tuples.size`. The total variation distance from `tuples` is at most |S| / 2^bits.
+    The bits are the binary digits of a number `seed`, which selects the pair of primes with index floor(seed
+    |S| / 2^bits). Here |S| is the number of pairs, `tuples.size`. The total variation distance from `tuples`
+    is at most |S| / 2^bits.
 
     Args:
         tuples: Distribution of tuples of two primes and their product.
         bits: Number of random bits.
 
     Raises:
-        InputError: If the primes are too many to list.
+        InputError: If there are too many primes to list.
     """
     primes = primes_of(tuples.digits)
 

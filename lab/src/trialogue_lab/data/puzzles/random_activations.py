@@ -1,8 +1,7 @@
-"""Next-token models that store random numbers ("activations") at every position.
+"""Language models that sample and store random numbers ("activations") at every position.
 
-At every position, the model draws `layers` activations, stores them, and writes a token that may depend on all
-activations so far. The output after a prefix depends on the activations, so the prefix alone does not determine the
-next-token distribution. The distribution of sequences is computed by enumerating the activations.
+Each token may depend on all activations so far. The prefix alone therefore does not determine the next-token
+distribution.
 
 Source: "Theoretical Limitations of Autoregressive Models", section "Ways to get around this".
 """
@@ -87,17 +86,16 @@ class RandomActivations:
 
 
 def activated_factors(tuples: SemiprimeTuples) -> RandomActivations:
-    """Return a generator of a product and its factors p and q, which it stores first.
+    """Return a model that samples two primes as hidden activations and then writes them and their product.
 
-    p and q are two random activations at the first position. All digits are computed from them, at the cost of one
-    multiplication each and without factoring. The tokens have the distribution of `tuples`, and `tuples.arithmetic`
-    counts operations.
+    Both primes are sampled at the first position. Every digit costs one multiplication and no factoring. The
+    tokens have the distribution of `tuples`.
 
     Args:
         tuples: Distribution of tuples of two primes and their product.
 
     Raises:
-        InputError: If the primes are too many to list.
+        InputError: If there are too many primes to list.
     """
     primes = primes_of(tuples.digits)
 

@@ -184,9 +184,9 @@ class RandomPrimes(DecimalDistribution):
     def expected_trials(self) -> Tensor:
         """Return the expected number of random completions of a prefix until one is prime.
 
-        The source has a randomized algorithm that generates a random prime digit by digit. This number is its cost for
-        one digit. After k of n digits, it is (number of k-digit prefixes of primes) * 10^(n-k) / (number of primes).
-        For the first digit (k = 0), it is 9 * 10^(n-1) / (number of primes).
+        This is the cost per digit of the source's randomized algorithm, which generates a random prime digit
+        by digit. After k >= 1 of n digits, it is (number of k-digit prefixes of primes) * 10^(n-k) / (number
+        of primes).
 
         Returns:
             Expected numbers (digits,) float64, one per digit.

@@ -88,10 +88,7 @@ class Claim:
 
     @property
     def sampled(self) -> bool:
-        """Whether the statistic is random, so that a confidence interval is needed.
-
-        It is not for exact computations, whose unit of replication is "exact".
-        """
+        """Whether the statistic is random, so that a confidence interval is needed."""
         return self.unit != "exact"
 
     @property
@@ -186,9 +183,9 @@ class Registration:
     def level(self, claim: Claim, claims: Sequence[Claim], alpha: float) -> float:
         """Return the error rate alpha_i of the confidence interval that decides one claim.
 
-        The registered claims with a random statistic share `alpha` equally (Bonferroni correction). Claims of the
-        publication ("published") and of this project ("ours") are counted separately. A claim that was added after the
-        run gets the rate it would have had if registered. This does not reduce the rates of the others.
+        The registered claims of a study with a random statistic share `alpha` equally (Bonferroni
+        correction), separately for "published" and "ours". A claim that was added after the run gets the same
+        rate, without changing the others.
 
         Args:
             claim: The claim to decide.
@@ -207,7 +204,7 @@ class Registration:
     ) -> int:
         """Return the number of registered claims of an origin ("published" or "ours") with a random statistic.
 
-        Claims that were dropped since then are included. A dropped claim of unknown origin counts for both origins.
+        Dropped claims are included. Those of unknown origin count for both origins.
         """
         present = {claim.id: claim.origin for claim in claims} | dict(self.origins)
         return sum(

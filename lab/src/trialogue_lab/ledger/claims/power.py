@@ -34,9 +34,8 @@ _SAMPLES = 2000
 def power(criterion: Criterion, pilot: NDArray[np.floating[Any]], replications: int, alpha: float) -> float:
     """Estimate the probability that a run will decide a claim, either way.
 
-    A run decides a claim if its confidence interval lies entirely on one side of the claim's threshold. The estimates,
-    or their logarithms, are assumed to be normal. Their standard deviation is the upper confidence limit of the
-    pilot's. The probability is averaged over the uncertainty of the pilot's mean.
+    A run decides a claim if its confidence interval lies entirely on one side of the threshold. The estimates
+    are assumed to be normal, and their standard deviation is the upper confidence limit of the pilot's.
 
     Args:
         criterion: Statistic and threshold of the claim.
@@ -45,8 +44,8 @@ def power(criterion: Criterion, pilot: NDArray[np.floating[Any]], replications: 
         alpha: Two-sided error rate of the run's interval.
 
     Returns:
-        The probability. NaN if the pilot has fewer than `FEWEST` estimates, only equal estimates, or estimates that are
-        not finite.
+        The probability. NaN if the pilot has fewer than `FEWEST` estimates, only equal estimates, or
+        estimates that are not finite.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         values = np.log(pilot) if criterion.statistic.logarithmic else pilot

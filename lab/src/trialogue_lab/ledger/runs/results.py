@@ -75,8 +75,8 @@ def search_folders(results: str | Path | None = None) -> list[Path]:
 def config_values(config: Any) -> dict[str, Any]:
     """Return the values of a config dataclass by field, as JSON values.
 
-    To add a field without changing the hashes of existing results, declare it with `dataclasses.field(default=...,
-    metadata=ADDED)`. It is then omitted while it has its default value.
+    Fields declared with `metadata=ADDED` are omitted while they have their default value. Such fields can be
+    added without changing the hashes of existing results.
 
     Raises:
         InputError: A value has no JSON representation.

@@ -34,9 +34,8 @@ def changed_fields(study: Study[Any], values: Mapping[str, Any]) -> tuple[str, D
 def reduced_fields(study: Study[Any], values: Mapping[str, Any]) -> Differences:
     """Return the config fields that make a run smaller than the preset `default`.
 
-    Only fields are compared that count replications or that the preset `smoke` reduces, for example numbers of seeds or
-    training steps. A field is smaller if it has a smaller integer, a shorter list, or an equally long list with a
-    smaller integer in some position.
+    Examples are fewer seeds or fewer training steps. Other fields, which do not change the size of a run, are
+    ignored.
 
     Args:
         study: The study, an experiment that tests claims of a publication.

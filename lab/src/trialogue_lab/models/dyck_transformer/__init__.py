@@ -1,8 +1,7 @@
 """Transformers on balanced brackets (Dyck languages) as in the thesis, trained or constructed to be exact.
 
-`DyckTransformer` is the network of equations 2.42 to 2.46. Its first layer is called minimal if its output encodes only
-the type and the depth of a bracket. `balanced_transformer` (Theorem 2.2.1) and `uniform_attention_transformer`
-(Corollary 2.2.1) return the exact next-bracket distribution at any length.
+`DyckTransformer` is a small transformer that predicts the next bracket. `balanced_transformer` and
+`uniform_attention_transformer` set its weights so that its predictions are exact for strings of any length.
 """
 
 from trialogue.lazy_exports import lazy_exports

@@ -16,18 +16,20 @@ class DyckTransformerConfig:
     Args:
         types: Number k of bracket types.
         depth: Largest number D of open brackets.
-        embedding: Embedding of brackets: "pairs" (equation 2.55), "sums" (2.56) or "angles" (2.57) encode the type and
-            the depth of a bracket and replace the first layer. "tokens" does not encode the depth.
-        mlps: Widths of the ReLU network after each attention layer, from the first hidden layer to the output. An empty
-            tuple means no network.
-        width: Width of values and of the embedding "tokens". With a residual, values have the width of the stream.
+        embedding: Embedding of brackets. "pairs", "sums" and "angles" encode the type and the depth of a
+            bracket (equations 2.55 to 2.57) and replace the first layer. "tokens" encodes the bracket only.
+        mlps: For each layer, the widths of its ReLU network, from the first hidden layer to the output. An
+            empty tuple means no network.
+        width: Width of values and of the embedding "tokens". With a residual, values have the width of the
+            stream.
         key_width: Width of keys and queries.
         residual: Whether the input of a layer is added to its output.
-        norm: "attention" applies the norm to the attention output, "sum" to its sum with the input (see `DyckLayer`).
-        norm_floor: Smallest divisor C of the norm LN_C (see `FlooredNorm`).
+        norm: Input of the norm: "attention" for the attention output, or "sum" for its sum with the layer's
+            input.
+        norm_floor: Constant C of the norm x / max(|x|, C) (see `FlooredNorm`).
         learned_gain: Whether the norm has a learned gain and bias.
-        positions: "linear" appends i / 6000 at position i to the embedding, or writes it to the last coordinate of
-            "tokens".
+        positions: "linear" adds a coordinate i / 6000 for position i to the embedding, or replaces the last
+            coordinate of "tokens" by it.
         causal: Whether attention is causal.
         uniform: Whether attention weights are equal for all positions.
         ends: Whether there is an end-of-sequence token.

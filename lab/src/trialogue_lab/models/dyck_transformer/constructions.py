@@ -1,8 +1,7 @@
-"""Weights that predict brackets exactly, with cancelling pairs (Theorem 2.2.1) or uniform attention (Corollary 2.2.1).
+"""Transformers whose weights are set by hand, so that they predict brackets exactly (Theorem 2.2.1, Corollary 2.2.1).
 
-The second layer attends to all brackets. The contributions of matched brackets cancel, so the sum has only the
-unmatched brackets, each in its own direction, at any length. A six-layer ReLU network determines the innermost
-unmatched bracket. The thesis assumes that the last bracket's own contribution is known; here it is subtracted first.
+The second layer sums over all brackets. A pair of matching brackets contributes zero, so only open brackets
+remain in the sum, each in its own direction. A ReLU network reads the innermost open bracket from this sum.
 """
 
 from typing import NamedTuple
@@ -42,7 +41,7 @@ class _Size(NamedTuple):
         return [(token, token // 2, d) for token in range(2 * self.types) for d in range(1, self.depth + 1)]
 
     def direction(self, kind: int, pair_depth: int) -> int:
-        """Return the index of the direction that represents an unmatched bracket of a type and depth."""
+        """Return the index of the direction that represents an open bracket of a type and depth."""
         return kind * self.depth + pair_depth - 1
 
 
@@ -50,21 +49,20 @@ class _Size(NamedTuple):
 def balanced_transformer(
     types: Count, depth: Count, logits_std: NonNegative = 2.0, seed: Natural = 0, open_prob: Probability = 0.5
 ) -> DyckTransformer:
-    """Construct a network with random attention that predicts exact next-bracket probabilities at any length.
+    """Construct a two-layer transformer that predicts the next bracket exactly at any length (Theorem 2.2.1).
 
-    This is Theorem 2.2.1. The value vectors of matched brackets cancel in the attention output ("perfect balance").
-    Attention scores are normally distributed, except where this condition determines them. All bracket types are
-    equally likely (equation 2.39). Weights are float64.
+    Attention scores are random, except that matching brackets must cancel in the attention output ("perfect
+    balance"). All bracket types are equally likely. Weights are float64.
 
     Args:
         types: Number of bracket types.
         depth: Largest number of open brackets.
-        logits_std: Standard deviation of the attention scores and of their log ratios.
+        logits_std: Standard deviation of the random attention scores.
         seed: Seed of the random numbers.
         open_prob: Probability that a bracket opens if it can also close.
 
     Raises:
-        InputError: If the contribution of an unmatched bracket can be too small to distinguish from rounding errors.
+        InputError: If the contribution of an open bracket can be as small as a rounding error.
     """
     size = _Size(types, depth)
     count = state_count(*size)
@@ -104,14 +102,14 @@ def balanced_transformer(
 def uniform_attention_transformer(
     types: Count, depth: Count, seed: Natural = 0, open_prob: Probability = 0.5
 ) -> DyckTransformer:
-    """Construct a network with uniform attention that predicts exact next-bracket probabilities at any length.
+    """Construct a transformer with uniform attention that predicts the next bracket exactly (Corollary 2.2.1).
 
-    This is Corollary 2.2.1. The network has two layers that read tokens. Weights are float64.
+    It has two layers, and its predictions are exact at any length. Weights are float64.
 
     Args:
         types: Number of bracket types.
         depth: Largest number of open brackets.
-        seed: Seed of the directions that represent unmatched brackets.
+        seed: Seed of the directions that represent open brackets.
         open_prob: Probability that a bracket opens if it can also close.
     """
     size = _Size(types, depth)
@@ -158,15 +156,18 @@ def uniform_attention_transformer(
 
 
 def smallest_projection(scores: Tensor, types: int, depth: int) -> float:
-    """Return the smallest share that an unmatched bracket can have in the norm of the attention output.
+    """Return the smallest possible projection of the normalized attention output on an open bracket's direction.
 
-    After a bracket that leaves d brackets open, one bracket is unmatched at each depth from 1 to d. The share of one of
-    them is smallest if all others have their largest attention weights. The result is 1 if no bracket can be unmatched.
+    If it is close to zero, the bracket cannot be distinguished from rounding errors. It is smallest if all
+    other open brackets have their largest attention weights.
 
     Args:
         scores: Attention scores (states, states) of keys for queries. A state is a bracket with its depth.
         types: Number of bracket types.
         depth: Largest number of open brackets.
+
+    Returns:
+        The projection, between 0 and 1. It is 1 if no bracket can remain open.
     """
     least = 1.0
     opening = torch.tensor([[state_of(2 * t, d, depth) for t in range(types)] for d in range(1, depth + 1)])
@@ -182,10 +183,7 @@ def smallest_projection(scores: Tensor, types: int, depth: int) -> float:
 
 
 def _find_separating_direction(vectors: Tensor, within: Tensor, seed: int) -> Tensor:
-    """Find a unit vector (m,) on which the projections of `vectors` (n, m) are far apart.
-
-    Of several random vectors in the row span of `within`, it is the one with the largest minimum distance.
-    """
+    """Find a random unit vector (m,) on which the projections of `vectors` (n, m) are far apart."""
     drawn = generator(seed, "dyck transformer", "directions")
     tried = torch.empty(_DIRECTIONS, len(within), dtype=torch.float64).normal_(generator=drawn) @ within
     tried /= tried.norm(dim=1, keepdim=True)
@@ -286,11 +284,10 @@ def _set_gain(layer: DyckLayer, gain: float) -> None:
 
 
 def _describe_state(size: _Size, state: int) -> tuple[int, int, int]:
-    """Return three numbers that determine the next bracket, given the last bracket and its depth (a state).
+    """Return the numbers from which the ReLU network computes the distribution of the next bracket.
 
-    The three numbers are the index of a distribution in `_list_distributions`, whether to add the type of the innermost
-    open bracket to this index, and the depth. The index is 0 at depth 0, 1 to k for an innermost open bracket of that
-    type, and k + 1 to 2k at full depth.
+    They are an index in `_list_distributions`, whether to add the type of the innermost open bracket to it,
+    and the depth.
     """
     if state == state_count(*size) - 1:
         return 0, 0, 1
@@ -303,8 +300,8 @@ def _describe_state(size: _Size, state: int) -> tuple[int, int, int]:
 def _list_distributions(types: int, open_prob: float) -> Tensor:
     """Return all possible distributions of the next bracket, shape (2 k + 1, 2 k) for k types.
 
-    Row 0 holds if no bracket is open. Row t + 1 holds if the innermost open bracket has type t, and row k + t + 1 if it
-    also has the largest depth.
+    Row 0: no bracket is open. Row t + 1: the innermost open bracket has type t. Row k + t + 1: the same at
+    full depth.
     """
     distributions = torch.zeros(2 * types + 1, 2 * types, dtype=torch.float64)
     distributions[0, ::2] = 1 / types

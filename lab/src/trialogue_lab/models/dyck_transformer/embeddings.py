@@ -1,8 +1,7 @@
 """Embeddings of brackets by type and depth (equations 2.55 to 2.57), or of tokens.
 
-A closing bracket has the depth of its opening bracket. The thesis prints the depth after the bracket instead. Two
-brackets would then have the same vector in (2.55): the one that closes type t at depth 0, and the one that opens type t
-at depth D.
+The depth is the number of open brackets, including this pair. A closing bracket has the depth of its opening
+bracket.
 """
 
 from typing import Literal
@@ -18,11 +17,11 @@ Embedding = Literal["pairs", "sums", "angles", "tokens"]
 
 
 def state_of(token: int, pair_depth: int, depth: int) -> int:
-    """Return the index of a combination of bracket and depth ("state").
+    """Return the index of a bracket with its depth, called a state.
 
     Args:
         token: Token id of the bracket.
-        pair_depth: Number of open brackets up to the opening bracket of the pair, from 1 to `depth`.
+        pair_depth: Depth of the pair: number of open brackets, including this one, from 1 to `depth`.
         depth: Largest number of open brackets.
     """
     return token * depth + pair_depth - 1
@@ -87,12 +86,11 @@ def require_brackets(tokens: Tensor, types: int) -> None:
 
 
 def embedding_table(embedding: Embedding, types: int, depth: int, width: int) -> Tensor:
-    """Return the embedding vectors of all states (brackets with their depth, see `state_of`).
+    """Return the embedding vector of every state, which is a bracket with its depth.
 
     Args:
-        embedding: "pairs" (equation 2.55) with m = 2 k D + 1, "sums" (2.56) with m = 2 k + D + 1, or "angles" (2.57)
-            with m = 2 k + 3. The start token has its own coordinate. "tokens" embeds the 2 k + 1 tokens regardless of
-            depth.
+        embedding: Kind of vectors. For k types and depth D, their width m is 2 k D + 1 for "pairs", 2 k + D +
+            1 for "sums" and 2 k + 3 for "angles" (equations 2.55 to 2.57). "tokens" ignores the depth.
         types: Number k of bracket types.
         depth: Largest number D of open brackets.
         width: Width m of "tokens".

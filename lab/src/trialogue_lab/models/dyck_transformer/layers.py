@@ -70,25 +70,21 @@ class DyckAttention(nn.Module):
 
     @property
     def is_uniform(self) -> bool:
-        """Whether all keys have equal weight.
-
-        This holds by configuration, or outside training if queries or keys are zero.
-        """
+        """Whether all keys have equal weight."""
         if self.uniform:
             return True
         return not self.training and not (bool(self.query.weight.any()) and bool(self.key.weight.any()))
 
 
 class FlooredNorm(nn.Module):
-    """Layer norm that divides a vector by its norm or by a constant C, whichever is larger (LN_C of the thesis).
+    """Layer norm that divides by max(|x|, C) instead of the standard deviation (LN_C of the thesis).
 
-    The mean is subtracted first. A zero vector stays zero. With `gain`, the result is multiplied by a learned gain, and
-    a learned bias is added. The gain starts at sqrt(width), as in the usual LayerNorm.
+    The mean is subtracted first. A zero vector stays zero.
 
     Args:
         width: Width of the vectors.
         floor: Constant C, the smallest divisor.
-        gain: Whether there are a learned gain and bias.
+        gain: Whether to multiply by a learned gain, which starts at sqrt(width), and to add a learned bias.
     """
 
     def __init__(self, width: int, floor: float, gain: bool) -> None:
@@ -106,15 +102,16 @@ class FlooredNorm(nn.Module):
 
 
 class DyckLayer(nn.Module):
-    """Transformer layer with attention a, norm LN, ReLU network g and optional residual x.
+    """Transformer layer with single-head attention, a norm and a ReLU network.
 
-    The output is g(LN(a) + x) (equation 2.42). With `norm` "sum", it is s + g(LN(s)) for s = a + x as in GPT (equation
-    2.85), or LN(s) without a ReLU network. Without a residual, x is omitted.
+    For the input x with attention output a, the output is g(LN(a) + x) if `shape.norm` is "attention"
+    (equation 2.42). If it is "sum", the output is s + g(LN(s)) with s = a + x (equation 2.85), or LN(s)
+    without a ReLU network. Without a residual, x is omitted.
 
     Args:
         width: Width of the input.
         value_width: Width of the attention output.
-        mlp: Widths of the ReLU network's layers, empty for none.
+        mlp: Widths of the ReLU network g, empty for none.
         shape: Other settings of the transformer.
     """
 

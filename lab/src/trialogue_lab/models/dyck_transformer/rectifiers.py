@@ -1,4 +1,4 @@
-"""Construction of ReLU networks with given functions, layer by layer."""
+"""Construction of ReLU networks that compute given functions, layer by layer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True)
 class AffineForm:
-    """Affine function of the units of one layer.
+    """Affine function (weighted sum plus constant) of the units of one layer.
 
     Args:
         terms: Weight of each unit, by the index of the unit. Other units have weight zero.
@@ -88,8 +88,8 @@ class Rectifiers:
             points: Possible values in increasing order.
 
         Returns:
-            For each point, an affine function of this layer that is 1 if the value is near this point and 0 if it is
-            near another one.
+            For each point, an affine function of this layer: 1 if the value is near this point, and 0 near
+                the others.
         """
         ramps = [
             self.ramp(form, (2 * low + high) / 3, (low + 2 * high) / 3) for low, high in pairwise(points)

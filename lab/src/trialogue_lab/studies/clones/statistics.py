@@ -237,10 +237,10 @@ def in_order(rows: Rows, sampler: str) -> Counts:
 def early_spread(rows: Rows, sampler: str) -> "Series[float]":
     """Return the largest difference between the losses on two clones early in the training, as a ratio.
 
-        ratio = max over early steps of (largest loss - smallest loss) / (total decrease of the loss on the text)
+        ratio = max over early steps of (largest loss - smallest loss) / (total decrease of the loss on the
+        text)
 
-    Early steps are the first third of the steps until the loss on the simplest clone stops falling. In Figure 1 of the
-    paper, this loss stops falling after 60 epochs, and the losses separate after 20.
+    Early steps are the first third of the steps until the loss on the simplest clone stops falling.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -364,12 +364,12 @@ def late_share(rows: Rows, sampler: str) -> "Series[float]":
 
 @followed
 def between_sweeps(rows: Rows, clone: str, sampler: str) -> "Series[float]":
-    """Return the relative change of the loss on a clone if the Markov chain that samples the clone runs longer.
+    """Return how much the loss on a clone changes if the Markov chain that samples the clone runs longer.
 
         change = max over training steps of |first - last| / last
 
-    `first` is the loss on the sequences after the smallest number of sweeps of the chain, and `last` the loss after the
-    largest number. A sweep updates as many single tokens as a sequence has.
+    `first` and `last` are the losses on sequences after the smallest and the largest number of sweeps. In a
+    sweep, the chain updates as many single tokens as a sequence has.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.

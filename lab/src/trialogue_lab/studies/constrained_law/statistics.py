@@ -86,18 +86,18 @@ def best_weighted(rows: Rows) -> "Series[float]":
 
 @prompt_sets
 def gain_of_resampling_on_the_way(rows: Rows) -> "Series[float]":
-    """Return the distance of sequential Monte Carlo from the target minus that of weighted masked decoding.
+    """Return the error of sequential Monte Carlo minus that of weighted masked decoding.
 
-    Both methods generate the same number of outputs, in which tokens that violate a constraint are masked. Sequential
-    Monte Carlo resamples them during the generation. Weighted masked decoding selects one complete output by its
-    importance weight. The target is the language model's distribution given the constraint, and distances are total
-    variations.
+    Errors are total variation distances from the language model's distribution given the constraint. Both
+    methods generate the same number of outputs without forbidden tokens. Sequential Monte Carlo resamples
+    them during the generation. Weighted masked decoding selects one complete output by its importance weight.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
 
     Returns:
-        One mean difference over questions per seed. It is negative if sequential Monte Carlo is closer to the target.
+        One mean difference over questions per seed. It is negative if sequential Monte Carlo has the smaller
+        error.
     """
     particles = int(rows["simulated"]["size"].max())
     return (decoded("simulated", "smc", size=particles) - make_weighted_statistic(particles, "drawn_tv"))(

@@ -48,8 +48,8 @@ class Node:
         """Yield all allowed extensions of the prefix by one token.
 
         Yields:
-            Tuple of the token, the log-probability of the extended prefix under the model, and its log-probability
-            under masked decoding. Masked decoding renormalizes each next-token distribution over the allowed tokens.
+            The token, and the log-probabilities of the extended prefix under the model and under masked
+            decoding.
         """
         accepted = float(np.logaddexp.reduce(self.log_probs)) if len(self.children) else 0.0
         for token, log_prob in zip(self.children.tolist(), self.log_probs.tolist(), strict=True):
@@ -60,15 +60,15 @@ class Node:
 class TokenTree:
     """Tree of the token sequences that a constraint allows, with their probabilities.
 
-    Probabilities are given under the model and under masked decoding. Masked decoding renormalizes each next-token
-    distribution over the allowed tokens.
+    Probabilities are given under the model and under masked decoding, which sets the probability of forbidden
+    next tokens to zero and renormalizes.
 
     Args:
         nodes: Node of every explored prefix, by the tokens of the prefix.
-        leaves: Log-probabilities of every complete allowed sequence, under the model and under masked decoding.
-        left_p: Probability under the model of all allowed prefixes that were not explored. It is an upper bound on the
-            probability of the allowed sequences that are missing in `leaves`.
-        left_q: The same upper bound under masked decoding.
+        leaves: Log-probabilities of every complete allowed sequence, under the model and under masked
+            decoding.
+        left_p: Probability under the model of all allowed prefixes that were not explored.
+        left_q: The same probability under masked decoding.
     """
 
     nodes: Mapping[tuple[int, ...], Node]
@@ -89,11 +89,7 @@ class TokenTree:
 
     @property
     def masked(self) -> dict[tuple[int, ...], float]:
-        """Probability of each enumerated token sequence under masked decoding.
-
-        Masked decoding renormalizes each next-token distribution over the allowed tokens. The probabilities sum to 1 -
-        `left_q`.
-        """
+        """Probability of each enumerated token sequence under masked decoding. The sum is 1 - `left_q`."""
         return {tokens: math.exp(log_q) for tokens, (_, log_q) in self.leaves.items()}
 
 
@@ -109,15 +105,16 @@ def explore(
 ) -> TokenTree:
     """Enumerate the completions of a prompt that a constraint allows.
 
-    Prefixes are explored in the order of decreasing probability, until the missing completions are negligible.
+    The most probable prefixes are explored first, until the missing completions have a negligible
+    probability.
 
     Args:
         oracle: The language model.
         verifier: Checks whether a token prefix can still satisfy the constraint.
         prompt: Token ids of the prompt.
         max_new_tokens: Maximum number of tokens of a completion.
-        tolerance: Largest fraction of the allowed probability that the missing completions may have. It holds under the
-            model and under masked decoding, which renormalizes each next-token distribution over the allowed tokens.
+        tolerance: Largest fraction of the allowed probability that may be missing, under the model and under
+            masked decoding.
         max_prefixes: Maximum number of explored prefixes.
 
     Returns:
@@ -204,19 +201,18 @@ def _assign_to_rows(rows: list[tuple[int, ...]], prefixes: Iterable[tuple[int, .
 
 
 class ExploredTreeModel(PrefixOracle, Verifier):
-    """Copy of a language model and its verifier that contains only the explored tree of prefixes.
+    """Small model that reproduces a language model and its verifier on an explored tree of prefixes.
 
-    It makes exact computations on a large vocabulary fast. Its vocabulary is small: token 0 ends a sequence, and tokens
-    1, 2, ... are the other allowed next tokens, most probable first. The last token, `elsewhere`, replaces all other
-    tokens, and the verifier rejects it. A sampler that never continues a rejected prefix has the same output
-    distribution as on the original model.
+    Its small vocabulary makes exact computations fast. Token 0 ends a sequence, and tokens 1, 2, ... are the
+    allowed next tokens, most probable first. The last token, `elsewhere`, stands for all others, and the
+    verifier rejects it.
 
     Args:
         tree: Tree of the allowed token sequences.
         eos: End-of-sequence token of the original model.
 
     Attributes:
-        leaves: Maps each complete sequence of the copy to the token sequence of the original model.
+        leaves: Maps each complete sequence of this model to the token sequence of the original model.
     """
 
     scope: Literal["sequence", "completion"] = "sequence"
@@ -276,15 +272,14 @@ class ExploredTreeModel(PrefixOracle, Verifier):
         return (~(within & (tokens == self.elsewhere)).any(1)).double()
 
     def children(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Return, for each possible next token, whether the extended sequence is allowed.
+        """Return, for each possible next token, 1 if the extended sequence is allowed and 0 otherwise.
 
         Args:
             decoding: The sequences being generated.
             rows: Indices (n,) of the selected sequences.
 
         Returns:
-            Values (n, vocab) float64: 0 if the extended sequence contains the rejected token `elsewhere`, and 1
-            otherwise.
+            Values (n, vocab) float64.
         """
         allowed = self.values(decoding, rows)[:, None].repeat(1, self.vocab_size)
         allowed[:, self.elsewhere] = 0.0

@@ -18,22 +18,20 @@ from trialogue_lab.studies.decoding_laws.tasks import ConstraintTask
 class Difficulty(NamedTuple):
     """Measures of how difficult a constraint is for a language model.
 
-    The value V*(y) of a prefix y is the probability that the model continues it to a valid string. A next token a is
-    allowed after y if V*(ya) > 0. E denotes the mean over valid strings, weighted by the model's distribution given the
-    constraint.
+    The value V(y) of a prefix y is the probability that the model continues it to a valid string. For a
+    prefix y and its next token a, let r = V(ya) / V(y). E is the mean over valid strings, weighted by their
+    probability.
 
     Attributes:
         mass: Probability that the model's output is valid.
         rarity: -log(mass) in nats.
-        lateness: E[sum of t * log(V*(ya) / V*(y))] / (rarity * maximum length). The sum is over the tokens a of a
-            string, where t is the position of a and y is the prefix before it. A number near 1 means that the last
+        lateness: E[sum over positions t of t log(r)] / (rarity * maximum length). Near 1 if only the last
             token decides whether a string is valid.
-        swing: E[sum of |log(V*(ya) / V*(y))|], with the same sum.
-        spread: E[sum of std(V*(ya)) / mean(V*(ya))]. The sum is over the prefixes y of a string, and a is sampled from
-            the model among the allowed tokens. It is zero exactly if masked decoding samples from the model given the
-            constraint.
-        unseen: Kullback-Leibler divergence in nats from the model given the constraint to masked decoding. Masked
-            decoding sets the probability of forbidden next tokens to zero.
+        swing: E[sum over positions of |log(r)|].
+        spread: E[sum over positions of std(V(ya)) / mean(V(ya))], where a is sampled from the model among the
+            allowed tokens. Zero exactly if masked decoding samples from the model given the constraint.
+        unseen: Kullback-Leibler divergence in nats from the model given the constraint to masked decoding,
+            which sets the probability of forbidden next tokens to zero.
     """
 
     mass: float

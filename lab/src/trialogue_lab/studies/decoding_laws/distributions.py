@@ -38,12 +38,12 @@ def select_expected_distribution(
     For example, users of masked decoding expect the model's distribution given the constraint.
 
     Args:
-        believed: Name of the expected distribution, one of the constants of `methods`, for example `methods.KEPT`.
+        believed: Name of the expected distribution, one of the constants of `methods`, for example
+            `methods.KEPT`.
         free: Probability of every string under the model.
         restricted: Probability of every valid string under the model given the constraint.
-        tempered: Probability of every valid string under the model with temperature `methods.TEMPERATURE`, given the
-            constraint.
-        output: Output distribution of the method. It determines which strings remain possible after top-p or top-k
+        tempered: The same as `restricted`, with temperature `methods.TEMPERATURE`.
+        output: Output distribution of the method. Its strings are those that remain after top-p or top-k
             truncation.
 
     Returns:

@@ -111,7 +111,7 @@ def _make_row(
     none: float = 0.0,
     weights: distributions.Probabilities | None = None,
 ) -> dict[str, Any]:
-    """Return the measurements of one decoding method.
+    """Return a row with the errors and the cost of one decoding method.
 
     Args:
         rule: Name of the method.
@@ -123,9 +123,8 @@ def _make_row(
         weights: Importance weight of each output, if the method has weights.
 
     Returns:
-        Row with the total variation distances from `expected` ("variation") and from `restricted`, and with the
-        probability of an invalid output. "weighted" is the distance in the limit of infinitely many outputs, of which
-        one is selected by its weight.
+        The row. "variation" is the total variation distance from `expected`. "weighted" is this distance if
+        one of infinitely many outputs is selected by its weight.
     """
     weighted = total_variation(distributions.normalize(weights), expected) if weights and expected else None
     return {

@@ -39,12 +39,14 @@ class DecodingMethod:
     Args:
         sampler: The sampler.
         believed: Name of the expected distribution, for example `RESTRICTED`, the model given the constraint.
-        guide: Name of the function of prefixes that guides the sampler. `VERDICTS` is 1 for prefixes that can become
-            valid, and 0 for others. `EXACT` is the probability that the model continues a prefix to a valid string.
-            `NOISY` is `EXACT` with random errors.
-        cut: Keyword arguments that truncate the model's next-token distributions, for example `{"top_p": 0.8}`.
+        guide: Function of prefixes that guides the sampler: `EXACT` for the probability that the model
+            completes the prefix to a valid string, `NOISY` for the same with random errors, or `VERDICTS` for
+            1 if this is possible and 0 if not.
+        cut: Keyword arguments that truncate the model's next-token distributions, for example `{"top_p":
+            0.8}`.
         exact: Whether the method provably samples from the expected distribution.
-        weighs: Whether selecting one of many outputs by importance weight provably gives the expected distribution.
+        weighs: Whether selecting one of many outputs by importance weight provably gives the expected
+            distribution.
     """
 
     sampler: Sampler[Any]

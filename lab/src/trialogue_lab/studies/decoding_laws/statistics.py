@@ -51,11 +51,10 @@ def decoded(rows: Rows, rule: str, column: str = "variation") -> "Series[float]"
 
 @oracles
 def at_varying_lengths(rows: Rows, rule: str) -> "Series[float]":
-    """Return the mean distance of a decoding method from its target, over constraints on strings of varying length.
+    """Return the error of a decoding method, averaged over constraints on strings of varying length.
 
-    Constraints that allow only strings of one length are omitted. The distance is the total variation between the
-    output distribution and the target. For most methods, the target is the language model's distribution given the
-    constraint.
+    The error is the total variation distance between the output distribution and the distribution that users
+    expect.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -137,12 +136,12 @@ def relative_model_calls(rule: str) -> Statistic:
 
 @oracles
 def growth(rows: Rows, rule: str) -> "Series[float]":
-    """Return the increase of the error of a decoding method with the maximum length of the strings.
+    """Return how much the error of a decoding method increases with the maximum length of the strings.
 
         increase = error(greater maximum length) - error(smaller maximum length)
 
-    The error is the total variation distance between the output distribution and the target. For most methods, the
-    target is the language model's distribution given a constraint. Every constraint is measured at two maximum lengths.
+    The error is the total variation distance between the output distribution and the distribution that users
+    expect.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.

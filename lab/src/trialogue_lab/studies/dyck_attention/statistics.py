@@ -190,15 +190,16 @@ def setting_variation(rows: Rows, setting: GridSetting, layer: int) -> "Series[f
 
 @grid_trainings
 def table_variation(rows: Rows, layer: int, least_layers: int = 2) -> "Series[float]":
-    """Return the mean over rows of Table 2.6 of the difference between networks with different seeds.
+    """Return how much the attention of networks with different seeds differs, averaged over rows of Table 2.6.
 
-    The difference is that of `setting_variation`: the squared distance between attention weights, relative to random
-    attention.
+    The difference is a squared distance of attention weights, relative to random attention (see
+    `setting_variation`).
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         layer: Number of the layer whose attention weights are compared, from 1.
-        least_layers: Smallest number of layers of the networks. Rows of the table with fewer layers are omitted.
+        least_layers: Smallest number of layers of the networks. Rows of the table with fewer layers are
+            omitted.
 
     Returns:
         One mean of jackknife pseudo-values per training seed.
@@ -216,17 +217,17 @@ def rank_correlation(
 ) -> "Series[float]":
     """Return the Spearman correlation over networks between balance violation and error.
 
-    The error is the fraction of closing brackets at positions 400 to 500 that a network predicts incorrectly. The
-    balance violation is zero if each opening bracket and its matching closing bracket cancel in the attention sums.
-    Theorem 2.2.1 requires this of a network without errors.
+    The balance violation is zero if each opening bracket and its closing bracket cancel in the attention
+    sums. The error is the fraction of closing brackets at positions 400 to 500 that a network predicts
+    incorrectly.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         arm: Way of training, for example "words" (on complete strings) or "words, decay" (with weight decay).
-        accuracy: Column of the accuracy: "outside" as defined in the text, or "outside_confident" as defined in the
-            released program. The error is one minus the accuracy.
-        violation: Column of the violation: "balance" as defined in the text, or "balance_released" as defined in the
+        accuracy: Column with one minus the error: "outside", or "outside_confident" as defined in the
             released program.
+        violation: Column of the violation: "balance", or "balance_released" as defined in the released
+            program.
 
     Returns:
         One jackknife pseudo-value of the correlation per training seed.

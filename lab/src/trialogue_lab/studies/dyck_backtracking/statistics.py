@@ -246,16 +246,14 @@ def share_of_remaining(rows: Rows, column: str, value: object) -> Counts:
 def gain_at_backtracks(rows: Rows) -> "Series[float]":
     """Return the accuracy of backtracking minus that of plain sampling, at prefixes that the verifier rejects.
 
-    Backtracking starts from prefixes after which the model made an error. For comparison, plain sampling completes
-    every prefix that the verifier of backtracking rejected. The accuracy is the fraction of correct completions. The
-    difference is averaged over combinations of quota (largest number of backtracks) and stride (number of erased
-    tokens). Combinations without any backtrack are omitted.
+    Both methods complete the prefixes that the verifier rejected. Backtracking erases their last tokens, and
+    plain sampling does not. The accuracy is the fraction of correct completions.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
 
     Returns:
-        One mean difference per training seed.
+        One difference per training seed, averaged over the settings of backtracking.
     """
     with_backtracking, without = (
         rows.where("inducing", walk=walk).set_index(["seed", "quota", "stride"]).accuracy
@@ -284,13 +282,13 @@ def diversity(rows: Rows, decoding: str, column: str = "distinct") -> "Series[fl
 def pooled_out_of_quota(rows: Rows) -> "Series[float]":
     """Return the fraction of errors that occur after all allowed backtracks were used.
 
-    Backtracking erases the last tokens of rejected prefixes, up to a maximum number of times per string (the quota).
-    Its errors on new prompts are pooled over all trainings.
+    Backtracking erases the last tokens of a rejected prefix, but only a limited number of times per string
+    (the quota).
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
 
     Returns:
-        Series with this single number.
+        Series with a single number for all trainings.
     """
     return pd.Series([float(np.mean(select_remaining_errors(rows).quota_left == 0))])

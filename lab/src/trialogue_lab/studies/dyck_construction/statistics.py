@@ -38,9 +38,8 @@ def accuracy(rows: Rows, disturbance: float, longest: int) -> "Series[float]":
 def violation(rows: Rows, disturbance: float) -> "Series[float]":
     """Return the balance violation of a transformer with normal noise in its attention scores.
 
-    The transformer predicts brackets. It is balanced if an opening bracket and its matching closing bracket cancel in
-    the attention sums. The violation is the mean norm of the vector that such a pair adds, divided by the norm of the
-    sum for a short prefix.
+    Without noise, each opening bracket and its closing bracket cancel in the attention sums. The violation is
+    the mean norm of what such a pair adds to the sum, divided by the norm of the sum for a short prefix.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -54,15 +53,14 @@ def violation(rows: Rows, disturbance: float) -> "Series[float]":
 
 @networks
 def distance(rows: Rows, disturbance: float, pairs: int) -> "Series[float]":
-    """Return the distance between a transformer's representations of two prefixes after many matched brackets.
+    """Return the distance between a transformer's hidden states of two prefixes after many matched brackets.
 
-    Each prefix starts with the same `pairs` pairs of an opening and a closing bracket. The representations are
-    normalized sums in the attention layer. Normal noise is added to the attention scores. If matched brackets do not
-    cancel in the sums, the distance decreases as 1 / `pairs` (equation 2.49).
+    Both prefixes start with the same `pairs` pairs of an opening and a closing bracket. If these pairs do not
+    cancel in the attention sums because of noise, the distance decreases as 1 / `pairs` (equation 2.49).
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        disturbance: Standard deviation of the noise.
+        disturbance: Standard deviation of the normal noise in the attention scores.
         pairs: Number of bracket pairs at the start of the prefixes.
 
     Returns:
@@ -73,12 +71,12 @@ def distance(rows: Rows, disturbance: float, pairs: int) -> "Series[float]":
 
 @networks
 def slope(rows: Rows, disturbance: float) -> "Series[float]":
-    """Return the slope of log(distance between the representations of two prefixes) over log(prefix length).
+    """Return how fast a transformer loses the difference between two prefixes that follow many matched brackets.
 
         slope = log10(distance(100,000 pairs) / distance(1,000 pairs)) / 2
 
-    The representations are a transformer's normalized attention sums. Each prefix starts with the same number of
-    matched bracket pairs. Normal noise is added to the attention scores. Theory predicts -1 if there is any noise.
+    The distance is that of the hidden states of two prefixes (see `distance`). Theory predicts -1 if there is
+    any noise in the attention scores.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.

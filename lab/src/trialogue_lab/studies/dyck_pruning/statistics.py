@@ -126,9 +126,8 @@ def transformers_fall(rows: Rows, layers: int) -> "Series[float]":
 def both_transformers_within(rows: Rows, layers: int, hidden: int, eps: float) -> Counts:
     """Count the random transformers that can be pruned to either of two target transformers.
 
-    Pruning sets some weights to zero and leaves the others unchanged. A random transformer counts if both errors are
-    below `eps`. If the targets have one layer, two positions of this layer in the random transformer are tried. Both
-    errors must then be below `eps` for each position.
+    Pruning sets some weights to zero and leaves the others unchanged. A random transformer counts if both
+    pruned transformers differ from their targets by less than `eps`.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.

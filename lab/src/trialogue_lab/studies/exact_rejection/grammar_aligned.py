@@ -23,12 +23,10 @@ from trialogue.samplers.prefix.rejection_table import (
 
 
 class SuccessRateState(NamedTuple):
-    """State of the sampler `GrammarAligned`: estimated success rates of prefixes.
-
-    The success rate of a prefix estimates the probability that the model continues it to an allowed output.
+    """State of `GrammarAligned`: estimated probabilities that prefixes lead to an allowed output.
 
     Attributes:
-        table: For each row of the batch, a table with the success rates of the visited prefixes. None if no prefix was
+        table: For each row of the batch, the estimates for all visited prefixes. None if no prefix was
             visited.
         visit: For each row, the record of its last token. None at the prompt.
     """
@@ -39,14 +37,14 @@ class SuccessRateState(NamedTuple):
 
 @dataclass(frozen=True)
 class GrammarAligned(Sampler[SuccessRateState]):
-    """Sample allowed tokens, weighted by the estimated probability that they lead to an allowed output.
+    """Masked decoding that learns from earlier samples which prefixes rarely lead to an allowed output.
 
         p(token) = constant * p_model(token) * rate(prefix + token)
 
-    The success rate of a prefix estimates the probability that the model continues it to an allowed output. It is 1
-    until a sample has visited the prefix. Afterwards, it is the sum over allowed next tokens of p_model(token) *
-    rate(prefix + token). Samples are generated one after another and share these estimates. The first sample therefore
-    has the distribution of masked decoding. Later samples approach the model's distribution given the constraint.
+    The rate estimates the probability that the model continues a prefix to an allowed output. It is 1 for
+    prefixes that no sample has visited. For visited prefixes, it is the sum of p_model(token) * rate(prefix +
+    token) over allowed next tokens. The first sample therefore has the distribution of masked decoding. Later
+    samples approach the model's distribution given the constraint.
 
     References:
         Park et al., "Grammar-aligned decoding", arXiv 2405.21047. Code: ebmoon/transformers-GAD.

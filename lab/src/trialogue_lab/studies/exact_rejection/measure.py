@@ -133,8 +133,9 @@ def _load_or_compute_target(
 def _measure_question(config: Config, kind: str, seed: int, _: Path) -> MeasuredRows:
     """Sample answers to one question of `constrained-law`, and yield measurements.
 
-    The column "measure" is "shared" for successive outputs with one table of rejected prefixes. It is "first" for
-    outputs that start from an empty table, "masked" for masked decoding, and "question" for the whole question.
+    In the column "measure", "first" stands for outputs that start from an empty table of rejected prefixes,
+    "shared" for successive outputs with one table, "masked" for masked decoding, and "question" for the whole
+    question.
     """
     case = load_question(Questions(model=config.model, max_new_tokens=config.max_new_tokens), kind, seed)
     began = time.process_time()

@@ -107,16 +107,16 @@ def _count_by_seed(holds: "Series[bool]", table: DataFrame) -> Counts:
 
 @requests
 def share_within(rows: Rows, factor: float, free: bool | None = None) -> Counts:
-    """Count the requests for which exact sampling costs at most a multiple of masked decoding.
+    """Count the requests for which exact sampling costs at most `factor` times as much as masked decoding.
 
-    The cost is the number of model calls of all outputs, divided by the number of accepted outputs. The multiple is
-    `factor`. A request without any accepted output does not count, even if `factor` is large.
+    The cost is the number of model calls per accepted output. A request without any accepted output does not
+    count.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         factor: Largest allowed ratio of both costs.
-        free: True for schemas with free strings only, False for schemas without free strings only, None (default) for
-            all.
+        free: True for schemas with free strings only, False for schemas without free strings only, None
+            (default) for all.
 
     Returns:
         Number of such requests and number of requests, per seed.
@@ -127,14 +127,12 @@ def share_within(rows: Rows, factor: float, free: bool | None = None) -> Counts:
 
 @requests
 def beyond_budget(rows: Rows, free: bool | None = None) -> Counts:
-    """Count the outputs that fail because the maximum number of attempts was reached.
-
-    An attempt fails if it violates the constraint of the request.
+    """Count the outputs that fail because every allowed attempt violated the constraint.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        free: True for schemas with free strings only, False for schemas without free strings only, None (default) for
-            all.
+        free: True for schemas with free strings only, False for schemas without free strings only, None
+            (default) for all.
 
     Returns:
         Number of failed outputs and number of outputs, per seed.

@@ -76,7 +76,7 @@ class TableRecorder:
 
     Args:
         start: Table from which every sample starts.
-        successive: Tables after each of several successive samples, in order.
+        successive: Tables after each of several successive samples.
         left: Tables at the end of single samples.
         attempts: Pairs of tables, before and after each rejected attempt.
     """
@@ -151,20 +151,16 @@ def measure_error(sampler: Any, tree: RandomTree, verifier: Verifier) -> tuple[f
 
 
 def measure_trees(seed: int, history: int) -> MeasuredRows:
-    """Check on random trees whether the samples of two samplers are exact.
-
-    The samplers learn from earlier samples: they store prefixes in a table. Each is run on two trees. One has a
-    function of prefixes as its verifier, the other a mask of next tokens.
+    """Check on random trees whether two samplers that learn from earlier samples are exact.
 
     Args:
         seed: Seed of the trees and of the simulated samples.
         history: Number of successive samples before the last one.
 
     Yields:
-        One row per verifier and sampler. "first_error", "second_error" and "later_error" are the largest errors of an
-        output probability, for the first sample, the second sample and a sample after each number of successive
-        samples. The second sample is checked for all tables that the first can produce. "acceptance_increase" is the
-        smallest increase of the acceptance probability after a rejected attempt.
+        One row per verifier and sampler. "first_error", "second_error" and "later_error" are the largest
+        errors of an output probability, for the first, the second and later samples. "acceptance_increase" is
+        the smallest increase of the acceptance probability after a rejected attempt.
     """
     eos = (None, 1)[seed % 2]
     small, wide = viable(RandomTree(seed, eos=eos)), viable(RandomTree(seed, vocab=3, horizon=2, eos=eos))

@@ -103,8 +103,11 @@ def compare_gradients(config: Config, covariance: Tensor, weights: Weights, seed
         seed: Seed of the samples.
 
     Returns:
-        Largest absolute differences between gradients on samples ("sample_error") and on the Gaussian distribution
-        ("gaussian_error"). "z" is the largest deviation of the Monte Carlo mean from the formula, in standard errors.
+        Dictionary with these entries:
+
+        - "sample_error": largest difference of the gradients on samples.
+        - "gaussian_error": largest difference of the expected gradients.
+        - "z": largest deviation of the Monte Carlo mean from the formula, in standard errors.
     """
     points, mass = make_quadrature(covariance)
     closed, exact = GaussianFlow(covariance)(weights), compute_derivative(weights, points, mass)
@@ -286,9 +289,12 @@ def measure_growth(flow: SampleFlow, last: Tensor) -> MeasuredRows:
         last: Last layer (L,), which minimizes the loss if the first layer is zero.
 
     Yields:
-        One row with "rate" (predicted), "fitted" and "error" (their relative difference). "diagonal" is the norm of the
-        diagonal of the first layer's derivative, divided by its published value. "off_diagonal" is the fraction of the
-        derivative's norm that is off the diagonal. Further rows have the norm of the first layer by time.
+        One row with these columns, and further rows with the norm of the first layer by time.
+
+        - "rate" and "fitted": growth rate by equation 13, and fitted to the flow.
+        - "error": their relative difference.
+        - "diagonal": norm of the diagonal of the first layer's derivative, divided by its published value.
+        - "off_diagonal": fraction of the derivative's norm that is off the diagonal.
     """
     stability = flow.stability_matrix(last)
     rate, size = growth_rate(last, stability), len(last)

@@ -17,9 +17,9 @@ _MAX_DRAWS = 1000
 class StaircaseDistribution:
     """Random distribution in which up to four tokens interact, with the lowest losses of simple predictors.
 
-    The loss of a network on it decreases in steps, like a staircase. A loss is the mean negative log-probability of a
-    single masked token given the others. A two-body (three-body) predictor is a product of functions of at most two
-    (three) tokens.
+    The loss of a trained network decreases in steps on it, like a staircase. A loss is the mean negative
+    log-probability of a masked token given the others. A two-body predictor is a product of functions of at
+    most two tokens, and a three-body predictor of at most three.
 
     Args:
         model: The distribution.

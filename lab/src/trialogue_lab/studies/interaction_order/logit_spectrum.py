@@ -20,9 +20,8 @@ CONTEXTS = 2**20
 def compute_logit_spectrum(model: Masked, sites: int, site: int = 0) -> Tensor:
     """Return the strength of the interactions of each order in the predictions of a masked language model.
 
-    The logits of the masked token are a sum of terms, each of which depends on a subset of the other tokens. The number
-    of tokens in the subset is its order. Logits are log-probabilities minus their mean over token values. If at most k
-    tokens interact in the model, including the masked one, all terms of order k and above are zero.
+    The logits of the masked token are a sum of terms, each of which depends on a subset of the other tokens.
+    The number of tokens in the subset is the order of the term.
 
     Args:
         model: The masked language model.

@@ -43,9 +43,9 @@ def measure_small(config: Config, seed: int, _: Path) -> MeasuredRows:
         config: Settings of the run.
         seed: Seed of the distributions and of the networks.
 
-        Yields: Rows of several kinds. They describe the distribution, the training of networks with one to three
-        layers, single attention layers, the interaction orders of random networks, and the effect of exchanging two
-        layers.
+    Yields:
+        Rows of several kinds: about the distribution, the trainings, single attention layers, the interaction
+            orders of random networks, and the effect of exchanging two layers.
     """
     stairs = sample_staircase(config, seed)
     yield {"kind": "law", "draws": stairs.draws, **stairs.bounds} | {
@@ -145,11 +145,9 @@ def find_onset(moved: Losses) -> int:
 def compute_plateau_ratios(losses: Losses, levels: Sequence[float]) -> list[float]:
     """Measure the plateaus of a loss curve: how long the loss stays at each level, relative to the decrease before it.
 
-        ratio = (steps of the plateau) / (steps of the decrease before it)
+        ratio = (steps within 0.01 nats of the level) / (steps of the decrease from the previous level)
 
-    A plateau consists of the steps within 0.01 nats of a level. A decrease begins where the previous plateau ends. Both
-    have at least one step. The last plateau can extend to the last step. The plateau of a level that is not reached
-    counts as one step.
+    Both numbers of steps are at least one.
 
     Args:
         losses: Losses (steps + 1,) in nats.

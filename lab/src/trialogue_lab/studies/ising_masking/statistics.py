@@ -17,16 +17,16 @@ draws = Replication("draw", "seeds")
 
 
 def select_exact_rows(rows: Rows, coupling: float, masks: str = "one", pairs: str = "unordered") -> DataFrame:
-    """Select exactly computed properties of estimators for one Ising model.
+    """Select exactly computed properties of parameter estimates for one Ising model.
 
-    An estimator masks k spins of each sample. It fits the model's parameters by predicting the masked spins from the
-    others.
+    The model is fitted by masking k spins of each sample and predicting them from the others.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         coupling: Coupling J between the spins of the model.
-        masks: "one" for an estimator with one random mask per sample, or "all" for all masks of k spins.
-        pairs: "unordered" if the energy counts each pair of spins once, or "ordered" if it counts each pair twice.
+        masks: "one" for one random mask per sample, or "all" for all masks of k spins.
+        pairs: "unordered" if the energy counts each pair of spins once, or "ordered" if it counts each pair
+            twice.
 
     Returns:
         One row per number k of masked spins.
@@ -165,18 +165,17 @@ def gain(rows: Rows, coupling: float, fewer: int) -> "Series[float]":
 
 @draws
 def smallest_gain(rows: Rows, coupling: float) -> "Series[float]":
-    """Return the smallest decrease of the error from one masked spin to four, over all n.
+    """Return the smallest decrease of the error from one masked spin to four, over all sizes n of the training set.
 
-    Ising models are fitted to n samples by predicting masked spins from the others. The error is n times the squared
-    error, summed over all parameters. If the mean of the result over seeds is positive, masking four spins is better at
-    every n.
+    Ising models are fitted to n samples by predicting masked spins from the others. The error is n times the
+    squared error of the parameters.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         coupling: Coupling J between the spins of the true model.
 
     Returns:
-        One minimum per seed.
+        One minimum per seed. If it is positive, masking four spins is better for every n.
     """
     errors = compute_scaled_errors(rows, coupling, min_samples=0)
     return (errors[1] - errors[4]).groupby("seed").min()
@@ -205,9 +204,10 @@ def error_over_limit(rows: Rows, coupling: float, size: int) -> "Series[float]":
 def gain_of_all_masks(rows: Rows, coupling: float) -> "Series[float]":
     """Return the relative decrease of the error from one masked spin to four, if all possible masks are used.
 
-    Ising models are fitted to n >= 1,000 samples by predicting masked spins from the others. Every sample is used with
-    every mask of one or of four spins. The result is (error of one - error of four) / (Tr Gamma / n). Gamma is the
-    asymptotic covariance of the estimator that uses one random mask of four spins per sample.
+        decrease = (error of one - error of four) / (Tr Gamma / n)
+
+    Ising models are fitted to n >= 1,000 samples by predicting masked spins from the others. Gamma is the
+    asymptotic covariance of the parameters if a single random mask of four spins is used per sample.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -245,17 +245,18 @@ def _select_by_model(rows: Rows, column: str, pairs: str = "unordered") -> DataF
 
 @exact
 def last_gain_of_couplings(rows: Rows) -> float:
-    """Return the largest decrease of the error of the couplings if the last spin is masked too.
+    """Return the largest decrease of the error of the couplings if the last of N spins is masked too.
 
-    Ising models are fitted by predicting masked spins from the others, with one random mask per sample. The error is
-    the sum of the asymptotic variances of the couplings. The result is error(N - 1 masked spins) - error(N masked
-    spins).
+        decrease = error(N - 1 masked spins) - error(N masked spins)
+
+    Ising models are fitted by predicting masked spins from the others. The error is the sum of the asymptotic
+    variances of the couplings.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
 
     Returns:
-        The largest decrease over all models with N spins.
+        The largest decrease over all models.
     """
     traces = _select_by_model(rows, "trace_couplings")
     return float((traces.iloc[:, -2] - traces.iloc[:, -1]).max())
@@ -263,11 +264,11 @@ def last_gain_of_couplings(rows: Rows) -> float:
 
 @exact
 def slack_of_poincare(rows: Rows) -> float:
-    """Return the smallest relative difference between the asymptotic error and its upper bound.
+    """Return how far the asymptotic error of fitted Ising models is below its upper bound, at least.
 
-    Ising models are fitted by predicting k masked spins from the others. The error is Tr Gamma, where Gamma is the
-    asymptotic covariance of the parameters. The bound is C Tr I^-1. C is the Poincaré constant of the Markov chain that
-    resamples k spins, and I is the Fisher information.
+    The models are fitted by predicting k masked spins from the others. The error is Tr Gamma, where Gamma is
+    the asymptotic covariance of the parameters. The bound is C Tr I^-1, with the Poincaré constant C of the
+    Markov chain that resamples k spins and the Fisher information I.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.

@@ -37,7 +37,7 @@ def list_block_samplers(rows: Rows, smallest: int = 1, below_all: int = 0) -> li
     Args:
         rows: Measurements of a run, as one table per kind of row.
         smallest: Smallest k (default: 1).
-        below_all: The largest k is the largest measured k minus `below_all` (default: 0).
+        below_all: Number of largest measured values of k to leave out (default: 0).
 
     Returns:
         Names in ascending order of k.
@@ -256,10 +256,10 @@ def smallest_slowdown(rows: Rows, first: float, second: float) -> float:
 
 @exact
 def reached_by_reading(rows: Rows, chain: str, least: float, times: int) -> float:
-    """Return the largest probability over couplings that all coupled spins point up in time.
+    """Return the largest probability, over couplings, that all coupled spins point up before chains stop.
 
-    Chains stop after a fixed number of steps. The energy of the Ising model can count each pair of spins once or twice.
-    Counting twice at coupling J is the same as counting once at coupling 2 J.
+    The published energy can be read as counting each pair of spins once or twice. Counting twice at coupling
+    J is the same as counting once at coupling 2 J.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.

@@ -44,10 +44,10 @@ class StateCounts(NamedTuple):
 
 @dataclass(frozen=True)
 class CliqueFamily:
-    """Ising models with equal couplings J and equal fields h.
+    """Ising models in which all pairs of spins have the same coupling J, and all spins the same field h.
 
-    All pairs of spins are coupled. The parameters theta = (J, h) are restricted to a box. A conditional distribution is
-    the distribution of one masked spin given all other spins.
+    The parameters theta = (J, h) are restricted to a box. A conditional distribution is the distribution of
+    one masked spin given all other spins.
 
     Args:
         sites: Number of spins.
@@ -92,10 +92,9 @@ class CliqueFamily:
 
     @property
     def beta(self) -> float:
-        """Smallest conditional probability of a spin given the others.
+        """Smallest conditional probability of a spin given the others, over all models in the box.
 
-        The minimum over all models in the box of parameters is the constant beta of Assumption 4.1.3. It is attained in
-        a corner of the box.
+        It is the constant of Assumption 4.1.3.
         """
         corners = product(self.couplings, self.fields)
         return min(smallest_conditional(self.probabilities(*corner), self.blocks) for corner in corners)
@@ -116,8 +115,7 @@ class CliqueFamily:
     def cells(self, eps: float) -> int:
         """Return an upper bound on the number of cells that cover the parameter box.
 
-        In a cell, log-probabilities vary by at most eps / 2. With N spins, a log-probability changes by at most 2 per
-        unit of the field and 2 (N - 1) per unit of the coupling. The number is C_eps of Assumption 4.1.4.
+        Within a cell, log-probabilities vary by at most eps / 2. The number is C_eps of Assumption 4.1.4.
 
         Args:
             eps: Accuracy of the cover in nats.
@@ -197,10 +195,10 @@ class CliqueFamily:
         return float((counts.samples @ self.losses(theta)).sum() / (counts.samples.sum() * self.sites))
 
     def conditional_entropy(self, counts: StateCounts) -> float:
-        """Return the smallest mean loss in nats that any model can have.
+        """Return the smallest mean loss in nats that any model can have on a data set.
 
-        The loss is the negative log-probability of a masked spin given the others. The minimum is attained by the
-        conditional probabilities of the empirical distribution of the samples.
+        The loss is the negative log-probability of a masked spin given the others. Its minimum is the
+        conditional entropy of the empirical distribution.
 
         Args:
             counts: The data set.
@@ -209,11 +207,10 @@ class CliqueFamily:
         return float(-xlogy(counts.masks, np.where(counts.masks > 0, own, 1.0)).sum() / counts.masks.sum())
 
     def tensorization(self, theta: Array) -> float:
-        """Return an upper bound on the constant of approximate tensorization of entropy.
+        """Return an upper bound on the constant C of approximate tensorization of entropy.
 
-        The constant C_AT relates a joint distribution to its conditional distributions. For the model q and every
-        distribution p, KL(p, q) is at most C_AT times the mean KL divergence of the conditional distributions of single
-        spins.
+        For the model q and every distribution p, KL(p, q) <= C * (mean KL divergence of the conditional
+        distributions of single spins).
 
         Args:
             theta: Coupling and field (2,) of the model.

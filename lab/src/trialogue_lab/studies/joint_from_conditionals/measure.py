@@ -171,13 +171,13 @@ def measure_decay(
         draws: Random number generator of the starting distribution.
 
     Yields:
-        One row for a random starting distribution, and one for the least likely state. p_t is the distribution at time
-        t. C is the Poincaré constant, and c an upper bound on the constant of approximate tensorization of entropy.
+        One row for a random starting distribution, and one for the least likely state. If a bound holds, its
+        number is at most zero:
 
-        - `chi_square`: maximum over t of log chi^2(p_t) - log chi^2(p_0) + 2 t / C.
-        - `entropy`: maximum over t of log KL(p_t) - log KL(p_0) + t / c.
-
-        Both are at most zero if the distance decreases as fast as the constants imply.
+        - `chi_square`: maximum over times t of log chi^2(p_t) - log chi^2(p_0) + 2 t / C, with the Poincaré
+          constant C.
+        - `entropy`: maximum over t of log KL(p_t) - log KL(p_0) + t / c, with an upper bound c on the
+          constant of approximate tensorization.
     """
     p = model.probabilities()
     matrix = block_dynamics(p, masks)
@@ -200,17 +200,17 @@ def measure_decay(
 
 
 def measure_slow_decay(config: Config) -> MeasuredRows:
-    """Compute the slow decrease of the KL divergence of a sampler that starts from a rare state.
+    """Compute how slowly the KL divergence of a sampler decreases if it starts from a rare state.
 
-    The sampler resamples all spins at once. For this sampler, the constant of approximate tensorization of entropy C_AT
-    is 1. The distribution at time t is p_t = e^-t p_0 + (1 - e^-t) q, where q is the target and p_0 the rare state.
+    The sampler resamples all spins at once, so that p_t = e^-t p_0 + (1 - e^-t) q for the target q and the
+    rare state p_0.
 
     Args:
         config: Times at which the divergence is computed.
 
     Yields:
-        One row per probability of the rare state and time. `log_ratio` is log KL(p_t, q) - log KL(p_0, q). The
-        published upper bound on it is -2 t / C_AT, and the corrected one is -t / C_AT.
+        One row per probability of the rare state and time. `log_ratio` is log KL(p_t, q) - log KL(p_0, q).
+        The published upper bound on it is -2 t, and the corrected one is -t.
     """
     for rare in (1e-2, 1e-4, 1e-8):
         q = torch.full((8,), (1 - rare) / 7, dtype=torch.float64)

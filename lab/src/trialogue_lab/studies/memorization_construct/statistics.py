@@ -95,9 +95,9 @@ def association(rows: Rows, column: str, heads: int) -> "Series[float]":
 
 @draws
 def beyond_bound(rows: Rows) -> "Series[float]":
-    """Return the accuracy of networks with computed weights minus its theoretical lower bound.
+    """Return how far the accuracy of networks with computed weights exceeds its theoretical lower bound.
 
-    The networks must predict one given token after each context. They have too few features to store all contexts.
+    The networks must predict one given token after each context, and are too small to store all contexts.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.

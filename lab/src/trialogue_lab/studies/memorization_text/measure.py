@@ -37,9 +37,9 @@ def parts(config: Config) -> list[Part]:
 
 
 class TextSample:
-    """A sample of a text, with the next-token distributions that networks are built to store.
+    """A sample of a text, with the next-token distributions after its most frequent contexts.
 
-    The distributions are those after the most frequent contexts of the sample. A context is a sequence of S tokens.
+    Networks are built to store these distributions. A context is a sequence of S tokens.
 
     Args:
         config: Settings of the run.

@@ -156,18 +156,17 @@ def digits_over_alone(rows: Rows, method: str, share: float) -> "Series[float]":
 
         log10(KL divergence of the method / KL divergence of token frequencies)
 
-    Token frequencies predict the next token without its context. Both divergences are from the next-token distributions
-    of the text.
+    Token frequencies predict the next token without its context.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
-        method: Name of the method, for example "likeliest" for networks that are built to store the most frequent
-            contexts.
+        method: Name of the method, for example "likeliest" for networks that are built to store the most
+            frequent contexts.
         share: Number of features of the network, divided by the number of contexts.
 
     Returns:
-        One minimum over context lengths and embedding widths, per sample of the text. If it is positive, the method is
-        always worse than token frequencies.
+        One minimum over context lengths and embedding widths, per sample of the text. If it is positive, the
+        method is always worse than token frequencies.
     """
     table = rows.where("network", method=method, share=share).set_index(["seed", "context"])
     alone = rows["text"].set_index(["seed", "context"]).alone_kl
@@ -202,9 +201,9 @@ def bytes_over_table(rows: Rows, context: int, wide: bool) -> "Series[float]":
 def least_slack(rows: Rows, bound: str) -> float:
     """Return the smallest log ratio (bound in Theorem 1 / measured error).
 
-    A network stores the most frequent contexts of an encoder, a low-rank table of logits for the next-token
-    distributions of a text. The error is |KL divergence of the network - KL divergence of the encoder|, both from the
-    true distributions.
+    The theorem bounds how well a network with computed weights reproduces a low-rank table of logits
+    (encoder) for the next-token distributions of a text. The error is the absolute difference of their KL
+    divergences from the true distributions.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.

@@ -156,11 +156,10 @@ def straightness(rows: Rows, experiment: str, width: int, form: str = PER_HEAD) 
 
 @trainings
 def exponent(rows: Rows) -> "Series[float]":
-    """Return the growth exponent of the accuracy gained per head with the width.
+    """Return the exponent b if the accuracy gained per attention head grows like width^b.
 
-    The networks are trained to predict one random token after every pair of tokens. Their heads are as wide as the
-    embedding. The accuracy gained per head is the slope of a linear fit for each width. It grows like width^b. A second
-    linear fit, on logarithmic scales, gives the exponent b.
+    The accuracy gained per head is the slope of a linear fit for each width. Heads are as wide as the
+    embedding. The networks are trained to predict one random token after every pair of tokens.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -181,13 +180,12 @@ def exponent(rows: Rows) -> "Series[float]":
 def bend(rows: Rows, form: str) -> "Series[float]":
     """Return the curvature of the accuracy as a function of the head width.
 
-    It is 100 c for a quadratic fit a + b x + c x^2, where x is the head width. The networks are trained to predict one
-    random token after every pair of tokens, at a fixed embedding width.
+    It is 100 c for a quadratic fit a + b x + c x^2, where x is the head width.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
-        form: Form of the networks: "per-head" if every head has its own value map, or "shared" for one value map for
-            all heads.
+        form: Form of the networks: "per-head" if every head has its own value map, or "shared" for one value
+            map for all heads.
 
     Returns:
         One value of 100 c per training seed.
@@ -329,11 +327,10 @@ def heads_against_depth(rows: Rows) -> "Series[float]":
 
 @trainings
 def constant(rows: Rows, experiment: str, width: int) -> "Series[float]":
-    """Return the number of contexts stored per additional head, divided by (embedding width)^2.
+    """Return the constant C in the formula C H d_h d for the number of contexts that a trained network stores.
 
-    The network is trained to predict one random token after every context (pair of tokens). Heads are as wide as the
-    embedding. The result is the constant C in the formula C H d_h d for the number of stored contexts, with H heads,
-    head width d_h and embedding width d.
+    H is the number of heads, d_h the head width and d the embedding width. Here, both widths are equal, so
+    that C is the number of contexts stored per additional head, divided by d^2.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.

@@ -106,9 +106,9 @@ def compare_covariance(
 ) -> dict[str, float]:
     """Test the bound Gamma <= C I^{-1} on the covariance of an estimator (Theorems 4.1.2 and 4.1.3).
 
-    Gamma is the asymptotic covariance of pseudolikelihood estimation, which predicts masked variables from all others.
-    I is the Fisher information. C is the Poincaré constant (inverse spectral gap) of the Gibbs sampler that resamples
-    the masked variables.
+    Gamma is the asymptotic covariance of pseudolikelihood estimation, which predicts masked variables from
+    all others. I is the Fisher information. C is the inverse spectral gap (Poincaré constant) of the Gibbs
+    sampler that resamples the masked variables.
 
     Args:
         model: The model whose parameters are estimated.
@@ -145,11 +145,10 @@ def compare_covariance(
 def count_closed_classes(
     model: pseudolikelihood.ExponentialFamily, masks: block_laws.BlockDistribution
 ) -> float:
-    """Return the number of closed classes of a Gibbs sampler.
+    """Return the number of closed classes (sets of states that a chain cannot leave) of a Gibbs sampler.
 
-    The Gibbs sampler resamples random blocks of variables (equation 4.26). Its states are pairs of a model state and a
-    block. A closed class is a set of states that it cannot leave. It has a spectral gap only if there is exactly one
-    closed class.
+    The sampler resamples random blocks of variables (equation 4.26), and its states are pairs of a model
+    state and a block. It has a spectral gap only if there is exactly one closed class.
 
     Args:
         model: The model.
@@ -163,14 +162,15 @@ def summarize(values: list[dict[str, float]]) -> dict[str, float]:
     """Aggregate measured values over models by minima, means and maxima.
 
     Args:
-        values: For each model, the values that `compare_covariance` returns. "gain", "of_independent",
-            "constant_error" and "classes" are optional.
+        values: For each model, the values that `compare_covariance` returns, and optional values such as
+            "gain".
 
     Returns:
         Aggregated values by name.
 
         - Minima of "slack", "information_slack" and "efficiency", under their own names.
-        - Minimum, mean and maximum of "tightness" and "trace_share", with the suffixes `_least`, none and `_most`.
+        - Minimum, mean and maximum of "tightness" and "trace_share", with the suffixes `_least`, none and
+          `_most`.
         - Mean logarithms of "constant" and "trace", with the prefix `log_`.
         - Maxima of the optional values, with the suffix `_most`.
     """

@@ -39,16 +39,14 @@ def list_mask_distributions(rows: Rows, which: str = EVERY) -> list[str]:
 
 
 def select_bounds(rows: Rows, which: str = EVERY, coupling: float | None = None) -> DataFrame:
-    """Select the rows that compare a covariance matrix with its upper bound C I^-1.
+    """Select the rows that compare the covariance of an estimator with its upper bound.
 
-    The matrix is the asymptotic covariance of pseudolikelihood estimation, which predicts masked variables from all
-    others. I is the Fisher information. C is the Poincaré constant (inverse spectral gap) of the Gibbs sampler that
-    resamples the masked variables.
+    The estimator fits a model by predicting masked variables from all others (pseudolikelihood).
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
-        which: Name of a mask distribution, or of a group such as "every law" (all) or "every k" (k uniformly random
-            variables).
+        which: Name of a mask distribution, or of a group such as "every law" (all) or "every k" (k uniformly
+            random variables).
         coupling: Standard deviation of the couplings of the random Ising models. None for all except zero.
 
     Returns:
@@ -150,9 +148,10 @@ def most(rows: Rows, column: str, which: str, coupling: float | None = None) -> 
 def best_gain(rows: Rows) -> float:
     """Return the smallest improvement of the estimate by masking one more spin, over numbers k of masked spins.
 
-    An Ising model is fitted by predicting k masked spins from all others. Gamma_k is the asymptotic covariance of the
-    fitted parameters. The improvement is lambda_min(Gamma_k - Gamma_{k+1}) / Tr Gamma_k, where lambda_min is the
-    smallest eigenvalue.
+        improvement = lambda_min(Gamma_k - Gamma_{k+1}) / Tr Gamma_k
+
+    An Ising model is fitted by predicting k masked spins from all others. Gamma_k is the asymptotic
+    covariance of the fitted parameters, and lambda_min the smallest eigenvalue.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.

@@ -38,19 +38,19 @@ def _simulate_instances(config: Config, seed: int, _: Path) -> MeasuredRows:
 
 
 def measure_decoders(sizes: Sequence[int]) -> MeasuredRows:
-    """Test that parallel decoders can compute any map or product kernel.
+    """Test that parallel decoders can compute any map and any product kernel (Propositions 4.1.2 and 4.1.3).
 
-    A parallel decoder predicts all tokens of the next sequence independently, given the current sequence. A map assigns
-    one next sequence to every sequence. A product kernel assigns a distribution with independent tokens. See
-    Propositions 4.1.2 and 4.1.3.
+    A parallel decoder predicts all tokens of the next sequence independently, given the current sequence. A
+    map assigns one next sequence to every sequence, and a product kernel a distribution with independent
+    tokens.
 
     Args:
         sizes: Numbers of tokens of a sequence.
 
     Yields:
-        One row per size and vocabulary. `states_apart` is the number of sequences that differ between greedy decoding
-        and the map, over all initial sequences and eight steps. `kernel_error` is the largest error of a probability of
-        the kernel.
+        One row per size and vocabulary. `states_apart` is the number of sequences for which greedy decoding
+        differs from the map within eight steps. `kernel_error` is the largest error of a probability of the
+        kernel.
     """
     for sites, vocab in product(sizes, (2, 3)):
         stream = generator(0, "one-step-corollary", "decoder", sites, vocab)

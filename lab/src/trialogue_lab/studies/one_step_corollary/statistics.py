@@ -28,10 +28,9 @@ def share(rows: Rows, instance: str, chain: str) -> "Series[float]":
 
 @draws
 def largest_error(rows: Rows) -> "Series[float]":
-    """Return the largest absolute error of simulated probabilities.
+    """Return the largest absolute error of simulated probabilities that one sampler step turns a clique up.
 
-    The probability is that one step of a sampler turns all spins of a clique up. A clique is a set of coupled spins of
-    an Ising model. The step resamples k random spins jointly. Simulated probabilities are compared with exact ones.
+    A clique is a set of coupled spins of an Ising model. The step resamples k random spins jointly.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.

@@ -42,16 +42,16 @@ DELTAS = (0.5, 0.1)
 def measure_one_step(instances: Sequence[CorollaryInstance]) -> MeasuredRows:
     """Compute the exact probabilities of the two events in Corollary 4.1.1.
 
-    The Ising model has a clique of coupled spins, and starts in the worst state for each event. In the first event, one
-    step of k-Gibbs turns all spins of the clique up. In the second one, M independent parallel updates of all spins do
-    not. k-Gibbs resamples k random spins jointly.
+    The events are about a clique (set of coupled spins) of an Ising model. In the first one, a single step of
+    k-Gibbs, which resamples k random spins jointly, turns all spins of the clique up. In the second one, M
+    independent updates of all spins fail to do so.
 
     Args:
         instances: Instances of the corollary.
 
     Yields:
-        One row per instance. `arrives` is the probability of the first event, and `promised` is its lower bound.
-        `stuck` is the probability of the second event. `both` is the product of `arrives` and `stuck`.
+        One row per instance. `arrives` is the probability of the first event, and `promised` its lower bound.
+        `stuck` is the probability of the second event, and `both` is `arrives` * `stuck`.
     """
     for one in instances:
         theory = one.corollary
@@ -91,15 +91,15 @@ def _make_hitting_example(
 
 
 def measure_hitting() -> MeasuredRows:
-    """Compute the probability that k-Gibbs turns all spins of a clique up.
+    """Compute the probability that k-Gibbs turns all spins of a clique up (Proposition 4.1.4).
 
-    One step of k-Gibbs resamples k random spins of an Ising model jointly. The clique is a set of coupled spins. The
-    initial state is the one with the smallest probability.
+    A clique is a set of coupled spins of an Ising model. One step of k-Gibbs resamples k random spins
+    jointly. The initial state is the least favorable one.
 
     Yields:
-        One row per Ising model, number k and failure probability delta. `rate` is the probability for one step, and
-        `bound` is its lower bound in Proposition 4.1.4. By the proposition, the failure probability after `steps` steps
-        is at most delta. `reached` is the exact success probability after these steps.
+        One row per Ising model, number k and failure probability delta. `rate` is the exact probability for
+        one step, and `bound` its lower bound. `reached` is the exact probability within `steps` steps, which
+        the proposition bounds by 1 - delta.
     """
     sizes = ((6, 4), (8, 5), (10, 6), (12, 8))
     grid = [
@@ -161,12 +161,11 @@ def _measure_stuck_example(
 
 
 def measure_growth() -> MeasuredRows:
-    """Compute the expected number of steps until all spins of a clique point up.
+    """Compute the expected number of steps until all spins of a clique point up, for three samplers.
 
-    Three samplers of an Ising model are compared. k-Gibbs resamples the whole clique jointly, single-spin Gibbs
-    resamples one spin, and independent parallel updates resample all spins independently. k-Gibbs starts with all spins
-    down. The others start with as many up spins as possible while the sum of the spins (+1 or -1) is at most -2.
-    Couplings and fields are the smallest that the assumptions allow for a failure probability of 0.1.
+    The samplers of an Ising model resample the whole clique jointly (k-Gibbs), one spin, or all spins
+    independently. Couplings and fields are the smallest that the assumptions allow for a failure probability
+    of 0.1.
 
     Yields:
         One row per clique size, with the logarithm of the expected number of steps for each sampler.

@@ -17,9 +17,9 @@ PARALLEL = "independent parallel"
 class CorollaryInstance(Settings):
     """An Ising model with a clique of coupled spins, and numbers of steps (Corollary 4.1.1).
 
-    The corollary compares one step of k-Gibbs, which resamples k random spins jointly, with M independent parallel
-    updates of all spins. Spins outside the clique have no couplings and fields. The fields inside the clique are equal.
-    The couplings, the fields and k are the smallest that Assumptions 4.1.6 and 4.1.7 allow.
+    The corollary compares one step of k-Gibbs, which resamples k random spins jointly, with M independent
+    updates of all spins. Couplings, fields and k are the smallest that its assumptions allow. Spins outside
+    the clique have no couplings and fields.
 
     Args:
         delta: Failure probability δ of the corollary.
@@ -81,10 +81,7 @@ class CorollaryInstance(Settings):
 
     @property
     def start(self) -> int:
-        """Number of up spins in the clique from which independent parallel updates start.
-
-        It is the largest number for which the sum of the spins (+1 or -1) is at most -2.
-        """
+        """Number of up spins in the clique from which independent parallel updates start."""
         return self.clique // 2 - 1
 
 

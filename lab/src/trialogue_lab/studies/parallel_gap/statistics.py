@@ -34,9 +34,8 @@ def select_networks(rows: Rows, chain: str) -> DataFrame:
 def both_events(rows: Rows) -> "Series[float]":
     """Return the smallest difference between a simulated probability and its bound 1 - delta in Corollary 4.1.1.
 
-    The probability is that two independent events both occur. In the first event, one step of k-Gibbs turns all coupled
-    spins of an Ising model up. In the second one, M independent parallel updates do not. A step of k-Gibbs resamples k
-    random spins jointly.
+    The probability is that one step of k-Gibbs turns all coupled spins of an Ising model up, and M
+    independent parallel updates do not. A step of k-Gibbs resamples k random spins jointly.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.

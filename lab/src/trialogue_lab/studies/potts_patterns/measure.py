@@ -46,17 +46,16 @@ def _measure_cold_chains(config: Config, _: Path) -> MeasuredRows:
 def measure_cold_chain(family: NamedChain, length: int) -> MeasuredRows:
     """Compute the probability that a Potts chain stays in one pattern at low temperature.
 
-    A Potts chain is a distribution over token sequences. Temperatures are E / 1, E / 2, E / 4, ..., E / 64, where E is
-    the smallest positive energy of a window of tokens.
+    A Potts chain is a distribution over token sequences. Temperatures are E / 1, E / 2, E / 4, ..., E / 64,
+    where E is the smallest positive energy of a window of tokens.
 
     Args:
         family: The Potts chain.
         length: Length of the longer sequences in tokens. The shorter ones have eight tokens.
 
     Yields:
-        One row per temperature and length. `cold` is the divisor of the temperature, and `no_wall` is the probability.
-        For eight tokens, `limit` is the probability at temperature zero, the share of minimum-energy sequences that
-        stay in one pattern.
+        One row per temperature E / `cold` and length, with the probability `no_wall`. For eight tokens,
+        `limit` is this probability at temperature zero.
     """
     chain = family.chain
     smallest = float(chain.energies[chain.energies > 0].min())

@@ -76,16 +76,15 @@ def order_of_colours(
 ) -> "Series[float]":
     """Return the smallest order parameter of Potts models on a square lattice.
 
-    All sites start in the same state. The order parameter is 1 if all sites still have this state, and 0 if only the
-    share expected by chance has it. Temperatures are at most 1 / log 3 times the energy between two different
-    neighbors, the range of Peierls' argument.
+    All sites start in the same state. The order parameter is 1 if all sites still have this state, and 0 if
+    only the share expected by chance has it. Only temperatures are used for which theory guarantees order.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
         most: Largest number of states (colors).
         least: Smallest number of states (default: 2).
-        above_critical: Whether to return the largest order parameter above the critical temperature instead (default:
-            False).
+        above_critical: Whether to return the largest order parameter above the critical temperature instead
+            (default: False).
         hottest: Highest temperature (default: no limit).
 
     Returns:

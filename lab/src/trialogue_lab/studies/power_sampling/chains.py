@@ -1,10 +1,9 @@
 """Exact output distributions of Metropolis-Hastings chains on short texts.
 
-They are computed from the transition probabilities of one step, which are those of `PowerMetropolis`. A step cuts the
-current text at a random position and samples a new end. The corrected step samples up to the maximum length. Its
-acceptance ratio includes a factor for the numbers of positions at which the two texts can be cut. The released step
-samples up to the current length, omits this factor, and compares texts only up to the length of the proposal. As a
-check, all states of the sampler itself are enumerated for a few steps.
+A step of a chain cuts the current text at a random position and samples a new end. The "corrected" step has
+the target as its stationary distribution. The "released" step follows the published code: its acceptance
+ratio omits the number of positions at which a text can be cut, and it compares texts only up to the length of
+the proposal.
 """
 
 import math
@@ -107,7 +106,7 @@ class TextTree:
     def output(self, steps: int, blocks: int, chain: str) -> dict[Text, float]:
         """Return the output distribution of a chain over complete texts.
 
-        The chain may also return an incomplete text. Such texts are omitted, so the sum can be less than one.
+        The sum is less than one if the chain can return an incomplete text.
 
         Args:
             steps: Number of steps per block.

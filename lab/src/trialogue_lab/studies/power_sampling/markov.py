@@ -83,8 +83,8 @@ def _make_table(first: Array, matrix: Array, length: int, eos: int | None = None
 def mark_predictable_token(model: MarkovOracle, alpha: float) -> Tensor:
     """Mark the token pairs that end with the token after which the next token is most predictable.
 
-    After this token, sum_a p(a)^alpha over next tokens a is largest. Proposals at temperature 1 / alpha generate it too
-    rarely.
+    After this token, the sum of p(a)^alpha over next tokens a is largest. Sampling at temperature 1 / alpha
+    generates it too rarely.
 
     Args:
         model: Markov model with the same transition matrix at all positions.

@@ -101,10 +101,10 @@ def _compute_tempered_distance(levels: Levels, target: Array, tau: float) -> flo
 
 
 def _bound_local_error(config: Config, first: Array, alpha: float, seed: int) -> float:
-    """Return a lower bound on the mean error of all rules that use next-token distributions only.
+    """Return a lower bound on the mean error of all methods that use next-token distributions only.
 
-    The error is the total variation distance from p^alpha. All models have the same distribution `first` (V,) of the
-    first token but different continuations, so such a rule samples the same first token on all of them.
+    Such a method samples the same first token on all models with the same first distribution `first` (V,).
+    The error is the total variation distance from p^alpha.
     """
     marginals = []
     for number in range(config.futures):
@@ -176,10 +176,9 @@ def measure_lookahead(config: Config, seed: int, _: Path) -> MeasuredRows:
         seed: Seed of the model and of the completions.
 
     Yields:
-        One row per number of completions. `variation` is the total variation distance of outputs from p^alpha, if
-        completions are sampled anew for every output. `calls` is the number of model calls per output, one for each
-        token of a text or completion. `distinct_calls` is the number of distinct prefixes that `ActionLevel` with
-        `RolloutTarget` evaluates for an output.
+        One row per number of completions. `variation` is the total variation distance of outputs from
+        p^alpha. `calls` is the number of model calls per output, and `distinct_calls` counts repeated
+        prefixes once.
     """
     alpha, levels = config.powers[-1], trees.make_random_levels(config.horizon, seed)
     target = trees.compute_power_distribution(trees.compute_log_joint(levels), alpha)

@@ -46,16 +46,14 @@ def local(rows: Rows, column: str, alpha: float | None = None) -> "Series[float]
 def least_excess(rows: Rows) -> float:
     """Return the smallest difference of two variances of importance weights: other proposal - best temperature.
 
-    The incremental importance weight of a token is p^alpha / q, for the next-token distribution p and a proposal q. Its
-    relative variance is variance / mean^2, given the prefix. The best proposal in theory is temperature 1 / alpha. Its
-    relative variance is subtracted from the relative variance of another proposal.
+    The weight of a next token is p^alpha / q, for the model's distribution p and a proposal q. Its relative
+    variance (variance / mean^2) is smallest in theory for the proposal at temperature 1 / alpha.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
-        The smallest difference over prefixes, random models, powers and proposals. The proposals are other
-        temperatures, the model and the uniform distribution.
+        The smallest difference over prefixes, random models, powers and proposals.
     """
     table = rows["weights"]
     return float(table[table.factor != 1].least_excess.min())

@@ -74,17 +74,18 @@ def measure_fixed_order_search(lengths: Iterable[int]) -> MeasuredRows:
 def measure_hidden_string(lengths: Iterable[int], caps: Iterable[int]) -> MeasuredRows:
     """Compute the costs of sampling a hidden string with a perfect verifier.
 
-    The hidden string is the only valid string with positive probability under the model. Rejection samples complete
-    strings until one is valid. Tokenwise rejection samples each token until the verifier accepts the prefix.
+    The hidden string is the only valid string with positive probability under the model. Rejection samples
+    complete strings until one is valid. Tokenwise rejection samples each token until the verifier accepts the
+    prefix.
 
     Args:
         lengths: String lengths.
         caps: Maximum numbers of rejections at one position, after which tokenwise rejection fails.
 
     Yields:
-        One row of the kind "hidden" per length, with the model calls of rejection, the success probability of tokenwise
-        rejection, and the optimal number of model calls. One row of the kind "capped" per length and maximum, with the
-        success probability, the model calls of one attempt, and the model calls per successful output.
+        One row of the kind "hidden" per length, with the model calls of rejection and of an optimal search.
+        One row of the kind "capped" per length and maximum, with the success probability and the model calls
+        of tokenwise rejection.
     """
     caps = tuple(caps)
     for length in lengths:

@@ -84,11 +84,10 @@ def largest_error(rows: Rows, kind: str, column: str, printed: str) -> float:
 
 @exact
 def capped_error(rows: Rows) -> float:
-    """Return the largest relative error of a formula for the success probability of a sampler.
+    """Return the largest relative error of the formula 2^-(D-1) for the success probability of tokenwise rejection.
 
-    The sampler is tokenwise rejection. It samples each token until the verifier accepts the prefix, and gives up after
-    a maximum number of rejections at one position. Only one valid string of length D has positive probability. The
-    formula is 2^-(D-1).
+    Tokenwise rejection samples each token until the verifier accepts the prefix, and gives up after too many
+    rejections. Only one valid string of length D has positive probability.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.

@@ -1,14 +1,11 @@
 """Sequential Monte Carlo with errors in the values, for targets that depend on the first token only.
 
-The first token selects one of two branches, and the outcome depends on the branch only. All later tokens are
-irrelevant. A Bellman error is log(value of a prefix / expected value one token later). Here, all Bellman errors have
-the same size. They are positive on one branch and negative on the other. At depth t of H, the log of an approximate
-value therefore differs from the log of the exact value by (H - t) times the error. The errors favor the branch that is
-more likely under the model than in the target. The value of complete sequences is exact.
+The first token selects one of two branches, and the outcome depends on the branch only. A Bellman error is
+log(value of a prefix / expected value one token later). Here, all Bellman errors have the same size, with
+opposite signs on the two branches.
 
-If particles are resampled after every token, the number of particles on the first branch is a Markov chain, a
-Wright-Fisher model with selection. The output distribution follows from powers of its transition matrix. The first leaf
-of the value-guided walk follows from a path of conductances for each branch.
+If particles are resampled after every token, the number of particles on the first branch is a Markov chain.
+The output distribution follows from powers of its transition matrix.
 """
 
 import math
@@ -68,15 +65,14 @@ def compute_branch_share(particles: int, length: int, base: float, target: float
 def count_particles_needed(length: int, base: float, target: float, error: float, tolerance: float) -> int:
     """Return the number of particles that sequential Monte Carlo needs to approximate the target.
 
-    The first token of a sequence selects one of two branches. The number is found by doubling and bisection, since the
-    error falls with the number of particles once both branches survive.
+    The first token of a sequence selects one of two branches.
 
     Args:
         length: Number of tokens of a sequence.
         base: Probability of the first branch under the model.
         target: Probability of the first branch in the target.
-        error: Bellman error log(value / expected value one token later) of every incomplete prefix on the first branch.
-            It has the opposite sign on the second branch.
+        error: Bellman error log(value / expected value one token later) of every incomplete prefix on the
+            first branch. It has the opposite sign on the second branch.
         tolerance: Largest total variation distance from the target.
 
     Raises:

@@ -1,10 +1,8 @@
 """Rejection by a threshold and best-of-n, on enumerated tables of scores.
 
-A verifier gives each output one of a few scores. Its ROC curve relates the share of correct outputs above a threshold
-to the share of wrong outputs above it. Best-of-n samples n outputs and returns one with the highest score. Rejection
-samples outputs until a score is above the threshold. An output with exactly the threshold score is accepted with a
-fixed probability, such that n outputs are sampled on average. The accuracy is the probability that the returned output
-is correct.
+A verifier gives each output one of a few scores. Best-of-n samples n outputs and returns one with the highest
+score. Rejection samples outputs until a score is above a threshold, which is chosen such that n outputs are
+sampled on average. The accuracy is the probability that the returned output is correct.
 """
 
 from pathlib import Path

@@ -1,11 +1,8 @@
-"""Sequential Monte Carlo with perfect values, for targets that are products over positions.
+"""Sequential Monte Carlo with perfect values, for targets with independent tokens.
 
-The model samples independent tokens 0 and 1. In the target, tokens are also independent but have other probabilities.
-With perfect values, the weight of a particle is multiplied by a factor that depends on the new token only. If particles
-are resampled after every token, the token at each position of the output is chosen by weight among the tokens of
-independent particles. Positions are therefore independent, and the output distribution has a closed form for any
-length. The number of zeros is a sufficient statistic. The total variation distance between sequences is therefore the
-one between two binomial distributions.
+The model samples independent tokens 0 and 1, and the target has other probabilities. If particles are
+resampled after every token, the tokens of the output are independent too. The output distribution therefore
+has a closed form, and the number of zeros is binomially distributed.
 """
 
 import math
@@ -81,15 +78,15 @@ def count_particles_needed(length: int, base: float, target: float, tolerance: f
 
 
 def count_particles_to_survive(length: int, allowed: float, tolerance: float) -> int:
-    """Return the smallest number of particles that rarely become impossible all at once.
+    """Return the number of particles for which it is rare that all of them become impossible in one step.
 
     In each step, every particle samples an impossible token with probability 1 - `allowed`.
 
     Args:
         length: Number of tokens of a sequence.
         allowed: Probability of the possible tokens in each step.
-        tolerance: Largest probability that all particles sample an impossible token in the same step. It equals the
-            total variation distance from the target.
+        tolerance: Largest probability that all particles sample an impossible token in the same step. It
+            equals the total variation distance from the target.
     """
     per_step = -math.expm1(math.log1p(-tolerance) / length)
     return max(1, math.ceil(math.log(per_step) / math.log1p(-allowed)))

@@ -132,16 +132,16 @@ def error_exponent(rows: Rows) -> "Series[float]":
 def rise_of_exponent(rows: Rows) -> "Series[float]":
     """Return the increase of the growth exponent of the number of particles, from short to long sequences.
 
-    Sequential Monte Carlo needs these particles if all values of prefixes have errors of constant size. The growth
-    exponent is the slope of log(particles) as a function of log(length) between two successive lengths. If it is
-    constant, growth is polynomial.
+    The growth exponent is the slope of log(particles needed) over log(length) between two successive lengths.
+    If it is constant, growth is polynomial. The values that guide sequential Monte Carlo have errors of
+    constant size.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
-        (exponent between the two longest lengths) - (exponent between the two shortest lengths), per seed of the
-        target.
+        (exponent between the two longest lengths) - (exponent between the two shortest lengths), per seed of
+        the target.
     """
     table = rows.where("branch", error=CONSTANT).sort_values("length")
     return Series(

@@ -90,15 +90,16 @@ def measure_activations() -> MeasuredRows:
 def measure_sudoku(config: Config) -> MeasuredRows:
     """Count the look-ups that generating a Sudoku puzzle with its solution needs.
 
-    Either the puzzle or the solution is written first. A look-up reads one cell of one of the 288 complete 4 x 4 grids.
+    Either the puzzle or the solution is written first. A look-up reads one cell of one of the 288 complete 4
+    x 4 grids.
 
     Args:
         config: Numbers of clues and puzzles.
 
     Yields:
-        One row with the probability of a dead end, and one row per number of clues and order of writing. `error` is the
-        largest |log p + log N| over sampled sequences, where p is the probability of the sequence and N the number of
-        all sequences. `looks` is the mean number of look-ups per token, and `dearest` is the maximum.
+        One row with the probability of a dead end, and one row per number of clues and order of writing.
+        `looks` is the mean and `dearest` the maximum number of look-ups per token. `error` is the largest
+        error of a log-probability: all sequences must be equally likely.
     """
     yield {"kind": "dead ends", "probability": dead_end_probability()}
     for clues, order in product(config.clues, get_args(SudokuOrder)):
@@ -125,16 +126,16 @@ def measure_sudoku(config: Config) -> MeasuredRows:
 def measure_questions(config: Config) -> MeasuredRows:
     """Count the look-ups that one answer in twenty questions needs.
 
-    A look-up reads one answer about one object. A player with an index knows which objects fit all previous answers. A
-    player without an index must find them again for every answer.
+    A look-up reads one answer about one object. A player with an index knows which objects fit all previous
+    answers. A player without an index must find them again for every answer.
 
     Args:
         config: Numbers of objects and questions.
 
     Yields:
-        One row per number of objects and of previous answers i, averaged over games. `fitting` is the number of objects
-        divided by 2^i. `indexed` and `rescanned` are the numbers of look-ups. `variation` is the total variation
-        distance between games of a player with the index and games about a fixed object.
+        One row per number of objects and of previous answers i. `fitting` is the number of objects divided by
+        2^i. `indexed` and `rescanned` are the mean numbers of look-ups with and without an index. `variation`
+        is the total variation distance from games about a fixed object.
     """
     for objects in config.objects:
         indexed = IndexedTwentyQuestions.from_hashes(objects, config.rounds)

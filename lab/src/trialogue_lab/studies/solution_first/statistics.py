@@ -27,12 +27,12 @@ def select_variations(rows: Rows) -> DataFrame:
 
 @exact
 def leading_fall(rows: Rows) -> float:
-    """Return the largest log ratio of the errors of sampling leading digits of primes, for one more digit.
+    """Return the largest increase of the error of sampling leading digits of primes, for one more digit.
 
-        log ratio = log(error for primes of n + 1 digits / error for primes of n digits)
+        increase = log(error for primes of n + 1 digits / error for primes of n digits)
 
-    The first k of n digits of a prime are sampled by the approximate density of primes. The error is their total
-    variation distance from the first k digits of a uniformly random prime.
+    The first k of n digits are sampled by the approximate density of primes. The error is the total variation
+    distance from the first k digits of a uniformly random prime.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -46,11 +46,12 @@ def leading_fall(rows: Rows) -> float:
 
 @exact
 def counted_fall(rows: Rows, counted: int) -> float:
-    """Return the largest log ratio of the errors of sampling primes of n + 1 and of n digits.
+    """Return the largest increase of the error of sampling primes, for one more digit.
 
-    The last digits of a prime of n digits are sampled by exact counts, and the digits before by the approximate density
-    of primes. The error is the total variation distance from a uniformly random prime. The result is the largest
-    log(error for n + 1 digits / error for n digits).
+        increase = log(error for primes of n + 1 digits / error for primes of n digits)
+
+    The last digits are sampled by exact counts of primes, and the first ones by their approximate density.
+    The error is the total variation distance from a uniformly random prime.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.

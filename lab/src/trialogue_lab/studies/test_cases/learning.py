@@ -1,9 +1,8 @@
 """Verifiers: their training examples, their training, and a verifier that evaluates test cases exactly.
 
-A verifier classifies prefixes of completions as correct or erroneous (thesis section 3.2.2.6). An incorrect completion
-gives two tokenwise examples: the prefix that ends with the first wrong token, and a correct prefix that ends with a
-random earlier token. A correct completion gives one random prefix. Blockwise examples are the prefixes that end with
-the last newline before the error, and with the first newline after it.
+A verifier classifies prefixes of completions as correct or erroneous (thesis section 3.2.2.6). For an
+incorrect completion, the examples are the prefix up to the first wrong token and a random earlier prefix.
+Blockwise examples end with the last newline before the error and with the first newline after it.
 """
 
 import json

@@ -16,10 +16,8 @@ from trialogue_lab.studies.test_cases.learning import Kind, collect_completions,
 def parts(config: Config) -> list[Part]:
     """Return the tasks of a run.
 
-    Tasks of the same chain run one after the other. There is one chain per model that is trained from scratch, and one
-    per group of repetitions whose completions the pretrained model generates together. A task of the pretrained model
-    trains the verifiers of one repetition, or measures one decoding method. A task of a model from scratch measures all
-    decoding methods of one group.
+    A task trains the verifiers of one repetition, or measures decoding methods. Tasks of the same chain run
+    one after the other, for example all tasks of one model that is trained from scratch.
 
     Args:
         config: Settings of the run.

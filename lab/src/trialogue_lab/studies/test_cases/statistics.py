@@ -183,11 +183,11 @@ def gain_of_depth(role: Role = "pretrained") -> Statistic:
 
 
 def gain_on_misleading(role: Role = "pretrained") -> Statistic:
-    """Create a statistic: how much less a misleading name harms Algorithm 1 than nucleus sampling.
+    """Create a statistic: how much less a misleading function name harms Algorithm 1 than nucleus sampling.
 
-    Algorithm 1 generates test cases with a verifier, and erases the last tokens when the verifier rejects them. A
-    function name is misleading if it belongs to another task. The harm is the decrease in accuracy, the number of
-    different correct test cases divided by the number of requested cases.
+    A function name is misleading if it belongs to another task. The harm is the decrease in accuracy, the
+    number of different correct test cases divided by the number of requested cases. Algorithm 1 generates
+    text with a verifier, and erases the last tokens when the verifier rejects them.
 
     Args:
         role: "pretrained" (default) for the pretrained model, or "scratch" for models trained from scratch.
@@ -231,9 +231,8 @@ def distinct_share(decoding: DecodingRule, role: Role = "pretrained") -> Statist
 def lead_of_best(role: Role = "pretrained") -> Statistic:
     """Create a statistic: accuracy of the default sampling minus accuracy of the best other setting.
 
-    The default is top-p 0.95 and temperature 1, and no setting uses a verifier. The accuracy is the number of different
-    correct test cases divided by the number of requested cases. To avoid a selection bias, the best other setting of
-    each repetition is chosen by the mean over all other repetitions.
+    The default is top-p 0.95 and temperature 1, without a verifier. To avoid a selection bias, the best other
+    setting of a repetition is chosen by its mean over all other repetitions.
 
     Args:
         role: "pretrained" (default) for the pretrained model, or "scratch" for models trained from scratch.

@@ -1,7 +1,8 @@
 """Tasks of a run: optimal weights of a one-layer transformer on documents of topic models.
 
-In a topic model, a document consists of a few topics, and each topic of v words. The loss depends on two attention
-weights, relative to words of other topics: beta for the same word, and alpha for other words of the same topic.
+In a topic model, each topic has v words, and a document consists of a few topics. The loss depends on two
+attention weights: beta for the same word, and alpha for other words of the same topic. Both are relative to
+the weight of words of other topics.
 """
 
 import math
@@ -66,16 +67,16 @@ def make_masking(config: Config) -> BertMasking:
 def compute_population(model: TopicModel, masking: BertMasking) -> tuple[Tensor, Tensor]:
     """Compute the exact distributions of inputs and targets in masked-word prediction.
 
-    There is one pair of distributions per set of topics. Attention is uniform over a document with infinitely many
-    words.
+    Documents have infinitely many words, and attention is uniform. The distributions then depend only on the
+    set of topics of a document.
 
     Args:
         model: Topic model with T topics of v words and a fixed number of topics per document.
         masking: Probabilities with which words are masked or replaced.
 
     Returns:
-        The distributions of input tokens and of target words, both (T v + 1, sets), float64. Row 0 is [MASK], and every
-        column belongs to one set of topics.
+        The distributions of input tokens and of target words, both (T v + 1, sets), float64. Row 0 is [MASK],
+        and every column belongs to one set of topics.
     """
     tau = model.topics_per_document
     assert tau is not None
@@ -239,7 +240,7 @@ def compute_log_heights(table: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _find_edge(loss: Callable[..., float], axis: str, level: float, best: float) -> float:
-    """Find where a low-loss region ends: the first point below `best` on one axis at which the loss equals `level`.
+    """Return the point below `best` on one axis at which the loss equals `level`, the edge of the low-loss region.
 
     The axes are the attention weights alpha and beta. The other weight is zero.
     """

@@ -1,8 +1,8 @@
 """Statistics of the study about optimal weights of a one-layer transformer on topic models, all computed exactly.
 
-A topic model has T topics of v words, and every document has tau of them. Attention is described by two weights,
-relative to words of other topics: beta for the same word, and alpha for other words of the same topic. Value matrices
-are "block" (constant within topics) or "diagonal".
+A topic model has T topics of v words, and every document has tau of them. Attention is described by two
+weights: beta for the same word, and alpha for other words of the same topic. Both are relative to the weight
+of words of other topics. Value matrices are "block" (constant within topics) or "diagonal".
 """
 
 import numpy as np
@@ -14,19 +14,17 @@ from trialogue_lab.ledger import NoRows, Rows, exact
 def least_growth(rows: Rows, edge: str, values: str) -> float:
     """Return the smallest growth of an edge of the low-loss region with the number of topics per document.
 
-    The loss of a one-layer transformer on a topic model depends on two attention weights, relative to words of other
-    topics. The weight beta is for the same word, and alpha is for other words of the same topic. The region of low loss
-    contains all pairs of weights whose loss is close to the minimum. Growth is the increase of log(edge) from one
-    number of topics per document to the next.
+    The region contains all pairs of attention weights whose loss is close to the minimum (see `region`).
+    Growth is the increase of log(edge) from one number of topics per document to the next.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
-        edge: Column of an edge of the region, for example "gamma_low", the smallest mean weight of words of the same
-            topic.
+        edge: Column of an edge of the region, for example "gamma_low", the smallest mean weight of words of
+            the same topic.
         values: Form of the value matrix: "block" (entries are constant within topics) or "diagonal".
 
     Returns:
-        The smallest increase of log(edge) from one number of topics per document to the next.
+        The smallest growth.
 
     Raises:
         NoRows: If only one number of topics per document was measured.
@@ -39,19 +37,18 @@ def least_growth(rows: Rows, edge: str, values: str) -> float:
 
 @exact
 def minimum(rows: Rows, column: str, tau: int, values: str = "block", variant: str = "printed") -> float:
-    """Return a property of the optimal attention weights of a one-layer transformer.
+    """Return a property of the attention weights that minimize the loss of a one-layer transformer.
 
-    The transformer predicts masked words of a topic model with tau^2 topics. Its two weights are relative to words of
-    other topics: beta for the same word, and alpha for other words of the same topic. The optimal weights minimize the
-    loss.
+    The transformer predicts masked words of a topic model with tau^2 topics. Its attention has two weights,
+    relative to words of other topics: beta for the same word, and alpha for other words of the same topic.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
         column: Name of the property, for example "beta".
         tau: Number of topics per document.
         values: Form of the value matrix: "block" (entries are constant within topics) or "diagonal".
-        variant: Formula of the loss: "printed" as published, "mask" for the exact loss, or "nomask" for the exact loss
-            without attention to [MASK].
+        variant: Formula of the loss: "printed" as published, "mask" for the exact loss, or "nomask" for the
+            exact loss without attention to [MASK].
     """
     return float(rows.require("minimum", tau=tau, values=values, variant=variant)[column].iloc[0])
 

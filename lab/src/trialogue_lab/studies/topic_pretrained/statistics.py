@@ -110,8 +110,8 @@ def ratio(
 def mostly(rows: Rows, model: str, measures: tuple[str, ...]) -> Counts:
     """Count how often words of the same topic are more similar than words of different topics.
 
-    A similarity is averaged over word pairs of the same topic, and over pairs of different topics. There is one
-    comparison of the two means per text, number of words of a topic, and similarity. Words may have several topics.
+    Similarities are averaged over word pairs before they are compared, for each text, number of words of a
+    topic, and kind of similarity.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -137,9 +137,8 @@ def mostly(rows: Rows, model: str, measures: tuple[str, ...]) -> Counts:
 def together_gain(rows: Rows, model: str, measure: str) -> "Series[float]":
     """Return the mean similarity of word pairs from one topic minus that of pairs that often occur together.
 
-    Two words of one topic usually occur in the same passages. The difference shows whether a model represents the
-    topic itself, or only this co-occurrence. The second mean is over the pairs that occur together in the largest
-    number of passages. Both means are over equally many pairs. Every word has a single topic.
+    Words of one topic usually occur in the same passages. The difference shows whether a model represents the
+    topic itself, or only this co-occurrence. Both means are over equally many pairs.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.

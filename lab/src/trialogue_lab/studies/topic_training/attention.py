@@ -37,15 +37,14 @@ def compute_attention_by_class(
 ) -> AttentionByClass:
     """Return the mean attention weights of the first layer, by relation of the two words.
 
-    Weights are multiplied by the length of the document divided by 100, so that documents of different lengths are
-    comparable.
+    Weights are rescaled to documents of 100 words.
 
     Args:
         network: The transformer.
         tokens: Documents (n, N), padded with -1.
         model: Topic model of the documents, which assigns a topic to every word.
-        shift: Number of words by which topics are shifted (default: 0). A word is then assigned the topic of the word
-            `shift` places later, as if token ids were used as words. The last words form an additional topic.
+        shift: Number of words by which topics are shifted (default: 0). A word is then assigned the topic of
+            the word `shift` places later, as in the authors' code.
 
     Returns:
         The mean weights for the same word, for other words of the same topic, and for words of other topics.

@@ -76,18 +76,18 @@ def entries(
 def progress(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIGURE_RATE) -> "Series[float]":
     """Return the decrease of the test loss by training, relative to a network that is trained by Adam.
 
-    The progress is (loss of the best constant prediction) - (test loss of the trained network). Adam has the learning
-    rate 0.01.
+        progress = (loss of the best constant prediction) - (test loss of the trained network)
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
-        name: Name of the training, for example "with L2" for a value matrix that is trained with an L2 penalty.
+        name: Name of the training, for example "with L2" for a value matrix that is trained with an L2
+            penalty.
         loss: "CE" (cross-entropy) or "squared".
         optimizer: "adam" or "sgd".
         rate: Learning rate.
 
     Returns:
-        One ratio of progress (network / Adam) per seed of the documents.
+        One ratio of progress (network / Adam with learning rate 0.01) per seed of the documents.
     """
     return _compute_progress(rows, name, loss, optimizer, rate)
 
@@ -149,21 +149,23 @@ def prominence(
 
 @trainings
 def standing(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIGURE_RATE) -> "Series[float]":
-    """Return the ratio of the mean matrix entry of the same topic to a threshold for different topics.
+    """Return how clearly the matrix entries of the same topic stand out from those of different topics.
 
-    The matrix is trained on documents of a topic model, and has one entry per pair of words. The mean entry of the same
-    topic, including the diagonal, is divided by a threshold. The threshold is min(10 |m|, 5 s), where m is the mean and
-    s the standard deviation of the entries of different topics.
+        ratio = (mean entry of the same topic) / min(10 |m|, 5 s)
+
+    m and s are the mean and the standard deviation of the entries of different topics. The matrix is trained
+    on documents of a topic model, and has one entry per pair of words.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
-        name: Name of the training, for example "with L2" for a value matrix that is trained with an L2 penalty.
+        name: Name of the training, for example "with L2" for a value matrix that is trained with an L2
+            penalty.
         loss: "CE" (cross-entropy) or "squared".
         optimizer: "adam" or "sgd".
         rate: Learning rate.
 
     Returns:
-        One ratio per seed of the documents. A ratio above 1 means that the threshold is exceeded.
+        One ratio per seed of the documents. Above 1, the entries stand out.
 
     Raises:
         NoRows: If a training has made hardly any progress (see `progress`).

@@ -52,18 +52,19 @@ def prominence(rows: Rows, arm: str) -> "Series[float]":
 
 @trainings
 def standing(rows: Rows, arm: str) -> "Series[float]":
-    """Return the ratio of the mean matrix entry of the same topic to a threshold for different topics.
+    """Return how clearly the matrix entries of the same topic stand out from those of different topics.
 
-    The value matrix is trained on documents of a topic model, and has one entry per pair of words. The mean entry of
-    the same topic, including the diagonal, is divided by a threshold. The threshold is min(10 |m|, 5 s), where m is the
-    mean and s the standard deviation of the entries of different topics.
+        ratio = (mean entry of the same topic) / min(10 |m|, 5 s)
+
+    m and s are the mean and the standard deviation of the entries of different topics. The value matrix is
+    trained on documents of a topic model, and has one entry per pair of words.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
         arm: Name of the training, for example "with L2" for an L2 penalty.
 
     Returns:
-        One ratio per seed of the documents. A ratio above 1 means that the threshold is exceeded.
+        One ratio per seed of the documents. Above 1, the entries stand out.
     """
     table = select_rows_by_seed(rows, "training", name=arm)
     return table.in_topic / np.minimum(FACTOR * table.other.abs(), DEVIATIONS * table.other_std)

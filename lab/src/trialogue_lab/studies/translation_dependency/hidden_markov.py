@@ -19,22 +19,21 @@ from trialogue.validation import Count, InstanceOf, Natural, Share, validated
 
 
 class HiddenMarkov(Masked, Energy):
-    """Distribution of the sequences that a hidden Markov chain emits.
+    """Distribution of the token sequences that a hidden Markov chain emits.
 
-    The chain has K hidden states and a vocabulary of V tokens. In each state it emits one token, and then ends or moves
-    to another state. As an energy, the distribution assigns -log p(N, x) to a sequence x of N tokens. Every method runs
-    one forward and one backward pass over the sequence (Rabiner 1989).
+    The chain has K hidden states and a vocabulary of V tokens. In each state it emits one token, and then
+    ends or moves to another state. Probabilities are computed by the forward-backward algorithm.
 
     Args:
         initial: Probabilities (K,) of the first state.
         transitions: Probabilities (K, K) of the moves from each state.
         emissions: Probabilities (K, V) of the tokens in each state.
-        ending: Probabilities (K,) that the chain ends after each state. Each row of `transitions` plus its `ending`
-            sums to one.
+        ending: Probabilities (K,) that the chain ends after each state. Each row of `transitions` plus its
+            `ending` sums to one.
 
     Raises:
-        InputError: If the arguments are not such probabilities. The methods raise it for token ids out of range and for
-            conditionals given sequences of probability zero.
+        InputError: If the arguments are not such probabilities. Methods raise it for invalid token ids and
+            for sequences of probability zero.
     """
 
     def __init__(self, initial: Any, transitions: Any, emissions: Any, ending: Any) -> None:
@@ -143,8 +142,8 @@ class HiddenMarkov(Masked, Energy):
 
         Args:
             evidence: Likelihood (rows, N, K) of the observation at each site, given the hidden state.
-            token_weights: Function from weights of the hidden states (rows, N, K), given the observations at all other
-                sites, to weights of the tokens (rows, N, V).
+            token_weights: Function that maps weights of the hidden states (rows, N, K) to weights of the
+                tokens (rows, N, V). The weights of a site are those given all other sites.
 
         Returns:
             Normalized log-probabilities (rows, N, V).
@@ -173,15 +172,15 @@ class HiddenMarkov(Masked, Energy):
 
 
 class Denoiser(Masked):
-    """Perfect denoiser of a distribution of sequences, which predicts clean tokens from noisy ones.
+    """Perfect denoiser, which predicts the clean tokens x from a noisy sequence y.
 
-    Every token of the noisy sequence y is the clean token of x or a random token. The denoiser returns log p(x_i | y,
-    N) for sequences of N tokens. A perfectly trained model of iterative refinement would make these predictions (first
-    training stage of PaDIR, a parallel decoder with iterative refinement). Masked sites are predicted without noise.
+    It returns the exact log p(x_i | y) for sequences of a given length, as a perfectly trained model of
+    iterative refinement would. Masked tokens of y are ignored.
 
     Args:
         clean: Distribution of the clean sequences x.
-        correct: Probability that a token of y is the token of x. Otherwise it is uniform over the noise tokens.
+        correct: Probability that a token of y is the token of x. Otherwise it is uniform over the noise
+            tokens.
         noise_tokens: Number of noise tokens, at least the vocabulary size of `clean`.
     """
 

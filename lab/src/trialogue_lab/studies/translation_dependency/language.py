@@ -1,10 +1,9 @@
 """An artificial language pair with an exactly known distribution of translations.
 
-Every source word has synonyms, which are phrases of target tokens. A sentence is translated word by word. The number of
-a word's synonym is called its style. A word keeps the style of the previous word with odds e^J, neighboring words are
-swapped with some probability, and sometimes a token is replaced by a random one. These hidden choices form a Markov
-chain, so that the distribution of translations is a `HiddenMarkov`. J determines how strongly tokens depend on each
-other. With J = 0, phrases of one token and no swaps, target tokens are independent given the source.
+A sentence is translated word by word. Every source word has numbered synonyms, which are phrases of target
+tokens. The number of a word's synonym equals that of the previous word with odds e^J, so that J determines
+how strongly target tokens depend on each other. Neighboring words may be swapped, and tokens may be replaced
+by random ones.
 """
 
 from collections.abc import Sequence
@@ -29,7 +28,7 @@ SPECIAL = 4
 
 
 class _State(NamedTuple):
-    """Hidden state: token `place` of the phrase that translates `word` in `style`.
+    """Hidden state: token `place` of the synonym number `style` of `word`.
 
     `order` is "in order", or "early" or "late" if the word is swapped.
     """
@@ -51,20 +50,20 @@ def make_translation_model(
 ) -> HiddenMarkov:
     """Return the distribution of the translations of one sentence.
 
-    Every word has several synonyms, which are numbered, and the number is called the style of the word. Starting with
-    the first word, each word is swapped with the next one with a given probability, unless it has just been swapped.
-    The style of the first output word is uniformly distributed.
+    Every word has numbered synonyms. Starting with the first word, each word is swapped with the next one
+    with a given probability, unless it has just been swapped.
 
     Args:
         phrases: For each word, its synonyms. Each synonym is a list of token ids 0, 1, 2, ...
-        coupling: Strength J of the dependence between words. A word keeps the style of the previous output word with
-            odds e^J against each other style.
+        coupling: Strength J of the dependence between words. A word has the same synonym number as the
+            previous output word with odds e^J against each other number.
         swapping: Probability of a swap.
         slips: Probability that a token is replaced by a uniformly random one.
         vocab_size: Number of tokens (default: the number of tokens in `phrases`).
 
     Raises:
-        InputError: If words have different numbers of synonyms, a synonym is empty, or `vocab_size` is too small.
+        InputError: If words have different numbers of synonyms, a synonym is empty, or `vocab_size` is too
+            small.
     """
     styles = len(phrases[0]) if len(phrases) else 0
     if not styles or any(len(word) != styles for word in phrases):

@@ -1,8 +1,7 @@
 """Exact distributions of iterative refinement, in which every pass samples all tokens independently.
 
-Each token depends on the complete current sequence x. A pass maps a distribution mu to sum_x mu(x) prod_i g_i(y_i | x).
-Its matrix has V^2N entries. Factored into the two halves of the tokens, it is a product of two thin matrices, so that
-distributions over about 10^5 sequences take seconds.
+Given the current sequence x, each token y_i has a distribution g_i(y_i | x). A pass maps a distribution mu to
+sum_x mu(x) prod_i g_i(y_i | x).
 """
 
 import torch
@@ -23,11 +22,10 @@ class ParallelSteps:
     """Map from the distribution of a token sequence to its distribution after one refinement pass.
 
     A pass samples all N tokens independently, given the current sequence. Sequences are in the order of
-    `itertools.product`. The token distributions may sum to less than one, in which case some probability is lost in
-    every pass.
+    `itertools.product`.
 
     Args:
-        sites: Distributions (V^N, N, V) of the N tokens given every sequence.
+        sites: Distributions (V^N, N, V) of the N tokens given every sequence. They may sum to less than one.
 
     Raises:
         InputError: If `sites` has another shape or is not a set of such probabilities.

@@ -80,18 +80,18 @@ def least_rise(rows: Rows, sampler: str, passes: int) -> float:
 
 @exact
 def least_lead(rows: Rows, passes: int) -> float:
-    """Return the error of refinement with exact conditionals minus its error with a perfect denoiser.
+    """Return how much smaller the error of refinement is with a perfect denoiser than with exact conditionals.
 
-    The error is a KL divergence. Exact conditionals sample every token given all other tokens, as if these were
-    correct. The perfect denoiser takes into account that current tokens are noisy.
+    The error is a KL divergence. Exact conditionals sample every token given all other tokens, as if these
+    were correct. The perfect denoiser takes into account that current tokens are noisy.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
         passes: Number of passes.
 
     Returns:
-        The smallest difference in nats over sentences, and over strengths of the dependence between target tokens of at
-        least 1.
+        The smallest difference in nats, over sentences and couplings (strengths of the dependence between
+        target tokens) of at least 1.
     """
     conditionals, denoiser = (
         select_refinement_rows(rows, sampler, passes).query("coupling >= 1").set_index(_TASK).divergence
@@ -186,8 +186,8 @@ def translated(rows: Rows, arm: str, column: str, passes: int, keep: str = "noth
 def excess_stutter(rows: Rows, times: float) -> "Series[float]":
     """Return the rate of repeated words of a refiner minus a multiple of an autoregressive network's rate.
 
-    The refiner predicts all target tokens in parallel and revises them in four passes. It is trained in two stages. A
-    pass does not replace a token if this would repeat the previous token. The autoregressive network has the same size.
+    The refiner predicts all target tokens in parallel and revises them in four passes. A pass does not
+    replace a token if this would repeat the previous token.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.

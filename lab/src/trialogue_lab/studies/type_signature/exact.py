@@ -200,15 +200,15 @@ def measure_trial_division() -> MeasuredRows:
 
 
 def measure_randomized_generators() -> MeasuredRows:
-    """Compare a randomized generator with a generator that averages over its random bits (footnote 1).
+    """Compare a randomized generator with a generator that averages over its random bits (footnote 1 of the source).
 
-    The randomized generator writes a tuple of a semiprime and its factors, digit by digit. The averaged generator
-    samples each digit from the mean distribution over random bits, given the previous digits.
+    The averaged generator samples each digit from the mean distribution over random bits, given the previous
+    digits. Both write tuples of a semiprime and its factors.
 
     Yields:
-        One row for a generator with fresh random bits for every digit, and one for a generator that reuses the same
-        bits. `from_averaged` and `from_tuples` are total variation distances from the averaged generator and from the
-        uniform distribution over tuples.
+        One row for a generator with fresh random bits for every digit, and one for a generator that reuses
+        the same bits. `from_averaged` and `from_tuples` are total variation distances from the averaged
+        generator and from the uniform distribution over tuples.
     """
     states = [tuple(row) for row in SemiprimeTuples(1).states().tolist()]
 

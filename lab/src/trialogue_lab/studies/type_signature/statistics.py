@@ -134,10 +134,11 @@ def density_error(rows: Rows, counted: int) -> float:
 
 @exact
 def largest_fall(rows: Rows, least: int) -> float:
-    """Return the largest ratio of the shares of factored semiprimes with n + 1 and with n digits.
+    """Return how slowly the share of factored semiprimes falls when their factors have one more digit.
 
-    Trial division with at most n^k divisions factors semiprimes, whose factors have n digits. The ratio is (share with
-    n + 1 digits) / (share with n digits). A small ratio means that the share falls quickly.
+        ratio = (share with n + 1 digits) / (share with n digits)
+
+    Semiprimes are factored by trial division with at most n^k divisions.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -173,14 +174,13 @@ def cost(rows: Rows, routine: str, digits: int) -> "Series[float]":
 def growth(rows: Rows, routine: str) -> "Series[float]":
     """Return the slope of log10(operations for the second number of a tuple) over the number of digits.
 
-    The tuple contains two primes and their product. If the product comes first, the second number requires factoring
-    it. Otherwise, the second number is a random prime. The result is the slope of a line that is fitted to
-    log10(operations) as a function of the number of digits.
+    The tuple contains two primes and their product. If the product comes first, the second number requires
+    factoring it. Otherwise, the second number is a random prime.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
-        routine: "trial division" or "Pollard's rho" for factoring a product, or "primality tests" for sampling a random
-            prime.
+        routine: "trial division" or "Pollard's rho" for factoring a product, or "primality tests" for
+            sampling a random prime.
 
     Returns:
         One slope per seed. A slope of 1 means ten times as many operations per additional digit.

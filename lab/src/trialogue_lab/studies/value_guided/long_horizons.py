@@ -1,12 +1,9 @@
 """Value-guided samplers on sequences of fair coin tosses that are too long for enumeration.
 
-The value of a prefix is the expected outcome of its completions. The outcome is a product over tokens, and so is the
-exact value. The errors of approximate values depend on the last token. The output distribution of each sampler is then
-a product over positions. For the random walk it follows from an electrical network, by series and parallel conductances
-with one node per depth and token.
-
-The samplers are also run. A is the event that the computed probability of an output is larger than in the target
-distribution. The share of outputs in A, minus the target probability of A, estimates the total variation distance.
+The value of a prefix is the expected outcome of its completions. Outcome and values are products over tokens,
+and the errors of approximate values depend on the last token. The output distributions are then products over
+positions and can be computed. The samplers are also run. Their total variation distance from the target is
+estimated by the share of outputs that the computed distribution makes more likely than the target.
 """
 
 from pathlib import Path
@@ -62,14 +59,15 @@ class ProductValues(Verifier):
 def compute_action_level_shares(horizon: int, tilt: float, error: float) -> Array:
     """Return the exact probability of token 0 at each position, for action-level sampling.
 
-    Action-level sampling weights each next token by an approximate value. The model generates fair coin tosses. The
-    exact value of a sequence is a product of one factor per token: 1 + tilt for token 0, and 1 - tilt for token 1.
+    Action-level sampling weights each next token by an approximate value. The model generates fair coin
+    tosses. The exact value of a sequence is a product of factors: 1 + tilt for token 0, and 1 - tilt for
+    token 1.
 
     Args:
         horizon: Length of the sequence.
         tilt: Parameter of the exact values.
-        error: Approximate values are too large by a factor of 1 + `error` after token 0, and too small by this factor
-            after token 1.
+        error: Approximate values are too large by a factor of 1 + `error` after token 0, and too small by
+            this factor after token 1.
 
     Returns:
         Probabilities (horizon,).
@@ -81,17 +79,17 @@ def compute_action_level_shares(horizon: int, tilt: float, error: float) -> Arra
 
 
 def compute_first_leaf_shares(horizon: int, tilt: float, error: float) -> Array:
-    """Return the exact probability of token 0 at each position, for the walk's first leaf.
+    """Return the exact probability of token 0 at each position, for the value-guided random walk.
 
-    The first leaf is the first complete sequence that a random walk on the tree of prefixes reaches. The model
-    generates fair coin tosses. The exact value of a sequence is a product of one factor per token: 1 + tilt for token
-    0, and 1 - tilt for token 1.
+    The walk moves on the tree of prefixes until it reaches a complete sequence, the first leaf. The model
+    generates fair coin tosses. The exact value of a sequence is a product of factors: 1 + tilt for token 0,
+    and 1 - tilt for token 1.
 
     Args:
         horizon: Length of the sequence.
         tilt: Parameter of the exact values.
-        error: Approximate values are too large by a factor of 1 + `error` after token 0, and too small by this factor
-            after token 1.
+        error: Approximate values are too large by a factor of 1 + `error` after token 0, and too small by
+            this factor after token 1.
 
     Returns:
         Probabilities (horizon,).

@@ -164,8 +164,8 @@ def _fit_exponent(table: DataFrame, column: str) -> float:
 def least_leaf_mass(rows: Rows) -> float:
     """Return the stationary probability that the walk is at a complete sequence, relative to its lower bound.
 
-    The walk moves randomly on the tree of prefixes, guided by values that are wrong by a factor of at most 1 + e. The
-    lower bound is 1 / (2 (1 + e) H) for sequences of length H.
+    The walk moves randomly on the tree of prefixes of sequences of length H. It is guided by values that are
+    wrong by a factor of at most 1 + e. The lower bound is 1 / (2 (1 + e) H).
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -181,12 +181,9 @@ def least_leaf_mass(rows: Rows) -> float:
 def golden_residual(rows: Rows) -> float:
     """Return the largest error of closed forms for the value-guided walk with exact values.
 
-    The walk moves randomly on the tree of prefixes of sequences of length H. There are closed forms for three
-    quantities:
-
-    - stationary probability of complete sequences: 1 / (2 H)
-    - expected number of steps to the first complete sequence: 2 H^2
-    - spectral gap
+    The walk moves randomly on the tree of prefixes of sequences of length H. The closed forms are for its
+    spectral gap, the stationary probability 1 / (2 H) of complete sequences, and the expected number 2 H^2 of
+    steps to the first one.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.

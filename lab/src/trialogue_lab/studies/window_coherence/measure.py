@@ -108,15 +108,15 @@ def compute_curves(config: Config, log_probs: Sequence[Tensor]) -> Array:
 
 
 def compute_late_error(config: Config, curves: Array, rates: Array) -> float:
-    """Return the largest error of the decay rate at the end of the text, compared with its limit.
+    """Return how far the decay at the end of the text is from its limit, |log(rate at the end / limit)|.
 
-    The decay rate describes how fast the probability falls that text still follows its pattern. The error is |log(rate
-    at the end / limit)|.
+    The rate describes how fast the probability falls that text still follows its pattern.
 
     Args:
         config: Settings with the window (in tokens) at the end of the text over which the decay is averaged.
-        curves: Probabilities (patterns, horizon + 1) that text still follows its pattern after 0, 1, ... tokens.
-        rates: Asymptotic rates (patterns,), in nats per token.
+        curves: Probabilities (patterns, horizon + 1) that text still follows its pattern after 0, 1, ...
+            tokens.
+        rates: Limits (patterns,) of the rates for long texts, in nats per token.
     """
     span = config.measured_window
     late = np.log(curves[:, -1 - span] / curves[:, -1]) / span

@@ -26,9 +26,8 @@ _BATCH_CONTEXTS = 2**14
 def make_maximal_length_patterns(bits: Annotated[int, Interval(ge=2, le=MAX_BITS)]) -> list[Tensor]:
     """Return a maximal-length binary sequence and its complement, each of period 2^bits - 1.
 
-    Short windows cannot distinguish the two patterns: each window of `bits` tokens occurs once per period in both, with
-    one exception. Long windows can, even with noise. Any two patterns or shifted patterns differ in at least (period -
-    1) / 2 tokens per period.
+    Short windows cannot distinguish the two patterns: all windows of `bits` tokens except one occur exactly
+    once per period in both. Long windows can, even with noise.
 
     Args:
         bits: Number of bits, from 2 to `MAX_BITS`.
@@ -40,7 +39,7 @@ def make_maximal_length_patterns(bits: Annotated[int, Interval(ge=2, le=MAX_BITS
         InputError: `bits` is below 2 or above `MAX_BITS`.
 
     Example:
-        >>> sequence, complement = maximal_length_patterns(3)
+        >>> sequence, complement = make_maximal_length_patterns(3)
         >>> len(sequence)
         7
     """
@@ -51,12 +50,9 @@ def make_maximal_length_patterns(bits: Annotated[int, Interval(ge=2, le=MAX_BITS
 class PatternCorpus(PrefixOracle):
     """Corpus of noisy sequences, each of which follows a periodic pattern forever.
 
-    A sequence starts at a uniformly random position of a uniformly random pattern. This pair (pattern, initial
-    position) is called the label of the sequence. With probability `noise`, a token is replaced by a uniformly random
-    different token.
-
-    The corpus is also an exact language model. Its next-token distribution uses the posterior distribution of the label
-    given the complete prefix. No model with a finite context has the same distribution.
+    A sequence starts at a random position of a random pattern. This pair (pattern, initial position) is
+    called its label. With probability `noise`, a token is replaced by a random different token. The corpus is
+    also an exact language model, which predicts the next token from the complete prefix.
 
     Args:
         patterns: Tokens of one period of each pattern.
@@ -134,7 +130,7 @@ class PatternCorpus(PrefixOracle):
     def context_log_probs(self, window: Natural) -> Tensor:
         """Return the exact next-token log-probabilities given the last `window` tokens only.
 
-        No model with this window makes better predictions. They hold at any position of a sequence.
+        They are the best possible predictions with this window.
 
         Args:
             window: Number of tokens of a context.

@@ -125,9 +125,9 @@ def corpus(rows: Rows, column: str) -> float:
 def decades_beyond_crossing(rows: Rows) -> float:
     """Return the largest ratio (measured length of coherent text / predicted length), as a decimal logarithm.
 
-    Text is coherent while it follows one periodic pattern. The measured length is 1 / rate, where rate is the exact
-    rate per token at which a network's text stops following its pattern. The predicted length is the text length from
-    which changes between patterns are likely by theory.
+    Text is coherent while it follows one periodic pattern. The measured length is 1 / rate, where rate is the
+    exact rate per token at which a network's text leaves its pattern. Theory predicts the text length from
+    which changes between patterns are likely.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -194,15 +194,14 @@ def unlimited_gain(rows: Rows) -> "Series[float]":
 def measured_rate_error(rows: Rows) -> "Series[float]":
     """Return the natural log ratio (observed / expected) of the number of texts that leave their pattern.
 
-    The expected number is computed from the exact rates at which networks with a finite context leave a pattern.
-    Numbers are summed over networks and temperatures. The first tokens of a text are omitted, because they depend on
-    the noise-free prompt.
+    The expected number is computed from the exact rates at which networks with a finite context leave a
+    pattern. The first tokens of a text are omitted, because they depend on the noise-free prompt.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
-        One natural log ratio per training seed.
+        One natural log ratio per training seed, for all networks and temperatures together.
     """
     setting = ["model", "seed", "temperature"]
     table = select_text_rows(rows).dropna(subset="window").merge(rows["rate"][[*setting, "rate"]], on=setting)
@@ -230,9 +229,9 @@ def mean_run_error(rows: Rows) -> "Series[float]":
 def longer(rows: Rows, first: int | None = None, last: int | None = None) -> "Series[float]":
     """Return the smallest benefit of a longer context for keeping text in one pattern.
 
-    Networks that see different numbers of previous tokens generate text. The rate r of a network is the exact rate per
-    token at which its text stops following a periodic pattern. The benefit is log(r_shorter / r_longer) for two
-    successive context lengths.
+        benefit = log(rate with the shorter context / rate with the longer context)
+
+    The rate is the exact rate per token at which a network's text stops following a periodic pattern.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -251,13 +250,14 @@ def longer(rows: Rows, first: int | None = None, last: int | None = None) -> "Se
 def colder(rows: Rows, tells: bool) -> "Series[float]":
     """Return the smallest benefit of a low temperature for keeping text in one pattern.
 
-    The rate r(T) of a network is the exact rate per token at which its text at temperature T stops following a periodic
-    pattern. The benefit is log(r(1) / r(T_min)), where T_min is the lowest positive measured temperature.
+        benefit = log(rate at temperature 1 / rate at the lowest positive temperature)
+
+    The rate is the exact rate per token at which a network's text stops following a periodic pattern.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
-        tells: True to select the networks whose context is long enough to distinguish the patterns. False to select the
-            network with the shortest context.
+        tells: True to select the networks whose context is long enough to distinguish the patterns. False to
+            select the network with the shortest context.
 
     Returns:
         The smallest benefit over the selected networks, per training seed.
@@ -271,14 +271,13 @@ def colder(rows: Rows, tells: bool) -> "Series[float]":
 def above_best(rows: Rows, sliding: bool) -> "Series[float]":
     """Return the natural log ratio of the rates at which text leaves its pattern: networks / optimal model.
 
-    A network's rate r is the exact rate per token at which its text stops following a periodic pattern. The optimal
-    model sees equally many previous tokens, and predicts the next token by its exact probability. Its rate is r_best.
-    The result is log(r / r_best).
+    The rate is the exact rate per token at which text stops following a periodic pattern. The optimal model
+    sees equally many previous tokens, and predicts the next token by its exact probability.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
-        sliding: True to select the network with sliding-window attention. False to select the networks whose cropped
-            context is long enough to distinguish the patterns.
+        sliding: True to select the network with sliding-window attention. False to select the networks whose
+            cropped context is long enough to distinguish the patterns.
 
     Returns:
         One number per training seed: the mean over the selected networks.

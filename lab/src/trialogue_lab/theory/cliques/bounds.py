@@ -1,14 +1,14 @@
 """Bounds on two samplers of an Ising model with one clique (thesis, section 4.1).
 
-The model of Definition 4.1.12 has N spins x_i = ±1 and p(x) ∝ exp(sum_i h_i x_i + J sum x_i x_j). The numbers h_i are
-called fields. The second sum is over unordered pairs within a clique, a set C of |C| spins, and all other spins are
-independent. R_1 denotes the states in which all spins of the clique are up (+1).
+The model has N spins x_i = ±1 and p(x) ∝ exp(sum_i h_i x_i + J sum x_i x_j). The second sum is over pairs of
+spins in the clique, a set C of |C| spins. All other spins are independent. In the states R_1, all spins of
+the clique are up (+1).
 
 - k-Gibbs resamples k uniformly chosen spins jointly in each step.
 - Independent parallel sampling resamples every spin given the previous values of all others.
 
-Assumption 4.1.5 has two parts. h_G, the sum of the fields in the clique, exceeds the sum of |h_i| outside it. J minus
-the sum of all |h_i| is at least J_0 > 0. The module `chains` computes exact values for comparison.
+The bounds hold under Assumption 4.1.5 (see `CliqueAssumption`). The module `chains` computes exact values for
+comparison.
 """
 
 import math
@@ -31,14 +31,14 @@ AtLeastTwo = Annotated[int, Ge(2)]
 class CliqueAssumption(NamedTuple):
     """Constants for which the published bounds on a clique hold (Assumption 4.1.5 of the thesis).
 
-    A clique is a set of equally coupled ±1 spins. In log p, the field h_i is the coefficient of spin i, and the
-    coupling J is the coefficient of each product of two spins of the clique.
+    A clique is a set of equally coupled spins x_i = ±1. The model is p(x) ∝ exp(sum_i h_i x_i + J sum x_i
+    x_j), where the second sum is over pairs of spins in the clique.
 
     Attributes:
         sites: Number of spins of the model.
         clique: Number of spins in the clique.
-        excess: J_0 > 0, the coupling minus the sum of the absolute fields of all spins.
-        clique_field: h_G, the sum of the fields in the clique. It is larger than the sum of absolute fields outside.
+        excess: J_0 > 0, the coupling J minus the sum of |h_i| over all spins.
+        clique_field: h_G, the sum of h_i in the clique. It is larger than the sum of |h_i| outside.
     """
 
     sites: int
@@ -50,9 +50,7 @@ class CliqueAssumption(NamedTuple):
 def clique_assumption(model: Ising) -> CliqueAssumption:
     """Check whether the bounds of this module apply to an Ising model, and return their constants.
 
-    The model needs a clique, a set of equally coupled spins, and all other spins must be independent. The sum of the
-    fields in the clique must exceed the sum of absolute fields outside it. The coupling must exceed the sum of all
-    absolute fields. This is Assumption 4.1.5.
+    The conditions are Assumption 4.1.5 (see `CliqueAssumption`).
 
     Args:
         model: Ising model with one clique and otherwise independent spins.
@@ -81,14 +79,14 @@ def clique_assumption(model: Ising) -> CliqueAssumption:
 class ModeOrdering(NamedTuple):
     """Differences of log-probabilities that show which states of a clique are most likely (Proposition 4.3.3).
 
-    The states are grouped by the spins of a clique (a set of coupled spins): x if all of them are up, y if all are
-    down, z otherwise. J_0 is the coupling minus the sum of all |fields|, and h_G the sum of the fields in the clique.
+    In states x, all spins of the clique are up. In states y, all of them are down. All other states are
+    called z.
 
     Attributes:
-        up_over_down: Smallest log p(x) - log p(y) over all x and y. The proposition states that it is positive.
-        down_over_rest: Smallest log p(y) - log p(z) - 2 J_0 over all y and z. It must be at least 0, and 0 occurs.
-        flip_residual: Largest |log p(x) - log p(f(x)) - 2 h_G|, where f flips all spins of the clique. It must be 0 up
-            to rounding.
+        up_over_down: Smallest log p(x) - log p(y). It is positive by the proposition.
+        down_over_rest: Smallest log p(y) - log p(z) - 2 J_0. It is at least 0 by the proposition.
+        flip_residual: Largest |log p(x) - log p(f(x)) - 2 h_G|, where f flips all spins of the clique. It is
+            0 up to rounding.
     """
 
     up_over_down: float
@@ -97,10 +95,9 @@ class ModeOrdering(NamedTuple):
 
 
 def mode_ordering(model: Ising) -> ModeOrdering:
-    """Compare the log-probabilities of the all-up states of a clique and all others, by enumeration.
+    """Compare the log-probabilities of states with all spins of a clique up, all down, and others (Proposition 4.3.3).
 
-    Tests Proposition 4.3.3. In the result, `down_over_rest` is infinite if no state has both up and down spins in the
-    clique.
+    All states are enumerated.
 
     Args:
         model: Ising model that satisfies Assumption 4.1.5 (see `clique_assumption`).
@@ -150,13 +147,13 @@ def hitting_bound(
 ) -> HittingBound:
     """Return an upper bound on the number of steps until k-Gibbs has turned all spins of a clique up.
 
-    k-Gibbs resamples k random spins jointly in each step. Proposition 4.1.4 bounds the probability that one step turns
-    all spins of the clique up. It is at least the product of two factors:
+    k-Gibbs resamples k random spins jointly in each step. By Proposition 4.1.4, one step turns all spins of
+    the clique up with at least this probability:
 
-    - The probability that the k spins contain the clique, binom(N - |C|, k - |C|) / binom(N, k).
-    - The fraction e^{2(J_0 + h_G)} / (e^{2(J_0 + h_G)} + e^{2 J_0} + 2^{|C|} - 2).
+        binom(N - |C|, k - |C|) / binom(N, k) * e^{2(J_0 + h_G)} / (e^{2(J_0 + h_G)} + e^{2 J_0} + 2^{|C|} -
+        2)
 
-    The bound requires Assumption 4.1.5 (see `clique_assumption`).
+    The model must satisfy Assumption 4.1.5 (see `CliqueAssumption`).
 
     Args:
         sites: Number N of spins of the model.
@@ -186,9 +183,8 @@ def hitting_bound(
 class StuckBound(NamedTuple):
     """Lower bound on how long a parallel sampler stays in the less likely mode of a clique (Proposition 4.1.5).
 
-    Independent parallel sampling resamples every spin given the previous values of all others. A clique is a set of
-    coupled spins ±1. Suppose that the spins of the clique sum to at most -2 at the start. Then the sum stays at or
-    below -2 for `steps` steps, with a probability of at least 1 - delta.
+    The sampler resamples every spin given the previous values of all others. If the spins ±1 of the clique
+    sum to at most -2 at the start, they do so for `steps` steps, with a probability of at least 1 - delta.
 
     Attributes:
         exponent: Constant c_stuck of the proposition.
@@ -201,15 +197,11 @@ class StuckBound(NamedTuple):
 
 @validated
 def stuck_bound(clique: AtLeastTwo, excess: Positive, delta: Probability = 0.5) -> StuckBound:
-    """Return a lower bound on the number of steps that a parallel sampler stays in the less likely mode of a clique.
+    """Return a lower bound on how long a parallel sampler stays in the less likely mode of a clique.
 
-    A clique is a set C of coupled spins ±1. Its two modes are all spins up and all spins down. Down is less likely.
-
-    The bound is Proposition 4.1.5 of the thesis, with the exponent c_stuck = 2 (-1 + tanh(J_0) |C| / 2)^2 / |C|. It has
-    two conditions: Assumption 4.1.5 (see `clique_assumption`) and |C| tanh J_0 > 2. The thesis omits the second
-    condition. Without it, the statement is false, for example for |C| = 2, J_0 = 1e-4 and delta = 0.74.
-
-    For most moderate parameters, the number of steps is zero, so the bound gives no information.
+    The clique is a set C of coupled spins ±1, and its less likely mode is all spins down. The exponent of
+    Proposition 4.1.5 is c_stuck = 2 (-1 + tanh(J_0) |C| / 2)^2 / |C|. For moderate parameters, the bound is
+    often zero. The model must satisfy Assumption 4.1.5 (see `CliqueAssumption`).
 
     Args:
         clique: Number |C| of spins in the clique.
@@ -217,7 +209,8 @@ def stuck_bound(clique: AtLeastTwo, excess: Positive, delta: Probability = 0.5) 
         delta: Allowed probability that the sum of the clique's spins exceeds -2 earlier.
 
     Raises:
-        InputError: If |C| tanh J_0 <= 2.
+        InputError: If |C| tanh J_0 <= 2. The thesis omits this condition, without which its statement is
+            false.
     """
     margin = math.tanh(excess) * clique / 2 - 1
     if clique == 2:
@@ -234,13 +227,12 @@ def stuck_bound(clique: AtLeastTwo, excess: Positive, delta: Probability = 0.5) 
 class OneStepBounds(NamedTuple):
     """Bounds that compare one step of k-Gibbs with M steps of parallel sampling (Corollary 4.1.1).
 
-    k-Gibbs resamples k random spins jointly in each step. Independent parallel sampling resamples every spin given the
-    previous values of all others. One step of k-Gibbs turns all spins of a clique up, and M parallel steps do not, with
-    a probability of at least 1 - delta.
+    With a probability of at least 1 - delta, one step of k-Gibbs turns all spins of a clique up, and M
+    parallel steps do not.
 
     Attributes:
-        hitting_rate: Lower bound, at least 1 - delta / 2, on the probability that one step of k-Gibbs turns all spins
-            up.
+        hitting_rate: Lower bound on the probability that one step of k-Gibbs turns all spins up, at least 1 -
+            delta / 2.
         stuck_exponent: Exponent c_stuck of `StuckBound`, at least ln(4 M / delta).
     """
 
@@ -261,13 +253,13 @@ def one_step_corollary(
 ) -> OneStepBounds:
     """Check the assumptions of Corollary 4.1.1 and return its two bounds.
 
-    The corollary compares two samplers of an Ising model with a clique, a set C of coupled spins ±1. Both samplers
-    start in a state in which the spins of the clique sum to at most -2. With high probability, one step of k-Gibbs
-    turns all spins of the clique up, but M steps of independent parallel sampling do not. The assumptions are:
+    With high probability, one step of k-Gibbs turns all spins of a clique C up, but M steps of independent
+    parallel sampling do not. The assumptions are:
 
-    - Assumption 4.1.6: |C| >= 8 (1 + ln(4 M / delta)), h_G >= 1/2 ln(2 (4 - delta) / delta) and J_0 >= 1/2 |C| ln 2.
+    - Assumption 4.1.6: |C| >= 8 (1 + ln(4 M / delta)), h_G >= 1/2 ln(2 (4 - delta) / delta) and J_0 >= 1/2
+      |C| ln 2.
     - Assumption 4.1.7: k >= max(|C|, N - delta (N + 1) / ((4 - delta) |C| + delta)).
-    - Assumption 4.1.5 (see `clique_assumption`), which is not checked here.
+    - Assumption 4.1.5 (see `CliqueAssumption`), which is not checked here.
 
     Args:
         sites: Number N of spins of the model.

@@ -1,9 +1,8 @@
 """Exact Markov chains on the number of up spins in a clique.
 
-A clique is a set of m spins ±1 with equal couplings. It has coupling J for each unordered pair and field h on each
-spin. The other spins of the model are independent of it. By symmetry, the number of up (+1) spins in the clique is a
-Markov chain with states 0 to m. Transition matrices hold log-probabilities. Hitting times use elimination without
-subtraction, so values of 1e-300 or 1e300 keep their precision.
+A clique is a set of m spins ±1 with coupling J for each pair and field h on each spin. The other spins of the
+model are independent of it. By symmetry, the number of up (+1) spins in the clique is a Markov chain with
+states 0 to m. All probabilities are stored as logarithms, so that values like 1e-300 keep their precision.
 """
 
 from typing import Annotated
@@ -27,8 +26,8 @@ LogMatrix = Annotated[ArrayLike, Reals("states states", infinite="both")]
 def block_chain(sites: Count, clique: Count, coupling: Finite, field: Finite, block_size: Count) -> Array:
     """Return the log transition matrix of the number of up spins in a clique under k-Gibbs.
 
-    Each step chooses k of the N spins uniformly and resamples them jointly given all others (Definition 4.1.10). The
-    cost is at most O(clique^4).
+    Each step chooses k of the N spins uniformly and resamples them jointly given all others (Definition
+    4.1.10).
 
     Args:
         sites: Number N of spins of the model.

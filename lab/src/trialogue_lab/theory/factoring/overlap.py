@@ -1,11 +1,9 @@
 """Closest approximation of the uniform distribution on tuples [pq, p, q] by a generator that rarely factors.
 
-A generator first writes a product pq of two primes, then its factors. It writes product i with probability a_i and then
-correct factors with probability p_i. The target distribution is uniform over N tuples, and t_i is its probability of
-product i. The overlap of both distributions is one minus their total variation distance, sum_i min(a_i p_i, t_i). By
-min(u, v) <= sqrt(u v) and the Cauchy-Schwarz inequality, it is at most sqrt(sum_i t_i p_i) for any a_i. This proof
-avoids the off-by-one error of the source. The optimal a fills the probabilities t_i of the products with the largest
-p_i first.
+A generator writes product i with probability a_i and then its factors, which are correct with probability
+p_i. In the target, product i has probability t_i. The overlap of both distributions is one minus their total
+variation distance, sum_i min(a_i p_i, t_i). It is at most sqrt(sum_i t_i p_i) for any a_i, because min(u, v)
+<= sqrt(u v).
 
 Source: "Theoretical Limitations of Autoregressive Models", appendix.
 """
@@ -78,12 +76,11 @@ def overlap_bound(success: Chances, target: Tensor | None = None) -> float:
 
 @validated
 def optimal_generator(success: Chances, target: Tensor | None = None) -> BestGenerator:
-    """Choose the products that a generator writes first, such that its outputs come closest to the target.
+    """Choose how often a generator writes each product, such that its outputs come closest to the target.
 
-    A generator writes a product of two primes, and then its factors, which are correct with probability p_i for product
-    i. Closeness is the overlap, one minus the total variation distance. The products with the largest p_i receive the
-    probability t_i / p_i each, until the sum is 1. If less than 1 is needed, the first product receives the remainder,
-    which does not increase the overlap.
+    The generator writes a product of two primes, and then its factors, which are correct with probability p_i
+    for product i. Closeness is the overlap, one minus the total variation distance. The products with the
+    largest p_i receive the probability t_i / p_i each, until the sum is 1.
 
     Args:
         success: Probability p_i of writing correct factors after product i, shape (n,).
@@ -108,10 +105,9 @@ def optimal_generator(success: Chances, target: Tensor | None = None) -> BestGen
 
 @validated
 def tightest_success(semiprimes: Count, factored: Count) -> Tensor:
-    """Return an example in which the upper bound `overlap_bound` is attained.
+    """Return probabilities of factoring for which the upper bound `overlap_bound` is attained.
 
-    The example consists of probabilities of factoring: k/N for the first k of N products and 0 for the others. The best
-    possible overlap with the target then equals the bound.
+    They are k/N for the first k of N products and 0 for the others.
 
     Args:
         semiprimes: Number N of products.
@@ -146,18 +142,18 @@ def semiprime_masses(tuples: SemiprimeTuples) -> dict[int, float]:
 
 
 def best_generator_oracle(tuples: SemiprimeTuples, success: Mapping[int, float]) -> ListedDistribution:
-    """Build the next-token model of [product, factor, factor] that comes closest to uniform tuples.
+    """Build the language model whose outputs [product, factor, factor] come closest to the uniform distribution.
 
-    Closeness is the overlap, one minus the total variation distance. The model writes product s with the probability
-    that `optimal_generator` assigns to it. It then writes the correct factors with probability `success[s]`, and zeros
-    otherwise.
+    It writes product s with the probability from `optimal_generator`, and then the correct factors with
+    probability `success[s]`, and zeros otherwise.
 
     Args:
         tuples: Target distribution over tuples that start with the product.
         success: Probability of writing correct factors after each product.
 
     Raises:
-        InputError: If `tuples` do not start with the product, or `success` does not cover exactly its products.
+        InputError: If `tuples` do not start with the product, or `success` does not cover exactly its
+            products.
     """
     if tuples.order != "product-first":
         raise InputError("order", tuples.order, "use product-first")

@@ -1,9 +1,8 @@
-"""Accuracy of a generator of random primes that replaces prime counts by an integral.
+"""Accuracy of a generator of random primes that estimates numbers of primes by an integral.
 
-The digits are generated from left to right. After a prefix, the numbers with each possible next digit form ten
-intervals, and the next digit of a random prime has the proportions of primes in them. For long intervals, the generator
-approximates the number of primes by the integral of 1 / ln x (printed as "log-1 x" in the source). If at most `counted`
-digits remain, it counts primes exactly. The approximation is accurate only if an interval contains many primes.
+The generator writes digits from left to right. It chooses each digit in proportion to the number of primes
+that start with the digits so far. For long primes, it estimates this number by the integral of 1 / ln x. If
+at most `counted` digits remain, it counts the primes.
 
 Source: "Theoretical Limitations of Autoregressive Models", appendix, "Generating primes deterministically".
 """

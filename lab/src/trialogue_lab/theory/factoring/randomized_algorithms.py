@@ -1,10 +1,11 @@
-"""Randomized next-token algorithms, which compute a token from the prefix and random numbers ("coins").
+"""Randomized algorithms that compute the next token from the prefix and random numbers ("coins").
 
-Each call receives the prefix and fresh coins, and stores nothing. Averaging the next token over the coins gives a
-deterministic next-token distribution with the same distribution of sequences (footnote 1 of the source), possibly at a
-higher cost. Coins that are kept between calls can change the distribution.
+Each call receives the prefix and fresh coins, and stores nothing. Averaging over the coins gives a language
+model with the same distribution of sequences (footnote 1 of the source). If coins are kept between calls, the
+distribution can differ.
 
-Source: "Theoretical Limitations of Autoregressive Models", section "A Note on Architecture", footnotes 1 and 2.
+Source: "Theoretical Limitations of Autoregressive Models", section "A Note on Architecture", footnotes 1 and
+2.
 """
 
 import math

@@ -1,12 +1,8 @@
 """Factoring by generating tuples [pq, p, q], and the cost of each digit.
 
-Claim 1 of the source: given a product as a prompt, a generator of [pq, p, q] must continue with its factors. If
-factoring is hard, no polynomial-time next-token model has this distribution. Conversely,
-`SemiprimeTuples(order="product-first")` generates the tuples by factoring.
-
-The algorithms are those of the source. They receive fresh random numbers at each call and store nothing. Averaged over
-the random numbers, they are the models of `trialogue_lab.data.puzzles.arithmetic`. They need no lists of primes and
-count their operations in `arithmetic`.
+Given a product as a prompt, a generator of [pq, p, q] must continue with its factors (Claim 1 of the source).
+If factoring is hard, such a generator is expensive. The algorithms of this module generate tuples digit by
+digit, need no lists of primes, and count their operations in `arithmetic`.
 """
 
 from dataclasses import dataclass
@@ -126,9 +122,9 @@ class PrimeByTrials:
 class TupleByTrials:
     """Randomized algorithm that generates two random primes and their product, one digit per call.
 
-    In the order [p, q, pq], it generates the primes like `PrimeByTrials` and multiplies them. In the order [pq, p, q],
-    it samples random pairs of primes until their product starts with the prefix, and then factors the product. This
-    takes exponentially many pairs on average. The algorithm does not check that numbers in the prefix are prime.
+    In the order [p, q, pq], it generates the primes like `PrimeByTrials` and multiplies them. In the order
+    [pq, p, q], it samples pairs of primes until their product starts with the prefix, which takes
+    exponentially many pairs, and then factors the product.
 
     Args:
         digits: Number n of digits of a prime. A product has 2 n digits.
@@ -175,7 +171,7 @@ class TupleByTrials:
         return self._digit(chosen, 2 * n, prefix)
 
     def _digit(self, field: Prefix, start: int, prefix: Prefix) -> int:
-        """Return the next digit of a number that starts at position `start` of the tuple and has the digits `field`."""
+        """Return the next digit of the number with digits `field`, which starts at position `start` of the tuple."""
         written = prefix[start:]
         if len(field) <= len(written) or field[: len(written)] != written:
             raise InputError("tokens", prefix, "no tuple starts with this prefix")

@@ -1,9 +1,8 @@
 """Random choices of masked positions, the conditional distributions they define, and their Markov chains.
 
-A state is a sequence of `sites` tokens. A block K is a set of positions (sites) that are masked together. Its
-probability p_K(K | x) is either the same in every state x (weighted) or depends on the state (adaptive). States are
-listed in the order of `itertools.product`, with the first site varying slowest. All results are exact, at a cost
-proportional to the number of states.
+A state is a sequence of `sites` tokens, and a block K is a set of positions that are masked together. The
+probability p_K(K | x) of a block may depend on the state x (adaptive) or not (weighted). States are listed in
+the order of `itertools.product`. All results are exact.
 """
 
 import math
@@ -37,16 +36,16 @@ _MOST_BLOCKS = 100_000
 
 
 class Fibers(NamedTuple):
-    """All sequences, grouped so that the sequences of a group differ only at masked positions.
+    """All sequences, grouped so that the sequences of a group differ only at the masked positions K.
 
-    The set K of masked positions is called a block. Each group is one row of the arrays, with one column for every
-    choice of the masked tokens. A state is a sequence of tokens.
+    Each row of the arrays is a group, with one column for every choice of the masked tokens.
 
     Attributes:
-        states: State indices (groups, group size) int64.
-        weights: Joint probability p(x) p_K(K | x) of each state x and this block, shape (groups, group size).
-        conditionals: Conditional probability p(x_K | x_{-K}, K) of the masked tokens x_K given all others, shape
-            (groups, group size). Rows sum to one, or are zero if K is never chosen in the group.
+        states: Indices of the sequences (groups, group size) int64.
+        weights: Joint probability p(x) p_K(K | x) of each sequence x and the mask, shape (groups, group
+            size).
+        conditionals: Probability of the masked tokens given all others, p(x_K | x_{-K}, K), shape (groups,
+            group size). Rows sum to one, or are zero if K is never chosen in the group.
     """
 
     states: Tensor
@@ -56,14 +55,14 @@ class Fibers(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class BlockDistribution:
-    """Distribution p_K(K | x) of the set K of masked positions ("block"), which may depend on the sequence x.
+    """Distribution of the set of masked positions ("block"), which may depend on the sequence.
 
     Create it with `block_distribution`.
 
     Attributes:
         blocks: Possible blocks as masks (blocks, sites) bool.
-        given: Probabilities of the blocks for each of all possible sequences (states), shape (states, blocks) float64.
-            The shape is (1, blocks) if they do not depend on the sequence.
+        given: Probabilities of the blocks for each possible sequence, shape (states, blocks) float64. The
+            shape is (1, blocks) if they do not depend on the sequence.
         vocab_size: Number of tokens per position.
     """
 
@@ -198,18 +197,18 @@ def block_distribution(
 
 @validated
 def block_dynamics(probabilities: Tensor, distribution: InstanceOf[BlockDistribution]) -> Tensor:
-    """Return the transition matrix of block dynamics (Definitions 4.1.6 and 4.1.8).
+    """Return the transition matrix of a Gibbs sampler that resamples random sets of positions.
 
-    Each step samples a set K of masked positions, whose distribution may depend on the current sequence x. It then
-    resamples the tokens x_K at these positions, given all other tokens x_{-K}, from p(x_K | x_{-K}, K). The chain is
-    reversible with respect to p.
+    Each step samples a set K of positions, whose distribution may depend on the current sequence x. It then
+    resamples the tokens x_K from p(x_K | x_{-K}, K), where x_{-K} are all other tokens (Definitions 4.1.6 and
+    4.1.8).
 
     Args:
         probabilities: Probabilities p (states,) of the sequences.
         distribution: Distribution of K.
 
     Returns:
-        Transition matrix (states, states) float64.
+        Transition matrix (states, states) float64, reversible with respect to p.
     """
     probabilities = check_state_distribution(probabilities, distribution.states)
     matrix = torch.zeros(distribution.states, distribution.states, dtype=torch.float64)
@@ -226,15 +225,15 @@ def block_dynamics(probabilities: Tensor, distribution: InstanceOf[BlockDistribu
 def joint_block_dynamics(probabilities: Tensor, distribution: InstanceOf[BlockDistribution]) -> Tensor:
     """Return the transition matrix of a chain on pairs of a sequence and a fixed set of masked positions.
 
-    Each step resamples the masked tokens x_K from p(x_K | x_{-K}, K) and keeps the set K, so not all pairs are
-    reachable from each other (equation 4.26). Pairs of probability zero do not change.
+    Each step resamples the masked tokens x_K from p(x_K | x_{-K}, K) and keeps the set K (equation 4.26).
 
     Args:
         probabilities: Probabilities p (states,) of the sequences.
         distribution: Distribution of K.
 
     Returns:
-        Transition matrix (states * blocks, states * blocks) float64. The index of a pair is state * blocks + block.
+        Transition matrix (states * blocks, states * blocks) float64. The index of a pair is state * blocks +
+        block.
     """
     probabilities = check_state_distribution(probabilities, distribution.states)
     blocks = len(distribution.blocks)
@@ -249,10 +248,10 @@ def joint_block_dynamics(probabilities: Tensor, distribution: InstanceOf[BlockDi
 
 @validated
 def conditionals(probabilities: Tensor, distribution: InstanceOf[BlockDistribution]) -> Tensor:
-    """Return the conditional probability of the masked tokens for every sequence and mask (equation 4.1).
+    """Return the conditional probability p(x_K | x_{-K}, K) of the masked tokens for every sequence and mask.
 
-    It is p(x_K | x_{-K}, K), the probability of the tokens at the masked positions K given all others. If the choice of
-    K depends on the sequence, it affects this probability.
+    K is the set of masked positions and x_{-K} are all other tokens (equation 4.1). If the choice of K
+    depends on the sequence, it affects the probability.
 
     Args:
         probabilities: Probabilities p (states,) of the sequences.

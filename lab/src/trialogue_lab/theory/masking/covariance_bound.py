@@ -20,18 +20,18 @@ from trialogue_lab.theory.masking.pseudolikelihood import (
 
 
 class CovarianceBound(NamedTuple):
-    """Result of testing the bound Gamma ⪯ C I^{-1} on the variance of an estimate (Theorems 4.1.2 and 4.1.3).
+    """Result of testing the bound Gamma ⪯ C I^{-1} on the covariance of an estimate (Theorems 4.1.2 and 4.1.3).
 
-    Gamma is the asymptotic covariance of the pseudolikelihood estimate, which maximizes the mean log-probability of
-    masked tokens given the others. I_PL is the inverse of Gamma, I is the Fisher information, and C is the Poincaré
-    constant of a Markov chain. A ⪯ B means that B - A is positive semidefinite.
+    Gamma is the asymptotic covariance of the pseudolikelihood estimate, which predicts masked tokens from the
+    others. I is the Fisher information, and C the Poincaré constant of the chain that resamples the masked
+    tokens. A ⪯ B means that B - A is positive semidefinite.
 
     Attributes:
-        constant: Poincaré constant C of block dynamics, which is small if the chain mixes fast (see
-            `poincare_constant`).
+        constant: C, which is small if the chain mixes fast (see `poincare_constant`).
         best: Smallest constant c with Gamma ⪯ c I^{-1}. The bound is tight if it is close to `constant`.
         slack: Smallest eigenvalue of C I^{-1} - Gamma. The theorem states that it is at least 0.
-        information_slack: Smallest eigenvalue of I_PL - I / C. The theorem states that it is at least 0.
+        information_slack: Smallest eigenvalue of Gamma^{-1} - I / C. The theorem states that it is at least
+            0.
     """
 
     constant: float
@@ -43,15 +43,15 @@ class CovarianceBound(NamedTuple):
 def bound_covariance(
     probabilities: Tensor, features: Tensor, distribution: BlockDistribution
 ) -> CovarianceBound:
-    """Return both sides of the bound Gamma ⪯ C I^{-1} on the covariance of the pseudolikelihood estimate.
+    """Test the bound Gamma ⪯ C I^{-1} on the covariance of the pseudolikelihood estimate (Theorems 4.1.2 and 4.1.3).
 
     The estimate maximizes the mean log-probability of masked tokens given the others. Gamma is its asymptotic
-    covariance, I the Fisher information, and C the Poincaré constant of `block_dynamics`. The bound is Theorem 4.1.2,
-    or Theorem 4.1.3 if the choice of masked positions depends on the sequence. The theorems assume that the model
-    contains the distribution of the data and that its parameters are identifiable.
+    covariance, I the Fisher information, and C the Poincaré constant of `block_dynamics`. The model is
+    assumed to be correct and its parameters identifiable.
 
     Args:
-        probabilities: Probabilities (states,) of the sequences under an exponential family p ∝ exp(theta . F).
+        probabilities: Probabilities (states,) of the sequences under an exponential family p ∝ exp(theta .
+            F).
         features: Features F (states, parameters) of the family.
         distribution: Distribution of the set of masked positions.
 

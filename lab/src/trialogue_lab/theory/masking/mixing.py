@@ -36,8 +36,8 @@ _TIE = 1e-12
 def stationary_probabilities(transitions: Transitions) -> Tensor:
     """Return the stationary distribution of a Markov chain.
 
-    The algorithm is elimination without subtraction (Grassmann, Taksar and Heyman 1985) in logarithms, which keeps the
-    relative precision of small probabilities. States that the chain leaves forever have probability zero.
+    Small probabilities have full relative precision (elimination without subtraction, Grassmann, Taksar and
+    Heyman 1985). States that the chain leaves forever have probability zero.
 
     Args:
         transitions: Transition matrix (states, states).
@@ -81,11 +81,9 @@ def dirichlet_form(
 def poincare_constant(transitions: Transitions) -> float:
     """Return the Poincaré constant C of a Markov chain, which is small if the chain mixes fast (Definition 4.1.5).
 
-    C is the largest ratio Var_mu(f) / E_P(f, f) over all functions f of the state. Here mu is the stationary
-    distribution, and E_P is the Dirichlet form (see `dirichlet_form`). C equals 1 / (1 - lambda_2) for an eigenvalue
-    lambda_2. If the chain is reversible, lambda_2 is the second largest eigenvalue of the transition matrix P.
-    Otherwise, it is the second largest eigenvalue of (P + P*) / 2, where P* is the time reversal of P. The relative
-    error is about 1e-16 C.
+    It is the inverse spectral gap, C = 1 / (1 - lambda_2), where lambda_2 is the second largest eigenvalue of
+    the transition matrix P. If the chain is not reversible, P is replaced by (P + P*) / 2 with the time
+    reversal P*. The relative error is about 1e-16 C.
 
     Args:
         transitions: Transition matrix P (states, states).
@@ -121,9 +119,8 @@ def poincare_constant(transitions: Transitions) -> float:
 def mixing_time(transitions: Transitions, eps: Probability = 0.25) -> float:
     """Return the number of steps until a Markov chain is close to its stationary distribution.
 
-    It is the smallest number of steps t after which the total variation distance is at most `eps`, for every initial
-    state. A distance within 1e-12 eps of eps counts as reached. For a slow chain, rounding can change t by a relative
-    error of 1e-16 t.
+    It is the smallest number of steps after which the total variation distance is at most `eps`, for every
+    initial state.
 
     Args:
         transitions: Transition matrix (states, states).
@@ -133,8 +130,8 @@ def mixing_time(transitions: Transitions, eps: Probability = 0.25) -> float:
         Number of steps, as a float.
 
     Raises:
-        InputError: If some states cannot reach others, the chain is periodic, or it mixes too slowly for double
-            precision.
+        InputError: If some states cannot reach others, the chain is periodic, or it mixes too slowly for
+            double precision.
     """
     matrix = _check_stochastic(transitions)
     members = _find_closed_class(matrix)
@@ -201,9 +198,9 @@ def chi_square_decay(
 ) -> ChiSquareDecay:
     """Compute the distance of a Markov chain from its stationary distribution over time, with an upper bound.
 
-    The distance is the divergence chi^2(p_t, mu) (see `chi_square`), where p_t is the distribution of the state at time
-    t and mu the stationary distribution. The bound is e^{-2t/C} chi^2(p_0, mu) with the Poincaré constant C (Definition
-    4.1.5). Time is continuous: transitions occur at random times, one per unit of time on average.
+    The distance is the divergence chi^2(p_t, mu) (see `chi_square`), where p_t is the distribution at time t
+    and mu the stationary distribution. The bound is e^{-2t/C} chi^2(p_0, mu) with the Poincaré constant C.
+    Transitions occur at random times, one per unit of time on average.
 
     Args:
         transitions: Transition matrix (states, states).
@@ -230,9 +227,9 @@ def block_dirichlet_form(
 ) -> float:
     """Return the Dirichlet form of a chain that resamples masked tokens, as a mean covariance (Proposition 4.1.1).
 
-    The chain of `joint_block_dynamics` acts on pairs of a sequence X and a set K of masked positions, and resamples X_K
-    given X_{-K} (the other tokens) and K. The form is E(f, g) = E_{(X_{-K}, K)} Cov_{X_K | (X_{-K}, K)}(f, g). If f and
-    g depend on X only, it is also the Dirichlet form of `block_dynamics`.
+        E(f, g) = E_{(X_{-K}, K)} Cov_{X_K | (X_{-K}, K)}(f, g)
+
+    The chain (see `joint_block_dynamics`) resamples the tokens X_K of a sequence X at the masked positions K.
 
     Args:
         probabilities: Probabilities (states,) of the sequences X.

@@ -1,11 +1,9 @@
 """Parallel decoding transformer of the thesis (equations 4.55 to 4.64), with explicitly constructed weights.
 
-The transformer reads all N tokens of a sequence and predicts a distribution for every position at once. Propositions
-4.1.2 and 4.1.3 (4.3.4 and 4.3.5) prove by universal approximation what it can represent. This module constructs weights
-for any positive predictions and for any deterministic map, with two blocks that look up the whole sequence in a table.
-The first block binds each token to its position. The second gathers all tokens with uniform attention and has one
-hidden unit for each sequence and position. For a vocabulary Omega, the embedding width is 2 |Omega| + N + 2 N |Omega|,
-and the hidden width is N |Omega|^N.
+The transformer reads all N tokens of a sequence and predicts a distribution for every position at once.
+Propositions 4.1.2 and 4.1.3 state what it can represent. This module constructs its weights for any positive
+predictions and for any deterministic map. The first block binds each token to its position, and the second
+one looks up the whole sequence in a table.
 """
 
 from dataclasses import dataclass

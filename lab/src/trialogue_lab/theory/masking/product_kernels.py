@@ -1,9 +1,8 @@
 """Limits of predicting all positions at once: distances from distributions of independent positions.
 
-A parallel predictor reads a sequence x and predicts one distribution g(x)_j for every position (site) j. It samples all
-positions independently. The next sequence y then has the probability P(x, y) = prod_j g(x)_{j, y_j} (Propositions 4.1.3
-and 4.3.5 of the thesis). Softmax outputs are strictly positive, so products with zeros can only be approximated. States
-are sequences of `sites` tokens in the order of `itertools.product`.
+A parallel predictor reads a sequence x and predicts a distribution g(x)_j for every position (site) j. It
+samples all positions independently, so that the next sequence y has the probability prod_j g(x)_{j, y_j}
+(Proposition 4.1.3). Sequences are in the order of `itertools.product`.
 """
 
 from typing import Annotated, NamedTuple
@@ -83,14 +82,12 @@ def closest_in_variation(
 ) -> ProductDistribution:
     """Search for the closest distribution of independent positions, measured by the total variation distance.
 
-    The returned distance is exact for the returned distribution q, and an upper bound on the smallest distance. L-BFGS
-    minimizes a smoothed distance while the smoothing shrinks to zero. It starts near the marginals, near the best
-    single sequence, and at `starts` random products. Each start ends in a local minimum with an accuracy of about
-    1e-10.
+    The returned distance is exact for the returned distribution, and an upper bound on the smallest distance.
+    L-BFGS minimizes a smoothed distance from several starting points.
 
     Args:
         distribution: Joint distribution p (vocab,) * sites, with one axis per position.
-        starts: Number of random starts.
+        starts: Number of random starts, in addition to the marginals and the most likely sequence.
         seed: Seed of the random starts.
     """
     p = _normalize(distribution)

@@ -1,9 +1,8 @@
 """Accuracy of models fitted to randomly masked tokens: losses, information matrices and covariances.
 
-The pseudolikelihood estimator fits a model p_theta by predicting masked tokens from the others. It minimizes the mean
-of -log p_theta(x_K | x_{-K}, K) over sequences x. K is a random set of masked positions, called a block. The masked
-tokens are x_K, and the others are x_{-K} (thesis, Definitions 4.1.2, 4.1.3 and 4.1.7). If all positions are masked, it
-is the maximum likelihood estimator. All results are exact.
+The pseudolikelihood estimator fits a model p_theta by predicting masked tokens from the others. It minimizes
+the mean of -log p_theta(x_K | x_{-K}, K) over sequences x and random sets K of masked positions (thesis,
+Definitions 4.1.2, 4.1.3 and 4.1.7). All results are exact.
 
 Some functions take three arguments:
 
@@ -80,9 +79,8 @@ def pseudolikelihood_loss(
 ) -> Tensor:
     """Return the expected negative log-likelihood of masked tokens in nats, differentiable in `log_weights`.
 
-    The loss is the mean of -log p_theta(x_K | x_{-K}, K) over sequences x of the data and random sets K of masked
-    positions (Definitions 4.1.2, 4.1.3 and 4.1.7). If the choice of K depends on the sequence, it enters the
-    conditional (equation 4.1). The loss is infinite if the data contain masked tokens of conditional probability zero.
+    The loss is the mean of -log p_theta(x_K | x_{-K}, K) over sequences x of the data and random sets K of
+    masked positions. It is infinite if the model excludes masked tokens that occur in the data.
 
     Args:
         data: Distribution (states,) of the data, which may be empirical.
@@ -131,9 +129,10 @@ def pseudolikelihood_information(
 ) -> Tensor:
     """Return the information matrix of masked training, the inverse of the estimate's asymptotic covariance.
 
-    The matrix is I_PL = E[Cov(F | X_{-K}, K)], the mean covariance of the features F given the tokens outside a random
-    set K of masked positions. It is the Hessian of the expected loss and the covariance of its gradient (Lemmas 4.1.2
-    and 4.3.3), provided that the data have the distribution of the model.
+        I_PL = E[Cov(F | X_{-K}, K)]
+
+    It is the mean covariance of the features F given the tokens outside a random set K of masked positions
+    (Lemmas 4.1.2 and 4.3.3). The data must have the distribution of the model.
 
     Args:
         probabilities: Probabilities (states,) of all sequences, for the model and the data.
@@ -164,20 +163,18 @@ def sandwich_covariance(
 ) -> Tensor:
     """Return the asymptotic covariance of an estimate from masked tokens, even for a misspecified model.
 
-    The pseudolikelihood estimate maximizes the mean log-probability of masked tokens given the others. Its covariance
-    is H^{-1} V H^{-1} (Lemmas 4.1.1 and 4.3.9). H is the Hessian of the expected loss, and V is the covariance of the
-    gradient of one sample. For n samples, the estimation error times sqrt(n) tends to a centered normal distribution
-    with this covariance.
+    The covariance is H^{-1} V H^{-1} (Lemmas 4.1.1 and 4.3.9), where H is the Hessian of the expected loss
+    and V the covariance of the gradient of one sample.
 
     Args:
         data: Distribution of the data (states,).
         probabilities: Distribution (states,) of the model with the smallest expected loss.
         features: Features (states, parameters) of the exponential family.
-        distribution: Distribution of the set of masked positions ("block").
-        masks_per_sample: Number of independent blocks per sample; `math.inf` averages over all blocks.
+        distribution: Distribution of the set of masked positions.
+        masks_per_sample: Number of independent masks per sample; `math.inf` averages over all masks.
 
     Returns:
-        Matrix (parameters, parameters) float64.
+        Matrix (parameters, parameters) float64: the limit of n times the covariance for n samples.
 
     Raises:
         InputError: If H is singular, or `probabilities` do not minimize the loss.
@@ -202,10 +199,8 @@ def asymptotic_covariance(
 ) -> Tensor:
     """Return the asymptotic covariance of the pseudolikelihood estimate for data from the model itself.
 
-    The estimate maximizes the mean log-probability of masked tokens given the others. The result is the limit of n
-    Cov(theta^ - theta*) for n samples, where theta^ is the estimate and theta* the true parameter (Lemmas 4.1.1 and
-    4.1.2). With one mask per sample, it is the inverse of `pseudolikelihood_information`. For an Ising model, the
-    parameters are the couplings of pairs i < j in lexicographic order, followed by the fields.
+    The estimate maximizes the mean log-probability of masked tokens given the others. The result is the limit
+    of n times its covariance for n samples (Lemmas 4.1.1 and 4.1.2).
 
     Args:
         model: Exponential family that generates the data.
@@ -214,11 +209,12 @@ def asymptotic_covariance(
         described: Other arguments of `block_distribution`, instead of `block_size`.
 
     Returns:
-        Matrix (parameters, parameters) float64.
+        Matrix (parameters, parameters) float64. For an Ising model, the parameters are the couplings of pairs
+        i < j in lexicographic order, followed by the fields.
 
     Raises:
-        InputError: If the mask distribution is invalid, the model is too large to enumerate, or the parameters are not
-            identified.
+        InputError: If the mask distribution is invalid, the model is too large to enumerate, or the
+            parameters are not identified.
     """
     own = block_distribution(model.sites, model.vocab_size, block_size=block_size, **described)
     probabilities, features = enumerate_family(model)
@@ -230,14 +226,14 @@ def asymptotic_covariance(
 class MaskSizeComparison(NamedTuple):
     """Numerical check of Theorem 4.1.1: if more positions are masked, the estimate is at least as accurate.
 
-    Gamma^k is the asymptotic covariance of the estimate with k uniformly chosen masked positions, and I^k is its
-    inverse. Both arrays have one entry for each k from 1 to N - 1, where N is the number of positions.
+    Gamma^k is the asymptotic covariance of the estimate with k masked positions. Both arrays have one entry
+    for each k from 1 to N - 1, where N is the number of positions.
 
     Attributes:
-        smallest_eigenvalue: Smallest eigenvalue of Gamma^k - Gamma^{k+1}, shape (N - 1,) float64. The theorem states
-            that it is at least 0.
-        identity_discrepancy: Largest absolute entry of I^{k+1} - I^k - C, shape (N - 1,) float64, where C is the gain
-            matrix in the proof (see `compare_mask_sizes`). It is zero up to rounding if the proof's identity holds.
+        smallest_eigenvalue: Smallest eigenvalue of Gamma^k - Gamma^{k+1}, shape (N - 1,) float64. The theorem
+            states that it is at least 0.
+        identity_discrepancy: Largest absolute error of the identity in the proof (see `compare_mask_sizes`),
+            shape (N - 1,) float64. It is zero up to rounding.
     """
 
     smallest_eigenvalue: Tensor
@@ -248,12 +244,9 @@ class MaskSizeComparison(NamedTuple):
 def compare_mask_sizes(model: InstanceOf[ExponentialFamily]) -> MaskSizeComparison:
     """Check numerically that masking more positions does not make the estimate less accurate (Theorem 4.1.1).
 
-    Let Gamma^k be the asymptotic covariance of the estimate if k uniformly chosen positions are masked. The theorem
-    states that Gamma^k - Gamma^{k+1} is positive semidefinite. The difference can be zero in some directions.
-
-    The proof compares the inverse matrices I^k of Gamma^k and states that I^{k+1} = I^k + C, with the gain matrix C =
-    E[s s^T]. Here s = E[F | x_{-S}] - E[F | x_{-(S u a)}] is the change of the expected features F if one more position
-    is masked. S is a uniform set of k masked positions, and a is a uniform position outside S.
+    By the theorem, Gamma^k - Gamma^{k+1} is positive semidefinite, where Gamma^k is the asymptotic covariance
+    of the estimate with k masked positions. Its proof uses the identity I^{k+1} = I^k + E[s s^T] for I^k, the
+    inverse of Gamma^k. Here s is the change of the expected features if one more random position is masked.
 
     Args:
         model: Exponential family on sequences of at least two positions.

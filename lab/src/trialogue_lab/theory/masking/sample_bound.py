@@ -1,8 +1,8 @@
 """Error bounds for a distribution learned from masked tokens: Theorem 4.1.4 of the thesis and its lemmas.
 
-The data are n sequences of N tokens from a vocabulary Omega, and m random sets K of masked positions ("masks") per
-sequence. L^_PL is the mean of -log p_theta(x_K | x_{-K}, K) over sequences and masks, and L~_PL is its average over all
-masks. beta is a lower bound on all conditional probabilities.
+The data are n sequences of N tokens from a vocabulary Omega, and m random sets K of masked positions per
+sequence. The loss is the mean of -log p_theta(x_K | x_{-K}, K) over sequences and masks. beta is a lower
+bound on all conditional probabilities.
 """
 
 import math
@@ -21,11 +21,8 @@ AtLeastOne = Annotated[float, Ge(1 - 1e-12), AllowInfNan(False)]
 class SampleBound(NamedTuple):
     """Upper bound on the total variation distance between a fitted and the true distribution (Theorem 4.1.4).
 
-    The bound is sqrt(C_AT / 2 (loss + B ln(1/beta) + eps)) + C. C_AT, loss, beta and eps are the arguments
-    `tensorization`, `loss`, `beta` and `eps` of `sample_bound`.
-
     Attributes:
-        bound: Value of the bound.
+        bound: Value of the bound (see `sample_bound` for the formula).
         masks_term: B, the error from the finite number of masks and sequences.
         samples_term: C, the error of the empirical distribution of the sequences.
     """
@@ -51,10 +48,12 @@ def sample_bound(
 ) -> SampleBound:
     """Return the bound of Theorem 4.1.4 on the distance between a fitted distribution and the true one.
 
-    The bound holds with a probability of at least 1 - delta. Its terms are B = sqrt(2^{3N} |Omega|^N C_eps / (m
-    delta)) + sqrt(ln(8 C_eps / delta) / (2n)) and C = sqrt(|Omega|^{3N} / (8 delta n)). The square root covers all of
-    C_AT (L^_PL + B ln(1/beta) + eps), as in the proof. The loss contains the conditional entropy of the data, so the
-    bound does not vanish for many samples.
+        bound = sqrt(C_AT / 2 (loss + B ln(1 / beta) + eps)) + C
+        B     = sqrt(2^{3N} |Omega|^N C_eps / (m delta)) + sqrt(ln(8 C_eps / delta) / (2 n))
+        C     = sqrt(|Omega|^{3N} / (8 delta n))
+
+    The bound holds with a probability of at least 1 - delta. It does not vanish for many samples, because the
+    loss contains the conditional entropy of the data.
 
     Args:
         sites: Number N of positions in a sequence.
@@ -63,8 +62,8 @@ def sample_bound(
         masks: Number m of random sets of masked positions per sequence.
         tensorization: Constant C_AT of the fitted distribution, or an upper bound on it (see
             `tensorization_upper_bound`).
-        loss: Mean of -log p(x_K | x_{-K}, K) over sequences and sets K of masked positions for the fitted model, in
-            nats.
+        loss: Mean of -log p(x_K | x_{-K}, K) over sequences and sets K of masked positions for the fitted
+            model, in nats.
         beta: Lower bound on every conditional probability for all parameters (Assumption 4.1.3).
         cells: Number C_eps of cells of the parameter space in which log-probabilities vary by at most eps / 2
             (Assumption 4.1.4).
@@ -105,9 +104,8 @@ def mask_average_bound(
 
         bound = (sqrt(2^{3N-1} |Omega|^N / (m delta)) + sqrt(ln(4 / delta) / (2n))) ln(1 / beta)
 
-    The loss is the mean of -log p(x_K | x_{-K}, K) over n sequences x and random sets K of masked positions. For one
-    fixed parameter, its error is at most the bound, with a probability of at least 1 - delta. The bound follows from
-    Lemma 4.3.5 with eps = sqrt(2^{N-1} |Omega|^N / (m delta)).
+    The loss is the mean of -log p(x_K | x_{-K}, K) over n sequences x and random sets K of masked positions.
+    For fixed parameters, the bound holds with a probability of at least 1 - delta.
 
     Args:
         sites: Number N of positions in a sequence.

@@ -1,8 +1,8 @@
 """Factor by which errors of masked predictions grow in the joint distribution (thesis, Definition 4.1.9).
 
-It is the constant C_AT(q) of approximate tensorization of entropy: the smallest number with KL(r || q) <= C_AT(q)
-E[KL(r(. | X_{-K}, K) || q(. | X_{-K}, K))] for all distributions r. The expectation is over a sequence X from r and its
-random set K of masked positions, and X_{-K} are the other tokens.
+It is the smallest number C_AT with KL(r || q) <= C_AT E[KL(r(. | X_{-K}, K) || q(. | X_{-K}, K))] for all
+distributions r, the constant of approximate tensorization of entropy. X is a sequence from r, K its random
+set of masked positions, and X_{-K} are the other tokens.
 """
 
 import math
@@ -22,14 +22,13 @@ from trialogue_lab.theory.masking.block_laws import (
 
 
 def smallest_conditional(probabilities: Tensor, distribution: BlockDistribution) -> float:
-    """Return the smallest positive probability of masked tokens given the other tokens.
+    """Return the smallest positive probability p(x_K | x_{-K}, K) of masked tokens given the other tokens.
 
-    The conditional probability is p(x_K | x_{-K}, K). Here x is a sequence, K a set of masked positions, x_K the masked
-    tokens, and x_{-K} all others. The result is the constant beta of Assumption 4.1.3 for a single distribution p.
+    It is the constant beta of Assumption 4.1.3 for a single distribution p.
 
     Args:
         probabilities: Probabilities p (states,) of the sequences.
-        distribution: Distribution of K.
+        distribution: Distribution of the set K of masked positions.
     """
     table = conditionals(probabilities, distribution)
     return float(table[table > 0].min())
@@ -38,10 +37,9 @@ def smallest_conditional(probabilities: Tensor, distribution: BlockDistribution)
 def tensorization_upper_bound(probabilities: Tensor, distribution: BlockDistribution) -> float:
     """Return an upper bound on the factor by which errors of masked predictions grow in the joint distribution.
 
-    The factor C_AT(q) is the smallest number with KL(r || q) <= C_AT(q) E[KL of the predictions of masked tokens], for
-    all distributions r (Definition 4.1.9). A distribution pi of independent positions has C_AT = 1 / min_i P(position i
-    is masked) by Shearer's inequality. C_AT(q) is at most this value times max(q / pi) / min(q / pi) (Holley and
-    Stroock). The function finds the pi with the smallest ratio by linear programming.
+    The factor C_AT is the smallest number with KL(r || q) <= C_AT * (mean KL divergence of the predictions of
+    masked tokens), for all distributions r (Definition 4.1.9). The bound compares q with the closest
+    distribution of independent positions, for which C_AT is known.
 
     Args:
         probabilities: Positive distribution q (states,) of the sequences.

@@ -1,10 +1,9 @@
 """Attention-only transformers that store more next-token distributions than they have room for.
 
-The network maps a context of S tokens to the next-token distribution. Its features are the outputs of attention heads
-with random weights, and the embedding of the last token. With fewer features than contexts, it can store only some
-distributions exactly, or all approximately. There are two methods. One is Theorem 1 of the document on memorization in
-attention-only transformers for eps > 0, with its bounds (13) and (14). The other one is ridge regression on all
-contexts, which is more accurate.
+The features of a context are the outputs of attention heads with random weights, and the embedding of the
+last token. With fewer features than contexts, the network can store some distributions exactly (Theorem 1 of
+the document on memorization in attention-only transformers), or all of them approximately by ridge
+regression, which is more accurate.
 """
 
 from __future__ import annotations
@@ -42,10 +41,8 @@ _LOST = 1e-3
 class ApproximateNetwork(NamedTuple):
     """An attention-only network that stores next-token distributions approximately, and its errors.
 
-    The network was built for T contexts, each with a target distribution of the next token. It stores some targets
-    exactly, or all approximately. The encoder is the closest approximation of the targets by any network of this width
-    d, whose logits have rank d. Means are over contexts, weighted by their prior probabilities. Divergences are in
-    nats.
+    The encoder is the closest approximation of the target distributions by logits of rank d, the width of the
+    network. Means are over the T contexts, weighted by their prior probabilities. Divergences are in nats.
 
     Attributes:
         model: The network, in float64.
@@ -54,10 +51,8 @@ class ApproximateNetwork(NamedTuple):
         encoder_kl: Mean KL(target || encoder), the part of the error that the width causes.
         kl: Mean KL(target || network), the total error.
         tight_bound: Upper bound (13) on |kl - encoder_kl|: twice the mean norm of the error of the logits.
-        loose_bound: Bound (14), which is at least `tight_bound`: 2 eps ||W E|| sqrt(1 + ||F_2 F_1^+||^2). Here W E are
-            the logits of the encoder. F_1 and F_2 are the features (head outputs and last embedding) of stored and
-            other contexts. It is infinite for ridge regression, and if the last tokens of the stored contexts do not
-            span d dimensions.
+        loose_bound: Bound (14), which is at least `tight_bound` and does not need the network. Infinite for
+            ridge regression, and if the last tokens of the stored contexts do not span d dimensions.
     """
 
     model: AttentionOnly
@@ -70,7 +65,7 @@ class ApproximateNetwork(NamedTuple):
 
 
 class _FeatureRegression:
-    """Linear regression from the features of contexts (outputs of random attention heads) to wanted network outputs."""
+    """Linear regression from the features of contexts (outputs of random attention heads) to target network outputs."""
 
     def __init__(
         self,

@@ -1,10 +1,8 @@
-"""Construction of attention-only transformers that store given next-token distributions.
+"""Construction of attention-only transformers that store given next-token distributions (Theorem 1 for eps = 0).
 
-The method is the constructive form of Theorem 1 of the document on memorization in attention-only transformers for eps
-= 0. A context has two kinds of features: the outputs of attention heads with random weights, and the embedding of its
-last token, which reaches the output through the skip connection. These features have full rank (Lemma 2). A linear
-solve therefore maps them to outputs with the wanted logits (see `Encoder`). The solution multiplies the skip connection
-by a d x d matrix. This matrix is folded into new embeddings, and its inverse into queries, keys and values.
+The features of a context are the outputs of attention heads with random weights, and the embedding of its
+last token, which reaches the output through the skip connection. They have full rank (Lemma 2), so that a
+linear solve maps them to outputs with the required logits.
 """
 
 from __future__ import annotations
@@ -42,15 +40,14 @@ MAX_VOCABULARY = 65_536
 class MemorizedNetwork(NamedTuple):
     """An attention-only network that stores given next-token distributions, and its errors.
 
-    The network was built for T contexts, each with a target distribution pi of the next token. The encoder is the
-    closest approximation of the targets by any network of this width d, whose logits have rank d. The features of a
-    context are the outputs of the attention heads and the embedding of its last token. Means are over contexts,
-    weighted by their prior probabilities. Divergences are in nats.
+    The encoder is the closest approximation of the target distributions pi by logits of rank d, the width of
+    the network. The features of a context are the outputs of the attention heads and the embedding of its
+    last token. Means are over the T contexts, weighted by their prior probabilities. Divergences are in nats.
 
     Attributes:
         model: The network, in float64.
-        target_log_probs: Log-probabilities (T, N) float64 of the encoder, which the network reproduces. They equal log
-            pi if the width d is at least N - 1.
+        target_log_probs: Log-probabilities (T, N) float64 of the encoder, which the network reproduces. They
+            equal log pi if the width d is at least N - 1.
         encoder_kl: Mean KL(pi || encoder), the divergence that remains because logits have rank d.
         kl: Mean KL(pi || network).
         rank: Rank of the features, which equals the number of contexts T.

@@ -1,9 +1,8 @@
 """Next-token distributions with logits of rank d, the best that a network of width d can represent.
 
-An encoder assigns a vector E(t) of d numbers, called a state, to each of T contexts t. The logits of the N tokens are W
-E(t) with an unembedding W (N, d). No network of width d can be closer to the target distributions than the best
-encoder. The sources are Definition 1, Propositions 1 to 3, Theorem 2, Definition 2 and Lemma 4 of the document on
-memorization in attention-only transformers.
+An encoder assigns a vector E(t) of d numbers, called a state, to each of T contexts t. The logits of the N
+tokens are W E(t) with an unembedding W (N, d). Source: document on memorization in attention-only
+transformers, Definitions 1 and 2, Propositions 1 to 3, Theorem 2 and Lemma 4.
 """
 
 from __future__ import annotations
@@ -158,16 +157,15 @@ def nearest_encoder(log_probs: Tensor, width: int, prior: Tensor | None = None) 
 def harmonic_vectors(vocab_size: Annotated[int, Ge(2)], width: Annotated[int, Ge(2)]) -> Tensor:
     """Return one vector per token, such that each vector has its largest inner product with itself.
 
-    The components of vector g are cosines and sines of multiples of 2 pi g / N. All vectors have the same
-    norm. For d = 2, they lie on the circle of Proposition 3. More components increase the difference between
-    the inner products. For odd d, the last column is zero.
+    The components of vector g are cosines and sines of multiples of 2 pi g / N. For d = 2, the vectors lie on
+    a circle (Proposition 3). For odd d, the last column is zero.
 
     Args:
         vocab_size: Number of tokens N.
         width: Number of components d.
 
     Returns:
-        Vectors (N, d) float64.
+        Vectors (N, d) float64 of equal norm.
     """
     waves = torch.arange(1, min(width, vocab_size) // 2 + 1, dtype=torch.float64)
     angles = 2 * math.pi / vocab_size * torch.arange(vocab_size, dtype=torch.float64)[:, None] * waves
@@ -227,10 +225,8 @@ class LookUp(NamedTuple):
 def look_up_encoder(log_probs: Tensor, width: Count, prior: Tensor | None = None, seed: int = 0) -> LookUp:
     """Approximate distributions by logits of rank d that keep each most likely token and the entropy (Theorem 2).
 
-    The rows of the unembedding W are random unit vectors (Johnson-Lindenstrauss), or the identity matrix if the width
-    is N. Let g be the most likely token of context t. The state of the context is row g of W, multiplied by a scale
-    lambda(t). The scale is chosen so that log sum_j exp(lambda (W_j . W_g - W_g . W_g)) is the entropy of the target
-    distribution.
+    The unembedding W has random unit vectors as rows. The state of a context is the row of its most likely
+    token, multiplied by a scale that gives the approximation the entropy of the target.
 
     Args:
         log_probs: Target log-probabilities (T, N) without zeros.

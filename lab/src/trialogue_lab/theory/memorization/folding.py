@@ -1,8 +1,8 @@
 """Conversion of a linear map of features to network weights.
 
-A context has two kinds of features: the outputs of H attention heads of width d_h, and the embedding of its last token,
-which has d numbers and reaches the output through the skip connection. A network cannot multiply its skip connection by
-a matrix. The matrix is therefore multiplied into the embeddings.
+The features of a context are the outputs of H attention heads of width d_h, and the d numbers of the
+embedding of its last token, which reach the output through the skip connection. A network cannot multiply its
+skip connection by a matrix. The matrix is therefore multiplied into the embeddings.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ def complete_map(
 ) -> NDArray[np.float64]:
     """Make the part of a linear map that acts on the skip connection invertible, without changing its outputs.
 
-    The map sends the features of a context to the network output. Its features are head outputs and the embedding of
-    the last token (skip connection). If the last tokens of all contexts do not span all d dimensions, the minimum-norm
-    map sends the unused directions to zero. This function sends them to unused output directions instead.
+    The map sends the features of a context (head outputs, and the embedding of the last token) to the network
+    output. Directions that no last token uses are sent to unused output directions instead of zero.
 
     Args:
-        solution: Minimum-norm map (H d_h + d, d) from features to outputs. The last d rows act on the skip connection.
+        solution: Minimum-norm map (H d_h + d, d) from features to outputs. The last d rows act on the skip
+            connection.
         features: Features (n, H d_h + d) of the contexts.
         width: Width d.
 

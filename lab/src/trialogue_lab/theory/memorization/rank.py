@@ -1,12 +1,9 @@
 """Rank of the features of attention heads with random weights: the published formula and the true one.
 
-The features of a context are the outputs of H attention heads and the embedding of its last token. The values of a head
-have width d_h, and the embedding has width d. It reaches the output through the skip connection. The rank of the
-features is the number of contexts that a network can store.
-
-Lemma 2 of the document on memorization in attention-only transformers states the rank min(T, H d) for the heads and T
-contexts. The document uses it as min(T, H d_h + d) for all features. This rank requires contexts of at least two tokens
-and d <= N, the number of tokens in the vocabulary.
+The features of a context are the outputs of H attention heads of width d_h, and the embedding of its last
+token of width d. Their rank is the number of contexts that a network can store. The document on memorization
+in attention-only transformers states the rank min(T, H d_h + d) for T contexts (Lemma 2), which requires
+contexts of at least two tokens and d <= N, the size of the vocabulary.
 """
 
 from __future__ import annotations
@@ -68,10 +65,8 @@ def feature_rank(
 ) -> int:
     """Compute the number of linearly independent features of a network with random weights (numerical rank).
 
-    This is the number of contexts whose next-token distributions the network can store. The features of a context are
-    the outputs of the attention heads and the embedding of the last token. Full rank for one draw of the weights
-    implies full rank for almost every draw, because minors are analytic in the weights. Singular values below the
-    largest one times max(shape) times the machine precision count as zero.
+    This is the number of contexts whose next-token distributions the network can store. The features of a
+    context are the outputs of the attention heads and the embedding of the last token.
 
     Args:
         vocab_size: Number of tokens N.
@@ -129,19 +124,12 @@ def expected_rank(
     heads: Natural,
     contexts: Count | None = None,
 ) -> int:
-    """Return the number of linearly independent features of an attention-only network (the rank of its features).
+    """Return the number of linearly independent features of an attention-only network, by a formula.
 
-    The features of a context are the outputs of the heads and the embedding of the last token, which reaches the output
-    through the skip connection. The rank limits the number of contexts that the network can store. It follows from four
-    facts:
-
-    - A head averages token embeddings and position embeddings, with weights that sum to one. Its input therefore spans
-      min(d, N + S - 1) dimensions.
-    - If d_h >= N + S - 1, the values of each head contain a constant. All heads and the skip connection share it.
-    - The skip connection depends on the last token only and adds min(d, N) dimensions.
-    - If a context has one token (S = 1), the heads add nothing.
-
-    The contexts are assumed to have no special structure (see `expected_rank_for` for given contexts).
+    The features of a context are the outputs of the heads and the embedding of the last token. Their rank
+    limits the number of contexts that the network can store. Heads average the embeddings of tokens and
+    positions with weights that sum to one, which makes some of their outputs dependent. With contexts of one
+    token, the heads add nothing.
 
     Args:
         vocab_size: Number of tokens N.
@@ -149,7 +137,7 @@ def expected_rank(
         width: Width d of the embeddings.
         head_width: Width d_h of the values of a head.
         heads: Number of heads H.
-        contexts: Number of contexts (default: all N^S).
+        contexts: Number of contexts, assumed to have no special structure (default: all N^S).
     """
     # The rank is at most H d_h + d. The power is truncated because computing it could take very long.
     enough = capacity(width, head_width, heads).bit_length()
@@ -161,10 +149,10 @@ def expected_rank(
 def expected_rank_for(
     config: InstanceOf[AttentionOnlyConfig], contexts: Contexts, heads: Natural | None = None
 ) -> int:
-    """Return the number of linearly independent features of an attention-only network for given contexts.
+    """Return the number of linearly independent features of an attention-only network for given contexts, by a formula.
 
-    The features of a context are the outputs of the heads and the embedding of its last token. The result holds for
-    almost all weights. It differs from `expected_rank` if some tokens do not occur at all positions.
+    The result holds for almost all weights. It differs from `expected_rank` if some tokens do not occur at
+    all positions.
 
     Args:
         config: Shape of the network.

@@ -1,12 +1,9 @@
 """Domain walls in Potts chains: exact values, and the bounds in the proof of Theorem 1.1.
 
-A Potts chain assigns an energy to each window of W neighboring tokens, and a sequence of L tokens has the sum of the
-energies of its windows. At temperature T, its probability is proportional to exp(-energy / T). A stored pattern is a
-sequence of energy zero. A domain wall is a point between two tokens at which a sequence switches from one stored
-pattern to another. Theorem 1.1 of the document on the Potts chain (equations 2 to 5) bounds the energy and the number
-of sequences with one wall.
-
-Energies are tables (V,) * W with one axis per token of the window. Temperatures have the same unit.
+A Potts chain is a distribution p(x) ∝ exp(-energy / T) over sequences of L tokens, where the energy is a sum
+over windows of W neighboring tokens and T is the temperature. A stored pattern is a sequence of energy zero.
+A domain wall is a point at which a sequence switches from one stored pattern to another. Energies are tables
+(V,) * W with one axis per token of the window.
 """
 
 import math
@@ -34,11 +31,10 @@ AtLeastTwo = Annotated[int, Ge(2)]
 
 @validated
 def largest_wall_energy(window: Count, max_energy: NonNegative) -> float:
-    """Return an upper bound on the energy of one domain wall (equation 3).
+    """Return an upper bound on the energy of one domain wall, (W - 1) E_max (equation 3).
 
-    It is (W - 1) E_max, where W is the window length and E_max the largest energy of a window. A domain wall is a point
-    at which a sequence switches from one stored pattern (a sequence of energy zero) to another. Only the W - 1 windows
-    that contain this point can have positive energy. The bound requires a finite E_max.
+    A domain wall is a point at which a sequence switches from one stored pattern to another. Only the W - 1
+    windows that contain this point can have positive energy.
 
     Args:
         window: Number W of tokens in a window.
@@ -49,11 +45,11 @@ def largest_wall_energy(window: Count, max_energy: NonNegative) -> float:
 
 @validated
 def largest_wall_entropy(length: Annotated[int, Ge(2)], patterns: AtLeastTwo) -> float:
-    """Return the logarithm of the number of sequences with one domain wall, in nats (equation 4).
+    """Return the logarithm of the number of sequences with one domain wall, log[(N - 1)(L - 1)] (equation 4).
 
-    It is log[(N - 1)(L - 1)] for N patterns and length L. A domain wall is a point at which a sequence switches from
-    one stored pattern (a sequence of energy zero) to another. It has L - 1 possible positions, and N - 1 patterns can
-    follow it. If some of these sequences are equal, the result is an upper bound.
+    A domain wall is a point at which a sequence switches from one stored pattern to another. It has L - 1
+    possible positions, and N - 1 patterns can follow it. If some of these sequences are equal, the result is
+    an upper bound.
 
     Args:
         length: Number L of tokens in a sequence.
@@ -68,10 +64,10 @@ def free_energy_bound(
 ) -> float:
     """Return the upper bound of equation 5 on the free energy of a single domain wall.
 
-    A domain wall is a point at which a sequence switches from one stored pattern (a sequence of energy zero) to
-    another. The bound is (W - 1) E_max - T log[(N - 1)(L - 1)], `largest_wall_energy` minus T times
-    `largest_wall_entropy`. It holds if all sequences with one wall are distinct. If it is negative, one wall is more
-    likely than none.
+        bound = (W - 1) E_max - T log[(N - 1)(L - 1)]
+
+    A domain wall is a point at which a sequence switches from one stored pattern to another. If the bound is
+    negative, one wall is more likely than none. It holds if all sequences with one wall are distinct.
 
     Args:
         length: Number L of tokens in a sequence.
@@ -106,8 +102,8 @@ def crossing_length(window: int, max_energy: float, temperature: Positive, patte
 def stored_sequences(chain: InstanceOf[PottsChain], length: Count) -> Tensor:
     """Return all sequences of a given length that repeat one of the patterns stored in `chain`.
 
-    A stored pattern is one period of a periodic sequence. Each pattern gives one sequence for every phase, that
-    is, for every position in the period at which the sequence can start.
+    A stored pattern is one period of a periodic sequence. It gives one sequence for each position of the
+    period at which the sequence can start.
 
     Args:
         chain: Chain created with patterns.
@@ -200,12 +196,12 @@ class OneWall(NamedTuple):
 def one_wall(energies: Energies, patterns: Patterns, temperature: Positive) -> OneWall:
     """Return the exact number and weight of the sequences that switch once away from pattern 0.
 
-    Such a sequence has the first tokens of pattern 0 and the remaining tokens of another pattern. If patterns share
-    tokens, several choices give the same sequence, which counts once. Sequences that equal a given pattern do not
-    count. Sequences of infinite energy count as states with weight zero. Equations 3 to 5 bound the result.
+    Such a sequence has the first tokens of pattern 0 and the remaining tokens of another pattern. Equal
+    sequences count once, and sequences that equal a given pattern do not count. Equations 3 to 5 bound the
+    result.
 
     Args:
-        energies: Energies (V,) * W of a window of W tokens.
+        energies: Energies (V,) * W of a window of W tokens; infinite for forbidden windows.
         patterns: Sequences (N, L) int64 of energy zero, at least two.
         temperature: Temperature T, in the unit of the energies.
 
@@ -244,13 +240,12 @@ def stored_pattern_count(energies: Energies, length: Count) -> int:
 
 @validated
 def stored_pattern_decay_rate(energies: Energies, temperature: Positive) -> float:
-    """Return the rate at which the probability of repeating a stored pattern decreases with the length.
+    """Return the rate c at which it becomes less likely that a longer sequence repeats a stored pattern.
 
-    Sequences of L tokens that repeat a stored pattern have energy zero. Their probability falls as exp(-c L), and the
-    result is the rate c = log(lambda_all / lambda_zero). Here lambda_all is the leading eigenvalue of the transfer
-    matrix, whose entries are exp(-energy / T) for windows. The eigenvalue lambda_zero is the leading one if only
-    windows of energy zero are allowed. The rate is positive for finite energies at every T > 0. It is zero if all other
-    windows are forbidden.
+        P(a sequence of L tokens has energy zero) ∝ exp(-c L), with c = log(lambda_all / lambda_zero)
+
+    lambda_all is the leading eigenvalue of the transfer matrix, whose entries are exp(-energy / T) for
+    windows. lambda_zero is the leading eigenvalue if only windows of energy zero are allowed.
 
     Args:
         energies: Energies (V,) * W of a window; infinite for forbidden windows.
@@ -260,8 +255,8 @@ def stored_pattern_decay_rate(energies: Energies, temperature: Positive) -> floa
         Rate c in nats per token.
 
     Raises:
-        InputError: If no infinite sequence has energy zero, or the eigenvalues cannot be distinguished at this
-            temperature.
+        InputError: If no infinite sequence has energy zero, or the eigenvalues cannot be distinguished at
+            this temperature.
     """
     table = energies.double().numpy()
     rate = compute_decay_rate(_compute_log_weights(table, temperature), [[table == 0]], temperature)
@@ -272,14 +267,13 @@ def stored_pattern_decay_rate(energies: Energies, temperature: Positive) -> floa
 
 @validated
 def no_wall_decay_rate(chain: InstanceOf[PottsChain], temperature: Positive) -> float:
-    """Return the rate at which the probability of no domain wall decreases with the sequence length.
+    """Return the rate c at which it becomes less likely that a longer sequence has no domain wall.
 
-    The probability falls as exp(-c L) with the length L, and the result is the rate c. Each window of W tokens has a
-    label: the stored pattern, and its shift, with the smallest Hamming distance to the window (see
-    `PottsChain.window_labels`). There is no domain wall if all windows have the same label. The rate is c = log(lambda
-    / lambda_0). Here lambda is the leading eigenvalue of
-    the transfer matrix, and lambda_0 the largest one if only windows of a single label are allowed. Both eigenvalues
-    are per token.
+        P(a sequence of L tokens has no wall) ∝ exp(-c L), with c = log(lambda / lambda_0)
+
+    Each window is labeled with the closest stored pattern and its shift (see `PottsChain.window_labels`).
+    There is no domain wall if all labels are equal. lambda is the leading eigenvalue of the transfer matrix,
+    and lambda_0 the largest one if only windows of a single label are allowed.
 
     Args:
         chain: Chain created with patterns.
@@ -289,7 +283,8 @@ def no_wall_decay_rate(chain: InstanceOf[PottsChain], temperature: Positive) -> 
         Rate c in nats per token.
 
     Raises:
-        InputError: If the chain has no patterns, or the eigenvalues cannot be distinguished at this temperature.
+        InputError: If the chain has no patterns, or the eigenvalues cannot be distinguished at this
+            temperature.
     """
     period = len(chain.patterns[0]) if chain.patterns else 1
     labels = [chain.window_labels(site).numpy() for site in range(period)]
@@ -323,11 +318,7 @@ def _require_stored(table: NDArray[np.float64], sequences: NDArray[np.int64]) ->
 
 
 def _list_distinct_splices(sequences: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """List the distinct sequences that switch from pattern 0 to another pattern, and are not stored themselves.
-
-    Returns pattern and position of each switch. Two sequences are equal if they agree from the first token on that
-    differs from pattern 0.
-    """
+    """Return pattern and position of each switch away from pattern 0, without equal or stored sequences."""
     count, length = sequences.shape
     same_end = np.zeros((length + 1, count), dtype=np.int64)
     for site in range(length - 1, -1, -1):

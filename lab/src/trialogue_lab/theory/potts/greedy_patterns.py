@@ -1,9 +1,8 @@
 """Periodic sequences that a model with a finite window repeats forever under greedy decoding.
 
-The next token of the model depends on the last w tokens, the context. Greedy decoding sends each of the V^w contexts to
-the context after its most likely token. Every cycle of this map is called a stored pattern. Corollary 1.2.1 of the
-document on Potts chains requires at least two stored patterns. A sampled text leaves its pattern at a constant rate
-unless every token on the cycle has probability one.
+The next token of the model depends on the last w tokens, the context. Greedy decoding sends each context to
+the context after its most likely token. A cycle of this map is called a stored pattern. Sampled text leaves
+its pattern at a constant rate (Corollary 1.2.1 of the document on Potts chains).
 """
 
 import math

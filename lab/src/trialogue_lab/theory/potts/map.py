@@ -1,19 +1,15 @@
 """Conversions between next-token models and Potts chains (Theorem 1.2 of the document on Potts chains).
 
-A Potts chain assigns an energy to each window of W neighboring tokens. Sequences have probabilities proportional to
-exp(-total energy / T), where T is the temperature (Boltzmann distribution).
+A Potts chain is a distribution p(x) ∝ exp(-energy / T) over sequences, where the energy is a sum over windows
+of neighboring tokens and T is the temperature.
 
-From a model to a chain: if the next token depends on the last w tokens, the windows have W = w + 1 tokens. The energy
-of a window is -log p(token | context) plus a constant (equations 7 to 10).
+From a model to a chain: if the next token depends on the last w tokens, the energy of a window of w + 1
+tokens is -log p(token | context) plus a constant (equations 7 to 10). With one constant for all contexts, the
+chain at T = 1 has the distribution of the model. With one constant per context, as in the document, it does
+not. At other temperatures, the chain differs from sampling each token at this temperature.
 
-- If one constant is used for all contexts, the chain at T = 1 has the distribution of the model.
-- The document uses one constant per context, so that the most likely token has energy zero. The distribution is then
-  proportional to the product of p(x_i | context) / max_c p(c | context). It differs from the model.
-- At other temperatures, the chain differs from a model whose tokens are sampled at this temperature. The reason is that
-  the model normalizes every token separately, and the normalizers depend on the context.
-
-From a chain to a model: the chain's exact conditionals p(x_n | x_0 .. x_(n-1)) define a next-token model with the same
-window. They depend on the distance to the end of the sequence.
+From a chain to a model: the chain's exact conditionals p(x_n | x_0 .. x_(n-1)) define a next-token model with
+the same window. They depend on the distance to the end of the sequence.
 """
 
 import math
@@ -44,18 +40,15 @@ PREFIXES = 1024
 class AutoregressiveHamiltonian:
     """Energy function of an autoregressive model whose next token depends on the last w tokens.
 
-    The energy of a sequence is the sum of two terms. The energy of its first w tokens is stored in `boundary`. The
-    energy of all windows of w + 1 tokens is computed by `chain`. Sequences must have at least w + 1 tokens. An energy
-    is a negative log-probability plus a constant:
-
-    - "global": one constant for all contexts. Let H be the energy of a sequence of L tokens, and p its probability
-      under the model. Then -log p = H + `boundary_offset` + (L - w) * `offset`.
-    - "per-context": one constant per context, so that the most likely token has energy zero.
+    The energy of a sequence is the energy of its first w tokens (`boundary`) plus the energies of all windows
+    of w + 1 tokens (`chain`). Energies are negative log-probabilities plus a constant.
 
     Attributes:
         chain: Chain of windows of w + 1 tokens, with the energies of equation 9.
         boundary: Energies (V,) * w of the first w tokens, which have shorter contexts.
-        constant: Choice of the constant in equation 9, "global" or "per-context".
+        constant: "global" for one constant, so that -log p = energy + `boundary_offset` + (L - w) * `offset`
+            for L tokens. "per-context" for one constant per context, so that the most likely token has energy
+            zero.
         offset: Number subtracted from the energies of all windows, so that the smallest is zero.
         boundary_offset: Number subtracted from `boundary`, so that the smallest entry is zero.
     """
@@ -98,19 +91,20 @@ class AutoregressiveHamiltonian:
 def context_log_probs(oracle: Autoregressive, context: Natural) -> Tensor:
     """Return the next-token log-probabilities for every context of a model with a finite window.
 
-    The function tests whether the last w tokens determine the next-token distribution. It uses all prefixes of up to
-    w + 1 tokens, and up to `PREFIXES` random prefixes of each length up to w + `FURTHER` tokens.
+    The model is called with short and with random longer prefixes, to test that only the last w tokens
+    matter.
 
     Args:
         oracle: Next-token model without an end-of-sequence token.
         context: Number w of previous tokens on which the next token depends.
 
     Returns:
-        Log-probabilities (V^w, V) float64. Row i belongs to the i-th context in the order of `itertools.product`.
+        Log-probabilities (V^w, V) float64. Row i belongs to the i-th context in the order of
+        `itertools.product`.
 
     Raises:
-        InputError: If the model ends sequences, or depends on earlier tokens or on the position, or there are too many
-            contexts.
+        InputError: If the model ends sequences, or depends on earlier tokens or on the position, or there are
+            too many contexts.
     """
     oracle = as_oracle(oracle)
     if oracle.eos is not None:

@@ -1,9 +1,8 @@
-"""Exact probability that sampled text keeps repeating a periodic pattern.
+"""Exact probability that sampled text keeps repeating a periodic pattern (Corollary 1.2.1).
 
-The next token of the model depends on the last w tokens. A window of W >= w tokens follows the pattern and shift
-(phase) with the smallest Hamming distance. Sampled windows form a Markov chain, which this module stops when a window
-no longer follows the chosen pattern and phase. The remaining probability mass after r tokens is the survival
-probability. The largest eigenvalue gives its decay rate (Corollary 1.2.1 of the document on Potts chains).
+The next token of the model depends on the last w tokens. A window of tokens follows the pattern, at the shift
+(phase), with the smallest Hamming distance. Windows of sampled text form a Markov chain. Survival means that
+all windows so far follow the chosen pattern and phase.
 """
 
 import math
@@ -30,7 +29,7 @@ _PERIODS = 100_000
 def _advance(
     mass: Array, codes: NDArray[np.int64], following: NDArray[np.int64], table: Array, after: Array
 ) -> float:
-    """Move the probability of each window of tokens to its successors, and return the probability that is lost."""
+    """Move the probability of each window to its successors, and return the probability that is lost."""
     lost, contexts, tokens = 0.0, table.shape[0], table.shape[1]
     for index in range(len(mass)):
         if mass[index] == 0:
@@ -61,10 +60,9 @@ class DecayRate(NamedTuple):
 class PatternSurvival:
     """Computes the probability that sampled text keeps following a stored pattern.
 
-    A stored pattern is a periodic sequence of tokens. A label stands for one pattern in one phase: label
-    p * period + f predicts token patterns[p][(i + f) % period] at position i. A window of W tokens follows the label
-    whose prediction has the smallest Hamming distance, and the lowest label wins ties. The pattern survives
-    until a window follows a label other than `label`.
+    A stored pattern is a periodic sequence of tokens. A window of W tokens follows the pattern and phase with
+    the smallest Hamming distance. A label numbers them: label p * period + f predicts the token
+    patterns[p][(i + f) % period] at position i. The lowest label wins ties.
 
     Args:
         patterns: One period of each stored pattern as token ids. All patterns have the same length.
@@ -138,9 +136,8 @@ class PatternSurvival:
     def decay_rate(self, log_probs: Tensor, *, tolerance: Finite = 1e-9) -> DecayRate:
         """Return the long-run rate at which the probability of still following the pattern decreases.
 
-        The rate is minus the log of the largest eigenvalue of the transition matrix on windows that follow the pattern,
-        per token. The method uses power iteration over one period. It sums the lost probability directly, which keeps
-        the precision of small rates.
+        For text of n tokens, this probability falls like exp(-rate n). The rate follows from the largest
+        eigenvalue of the transition matrix on windows that follow the pattern, by power iteration.
 
         Args:
             log_probs: Next-token log-probabilities (V^w, V) given the last w <= W tokens, in the order of
@@ -181,9 +178,9 @@ class PatternSurvival:
         raise InputError("log_probs", rate, hint)
 
     def _step(self, position: int, mass: Array, table: Array) -> tuple[Array, float]:
-        """Advance the distribution of windows by one token.
+        """Sample one more token.
 
-        Returns the probabilities of windows that still follow the pattern, and the probability that is lost.
+        Returns the probabilities of windows that still follow the pattern, and the probability of the others.
         """
         after = np.zeros(len(self._alive[(position + 1) % self.period]))
         lost = _advance(mass, self._alive[position], self._next[position], table, after)

@@ -1,12 +1,11 @@
 """Bounds that show why two-dimensional Potts models stay ordered at low temperature (Peierls argument).
 
-In two dimensions, a domain wall is a closed curve around a region with another pattern. Theorem 2.1 of the document on
-the Potts chain states two facts about walls of perimeter P. Each costs an energy of at least P E_min, and at most (N -
-1) P^2 3^P of them exist for N patterns. Large walls are therefore rare below the temperature T = E_min / log 3.
+In two dimensions, a domain wall is a closed curve around a region with another pattern. A wall of perimeter P
+costs an energy of at least P E_min, and there are at most (N - 1) P^2 3^P of them for N patterns (Theorem 2.1
+of the document on the Potts chain). Large walls are therefore rare below the temperature E_min / log 3.
 
-The Ising model has spins s = ±1 and the energy -J s s' for each pair of neighbors. A wall costs E_min = 2 J per unit of
-length (the document prints J in one place). The argument then bounds the magnetization, which is the mean spin. Its
-exact value was derived by Onsager (1944) and Yang (1952). All results hold in equilibrium.
+In the Ising model, spins are ±1, and each pair of neighbors has the energy -J s s'. A wall costs E_min = 2 J
+per unit of length (the document prints J in one place).
 """
 
 import math
@@ -52,10 +51,9 @@ def peierls_temperature(min_energy: Positive) -> float:
 def peierls_magnetisation_bound(temperature: Positive, coupling: Positive = 1.0) -> float:
     """Return a lower bound on the mean spin of the square-lattice Ising model (spontaneous magnetization).
 
-    The bound is 1 - 2 P(a domain wall encloses a given site), and at least -1. A wall is a closed curve around spins of
-    the opposite sign. At most (P / 2) 3^(P - 1) walls of perimeter P = 4, 6, ... enclose the site, each with a
-    probability of at most e^{-2 J P / T}. Their sum converges for T below 2 J / log 3. The bound is positive up to
-    about three quarters of this temperature.
+    The bound is 1 - 2 P(a domain wall encloses a given site), and at least -1. It sums over walls of all
+    perimeters P, at most (P / 2) 3^(P - 1) each with a probability of at most e^{-2 J P / T}. The sum
+    converges for T below 2 J / log 3.
 
     Args:
         temperature: Temperature T, in the unit of J.

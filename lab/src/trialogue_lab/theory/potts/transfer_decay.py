@@ -36,10 +36,11 @@ def compute_decay_rate(
 ) -> float:
     """Compute the decay rate of the probability that all windows of a sequence belong to a given set.
 
-    A window consists of W neighboring tokens of a sequence of L tokens. There may be several sets, and all windows must
-    belong to the same one. The probability falls as exp(-c L), and the result is the rate c = log(lambda /
-    lambda_kept). Here lambda is the leading eigenvalue of the transfer matrix. The eigenvalue lambda_kept is the
-    largest one if only windows of one set are allowed.
+        rate = log(lambda / lambda_kept)
+
+    A window consists of W neighboring tokens. lambda is the leading eigenvalue of the transfer matrix, and
+    lambda_kept the leading one if only windows of the set are allowed. If there are several sets, all windows
+    must belong to the same one.
 
     Args:
         log_weights: Log-weights -E / T of the windows, shape (V,) * W; -inf for forbidden windows.
@@ -47,12 +48,12 @@ def compute_decay_rate(
         temperature: Temperature, for the error message.
 
     Returns:
-        Rate c in nats per token. It is zero if one set contains all windows that can occur repeatedly, and infinite if
-        no infinite sequence has all its windows in one set.
+        Rate in nats per token. It is zero if one set contains all windows that can occur repeatedly, and
+        infinite if no infinite sequence has all its windows in one set.
 
     Raises:
-        InputError: If the eigenvalues cannot be distinguished in float64 and there are more than `PRECISE_STATES`
-            states.
+        InputError: If the eigenvalues cannot be distinguished in float64 and there are more than
+            `PRECISE_STATES` states.
     """
     recurrent = _find_recurrent_windows(log_weights)
     if any(all(mask[recurrent].all() for mask in masks) for masks in kept):

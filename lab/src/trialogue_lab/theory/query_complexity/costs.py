@@ -1,13 +1,10 @@
 """Exact expected number of model calls of two samplers (thesis, Definitions 3.1.4 to 3.1.6).
 
-- Rejection sampling draws complete sequences from the model, one call per token, until the verifier accepts one. If
-  p_O(A) is the probability of an accepted sequence, it draws 1 / p_O(A) sequences on average.
-- Tokenwise rejection draws the next token until the verifier accepts the extended prefix. If a(s) is the probability
-  that the extension of prefix s is accepted, it makes 1 / a(s) calls at s on average.
+- Rejection sampling samples complete sequences, one call per token, until the verifier accepts one.
+- Tokenwise rejection samples the next token until the verifier accepts the extended prefix.
 
-The functions process all prefixes of one length at a time. They merge prefixes with equal `Autoregressive.sufficient`
-statistics and `Verifier.residuals`, which have the same continuations. Tasks with few distinct prefixes can therefore
-be computed at any length, for example the 2.3e12 Dyck strings of length 32.
+Prefixes with the same continuations are merged. Costs can therefore be computed at any length for tasks with
+few distinct prefixes, for example the 2.3e12 Dyck strings of length 32.
 """
 
 import math
@@ -40,19 +37,19 @@ _ROWS_AT_ONCE = 1 << 14
 def rejection_cost(oracle: Autoregressive, verifier: VerifierLike, **limits: Unpack[TreeLimits]) -> float:
     """Return the expected number of model calls until rejection sampling returns an accepted sequence.
 
-    Rejection sampling draws complete sequences, one call per token, until the verifier accepts one. The cost is the
-    expected sequence length divided by the acceptance probability. It is infinite if no sequence is accepted. The
-    verifier is called for complete sequences only.
+    Rejection sampling samples complete sequences, one call per token, until the verifier accepts one. The
+    cost is the expected sequence length divided by the acceptance probability, and infinite if no sequence is
+    accepted.
 
     Args:
         oracle: Next-token model.
         verifier: Verifier of complete sequences.
-        limits: `prompt` to start from, `max_new_tokens`, and the limit `max_nodes` on the number of distinct prefixes
-            of one length.
+        limits: `prompt` to start from, `max_new_tokens`, and the limit `max_nodes` on the number of distinct
+            prefixes of one length.
 
     Raises:
-        InputError: If more than `max_nodes` prefixes of one length are distinct, or `generate` would reject the
-            arguments.
+        InputError: If more than `max_nodes` prefixes of one length are distinct, or `generate` would reject
+            the arguments.
     """
     tree = _Tree.of(oracle, verifier, **limits)
     calls = accepted = 0.0
@@ -78,17 +75,18 @@ def tokenwise_cost(
 ) -> float:
     """Return the expected number of model calls of tokenwise rejection sampling.
 
-    Tokenwise rejection draws the next token until the verifier accepts the extended prefix. The cost is the sum of
-    q(s) / a(s) over prefixes s. q(s) is the probability of reaching s, and a(s) the probability that a drawn token is
-    accepted after s. The cost is infinite if a prefix with a(s) = 0 is reached. With `max_rejections` R, each position
-    takes (1 - (1 - a)^R) / a calls on average, or R if a = 0.
+        cost = sum over prefixes s of q(s) / a(s)
+
+    Tokenwise rejection samples the next token until the verifier accepts the extended prefix. q(s) is the
+    probability of reaching s, and a(s) the probability that a sampled token is accepted after s. The cost is
+    infinite if a prefix with a(s) = 0 is reached without a limit on rejections.
 
     Args:
         oracle: Next-token model.
         verifier: Verifier of prefixes and complete sequences.
-        max_rejections: Largest number R of draws per position (default: no limit).
-        limits: `prompt` to start from, `max_new_tokens`, and the limit `max_nodes` on the number of distinct prefixes
-            of one length.
+        max_rejections: Largest number of samples per position (default: no limit).
+        limits: `prompt` to start from, `max_new_tokens`, and the limit `max_nodes` on the number of distinct
+            prefixes of one length.
 
     Raises:
         InputError: As for `rejection_cost`, or if some a(s) is positive but below 1e-300.
@@ -106,14 +104,14 @@ def tokenwise_success(
 ) -> float:
     """Return the probability that tokenwise rejection sampling produces a complete sequence.
 
-    It fails at a prefix after which no drawn token is accepted, or not within `max_rejections` draws.
+    It fails at a prefix after which no sampled token is accepted, or not within `max_rejections` samples.
 
     Args:
         oracle: Next-token model.
         verifier: Verifier of prefixes and complete sequences.
-        max_rejections: Largest number of draws per position (default: no limit).
-        limits: `prompt` to start from, `max_new_tokens`, and the limit `max_nodes` on the number of distinct prefixes
-            of one length.
+        max_rejections: Largest number of samples per position (default: no limit).
+        limits: `prompt` to start from, `max_new_tokens`, and the limit `max_nodes` on the number of distinct
+            prefixes of one length.
 
     Raises:
         InputError: As for `tokenwise_cost`.

@@ -1,18 +1,12 @@
 """Number of model calls needed to find a hidden string (Theorem 3.1.1 of the thesis).
 
-A `HiddenString` model hides one string of D bits with even parity. Its first D - 1 bits are uniformly distributed, so
-there are M = 2^(D-1) candidates. A call with fewer than D - 1 bits returns a fair random bit, which gives no
-information. A call with D - 1 bits shows whether they are the hidden ones. A search can therefore only test one
-candidate after another.
+A `HiddenString` model hides one string of D bits with even parity, so that there are M = 2^(D-1) candidates.
+A call with D - 1 bits shows whether they are the hidden ones, and shorter calls give no information. A search
+can therefore only test one candidate after another.
 
-Let V(m) be the smallest expected number of calls for m remaining candidates. It satisfies V(m) = 1 + (m - 1) / m V(m -
-1). There are two cases:
-
-- If the last candidate must also be tested, V(1) = 1 and V(M) = (M + 1) / 2.
-- If the last candidate is inferred without a call, V(1) = 0 and V(M) = (M - 1)(M + 2) / (2 M), about 2^(D-2).
-
-By Yao's lemma, every randomized algorithm needs at least this expected number for some hidden string. A search in
-random order needs exactly this number. The theorem states 2^(D-1), the worst case of a fixed order.
+The smallest expected number of calls is (M + 1) / 2 if the last candidate must also be tested, and (M - 1)(M
++ 2) / (2 M) if it is inferred without a call. A search in random order needs exactly this number. The theorem
+states 2^(D-1), the worst case of a fixed order.
 """
 
 from fractions import Fraction

@@ -105,15 +105,9 @@ def density(weights: Sequence[int]) -> float:
 def knapsack_by_lattice(weights: Sequence[int], total: Natural) -> Prefix | None:
     """Find a subset of weights with a given sum by lattice reduction (Coster et al. 1992).
 
-    The subset corresponds to a short vector of a lattice, which the reduction of Lenstra, Lenstra and Lovasz (1982)
-    usually but not always finds. The basis of the lattice has one row for the total c and one row per weight X_i of D
-    weights:
-
-    - Weight X_i: (2 e_i, 0, n X_i), where e_i is the i-th unit vector and n > sqrt(D + 1).
-    - Total: (1, ..., 1, 1, n c).
-
-    A subset with bits a gives the vector (2 a - 1, -1, 0). It is the shortest vector for almost all weights of density
-    below 0.94.
+    The subset corresponds to a short vector of a lattice, which the reduction of Lenstra, Lenstra and Lovasz
+    (1982) usually but not always finds. For almost all weights of density below 0.94, it is the shortest
+    vector.
 
     Args:
         weights: Integers of at least 0.
@@ -136,10 +130,7 @@ def knapsack_by_lattice(weights: Sequence[int], total: Natural) -> Prefix | None
 
 
 def _reduce_lattice(basis: list[list[int]]) -> list[list[int]]:
-    """Reduce the lattice `basis` in steps that include more and more digits of the last column.
-
-    The reason is that sympy rounds quotients to floating point. In each step they stay far below 2^53.
-    """
+    """Reduce the lattice `basis` in steps that include more and more digits of the last column."""
     digits = max(abs(row[-1]).bit_length() for row in basis)
     for unseen in range(digits // _DIGITS * _DIGITS, -1, -_DIGITS):
         seen = [[*row[:-1], row[-1] >> unseen] for row in basis]

@@ -50,10 +50,9 @@ def attention_loss(
 ) -> Any:
     """Return the squared loss of an attention layer that predicts masked words of a topic model.
 
-    The unnormalized attention weights are `beta` for the query's word, `alpha` for other words of its topic, and 1
-    otherwise (losses of Theorems 2.1.3 and 2.1.5). Documents are infinitely long. The loss is summed over words and
-    over masked positions that do not show [MASK]. It is not divided by their share p_correct + p_random of all masked
-    positions. Positions with [MASK] do not depend on alpha and beta.
+    Unnormalized attention weights are `beta` for the query's word, `alpha` for other words of its topic, and
+    1 otherwise (Theorems 2.1.3 and 2.1.5). Documents are infinitely long. The loss is summed over words and
+    over masked positions that do not show [MASK].
 
     Args:
         model: Topic model.
@@ -62,10 +61,10 @@ def attention_loss(
         p_mask: Probability of masking a word.
         p_correct: Probability that a masked word is kept.
         p_random: Probability that a masked word is replaced by a random word.
-        values: Value matrix of the layer, "block" (see `optimal_values`) or "diagonal" (see `diagonal_values`).
-        variant: Treatment of [MASK] positions. "mask" is exact and treats them as keys of another topic. "nomask" is
-            exact without attention to them. "printed" omits them from the normalization as Proposition 2.1.2 does, but
-            keeps their share p_0 of uniform attention.
+        values: Value matrix of the layer, "block" (see `optimal_values`) or "diagonal" (see
+            `diagonal_values`).
+        variant: Treatment of [MASK] positions: "mask" for the exact loss, "nomask" for the exact loss without
+            attention to them, or "printed" for the published formula.
 
     Returns:
         Losses of the broadcast shape: a float or array, or a tensor if one of the weights is a tensor.
@@ -170,11 +169,7 @@ def _compute_loss(
 def _compute_affine_output(
     model: TopicModel, masking: BertMasking, values: str, variant: str
 ) -> _AffineOutput:
-    """Return the output of the attention layer for a word, as an affine function of the attention to it.
-
-    `values` selects the value matrix ("block" or "diagonal"). `variant` selects the treatment of [MASK]. "printed" uses
-    the formula in the proofs of the thesis, and the other variants are exact (see `attention_loss`).
-    """
+    """Return the output of the attention layer for a word, as an affine function of the attention to it."""
     c1, c2, c3 = constants(model, masking)
     if variant == "printed":
         return _AffineOutput(c3, -masking.p_mask * masking.p_random * c3 / model.vocab_size, 0.0)

@@ -1,8 +1,9 @@
 """Published intervals for the optimal attention weights (Theorems 2.1.3 and 2.1.5 of the thesis).
 
-A position attends with unnormalized weight beta to its own word, alpha to other words of the same topic, and 1 to all
-others. With v words per topic, the theorems give an interval for gamma = ((v - 1) alpha + beta) / v ("block" values) or
-beta ("diagonal" values). The approximate losses for large models, equations 2.27 and 2.36, are minimized exactly.
+A position attends with weight beta to its own word, alpha to the other words of its topic, and 1 to all
+others. With v words per topic, the intervals are for gamma = ((v - 1) alpha + beta) / v ("block" values) or
+beta ("diagonal" values). The approximate losses for large models, equations 2.27 and 2.36, are minimized
+exactly.
 """
 
 import math
@@ -46,21 +47,20 @@ def attention_bounds(
 ) -> AttentionBounds:
     """Return the published interval for the optimal attention weights, and their leading-order values.
 
-    The interval is (lambda_1 (tau - 1), lambda_2 T) of Theorem 2.1.3 for block values, and (lambda_3 tau,
-    lambda_4 T) of Theorem 2.1.5 for diagonal values. T is the number of topics and tau the number of topics
-    per document. The interval is as published for every variant, but the optimum depends on the variant. The
-    assumptions of the theorems are not checked.
+    With T topics and tau topics per document, the interval is (lambda_1 (tau - 1), lambda_2 T) for block
+    values (Theorem 2.1.3) and (lambda_3 tau, lambda_4 T) for diagonal values (Theorem 2.1.5). The assumptions
+    of the theorems are not checked.
 
     Args:
         model: Topic model.
         masking: Masking probabilities.
         values: Value matrix of the layer, "block" (see `optimal_values`) or "diagonal" (see
             `diagonal_values`).
-        variant: Treatment of [MASK] positions, as in `attention_loss`.
+        variant: Treatment of [MASK] positions, as in `attention_loss`. It changes the optimum, but not the
+            interval.
 
     Raises:
-        InputError: If an end of the interval is undefined. This occurs without random words, or for diagonal
-            values if v is too small for a positive lambda_4.
+        InputError: If an end of the interval is undefined, for example without random words.
     """
     c4 = constants(model, masking).c3
     topics, size, tau = model.topics, model.words_per_topic, model.topics_per_document

@@ -1,10 +1,9 @@
 """Exact squared loss of a layer with uniform attention on documents of any length.
 
 A document of N words gives x, the mean of its one-hot inputs. At a masked position, W x predicts the one-hot
-vector y of the original word. The loss is quadratic in W, so the second moments of x and y determine it. For
-infinitely long documents, x is a function of the topics, the moments lose rank, and the optimal W is not
-unique. At finite length, W is unique and has a diagonal, because the masked word may be among the inputs.
-Vectors have V + 1 entries, one for [MASK] and one for each of V words.
+vector y of the original word. The loss is determined by the second moments of x and y. For infinitely long
+documents, the optimal W is not unique. At finite length, it is unique. Vectors have V + 1 entries, one for
+[MASK] and one for each of V words.
 """
 
 from collections.abc import Callable

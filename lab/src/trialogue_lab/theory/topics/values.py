@@ -81,13 +81,10 @@ def optimal_values(
 ) -> Tensor:
     """Return the value matrix W^V with which one attention layer predicts masked words best (Theorem 2.1.2).
 
-    Attention is uniform, and documents of the topic model are infinitely long. Many matrices are optimal (Lemma 2.1.1).
-    This one has the smallest norm, and is the limit for an L2 penalty that tends to zero. Its entries are:
-
-    - Row 0, which belongs to [MASK], is zero. The rest of column 0 is constant.
-    - Entries for two words of different topics are constant.
-    - Entries for two words of the same topic are larger by c_3 / v, where v is the number of words per topic, and c_3
-      is a constant of the masking (see `Constants`).
+    Attention is uniform, and documents of the topic model are infinitely long. Of all optimal matrices (Lemma
+    2.1.1), this one has the smallest norm. Row 0, which belongs to [MASK], is zero, and the rest of column 0
+    is constant. Entries for two words have one value for different topics, and a value larger by c_3 / v for
+    the same topic of v words (see `Constants`).
 
     Args:
         model: Topic model with T topics of v words.
@@ -166,8 +163,7 @@ def values_violation(
 ) -> float:
     """Return the largest violation of the conditions for an optimal value matrix (Lemma 2.1.1).
 
-    For each row, the lemma fixes the sum of the entries over the words of each topic, given the entry in column 0
-    ([MASK]). The result is the largest deviation from these sums.
+    The lemma fixes the sum of each row over the words of each topic.
 
     Args:
         values: Value matrix (T v + 1, T v + 1).
@@ -175,7 +171,7 @@ def values_violation(
         masking: Masking probabilities.
 
     Returns:
-        Largest absolute residual of these equations; zero for optimal matrices.
+        Largest deviation from these sums; zero for optimal matrices.
     """
     c1, c2, c3 = constants(model, masking)
     matrix = _check_square(values, model)

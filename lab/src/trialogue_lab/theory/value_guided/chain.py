@@ -30,11 +30,11 @@ _DENSE = 1500
 class ValueGuidedChain:
     """A value-guided random walk on prefixes as a Markov chain. The walk never stops.
 
-    It moves along the tree of prefixes of a next-token model, one token up or down, and prefers prefixes of high value.
-    The states are n prefixes. The root is the prompt, and a leaf is a complete sequence.
+    It moves along the tree of prefixes of a next-token model, one token up or down, and prefers prefixes of
+    high value.
 
     Attributes:
-        states: Prefixes, starting with the prompt.
+        states: The n prefixes, starting with the prompt.
         transitions: Sparse transition matrix (n, n).
         leaf: Mask (n,) bool of the complete sequences.
 
@@ -170,7 +170,7 @@ class ValueGuidedChain:
 
     @cached_property
     def _before_leaves(self) -> tuple[NDArray[np.int64], AbsorbingChain]:
-        """Indices of incomplete prefixes, and the walk on them as a chain that ends at the first complete sequence."""
+        """Indices of incomplete prefixes, and the transition matrix between them."""
         inner = np.flatnonzero(~self.leaf)
         rows = self.transitions[inner]
         return inner, AbsorbingChain(rows[:, inner], rows @ self.leaf.astype(np.float64))
@@ -209,11 +209,8 @@ class ValueGuidedChain:
     def visited_before_leaf(self) -> dict[Sequence_, float]:
         """Return the probability that the walk visits each incomplete prefix before its first complete sequence.
 
-        The walk starts at the root. The probability is the expected number of visits to the prefix, divided by the
-        same expectation for a walk that starts at the prefix. Visits after the first complete sequence do not count.
-
         Returns:
-            Probability for each incomplete prefix.
+            Probability for each incomplete prefix, for a walk that starts at the prompt.
         """
         if self.leaf[0]:
             return {self.states[place]: 0.0 for place in np.flatnonzero(~self.leaf).tolist()}

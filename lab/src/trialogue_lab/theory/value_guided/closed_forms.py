@@ -1,10 +1,9 @@
-"""Closed forms for the outputs and costs of the value-guided random walk on small trees.
+"""Closed forms for the outputs and costs of the value-guided random walk on small trees (section 3.3.1 of the thesis).
 
-The walk moves along the edges of the tree of prefixes. A leaf is a complete sequence. The edge that ends in prefix y
-has the weight (conductance) c(y) = p(y) V(y), where p is the probability of the prefix and V its value. The walk
-chooses an edge with probability proportional to its conductance, so it is reversible for any values. Prefixes below an
-edge of conductance zero are never visited. The claims are on p. 127 ff., section 3.3.1 of the thesis. The conductances
-are those of the Sinclair-Jerrum walk.
+The walk moves along the edges of the tree of prefixes. A leaf is a complete sequence. The edge that ends in
+prefix y has the weight c(y) = p(y) V(y), where p is the probability of the prefix and V its value. The walk
+chooses an edge with probability proportional to its weight, so it is equivalent to an electrical network with
+conductances c.
 """
 
 import math
@@ -67,9 +66,8 @@ def stationary_probabilities(
 ) -> dict[Sequence_, float]:
     """Return the stationary distribution of the walk over prefixes.
 
-    The probability of prefix y is proportional to the sum of the weights of its edges, c(y) plus c of its children,
-    with c(y) = p(y) V(y). Among complete sequences, the probabilities are proportional to c for any positive values of
-    incomplete prefixes. Prefixes of probability zero are omitted.
+    The probability of prefix y is proportional to c(y) plus c of its children, with c(y) = p(y) V(y).
+    Prefixes of probability zero are omitted.
 
     Args:
         oracle: Next-token model with probability p(y) of each prefix.
@@ -87,12 +85,9 @@ def stationary_probabilities(
 def leaf_mass(oracle: Autoregressive, values: VerifierLike, **limits: Unpack[TreeLimits]) -> float:
     """Return the stationary probability that the walk is at a complete sequence.
 
-    If all sequences have H tokens, the probability is E_H / (2 sum_h E_h). Here E_h is the sum of p(y) V(y) over
-    prefixes y of h tokens, where p(y) is the probability of a prefix and V(y) its value.
-
-    - For exact values, it is 1 / (2 H).
-    - If the values of incomplete prefixes are within a factor of 1 + e of the exact ones, it is at least 1 / (2 (1 + e)
-      H).
+    If all sequences have H tokens, it is E_H / (2 sum_h E_h), where E_h is the sum of p(y) V(y) over prefixes
+    y of h tokens. For exact values V, it is 1 / (2 H). If values are wrong by a factor of at most 1 + e, it
+    is at least 1 / (2 (1 + e) H).
 
     Args:
         oracle: Next-token model.
