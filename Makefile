@@ -6,13 +6,16 @@
 # make release   what a release is held to beside `make test`: lowest versions, other Pythons, the site, the wheel alone
 # make docs   build the site of documentation in build/site
 # make test-llama   run the tests of examples/llama_cpp; its first time compiles llama.cpp
+# make test-clients   run the tests of the server with clients of the OpenAI API, in an environment of their own
 # make lint   check style; make types: check types
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-slow test-llama lowest wheel release pages docs lint types clean
+CLIENTS := guidellm instructor langchain-openai litellm "lm-eval[api]" outlines
+
+.PHONY: demo test test-slow test-llama test-clients lowest wheel release pages docs lint types clean
 
 demo: $(VENV)/installed
 	$(BIN)/trialogue run dyck-backtracking --preset default --workers 2
@@ -26,6 +29,14 @@ test-slow: $(VENV)/installed-test
 test-llama: $(VENV)/installed-test
 	$(INSTALL) examples/llama_cpp
 	$(BIN)/python -m pytest examples/llama_cpp
+
+# The clients pin versions of other packages, so they are installed above the environment of the tests.
+test-clients: $(VENV)/installed-test
+	test -d build/clients || $(BIN)/python -m venv build/clients
+	$(BIN)/python -c "import sysconfig as s; print(s.get_path('purelib'))" > build/clients/tests.pth
+	mv build/clients/tests.pth $$(build/clients/bin/python -c "import sysconfig as s; print(s.get_path('purelib'))")
+	build/clients/bin/python -m pip install --quiet --disable-pip-version-check $(CLIENTS)
+	HF_HUB_OFFLINE=1 build/clients/bin/python -m pytest -n 0 tests/clients
 
 lowest: $(VENV)/installed
 	$(INSTALL) uv

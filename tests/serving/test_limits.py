@@ -25,6 +25,7 @@ CONSTANTS: dict[str, tuple[float, ...]] = {
     "a rule that a request describes": (verifiers.MAX_SPEC_LENGTH,),
     "rules that are kept": (verifiers.CACHE_SIZE,),
     "`stop`": (body.MOST_STOPS, body.LONGEST_STOP),
+    "`logprobs`, `top_logprobs`": (body.MOST_TOP_TOKENS,),
     "the validation of a JSON text": (validation.SECONDS, validation.PATTERN_SECONDS),
 }
 

@@ -1,6 +1,6 @@
 """Log-probabilities of given texts under a model."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, cast
 
 import torch
@@ -35,6 +35,64 @@ class Scores(NamedTuple):
     log_prob: Tensor
     token_log_probs: list[Tensor]
     tokens: list[list[int]]
+
+
+class ScoredTokens(NamedTuple):
+    """Log-probabilities of some tokens of several sequences.
+
+    Attributes:
+        places: For each of n tokens, the index of its sequence and its index in this sequence.
+        log_probs: Log-probability (n,) float64 of each token given the tokens before it.
+        top: Most probable tokens instead of each token, in descending order, as ids (n, k) int64.
+        top_log_probs: Their log-probabilities (n, k) float64.
+        positions: Number of positions that are completed by this part.
+    """
+
+    places: list[tuple[int, int]]
+    log_probs: Tensor
+    top: Tensor
+    top_log_probs: Tensor
+    positions: int
+
+
+def score_tokens(
+    oracle: Autoregressive,
+    sequences: Sequence[Sequence[int]],
+    starts: Sequence[int],
+    *,
+    num_top: int = 0,
+    batch_size: int = 16,
+) -> Iterator[ScoredTokens]:
+    """Compute the log-probabilities of the tokens of sequences, in parts. Each position is evaluated once.
+
+    Advance the iterator in `torch.inference_mode()`.
+
+    Args:
+        oracle: The model. Its temperature and truncation are ignored.
+        sequences: Token ids of each sequence.
+        starts: Index of the first token to score of each sequence, at least 1 for models that cannot evaluate an empty
+            prefix.
+        num_top: Number of most probable tokens to return for each place (default: 0).
+        batch_size: Maximum number of sequences per forward pass.
+
+    Yields:
+        Parts that together contain each token once, one part per forward pass.
+    """
+    rows_at_once = max(1, _NUMBERS_AT_ONCE // oracle.vocab_size)
+    prefixes = [range(start, len(tokens)) for start, tokens in zip(starts, sequences, strict=True)]
+    for part in prefix_features(oracle, sequences, prefixes, batch_size=batch_size):
+        places = [(place, prefixes[place][turn]) for place, turn in part.prefixes]
+        following = torch.tensor([sequences[place][index] for place, index in places])
+        found = list[Tensor]()
+        top = list[tuple[Tensor, Tensor]]()
+        for features, chosen in zip(
+            part.features.split(rows_at_once), following.split(rows_at_once), strict=True
+        ):
+            log_probs = part.context.distributions(features)[1].cpu()
+            found.append(log_probs.gather(1, chosen[:, None])[:, 0])
+            top.append(log_probs.topk(min(num_top, log_probs.shape[1]), 1))
+        values, indices = (torch.cat(parts) for parts in zip(*top, strict=True))
+        yield ScoredTokens(places, torch.cat(found).double(), indices, values.double(), part.positions)
 
 
 @validated
@@ -88,22 +146,11 @@ def score(
         [*prompt[:start].tolist(), *completion]
         for prompt, start, completion in zip(tokens, starts, written, strict=True)
     ]
-    prefixes = [
-        range(start, start + len(completion)) for start, completion in zip(starts, written, strict=True)
-    ]
     log_probs = [torch.zeros(len(completion), dtype=torch.float64) for completion in written]
-    rows_at_once = max(1, _NUMBERS_AT_ONCE // oracle.vocab_size)
     with torch.inference_mode():
-        for part in prefix_features(oracle, sequences, prefixes, batch_size=batch_size):
-            following = torch.tensor([written[place][turn] for place, turn in part.prefixes])
-            found = [
-                part.context.distributions(features)[1].cpu().gather(1, chosen[:, None])[:, 0].double()
-                for features, chosen in zip(
-                    part.features.split(rows_at_once), following.split(rows_at_once), strict=True
-                )
-            ]
-            for (place, turn), log_prob in zip(part.prefixes, torch.cat(found).tolist(), strict=True):
-                log_probs[place][turn] = log_prob
+        for part in score_tokens(oracle, sequences, starts, batch_size=batch_size):
+            for (place, index), log_prob in zip(part.places, part.log_probs.tolist(), strict=True):
+                log_probs[place][index - starts[place]] = log_prob
             if progress is not None:
                 progress(part.positions)
     totals = torch.tensor([float(own.sum()) for own in log_probs], dtype=torch.float64)

@@ -11,12 +11,15 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from trialogue.errors import InputError, require_text
 from trialogue.generation.settings import SamplerSettings
-from trialogue.validation import Count, NonNegative, Share
+from trialogue.validation import Count, Natural, NonNegative, Share
 
 Kind = Literal["completion", "chat"]
 MOST_STOPS = 16
 LONGEST_STOP = 256
 """Maximum length of a stop string in bytes, which bounds the size of its automaton."""
+
+MOST_TOP_TOKENS = 20
+"""Maximum number of most probable tokens that are returned for each position."""
 
 Item = TypeVar("Item")
 _NonEmptyList = Annotated[list[Item], MinLen(1)]
@@ -82,8 +85,19 @@ class CompletionBody(Body):
 
     prompt: str | _NonEmptyList[str] | _NonEmptyList[int] | _NonEmptyList[list[int]]
     best_of: Count | None = None
-    logprobs: Annotated[int, Interval(ge=0, le=0)] | None = None
-    echo: Literal[False] = False
+    max_tokens: Natural | None = None
+    logprobs: Annotated[int, Interval(ge=0, le=MOST_TOP_TOKENS)] | None = None
+    echo: bool = False
+
+    @property
+    def scores_tokens(self) -> bool:
+        """Whether the response has log-probabilities of tokens."""
+        return self.logprobs is not None
+
+    @property
+    def num_top_tokens(self) -> int:
+        """Number of most probable tokens to return for each position."""
+        return self.logprobs or 0
 
 
 class ChatBody(Body):
@@ -94,19 +108,26 @@ class ChatBody(Body):
     tool_choice: Any = None
     max_completion_tokens: Count | None = None
     logprobs: bool | None = None
-    top_logprobs: Annotated[int, Interval(ge=0, le=0)] = 0
+    top_logprobs: Annotated[int, Interval(ge=0, le=MOST_TOP_TOKENS)] = 0
+
+    @property
+    def scores_tokens(self) -> bool:
+        """Whether the response has log-probabilities of tokens."""
+        return bool(self.logprobs)
+
+    @property
+    def num_top_tokens(self) -> int:
+        """Number of most probable tokens to return for each position."""
+        return self.top_logprobs
 
 
-_LOG_PROBS = "use 0: log-probabilities are available only for sampled tokens"
 _UNSUPPORTED = "leave it out: it is not supported"
 _HINTS = {
     "prompt": "use a string, a list of strings, a list of token ids, or a list of such lists",
     "stop": f"use a string or a list of at most {MOST_STOPS} strings, none of them empty",
     "stream_options": 'use {"include_usage": true}',
-    "logprobs": _LOG_PROBS,
-    "top_logprobs": _LOG_PROBS,
     "metadata": "use an object",
-    **dict.fromkeys(("presence_penalty", "frequency_penalty", "logit_bias", "store", "echo"), _UNSUPPORTED),
+    **dict.fromkeys(("presence_penalty", "frequency_penalty", "logit_bias", "store"), _UNSUPPORTED),
 }
 
 
@@ -137,6 +158,8 @@ def read_body(kind: Kind, body: object) -> CompletionBody | ChatBody:
             close = get_close_matches(field, fields.model_fields, n=1)
             hint = f"it is not supported: did you mean {close[0]}?" if close else _UNSUPPORTED
         raise InputError(field, given.get(field), hint) from None
+    if isinstance(read, ChatBody) and read.top_logprobs and not read.logprobs:
+        raise InputError("top_logprobs", read.top_logprobs, 'add "logprobs": true')
     for text in read.stop_strings:
         require_text("stop", text)
         if len(text.encode()) > LONGEST_STOP:

@@ -1,6 +1,6 @@
 """Jobs of the worker thread, and the events that it sends to requests."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -24,6 +24,20 @@ class PartialChoice(NamedTuple):
     text: str
 
 
+class TokenScores(NamedTuple):
+    """Log-probabilities of some consecutive tokens under the model, without temperature and truncation.
+
+    Attributes:
+        tokens: Ids of the n tokens.
+        log_probs: Log-probability of each token, or None for a token without a token before it.
+        top: For each token, ids and log-probabilities of the most probable tokens at its place, in descending order.
+    """
+
+    tokens: Sequence[int]
+    log_probs: list[float | None]
+    top: list[Sequence[tuple[int, float]]]
+
+
 class FinishedChoice(NamedTuple):
     """Event that reports a finished sample.
 
@@ -31,11 +45,14 @@ class FinishedChoice(NamedTuple):
         choice: Index of the sample in the response.
         sample: The sample.
         verdict: Whether the sample is accepted, and why it ended.
+        scores: Log-probabilities of the tokens of the sample, and of the prompt if the response contains it. None if
+            only those are needed that were computed while the sample was generated.
     """
 
     choice: int
     sample: Sample
     verdict: SampleOutcome
+    scores: TokenScores | None = None
 
 
 class FailedRequest(NamedTuple):
@@ -67,6 +84,7 @@ class Job:
         alone: Whether no other job may join the run of this job.
         run: Run to which the job belongs, or None while it waits.
         decode: Function that converts token ids of a completion to text. None before the first use.
+        unscored: Finished samples that wait for the log-probabilities of the prompt or of other tokens.
     """
 
     request: CompletionRequest
@@ -77,6 +95,7 @@ class Job:
     alone: bool = False
     run: OpenRun | None = None
     decode: Callable[[list[int]], str] | None = None
+    unscored: list[FinishedChoice] = field(default_factory=list)
 
     @property
     def terms(self) -> Terms:

@@ -54,17 +54,38 @@ class CompletionRequest:
         return self.body.n * len(self.prompts)
 
     @property
-    def log_probs(self) -> bool:
-        """Whether the response contains the log-probabilities of the tokens."""
-        return self.body.logprobs is not None and self.body.logprobs is not False
+    def echoes(self) -> bool:
+        """Whether the texts of the response begin with the prompt."""
+        return isinstance(self.body, CompletionBody) and self.body.echo
+
+    @property
+    def is_scored(self) -> bool:
+        """Whether finished samples are evaluated again, for the prompt or for the most probable tokens."""
+        return self.body.scores_tokens and (self.echoes or self.body.num_top_tokens > 0)
+
+    def prompt_text(self, choice: int, tokenization: Tokenization) -> str:
+        """Return the text of the prompt of a sample.
+
+        Args:
+            choice: Index of the sample in the response.
+            tokenization: Tokenization of the model, which decodes prompts that were given as token ids.
+        """
+        place, given = choice // self.body.n, getattr(self.body, "prompt", None)
+        if isinstance(given, str):
+            return given
+        text = given[place] if isinstance(given, list) else None
+        return text if isinstance(text, str) else tokenization.text(self.prompts[place])
 
     @property
     def is_incremental(self) -> bool:
         """Whether the text of a sample is sent while it grows.
 
-        This requires a streamed response, a sampler that never removes tokens, and no tool calls.
+        This requires a streamed response, a sampler that never removes tokens, no tool calls, no prompt and no
+        log-probabilities.
         """
-        return self.body.stream and not self.sampler.goes_back and self.calls is None
+        body = self.body
+        is_text = self.calls is None and not self.echoes and not body.scores_tokens
+        return body.stream and not self.sampler.goes_back and is_text
 
 
 def read_request(
@@ -124,8 +145,8 @@ def read_request(
         raise InputError("n", body.n, hint)
     if steps > serving.max_steps:
         raise InputError("max_steps", steps, f"use at most {serving.max_steps}")
-    if body.stream and request.log_probs:
-        raise InputError("logprobs", True, "leave out logprobs or stream: they cannot be combined")
+    if not longest and requested_verifiers:
+        raise InputError("max_tokens", 0, "use at least 1: a constraint applies to new tokens")
     if body.stream_options is not None and not body.stream:
         raise InputError("stream_options", {}, "leave it out or use stream: it applies only to streams")
     return request
@@ -195,7 +216,8 @@ def _max_new_tokens(
     body: CompletionBody | ChatBody, prompt: int, field: str, serving: Serving, context: int
 ) -> int:
     """Return the maximum number of new tokens for prompts of up to `prompt` tokens."""
-    if prompt >= context:
+    scores_only = isinstance(body, CompletionBody) and body.max_tokens == 0
+    if prompt >= context + scores_only:
         message = f"{field}: it has {prompt} tokens and the context {context}: use a shorter prompt"
         raise RequestError(400, message, field, "context_length_exceeded")
     value, default = body.max_tokens, _DEFAULT_MAX_TOKENS

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import math
 import secrets
 import time
 from collections.abc import Callable, Sequence
@@ -12,11 +11,9 @@ from trialogue.generation.output.records import COSTS, make_cost_record, make_ou
 from trialogue.models.tokenization import Tokenization
 from trialogue.serving.body import ChatBody
 from trialogue.serving.jobs import FinishedChoice
+from trialogue.serving.log_probs import chat_log_probs, completion_log_probs, token_scores
 from trialogue.serving.requests import CompletionRequest
 from trialogue.serving.verifiers import RequestVerifiers
-
-_LOG_ZERO = -9999.0
-"""Log-probability of an impossible token in the OpenAI API, since JSON has no infinity."""
 
 
 class CompletionResponse:
@@ -66,12 +63,15 @@ class CompletionResponse:
             **self._details(ordered),
         }
 
-    def growth_chunks(self, choice: int, text: str) -> list[dict[str, Any]]:
+    def growth_chunks(
+        self, choice: int, text: str, log_probs: dict[str, Any] | None = None
+    ) -> list[dict[str, Any]]:
         """Return the chunks of a stream that report new text of a sample.
 
         Args:
             choice: Index of the sample in the response.
             text: The complete text of the sample so far.
+            log_probs: Field `logprobs` of the chunk (default: None).
 
         Returns:
             Chunks in the format of the OpenAI API, with the text that was not sent before.
@@ -79,10 +79,11 @@ class CompletionResponse:
         new = text[len(self._sent.get(choice, "")) :]
         is_started = choice in self._sent
         self._sent[choice] = text
+        fields = {"index": choice, "logprobs": log_probs, "finish_reason": None}
         if not self._chat:
-            return [self._chunk({"index": choice, "text": new, "logprobs": None, "finish_reason": None})]
+            return [self._chunk(fields | {"text": new})]
         delta = {"content": new} if is_started else {"role": "assistant", "content": new}
-        return [self._chunk({"index": choice, "delta": delta, "logprobs": None, "finish_reason": None})]
+        return [self._chunk(fields | {"delta": delta})]
 
     def final_chunks(self, finished: Sequence[FinishedChoice]) -> list[dict[str, Any]]:
         """Return the chunks of a stream that report the end of a sample.
@@ -99,18 +100,22 @@ class CompletionResponse:
         chunks = []
         if not self._chat:
             if whole["text"] != self._sent.get(choice):
-                chunks += self.growth_chunks(choice, whole["text"])
+                chunks += self.growth_chunks(choice, whole["text"], whole["logprobs"])
             ending: dict[str, Any] = {"text": ""}
         else:
             message, ending = whole["message"], {"delta": {}}
             if "tool_calls" in message:
                 calls = [{"index": place, **call} for place, call in enumerate(message["tool_calls"])]
                 delta = {"role": "assistant", "content": None, "tool_calls": calls}
-                chunks.append(
-                    self._chunk({"index": choice, "delta": delta, "logprobs": None, "finish_reason": None})
-                )
+                fields = {
+                    "index": choice,
+                    "delta": delta,
+                    "logprobs": whole["logprobs"],
+                    "finish_reason": None,
+                }
+                chunks.append(self._chunk(fields))
             elif message["content"] != self._sent.get(choice):
-                chunks += self.growth_chunks(choice, message["content"])
+                chunks += self.growth_chunks(choice, message["content"], whole["logprobs"])
         ending |= {"index": choice, "logprobs": None, "finish_reason": whole["finish_reason"]}
         chunks.append(self._chunk(ending | {"trialogue": whole["trialogue"]}))
         if len(finished) == self._request.choices:
@@ -153,7 +158,7 @@ class CompletionResponse:
         return {**metadata, "trialogue": details}
 
     def _choice(self, finished: FinishedChoice) -> dict[str, Any]:
-        choice, sample, verdict = finished
+        choice, sample, verdict = finished.choice, finished.sample, finished.verdict
         text, call = sample.text or "", None
         if self._parse is not None:
             try:
@@ -164,8 +169,11 @@ class CompletionResponse:
         details = {**make_outcome_record(sample, verdict, weighted=weighted), **make_cost_record(sample)}
         reason = "tool_calls" if call is not None else self._finish_reason(finished)
         fields = {"index": choice, "finish_reason": reason, "trialogue": details}
+        fields["logprobs"] = self._log_probs(finished)
         if not self._chat:
-            return fields | {"text": text, "logprobs": self._completion_log_probs(finished)}
+            if self._request.echoes:
+                text = self._request.prompt_text(choice, self._tokenization) + text
+            return fields | {"text": text}
         message: dict[str, Any] = {"role": "assistant", "content": text, "refusal": None}
         if call is not None:
             function = {"name": call["name"], "arguments": json.dumps(call["arguments"], ensure_ascii=False)}
@@ -175,11 +183,11 @@ class CompletionResponse:
                     {"id": f"call_{secrets.token_hex(8)}", "type": "function", "function": function}
                 ],
             }
-        return fields | {"message": message, "logprobs": self._chat_log_probs(finished)}
+        return fields | {"message": message}
 
     def _finish_reason(self, finished: FinishedChoice) -> str:
         """Return the finish reason of the API. Rejected samples have "length" or "content_filter"."""
-        _, sample, verdict = finished
+        sample, verdict = finished.sample, finished.verdict
         if verdict.accepted and (self._request.requested_verifiers or verdict.ended in ("eos", "stop")):
             return "stop"
         bounded = sample.stopped in ("max_queries", "max_steps")
@@ -187,42 +195,11 @@ class CompletionResponse:
         bounded |= sample.stopped == "failed" and len(sample.tokens) + 1 == self._request.max_new_tokens
         return "length" if bounded or verdict.ended in ("max_new_tokens", "context") else "content_filter"
 
-    def _tokens(self, finished: FinishedChoice) -> list[tuple[bytes, float]]:
-        """Return the bytes and the log-probability of each token."""
-        sample = finished.sample
-        scores = sample.token_log_probs or ()
-        return [
-            (self._tokenization.bytes([token]), score if math.isfinite(score) else _LOG_ZERO)
-            for token, score in zip(sample.tokens, scores, strict=True)
-        ]
-
-    def _chat_log_probs(self, finished: FinishedChoice) -> dict[str, Any] | None:
-        if not self._request.log_probs:
+    def _log_probs(self, finished: FinishedChoice) -> dict[str, Any] | None:
+        body, tokenization = self._request.body, self._tokenization
+        if not body.scores_tokens:
             return None
-        return {
-            "content": [
-                {
-                    "token": content.decode(errors="replace"),
-                    "logprob": score,
-                    "bytes": list(content),
-                    "top_logprobs": [],
-                }
-                for content, score in self._tokens(finished)
-            ],
-            "refusal": None,
-        }
-
-    def _completion_log_probs(self, finished: FinishedChoice) -> dict[str, Any] | None:
-        if not self._request.log_probs:
-            return None
-        tokens, offset = self._tokens(finished), 0
-        texts, offsets = [content.decode(errors="replace") for content, _ in tokens], []
-        for text in texts:
-            offsets.append(offset)
-            offset += len(text)
-        return {
-            "tokens": texts,
-            "token_logprobs": [score for _, score in tokens],
-            "top_logprobs": None,
-            "text_offset": offsets,
-        }
+        scores = token_scores(finished)
+        if self._chat:
+            return chat_log_probs(scores, tokenization)
+        return completion_log_probs(scores, tokenization, body.num_top_tokens)

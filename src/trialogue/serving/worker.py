@@ -1,6 +1,7 @@
 """Worker thread that generates the samples of all requests."""
 
 from collections import deque
+from collections.abc import Sequence
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from typing import Any
@@ -15,6 +16,7 @@ from trialogue.samplers.prefix.contract.sampler import Sampler
 from trialogue.samplers.prefix.prompts import make_decoder
 from trialogue.serving.errors import RequestError
 from trialogue.serving.jobs import FailedRequest, FinishedChoice, Job, PartialChoice
+from trialogue.serving.scoring import ScoringQueue, empty_choices
 from trialogue.serving.tables import SharedTable, TableCache, table_key
 
 
@@ -54,6 +56,7 @@ class Worker:
         self._runs: dict[tuple[Sampler[Any], Job | None], OpenRun] = {}
         """Runs by sampler, ordered by the time at which a job last joined."""
         self._jobs: dict[OpenRun, list[Job]] = {}
+        self._scoring = ScoringQueue(model, rows)
         self._unfinished, self._lock = 0, Lock()
         self._thread = Thread(target=self._work, args=(torch.get_num_threads(),), name="worker", daemon=True)
         self.closing = False
@@ -147,11 +150,29 @@ class Worker:
                     self._step(run)
                 except Exception as error:  # Verifiers, samplers and models may raise anything.
                     self._recover(key, run, error)
+        if self._scoring:
+            self._advance_scoring()
+
+    def _advance_scoring(self) -> None:
+        job = self._scoring.first
+        try:
+            finished = self._scoring.advance()
+        except Exception as error:
+            self._end(job, FailedRequest(RequestError(500, describe_error(error), code="internal_error")))
+        else:
+            if finished is not None:
+                self._finish(job, finished)
+
+    def _finish(self, job: Job, finished: Sequence[FinishedChoice]) -> None:
+        for choice in finished:
+            job.notify(choice)
+        self._end(job)
 
     def _fail(self, refused: RequestError) -> None:
         """Fail all requests with `refused` and remove all runs."""
-        jobs = [*self._waiting, *(job for jobs in self._jobs.values() for job in jobs)]
+        jobs = [*self._waiting, *self._scoring.jobs, *(job for jobs in self._jobs.values() for job in jobs)]
         self._waiting.clear()
+        self._scoring.clear()
         self._runs.clear()
         self._jobs.clear()
         for job in jobs:
@@ -159,7 +180,7 @@ class Worker:
 
     def _process_commands(self) -> bool:
         """Process pending commands, or wait for one if the worker is idle. Return False after the last."""
-        idle = not self._waiting and not any(run.busy for run in self._runs.values())
+        idle = not (self._waiting or self._scoring or any(run.busy for run in self._runs.values()))
         while True:
             try:
                 command, job = self._commands.get(block=idle)
@@ -170,7 +191,7 @@ class Worker:
                 return False
             if command == "submit":
                 self._waiting.append(job)
-            elif job.run is not None or job in self._waiting:
+            elif job.run is not None or job in self._waiting or job in self._scoring.jobs:
                 self._end(job)
 
     def _admit(self) -> None:
@@ -181,6 +202,10 @@ class Worker:
         ending: OpenRun | None = None
         for job in list(self._waiting):
             try:
+                if not job.request.max_new_tokens:
+                    self._waiting.remove(job)
+                    self._score_or_finish(job, empty_choices(job))
+                    continue
                 run = self._run_for(job)
                 if run is None:
                     ending = next(iter(self._runs.values()))
@@ -206,7 +231,7 @@ class Worker:
                         sample_ids=range(first, first + request.body.n),
                         max_queries=request.body.max_queries,
                         max_steps=request.max_steps,
-                        token_log_probs=request.log_probs,
+                        token_log_probs=request.body.scores_tokens,
                         shared=shared,
                     )
                     if shared is not None:
@@ -259,10 +284,15 @@ class Worker:
                 stop=request.body.stop_strings,
             )
             for sample, verdict in zip(samples, outcomes, strict=True):
-                job.notify(FinishedChoice(first + sample.index, sample, verdict))
+                finished = FinishedChoice(first + sample.index, sample, verdict)
+                if request.is_scored:
+                    job.unscored.append(finished)
+                else:
+                    job.notify(finished)
         for job in list(self._jobs[run]):
             if not any(one.left for one in job.submissions):
-                self._end(job)
+                self._leave_run(job)
+                self._score_or_finish(job, job.unscored)
         if any(job.request.is_incremental for job in self._jobs.get(run, ())):
             for submission, index, completion in run.growing():
                 job = of_submission[submission]
@@ -303,9 +333,24 @@ class Worker:
                 param = error.field if isinstance(error, InputError) else None
                 self._end(job, FailedRequest(RequestError(status, describe_error(error), param, "failed")))
 
+    def _score_or_finish(self, job: Job, finished: Sequence[FinishedChoice]) -> None:
+        """Queue the evaluation of all samples of a request if it needs one, otherwise end the request."""
+        if job.request.is_scored:
+            self._scoring.add(job, finished)
+        else:
+            self._finish(job, finished)
+
     def _end(self, job: Job, event: FailedRequest | None = None) -> None:
         if event is not None:
             job.notify(event)
+        self._leave_run(job)
+        self._scoring.remove(job)
+        if job in self._waiting:
+            self._waiting.remove(job)
+        self.release()
+
+    def _leave_run(self, job: Job) -> None:
+        """Free the sequences of a request."""
         run, job.run = job.run, None
         if run is not None and run in self._jobs:
             self._jobs[run].remove(job)
@@ -314,9 +359,6 @@ class Worker:
             if job.alone:
                 self._runs.pop((job.request.sampler, job), None)
                 del self._jobs[run]
-        if job in self._waiting:
-            self._waiting.remove(job)
-        self.release()
 
 
 def _stopping_error() -> RequestError:
