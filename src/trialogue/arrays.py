@@ -199,7 +199,7 @@ def parse_device(device: object) -> torch.device:
 
 
 def _readable(values: Any) -> Any:
-    """Copy NumPy arrays whose memory torch cannot share: read-only ones, or with negative strides."""
+    """Copy NumPy arrays that torch cannot share: read-only ones, or with negative strides."""
     if isinstance(values, np.ndarray) and (
         not values.flags.writeable or any(step < 0 for step in values.strides)
     ):

@@ -90,8 +90,8 @@ def require_one_distribution(
 ) -> None:
     """Raise `InputError` unless the distribution of a block is defined in exactly one way.
 
-    One of `block_size`, `blocks` and the `others` must be given. At most one of `weights` and `distribution` may be
-    given, and only with `blocks`. Blocks of a given size have equal weights, because their order is not defined.
+    The ways are: `block_size` for all blocks of this size, `blocks` with optional `weights` or
+    `distribution`, or one of the `others`.
     """
     ways = {"block_size": block_size, "blocks": blocks, **others}
     if sum(way is not None for way in ways.values()) != 1:
@@ -123,7 +123,7 @@ def block_probabilities(weights: Weights | None, blocks: int) -> Tensor:
 
 
 def state_distribution(distribution: StateDistribution, tokens: Tensor, blocks: int) -> Tensor:
-    """Return the probabilities (rows, blocks) float64 of the blocks at the states `tokens` (rows, N).
+    """Return the probabilities (rows, blocks) float64 of the blocks given the states `tokens` (rows, N).
 
     Raises:
         InputError: If `distribution` is not a function, or its result is not a distribution.

@@ -15,12 +15,11 @@ _NONE = -1
 
 
 class Enumeration:
-    """Replacement for a random `choose` function that visits all possible sequences of random choices.
+    """Replacement for a random function `choose` that visits all possible sequences of random choices.
 
-    The code that calls `choose` is run once for every branch, that is, every sequence of outcomes of positive
-    probability. The weight of a branch is the product of the probabilities of its outcomes. Several states are
-    enumerated in one batch: each has a group of `members` rows, and its choices must not depend on other groups. A tape
-    stores, for each group, one digit per call of `choose` and member: the index of the chosen option.
+    The code that calls `choose` is run once for every branch, that is, every sequence of choices of positive
+    probability. The weight of a branch is its probability. Several states are enumerated in one batch, each
+    with a group of `members` rows.
 
     Args:
         groups: Number of states.
@@ -82,7 +81,7 @@ class Enumeration:
             self._taken, self._next = torch.cat((self._taken, room), 1), torch.cat((self._next, room), 1)
 
     def _advance(self) -> Tensor:
-        """Go to the next branch: increment the last digit of each tape that can be incremented.
+        """Go to the next branch.
 
         Returns whether each group (groups,) has a further branch.
         """

@@ -1,8 +1,8 @@
 """Random streams with names, the only source of random numbers in the package.
 
-Every random decision of a sampler is a call `choose(log_weights, rows) -> index`. `Streams.choose` draws from
-counter-based streams (SplitMix64, Steele, Lea and Flood 2014), one per sample, so the result does not depend on the
-batch or the number of threads. `Enumeration.choose` (`trialogue.enumeration`) visits every branch of the same code.
+Every random decision of a sampler is a call `choose(log_weights, rows) -> index`. `Streams.choose` uses one
+random stream per sample, so the result does not depend on the batch or the number of threads.
+`Enumeration.choose` (`trialogue.enumeration`) visits all possible results instead.
 """
 
 import hashlib
@@ -144,8 +144,7 @@ def _invert_rows(
 def invert_rows(uniform: Tensor, weights: Tensor) -> Tensor:
     """Select indices by inverting the cumulative distribution function, by tensor operations on any device.
 
-    The result is the same as for `select_index`, except that sums are computed in another order. An index may therefore
-    differ if the uniform number is within rounding error of a sum.
+    The result is the same as for `select_index`, up to rounding errors of sums.
 
     Args:
         uniform: Numbers (n,) from 0 to 1.
@@ -201,7 +200,7 @@ def select_index(uniform: Tensor, log_weights: Tensor) -> Tensor:
 
 
 def no_choice() -> InputError:
-    """Return the error for a row in which every option has weight zero, so that none can be chosen."""
+    """Return the error for a row in which every option has weight zero."""
     return InputError(
         "log_weights",
         -math.inf,

@@ -19,10 +19,8 @@ from trialogue.validation import check, integer_range
 def alias_table(distribution: NDArray[np.float64], coin_bits: int, alias_bits: int) -> NDArray[np.uint64]:
     """Build one alias table for each distribution.
 
-    The table has one column per value, with a threshold and an alias. To sample, choose a column at random. Return its
-    value if a second random number is below the threshold, and its alias otherwise. An entry stores the threshold in
-    its upper bits and the alias in its lower bits. For V values, each probability has an absolute error of at most V
-    2^-coin_bits, up to the rounding of float64.
+    See the module for the format of a table. Each probability has an absolute error of at most V
+    2^-coin_bits.
 
     Args:
         distribution: Probabilities (contexts, V), one distribution per row.

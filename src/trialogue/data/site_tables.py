@@ -1,8 +1,6 @@
 """Lookup tables of the conditional distributions of single sites given their neighbors.
 
-Compiled Gibbs sweeps run on every model that is `Tabulated`. For an Ising model, the index counts the up spins among
-neighbors with equal couplings, so a site with d equal couplings has d + 1 distributions instead of 2^d. For a Potts
-chain, the index is the base-V number of the tokens on both sides of the site, where V is the number of tokens.
+Compiled Gibbs sweeps run on every model that is `Tabulated`.
 """
 
 from dataclasses import dataclass
@@ -26,7 +24,7 @@ COIN_BITS = 32 - ALIAS_BITS
 
 @runtime_checkable
 class Tabulated(Protocol):
-    """Protocol of a model whose conditional distributions of single sites can be stored in tables."""
+    """Protocol of a model whose conditional distribution of each site, given its neighbors, can be stored in tables."""
 
     @property
     def vocab_size(self) -> int:
@@ -56,13 +54,10 @@ class Tabulated(Protocol):
 class SiteTables:
     """Conditional distribution of each site of a model given its neighbors, as lookup tables.
 
-    All distributions are stored in one array. The distribution of site i starts at entry `offsets[i]` + sum over k of
-    `strides[i, k]` x_(neighbours[i, k]). Here k counts the neighbors, and x_j is the token of site j.
-
-    With two tokens, a distribution is one entry, the probability of token 1 in units of 2^-32. Otherwise it is an alias
-    table (Walker 1977) with one entry per token. To sample from it, choose the entry of a random token c. The result is
-    c if a random number of 27 bits is below the upper 27 bits of the entry. Otherwise it is the token in the lower 5
-    bits.
+    All distributions are stored in one array. The distribution of site i starts at entry `offsets[i]` + sum
+    over k of `strides[i, k]` x_(neighbours[i, k]), where x_j is the token of site j. With two tokens, it is
+    one entry, the probability of token 1 in units of 2^-32. With more tokens, it is an alias table with one
+    entry per token (see `make_alias_entries`).
 
     Args:
         neighbours: Neighbors (N, D) int64 of each site, where D is the maximum number of neighbors.

@@ -20,21 +20,20 @@ _NO_TOKEN = -1
 class Table(PrefixOracle):
     """Autoregressive model with next-token probabilities given by a function or an array.
 
-    The probabilities are normalized. A function is called once per prefix, or once per distinct suffix of `memory`
-    tokens, and its results are cached.
-
     Args:
-        distribution: Function from a prefix (a tuple of ints) to the probabilities (vocab_size,) of the next token, or
-            array (vocab_size, ..., vocab_size) of joint probabilities with one axis per position.
+        distribution: Function from a prefix (a tuple of ints) to the probabilities (vocab_size,) of the next
+            token, or array (vocab_size, ..., vocab_size) of joint probabilities with one axis per position.
+            Probabilities are normalized, and results of the function are cached.
         vocab_size: Number of tokens. Required for a function, and not needed for an array.
         eos: Token that ends a sequence (default: none).
-        max_length: Maximum length of a sequence (default: no maximum for a function, the number of axes for an array).
-        memory: Number of last tokens on which the function depends. The function then receives only these tokens. The
-            default is all tokens, or 0 if the code of the function does not use its argument.
+        max_length: Maximum length of a sequence (default: no maximum for a function, the number of axes for
+            an array).
+        memory: Number of last tokens on which the function depends. The function then receives only these
+            tokens. The default is all tokens, or 0 if the code of the function does not use its argument.
 
     Raises:
-        InputError: If an argument is invalid. Methods raise it if the function raises an error. It must return
-            `vocab_size` non-negative numbers with a positive and finite sum.
+        InputError: If an argument is invalid. Methods raise it if the function fails or returns invalid
+            probabilities.
 
     Example:
         >>> from trialogue.data import Table

@@ -1,9 +1,7 @@
 """Prevents loky from ending worker processes that hold large models.
 
-loky ends a worker whose memory has grown by more than 300 MB since its first task, because it takes the growth for a
-leak. A worker of `Local` may load a large model after its first task and keeps it for later ones. Ending the worker
-would load the model again and would print a warning. Neither loky nor joblib has a public setting for this limit, which
-is why its private name is used here, and nowhere else.
+loky ends a worker whose memory has grown by more than 300 MB since its first task, because it takes the
+growth for a leak. There is no public setting for this limit, so a private name is used here.
 """
 
 import math

@@ -134,9 +134,8 @@ def require_viable(
 ) -> list[list[BuiltVerifier]]:
     """Check that every prompt has at least one completion that its verifiers may accept.
 
-    No completion can be accepted if a verifier gives the prompt itself the value zero, or if the grammars of
-    the prompt have no common first token. The first check does not apply to samplers that evaluate only
-    finished outputs.
+    This is impossible if a verifier gives the prompt itself the value zero, or if the grammars of the prompt
+    have no common first token.
 
     Args:
         settings: Settings of the run.
@@ -149,7 +148,7 @@ def require_viable(
         empty if the weights have been read.
 
     Raises:
-        InputError: If no completion of a prompt can be accepted.
+        InputError: If a prompt has no possible completion.
     """
     sampler, unchecked = settings.sampler, []
     for prompt, tokens, of_prompt in zip(settings.prompts, prompts, built, strict=True):

@@ -34,9 +34,8 @@ class SampleGenerator:
     Args:
         settings: Settings of the run.
         feedback: Progress output. Its function `warn` is called for settings that make every step slow.
-        rounds: Storage of sampler states for each prompt, if its samples share states. For example, later samples then
-            start from the prefixes that earlier samples found to be rejected. None if all samples are independent
-            (default).
+        rounds: Storage of sampler states for each prompt, for samplers that learn from earlier samples. None
+            if all samples are independent (default).
 
     Raises:
         InputError: If the model, the prompts or the verifiers cannot be loaded or do not fit together.

@@ -27,10 +27,9 @@ _ROWS = 64
 class Schedule:
     """Decides which samples of a run to generate next and which finished samples to write.
 
-    A fixed number `n` of samples is generated for each prompt. If the option `until` is set, samples are
-    generated until `until` of them are accepted, but at most `max_samples_per_prompt`. The samples of the
-    result do not depend on how many are generated at the same time. Samples that are generated beyond the
-    last required one are discarded.
+    For each prompt, `n` samples are generated, or samples until `until` of them are accepted. The result does
+    not depend on how many samples are generated at the same time. Samples beyond the last required one are
+    discarded.
 
     Args:
         sampling: Options on the number of samples.

@@ -38,11 +38,9 @@ def critical_value(replications: int, alpha: float) -> float:
 def widening(skewness: Samples, replications: int, alpha: float) -> Samples:
     """Return the factor by which the upper half of Student's confidence interval is widened.
 
-    A sample from a distribution with a long right tail often contains no values of the tail. Its mean and standard
-    deviation are then both too small, and Student's interval lies below the true mean. The factor increases with the
-    sample skewness. It also increases for few replications and a small `alpha`, because such a sample cannot show that
-    its distribution is symmetric. The factor tends to 1 at the rate t / sqrt(n) for n replications and the critical
-    value t. This is the order of the Edgeworth correction for skewness (Hall 1992).
+    A sample from a distribution with a long right tail often contains no values of the tail, so that
+    Student's interval lies below the true mean. The factor increases with the sample skewness, and decreases
+    to 1 with the number of replications.
 
     Args:
         skewness: Sample skewness (m,) of m samples. Use its negative for the lower half of the interval.
@@ -80,13 +78,9 @@ def mean_bounds(samples: Samples, alpha: float) -> tuple[Samples, Samples]:
 def share_bounds(samples: Samples, alpha: float) -> tuple[Samples, Samples]:
     """Compute confidence bounds of means of shares, which are numbers from 0 to 1.
 
-    If the mean is near 0 or 1, all replications of a sample may be equal, because the few that differ were not
-    observed. The bounds of `mean_bounds` are therefore used only under two conditions. They must lie strictly between 0
-    and 1, and no replication may have the share 0 or 1.
-
-    Otherwise the bounds are Gaffke's, which only assume that shares are between 0 and 1. If every share is 0 or 1, they
-    equal the bounds of Clopper and Pearson with one trial per replication. If all n replications have the share 1, the
-    lower bound is (alpha / 2)^(1 / n).
+    The bounds of `mean_bounds` are used if they lie strictly between 0 and 1 and no replication has the share
+    0 or 1. Otherwise the bounds are Gaffke's, which only assume that shares are between 0 and 1. If every
+    share is 0 or 1, these equal the bounds of Clopper and Pearson.
 
     Args:
         samples: Shares (m, n) of n replications each.
@@ -96,9 +90,10 @@ def share_bounds(samples: Samples, alpha: float) -> tuple[Samples, Samples]:
         Lower and upper bounds, each (m,).
 
     References:
-        Gaffke, "Three test statistics for a nonparametric one-sided hypothesis on the mean of a nonnegative variable",
-        2005. Learned-Miller and Thomas, "A new confidence interval for the mean of a bounded random variable", 2019,
-        who conjecture that the bounds have the nominal coverage for every distribution.
+        Gaffke, "Three test statistics for a nonparametric one-sided hypothesis on the mean of a nonnegative
+        variable", 2005. Learned-Miller and Thomas, "A new confidence interval for the mean of a bounded
+        random variable", 2019, who conjecture that the bounds have the nominal coverage for every
+        distribution.
     """
     low, high = mean_bounds(samples, alpha) if samples.shape[1] > 1 else np.full((2, len(samples)), math.nan)
     shares_inside = (samples.min(axis=1) > 0) & (samples.max(axis=1) < 1)
@@ -113,8 +108,7 @@ def share_bounds(samples: Samples, alpha: float) -> tuple[Samples, Samples]:
 def _largest_mean(samples: Samples, alpha: float) -> Samples:
     """Return Gaffke's upper confidence bound (m,) of the mean of each sample.
 
-    The value 1 is added to the sample, and the weights of all values are drawn from a uniform Dirichlet distribution.
-    The bound is the 1 - `alpha` quantile of the weighted mean.
+    It is the 1 - `alpha` quantile of the mean of the sample and the value 1 with random Dirichlet weights.
     """
     m, n = samples.shape
     most = max(1, _MOST_NUMBERS // (n + 1))
@@ -139,10 +133,10 @@ def _largest_mean(samples: Samples, alpha: float) -> Samples:
 
 
 def _mean_exceeds(points: Samples, value: Samples) -> Samples:
-    """Return the probability (m,) that a randomly weighted mean of sorted `points` (m, k) exceeds `value` (m,).
+    """Return the probability (m,) that the mean of sorted `points` (m, k) with random weights exceeds `value` (m,).
 
-    The weights have a uniform Dirichlet distribution. The probability is computed by the recursion of B-splines. Each
-    step is a convex combination, so rounding errors do not grow.
+    The weights have a uniform Dirichlet distribution. The probability is computed by the recursion of
+    B-splines.
     """
     value = value[:, None]
     exceeds = (points > value).astype(np.float64)

@@ -219,16 +219,16 @@ class Autoregressive(ABC):
     def sufficient(self, tokens: Tensor, lengths: Tensor) -> Tensor | None:
         """Return a short summary of each prefix that determines the distribution of its continuations.
 
-        The summary (a sufficient statistic) is a row of integers. Two prefixes of the same length with equal summaries
-        have the same distribution of continuations. For a Markov chain, for example, the last token is sufficient.
+        Two prefixes of the same length with equal summaries have the same distribution of continuations. For
+        a Markov chain, for example, the last token is sufficient.
 
         Args:
             tokens: Token sequences (n, capacity) int64.
             lengths: Lengths (n,) int64 of the prefixes. Later tokens are ignored.
 
         Returns:
-            Statistics (n, k) int64 of k integers per prefix. None (default) if no statistic shorter than the prefix
-            itself is available.
+            Summaries (n, k) int64 of k integers per prefix. None (default) if no summary shorter than the
+            prefix itself is available.
         """
         del tokens, lengths
         return None
@@ -350,8 +350,8 @@ class Decoding(ABC):
     def ready(self, rows: Tensor) -> Tensor:
         """Return which rows should request their next-token distribution in this step. The others must wait.
 
-        A sampler whose rows often return to earlier prefixes can call this, so that new prefixes of several rows are
-        evaluated in one forward pass. Steps in which a row waits do not count towards `max_steps`.
+        Waiting lets new prefixes of several rows be evaluated in one forward pass. Steps in which a row waits
+        do not count towards `max_steps`.
 
         Args:
             rows: Rows (n,) int64, each at most once.
@@ -393,7 +393,7 @@ class Decoding(ABC):
     def completion_log_probs(self, rows: Tensor) -> Tensor:
         """Return the log-probability of each completion so far, with temperature and truncation.
 
-        The sum of the next-token log-probabilities, which are cached by prefix. They do not count as model calls.
+        The next-token log-probabilities are cached and do not count as model calls.
 
         Args:
             rows: Indices (n,) int64 of rows of the batch.
@@ -440,10 +440,9 @@ class Decoding(ABC):
 class Verifier(ABC):
     """Function that assigns a finite, non-negative value to each token sequence, for example 0 or 1, or a probability.
 
-    The value of a complete sequence states whether the sequence is accepted (positive) or rejected (0). The value of a
-    prefix states whether it can be completed to an accepted sequence. A subclass must define `values`. Its methods
-    receive a `Decoding`, which is the batch of sequences that a sampler works on. `decoding.complete` states which
-    sequences are complete.
+    The value of a complete sequence states whether the sequence is accepted (positive) or rejected (0). The
+    value of a prefix states whether it can be completed to an accepted sequence. Methods receive a
+    `Decoding`, the batch of sequences that a sampler works on. A subclass defines `values`.
     """
 
     scope: Literal["sequence", "completion"] = "sequence"
@@ -493,10 +492,10 @@ class Verifier(ABC):
         return None
 
     def residuals(self, decoding: Decoding, rows: Tensor) -> Tensor | None:
-        """Return integer keys that identify sequences with the same possible futures.
+        """Return integer keys that are equal only for sequences with the same possible futures.
 
-        Two sequences of equal length, prompt length and length limit may have equal keys only if appending the same
-        tokens to both always gives equal values (Myhill-Nerode equivalence). Results can then be shared between them.
+        Two sequences of equal length may have equal keys only if appending the same tokens to both always
+        gives equal values. Results can then be shared between them.
 
         Args:
             decoding: Batch of sequences.
@@ -523,15 +522,10 @@ class Verifier(ABC):
 class Target(Verifier):
     """Verifier that reweights the model's distribution by a factor exp(v), and returns logarithms v.
 
-    The target is the distribution proportional to p(x) exp(v(x)), where p is the model, x a complete sequence and v(x)
-    its log-value. The log-values have no bound, so the weights of long sequences do not underflow. A target has no
-    verdict: sequences of positive probability are never rejected.
-
-    A target is used like a verifier, alone or as a factor of `Product`. Samplers that use values (`Sampler.uses` is
-    "weights" or "ranks") use exp(v) of prefixes and complete sequences as values. The samples of other samplers have a
-    log-weight to which v of the complete sequence is added.
-
-    A subclass defines `log_values`.
+    The target distribution is proportional to p(x) exp(v(x)), where p is the model and x a complete sequence.
+    Sequences of positive probability are never rejected. A target is used like a verifier, alone or as a
+    factor of `Product`. Samplers that do not use values add v of the complete sequence to the log-weight of a
+    sample. A subclass defines `log_values`.
     """
 
     @abstractmethod

@@ -39,9 +39,8 @@ def prefix_features(
 ) -> Iterator[PrefixFeatures]:
     """Compute the features of several prefixes per sequence, in parts.
 
-    Each position is evaluated once for all prefixes. Sequences that start with the same tokens, for example a prompt,
-    are batched together. They share the computation if the common prefix is at least half of each sequence. Call this
-    in `torch.inference_mode()` unless gradients are needed.
+    Each position is evaluated once for all prefixes, and long prefixes that sequences share are evaluated
+    once for all of them. Call this in `torch.inference_mode()` unless gradients are needed.
 
     Args:
         oracle: The model.

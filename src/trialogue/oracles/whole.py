@@ -119,9 +119,9 @@ class Masked(SequenceModel):
     def refined_log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
         """Return the distribution of every token given all current tokens, some of which may be wrong.
 
-        Iterative refinement uses these distributions to correct tokens. A model that was trained on corrupted sequences
-        can override this method. It then also uses the current token of the site itself, which may be wrong. By
-        default, the site itself is masked, which needs N more calls.
+        Iterative refinement uses these distributions to correct tokens. By default, each site itself is
+        masked. A model that was trained on corrupted sequences can override this method, and also use the
+        current token of the site.
 
         Args:
             tokens: Sequences (rows, N) int64.
@@ -414,14 +414,13 @@ def enumerate_log_weights(
     """Return the log-weights of all joint values that k sites of a sequence can take.
 
     Args:
-        log_weights: Function that computes log-weights (n,) of sequences (n, N). Its second argument contains, for each
-            sequence, the index (n,) of the row of `tokens` that it was made from.
+        log_weights: Function that computes log-weights (n,) of sequences (n, N). Its second argument contains
+            the row (n,) of `tokens` that each sequence was made from.
         tokens: Sequences (rows, N) int64, which determine the tokens at all other sites.
         sites: Indices (rows, k) int64 of the k sites of each sequence.
         vocab: Number of values of a site.
-        held: Bool tensor (rows, k), True for entries of `sites` that keep their tokens, for example padding. They come
-            first in each row. Joint values other than 0 at these sites have the log-weight -inf (default: no such
-            entries).
+        held: Bool tensor (rows, k), True for entries of `sites` that keep their tokens, for example padding.
+            They come first in each row (default: no such entries).
 
     Returns:
         Log-weights (rows, vocab^k). The joint values are in the order of `itertools.product`.

@@ -198,7 +198,7 @@ def _is_sequence(kind: Any) -> bool:
 
 
 def _without_checks(kind: Any, **namespace: Any) -> Any:
-    """Return a subclass without `__post_init__`, so that the complete instance can be checked later."""
+    """Return a subclass without `__post_init__`, to create instances whose fields are still incomplete."""
     return type(kind.__name__, (kind,), {"__post_init__": lambda _: None, **namespace})
 
 

@@ -1,9 +1,10 @@
 """Compiled functions that sample Dyck strings, parse them and match their brackets.
 
-Token 2t opens a bracket of type t, and token 2t + 1 closes it. The depth is the number of open brackets. If the depth
-before position i equals `ceiling[i]`, the token at position i must be a closing bracket. A next-token distribution is a
-table with one row per `State`. It has one column for each type of opening bracket, and a last column for closing the
-innermost bracket. All functions process the rows from `first` (inclusive) to `last` (exclusive).
+Token 2t opens a bracket of type t, and token 2t + 1 closes it. The depth is the number of open brackets.
+`ceiling[i]` is the depth at which the token at position i must be a closing bracket. A next-token
+distribution is a table with one row per `State`, one column for each type of opening bracket, and a last
+column for closing the innermost bracket. All functions process the rows from `first` (inclusive) to `last`
+(exclusive).
 """
 
 import enum
@@ -57,14 +58,13 @@ _1 = np.uint64(1)
 def cumulative_thresholds(distribution: np.ndarray) -> np.ndarray:
     """Convert next-token probabilities to cumulative integer thresholds, for sampling with integer random numbers.
 
-    The thresholds are in units of 2^-63. To sample a column, draw a random 63-bit number and count the thresholds of
-    the row that are at most this number.
+    To sample a column, count the thresholds of the row that are at most a random 63-bit number.
 
     Args:
         distribution: Probabilities (states, types + 1) float64. Each row sums to 1.
 
     Returns:
-        Thresholds (states, types) uint64.
+        Thresholds (states, types) uint64, in units of 2^-63.
     """
     cumulative = np.minimum(distribution.cumsum(1)[:, :-1], 1.0)
     return np.asarray(np.ldexp(cumulative, 63), np.uint64)
@@ -268,7 +268,7 @@ def find_innermost_types(first: int, last: int, tokens: np.ndarray, top: np.ndar
 def draw_word_lengths(
     first: int, last: int, seed: np.uint64, threshold: np.uint64, tokens: np.ndarray, lengths: np.ndarray
 ) -> None:
-    """Sample how long the first word of each row is.
+    """Sample the length of the first word of each row.
 
     After each token that closes the last open bracket, the word ends with probability `threshold` / 2^63.
 

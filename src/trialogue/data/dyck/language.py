@@ -45,23 +45,23 @@ class _Scan(NamedTuple):
 
 
 class Dyck(PrefixOracle, Verifier):
-    """Distribution of well-nested bracket strings, which is also a model with exact probabilities and a verifier.
+    """Distribution of well-nested bracket strings, such as "([])()".
 
-    Token 2t opens a bracket of type t, and token 2t + 1 closes it. The depth is the number of open brackets. At depth
-    0, the next token opens a bracket. At depth `max_depth`, the next token closes the innermost bracket. In a complete
-    string, the next token also does so if all remaining tokens are needed to close the open brackets. Otherwise, a
-    bracket opens with probability `open_prob`. An opening bracket has type t with probability `type_probs[t]`.
+    It is also a language model with exact probabilities, and a verifier that accepts these strings. Token 2t
+    opens a bracket of type t, and token 2t + 1 closes it. Whenever a bracket can be opened or closed, it
+    opens with probability `open_prob`, and has type t with probability `type_probs[t]`.
 
-    Methods accept integer tokens (n, width) and the `lengths` (n,) of the rows (default: `width`). They run compiled
-    code on the CPU and return results on the device of the tokens.
+    Methods accept integer tokens (n, width) and the `lengths` (n,) of the rows (default: `width`). They run
+    compiled code on the CPU and return results on the device of the tokens.
 
     Args:
         length: Number of tokens of a string, an even number for complete strings.
         type_probs: Positive probability of each bracket type. They sum to 1 within 1e-6.
-        open_prob: Probability that the next token opens a bracket if it could also close one, above 0 and below 1.
+        open_prob: Probability that the next token opens a bracket if it could also close one, above 0 and
+            below 1.
         max_depth: Maximum number of open brackets (default: no maximum).
-        complete: Whether all brackets of a string are closed (default). Otherwise strings are prefixes of balanced
-            strings.
+        complete: Whether all brackets of a string are closed (default). Otherwise strings are prefixes of
+            balanced strings.
 
     Raises:
         InputError: If an argument is invalid.
@@ -301,24 +301,21 @@ class Dyck(PrefixOracle, Verifier):
     def sufficient(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """Return the types of the open brackets of each prefix, which determine its possible continuations.
 
-        Prefixes of equal length with the same open brackets have the same distribution of remaining tokens.
-
         Args:
             tokens: Prefixes (n, width), right-padded.
             lengths: Lengths (n,) of the prefixes.
 
         Returns:
-            Types (n, width) int64 from the outermost to the innermost bracket, padded with -1. All entries of a row are
-            -2 after an error.
+            Types (n, width) int64 from the outermost to the innermost bracket, padded with -1. All entries of
+            a row are -2 after an error.
         """
         dead = self._scan(tokens, lengths).errors.position >= 0
         return self._open_types(tokens, lengths).masked_fill(dead[:, None], -2)
 
     def residuals(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Return integer keys that identify rows with the same valid continuations.
+        """Return integer keys that are equal for rows with the same valid continuations.
 
-        Rows of equal length have equal keys only if their valid continuations are equal. The key of a row contains the
-        types of its open brackets, from the outermost to the innermost.
+        The key of a row contains the types of its open brackets, from the outermost to the innermost.
 
         Args:
             decoding: Batch of sequences.
@@ -357,15 +354,14 @@ class Dyck(PrefixOracle, Verifier):
         return (viable & (scanned.errors.position < 0)).double()
 
     def children(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Return the values of all one-token continuations of each row.
+        """Return, for each possible next token, whether the extended row is or can become a string of the language.
 
         Args:
             decoding: Batch of sequences.
             rows: Indices (n,) of the rows.
 
         Returns:
-            Values (n, decoding.vocab_size) float64. The value is 1 if the continued row is or can become a string
-            of the language, and 0 otherwise.
+            Values (n, decoding.vocab_size) float64, 1 for yes and 0 for no.
 
         Raises:
             InputError: If the vocabulary of the batch has fewer tokens than the language.

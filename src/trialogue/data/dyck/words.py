@@ -21,10 +21,10 @@ from trialogue.validation import Count, Natural, Probability, validated
 class DyckWords(PrefixOracle):
     """Distribution of complete Dyck words (well-nested brackets) of random length.
 
-    A word is generated from left to right (equation 2.39 of the thesis). It starts with a bracket, and it ends with
-    probability `end_prob` whenever all brackets are closed. The distribution is conditioned on at most `longest`
-    brackets. Token 2t opens a bracket of type t, token 2t + 1 closes it, and the last token of the vocabulary, `eos`,
-    ends the word.
+    A word is generated from left to right. Whenever all brackets are closed, it ends with probability
+    `end_prob` (equation 2.39 of the thesis). Words with more than `longest` brackets are excluded. Token 2t
+    opens a bracket of type t, token 2t + 1 closes it, and the last token of the vocabulary, `eos`, ends the
+    word.
 
     Args:
         longest: Maximum number of brackets, an even number.

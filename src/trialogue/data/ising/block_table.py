@@ -17,8 +17,7 @@ def block_table(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Compute the log-weights of all joint states of a block of spins, given all other spins.
 
-    Blocks that are smaller than the largest block are padded. Padding columns come first and have token 0 only. The
-    order of the states of a row and their sums therefore do not depend on the other rows.
+    Blocks that are smaller than the largest block are padded on the left with columns of token 0.
 
     Args:
         couplings: Couplings J / T of the model.
@@ -28,9 +27,8 @@ def block_table(
         max_size: Maximum size of a block.
 
     Returns:
-        Log-weights (rows, 2^k) of the states, the sites (rows, k) of the blocks, and a mask (rows, k) bool of the
-        padding. Here k is the size of the largest block. States are in the order of `itertools.product` over the tokens
-        of the k columns.
+        Log-weights (rows, 2^k) of the states, the sites (rows, k) of the blocks, and a mask (rows, k) bool of
+        the padding, where k is the size of the largest block. States are in the order of `itertools.product`.
 
     Raises:
         InputError: If a block has more than `max_size` sites.

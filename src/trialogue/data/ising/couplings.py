@@ -159,16 +159,15 @@ class Clique:
     def count_log_weights(self, spins: Tensor, block: Tensor) -> Tensor:
         """Return the log-weight of each number of up spins (+1) in a block of the clique.
 
-        The log-weight of a number includes all arrangements of the up spins among the members of the clique in
-        the block. Spins outside the block are fixed. Sites outside the clique are ignored.
+        It sums over all states of the clique's members in the block with this number of up spins. Other spins
+        are fixed.
 
         Args:
             spins: Spins (rows, N) of ±1. Spins in the block are ignored.
-            block: Mask (rows, N) bool of the block.
+            block: Mask (rows, N) bool of the block. Sites outside the clique are ignored.
 
         Returns:
-            Log-weights (rows, members + 1) of 0, 1, ... up spins. Numbers greater than the number of members in
-            the block have log-weight -inf.
+            Log-weights (rows, members + 1) of 0, 1, ... up spins. Impossible numbers have log-weight -inf.
         """
         free = block[:, self._sites]
         size = free.sum(1).double()[:, None]
@@ -180,15 +179,12 @@ class Clique:
     def draw(self, tokens: Tensor, block: Tensor, rows: Tensor, choose: Choose) -> Tensor:
         """Sample the members of the clique in `block` jointly given all other spins.
 
-        The number of up spins is sampled first. The members are then sampled one by one given the number of up
-        spins that remain.
-
         Args:
             tokens: Tokens (n, N) int64, 0 for spin -1 and 1 for spin +1.
             block: Mask (n, N) bool of the sites to sample. Sites outside the clique are ignored.
             rows: Index (n,) of the random stream of each row.
-            choose: Function that samples one value per row. It receives log-weights (k, values) and the indices (k,) of
-                the random streams.
+            choose: Function that samples one value per row. It receives log-weights (k, values) and the
+                indices (k,) of the random streams.
 
         Returns:
             A copy of `tokens` with new values at the members in the block.
@@ -258,8 +254,7 @@ class Clique:
     def _log_sums(self, free: Tensor) -> Tensor:
         """Return the log-sums (k, rows, members + 1) of exp(field * spins) by number of up spins.
 
-        Entry p sums over the `free` (rows, members) members with index p or higher. If the field is uniform, only
-        entry 0 is returned.
+        Entry p sums over the `free` (rows, members) members with index p or higher.
         """
         members = len(self._sites)
         if self._is_uniform:

@@ -38,22 +38,19 @@ COUNTED_SITES = 10
 class Ising(Masked, Enumerable, Joint):
     """Ising model: a distribution of spins (+1 or -1) with pair couplings and external fields.
 
-    A state x has N spins x_i. Its probability p(x) is proportional to exp(sum_{i<j} J_ij x_i x_j + sum_i h_i x_i), with
-    couplings J and fields h. Couplings and fields are already divided by the temperature. In all methods, token 0 is
-    spin -1 and token 1 is spin +1.
+        p(x) ∝ exp(sum_{i<j} J_ij x_i x_j + sum_i h_i x_i)
 
-    Models of any size can be sampled exactly if the nonzero couplings are equal and form one clique, which means all
-    pairs of a subset of the sites. Other models are limited to joint samples of at most `TABLE_SITES` sites, and to
-    exact statistics of small models.
-
-    With `pairs="ordered"`, the first sum runs over all i != j, so each pair counts twice. The argument `coupling`, the
-    `parameters` and the `features` then use this convention. The property `coupling` always refers to unordered pairs,
-    and is 2 J in this case.
+    Couplings J and fields h are already divided by the temperature. In all methods, token 0 is spin -1 and
+    token 1 is spin +1. If the nonzero couplings are equal and form one clique (all pairs of a subset of the
+    sites), models of any size can be sampled exactly. Otherwise, joint samples have at most `TABLE_SITES`
+    sites, and exact statistics are limited to small models.
 
     Args:
         coupling: Symmetric couplings J (N, N) with a zero diagonal. Converted to float64.
         field: Field h (N,). Converted to float64.
-        pairs: Whether the sum counts each pair once, "unordered" (default), or twice, "ordered".
+        pairs: "unordered" (default), or "ordered" if the first sum runs over all i != j and counts each pair
+            twice. The argument `coupling`, the `parameters` and the `features` use this convention. The
+            property `coupling` always counts each pair once.
 
     Raises:
         InputError: If the couplings are not symmetric, a value is not finite, or a shape is wrong.
@@ -318,14 +315,11 @@ class Ising(Masked, Enumerable, Joint):
     def draw_block(self, tokens: Tensor, block: Tensor, choose: Choose) -> Tensor:
         """Sample a block of sites jointly given all other sites.
 
-        Blocks are sampled from a table of their states. In a clique model, blocks of more than `COUNTED_SITES`
-        sites are sampled differently. The magnetization of the clique (the sum of its spins) is sampled first,
-        then its spins, and all other sites independently.
-
         Args:
             tokens: States (rows, N) int64.
             block: Mask (rows, N) bool of the sites to sample, with any number of sites per row.
-            choose: Function that samples one value per row. It receives log-weights (k, values) and row indices (k,).
+            choose: Function that samples one value per row. It receives log-weights (k, values) and row
+                indices (k,).
 
         Returns:
             A copy of `tokens` with new values at the sites of the block.

@@ -17,17 +17,17 @@ ENTRIES = 2**24
 
 
 class ManyBodyKernel(ABC):
-    """Base class of compiled code that computes conditional distributions and runs Gibbs sweeps.
+    """Base class of compiled Gibbs samplers for `ManyBody` distributions.
 
-    The conditional distribution of a site is the softmax of its field. The field is a vector with one entry per value
-    of the site. Entry a is the contribution of the site to -E if it has value a and all other sites are fixed. A sweep
-    samples every site in order from its conditional distribution.
+    A Gibbs sweep samples every site in order from its conditional distribution, the softmax of its field.
+    Entry a of the field is the part of -E that depends on the site, if the site has value a (E is the
+    energy).
 
     Args:
-        fill: Compiled function that computes fields, with arguments (first, last, tokens, sites, *arrays, fields). It
-            processes rows `first` to `last` - 1.
-        sweep: Compiled function that runs sweeps, with arguments (first, last, tokens, keys, counters, *arrays,
-            sweeps). It processes rows `first` to `last` - 1.
+        fill: Compiled function that computes fields, with arguments (first, last, tokens, sites, *arrays,
+            fields). It processes rows `first` to `last` - 1.
+        sweep: Compiled function that runs sweeps, with arguments (first, last, tokens, keys, counters,
+            *arrays, sweeps). It processes rows `first` to `last` - 1.
         arrays: Tables passed to both functions.
         vocab: Number V of values of a site.
         width: Approximate number of operations to update one site.
@@ -60,8 +60,6 @@ class ManyBodyKernel(ABC):
 
     def fields(self, tokens: Tokens, sites: Tokens) -> Numbers:
         """Compute the fields of the given sites, whose softmax are the conditional distributions.
-
-        Entry a of the field of a site is the contribution of the site to -E if it has value a.
 
         Args:
             tokens: Sequences (rows, L).

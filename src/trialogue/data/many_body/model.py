@@ -1,10 +1,8 @@
 """Many-body distributions of token sequences, whose energies couple two, three or four sites.
 
-The distribution is p(s) ∝ exp(-E(s)) with E(s) = strength * sum over i_1, ..., i_k of J_(i_1 ... i_k) U_(s_(i_1)
-... s_(i_k)). The sum runs over all ordered tuples of k distinct sites. The symmetric tensors J and U are sums of
-outer powers of vectors, J = sum over p of j^p x ... x j^p and U = sum over q of u^q x ... x u^q. These are
-equations 2 (k = 2) and 5 (k = 4) of the document on the distributional simplicity bias. The sites are distinct,
-so that the conditionals of equation 4 belong to one joint distribution.
+The energies are equations 2 (for two sites) and 5 (for four sites) of the document on the distributional
+simplicity bias. Here, the coupled sites are distinct, so that the conditionals of equation 4 belong to one
+joint distribution.
 """
 
 import math
@@ -38,26 +36,24 @@ _FACTORS_AND_OFFSETS = {"centred": (1.0, -_ONE_PROBABILITY), "signs": (2.0, -1.0
 
 
 class ManyBody(Masked, Enumerable):
-    """Distribution of sequences with an energy that couples several sites at once, with low-rank couplings.
+    """Distribution of token sequences in which two, three or four sites interact at once.
 
-    The probability p(s) of a sequence s is proportional to exp(-E(s)), where E is its energy. The energy is `strength`
-    times a sum over all ordered tuples of k = `order` distinct sites. The term of the sites i_1, ..., i_k is J_(i_1 ...
-    i_k) U_(s_(i_1) ... s_(i_k)), where s_i is the token of site i.
+        p(s) ∝ exp(-E(s)),  E(s) = strength * sum over i_1, ..., i_k of J[i_1, ..., i_k] U[s_(i_1), ...,
+        s_(i_k)]
 
-    The tensors J and U have low rank. J is the sum of the k-fold outer powers of the vectors j^p, one for each index p.
-    U is the sum of the k-fold outer powers of the vectors u^q.
-
-    Conditionals are exact. `run_sweeps` runs compiled heat-bath sweeps of many chains on the model.
+    The sum runs over all ordered tuples of k = `order` distinct sites, and s_i is the token of site i. The
+    tensors J and U are sums of outer powers of vectors, which keeps the number of parameters small.
+    Conditional probabilities are exact, and `run_sweeps` runs compiled Gibbs sampling of many chains.
 
     Args:
-        positions: Vectors j^p (P, N), one entry per site. Converted to float64.
-        vectors: Vectors u^q (Q, V), one entry per token. Converted to float64.
-        order: Number k of coupled sites, 2, 3 or 4 (default: 4).
+        positions: Vectors (P, N) whose outer powers sum to J, with one entry per site. Converted to float64.
+        vectors: Vectors (Q, V) whose outer powers sum to U, with one entry per token. Converted to float64.
+        order: Number k of interacting sites, 2, 3 or 4 (default: 4).
         strength: Factor of the energy (default: 1).
 
     Raises:
-        InputError: If the order is out of range, there are fewer than `order` sites or fewer than 2 tokens, a number is
-            not finite, or the energy could overflow.
+        InputError: If the order is out of range, there are fewer than `order` sites or fewer than 2 tokens, a
+            number is not finite, or the energy could overflow.
     """
 
     sites: int
@@ -98,20 +94,19 @@ class ManyBody(Masked, Enumerable):
     ) -> Self:
         """Create a distribution with random vectors.
 
-        The document on the distributional simplicity bias uses the entries "binary". With "signs" and "binary",
-        most of the variance of the energy comes from terms on one or two sites. A warning is issued if the energy
-        varies so much that chains freeze, as it does with the strength in the document.
+        A warning is issued if the energy varies so much that Markov chains freeze.
 
         Args:
             sites: Number N of sites.
             vocab_size: Number V of tokens.
-            order: Number k of coupled sites, 2, 3 or 4.
-            rank: Number of vectors j^p, one entry per site, and of vectors u^q, one entry per token (default: 20).
-            scale: Standard deviation of the energy over uniformly random sequences (default: 2). None sets the
-                strength to 1.
+            order: Number k of interacting sites, 2, 3 or 4.
+            rank: Number of vectors for the sites, and of vectors for the tokens (default: 20).
+            scale: Standard deviation of the energy over uniformly random sequences (default: 2). None sets
+                the strength to 1.
             seed: Random seed.
             entries: Values of the entries of all vectors. "binary" is 1 with probability 0.8 and 0 otherwise,
-                "centred" is the same minus 0.8, and "signs" is 1 with probability 0.8 and -1 otherwise.
+                "centred" is the same minus 0.8, and "signs" is 1 with probability 0.8 and -1 otherwise. With
+                "binary" and "signs", most of the variance of the energy comes from terms on one or two sites.
 
         Raises:
             InputError: If an argument is out of range, or the energy is constant.
@@ -147,15 +142,13 @@ class ManyBody(Masked, Enumerable):
         return math.sqrt(float(self._variances.sum()))
 
     def variance_by_order(self) -> Tensor:
-        """Decompose the variance of the energy by interaction order.
+        """Decompose the variance of the energy by the number of interacting sites, for uniformly random tokens.
 
-        The energy is a sum of one term per set of sites. Each term depends on the tokens of its set only and has
-        mean zero over each of its sites, if tokens are uniformly random. The terms are uncorrelated, so their
-        variances add up.
+        The energy is a sum of uncorrelated terms, one for each set of sites.
 
         Returns:
-            Exact fractions of the variance (order + 1,) float64. Entry r belongs to the terms on sets of r sites. All
-            entries are 0 if the energy is constant.
+            Exact fractions of the variance (order + 1,) float64. Entry r belongs to the terms on sets of r
+            sites. All entries are 0 if the energy is constant.
         """
         total = float(self._variances.sum())
         return self._variances / total if total else self._variances
@@ -241,11 +234,7 @@ class ManyBody(Masked, Enumerable):
 
     @cached_property
     def kernel(self) -> ManyBodyKernel:
-        """Compiled functions for conditional distributions and sweeps.
-
-        Of the two implementations, `SymmetricSumKernel` and `SubsetKernel`, this is the one that is faster for this
-        rank and size.
-        """
+        """The faster one of the two compiled Gibbs samplers, `SymmetricSumKernel` and `SubsetKernel`, for this size."""
         arguments = (self._positions, self._vectors, self.order)
         costs = {kind: kind.nanoseconds(*arguments) for kind in (SymmetricSumKernel, SubsetKernel)}
         kind = min(costs, key=lambda kind: costs[kind])

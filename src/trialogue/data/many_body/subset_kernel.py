@@ -1,9 +1,9 @@
 """Gibbs sampling of a many-body distribution by sums over sets of sites.
 
-Updating a site costs C(L - 1, order - 1) operations for any rank. The energy is a sum over sets of `order` sites of an
-entry of J, indexed by the sites, times an entry of U, indexed by their tokens. The field of a site is the part of this
-sum with the site, for each of its values. U is symmetric, so the order of the tokens does not matter. The entries of J
-are therefore summed by the multiset of tokens of the other sites first, and each sum is multiplied by U once.
+Updating a site costs C(L - 1, order - 1) operations. The energy is a sum, over sets of `order` sites, of an
+entry of J for the sites times an entry of U for their tokens. Because U is symmetric, the entries of J are
+first summed over all sets of sites with the same multiset of tokens. Each sum is then multiplied by an entry
+of U once.
 """
 
 import math
@@ -30,12 +30,11 @@ def sum_weights_by_tokens(
 ) -> None:
     """Sum the weights of all sets of order - 1 other sites, grouped by the multiset of their tokens.
 
-    Sites are numbered without the excluded site.
-
     Args:
         tokens: Tokens (L,).
         site: Excluded site.
-        weights: Weight of each set, in lexicographic order of the sets.
+        weights: Weight of each set, in lexicographic order of the sets. Sites are numbered without the
+            excluded site.
         heads: Sets (n, order - 2) in increasing order. Each is extended by every larger site.
         bin_of: Index of the multiset of order - 1 tokens, for each tuple of tokens as a base-V number.
         vocab: Number V of tokens.
@@ -87,10 +86,7 @@ def fill_fields(
     by_value: Numbers,
     fields: Numbers,
 ) -> None:
-    """Compute the fields of sites (unnormalised conditional log-probabilities) for some rows.
-
-    The field of a site is its contribution to -E for each of its values. Rows `first` to `last` - 1 are processed. See
-    `sum_weights_by_tokens` and `fill_field` for the tables.
+    """Compute the unnormalized conditional log-probabilities ("fields") of sites, for rows `first` to `last` - 1.
 
     Args:
         first: First row.
@@ -126,9 +122,7 @@ def sweep_rows(
     by_value: Numbers,
     sweeps: int,
 ) -> None:
-    """Run Gibbs sweeps for some rows, in place: sample every site from its conditional distribution.
-
-    Rows `first` to `last` - 1 are processed. See `sum_weights_by_tokens` and `fill_field` for the tables.
+    """Sample every site from its conditional distribution, in place, for rows `first` to `last` - 1.
 
     Args:
         first: First row.
@@ -155,17 +149,14 @@ def sweep_rows(
 
 
 class SubsetKernel(ManyBodyKernel):
-    """Compiled Gibbs sampling with sums over sets of sites, the faster implementation for short sequences.
+    """Compiled Gibbs sampler of a many-body distribution, which sums over sets of sites. Faster for short sequences.
 
-    The field of a site is its contribution to -E for each of its values, where E is the energy. It is `factor` times a
-    sum over all sets of order - 1 other sites. Each term is a product of two entries. The entry of J belongs to the
-    site and the set. The entry of U belongs to a value of the site and the tokens of the set. J is the sum of the outer
-    powers of the vectors j^p, and U is the sum of the outer powers of the vectors u^q.
+    See the module for the method.
 
     Args:
-        positions: Vectors j^p (P, L), one entry per site.
-        vectors: Vectors u^q (Q, V), one entry per token.
-        order: Number of sites that the energy couples, at least 2.
+        positions: Vectors (P, L) that define J, one entry per site.
+        vectors: Vectors (Q, V) that define U, one entry per token.
+        order: Number of interacting sites, at least 2.
         factor: Factor of the fields.
     """
 

@@ -1,9 +1,9 @@
 """Gibbs sampling of a many-body distribution with elementary symmetric sums. Updating a site costs P Q operations.
 
-The energy is built from P vectors j^p with one entry per site and Q vectors u^q with one entry per token. For each pair
-(p, q), the contribution of site i with token s_i is B_i = j^p_i u^q_(s_i). The elementary symmetric sum e_m is the sum,
-over all sets of m sites, of the product of their B_i. The field of site i requires the sums over the other sites, which
-follow from the sums over all sites: e_m without site i = e_m - B_i (e_(m-1) without site i).
+The energy is built from P vectors with one entry per site and Q vectors with one entry per token. For each
+pair of vectors, a site contributes the number B_i, the product of both entries. The elementary symmetric sum
+e_m is the sum, over all sets of m sites, of the product of their B_i. The sums without one site follow from
+those over all sites: e_m without site i = e_m - B_i (e_(m-1) without site i).
 """
 
 import numpy as np
@@ -112,9 +112,7 @@ def fill_fields(
     order: int,
     fields: Numbers,
 ) -> None:
-    """Compute the fields of sites (unnormalised conditional log-probabilities) for some rows.
-
-    The field of a site is its contribution to -E for each of its values. Rows `first` to `last` - 1 are processed.
+    """Compute the unnormalized conditional log-probabilities ("fields") of sites, for rows `first` to `last` - 1.
 
     Args:
         first: First row.
@@ -124,7 +122,7 @@ def fill_fields(
         contributions: Contribution (L, V, pairs) of each site and token.
         positions: Entries (L, P) of the position vectors, multiplied by the factor of the fields.
         vectors: Entries (V, Q) of the token vectors.
-        order: Number of sites that the energy couples.
+        order: Number of interacting sites.
         fields: Output (rows, m, V).
     """
     sums, rest = np.empty((3, contributions.shape[2])), np.empty((3, contributions.shape[2]))
@@ -150,7 +148,7 @@ def sweep_rows(
     order: int,
     sweeps: int,
 ) -> None:
-    """Run Gibbs sweeps for some rows, in place: sample every site from its conditional distribution.
+    """Sample every site from its conditional distribution, in place, for rows `first` to `last` - 1.
 
     Args:
         first: First row.
@@ -161,7 +159,7 @@ def sweep_rows(
         contributions: Contribution (L, V, pairs) of each site and token.
         positions: Entries (L, P) of the position vectors, multiplied by the factor of the fields.
         vectors: Entries (V, Q) of the token vectors.
-        order: Number of sites that the energy couples.
+        order: Number of interacting sites.
         sweeps: Number of passes over all sites.
     """
     sums, rest = np.empty((3, contributions.shape[2])), np.empty((3, contributions.shape[2]))
@@ -181,17 +179,14 @@ def sweep_rows(
 
 
 class SymmetricSumKernel(ManyBodyKernel):
-    """Compiled Gibbs sampling with elementary symmetric sums, the faster implementation for low ranks.
+    """Compiled Gibbs sampler of a many-body distribution, which uses elementary symmetric sums. Faster for low ranks.
 
-    The field of a site is its contribution to -E for each of its values, where E is the energy. It is `factor` times a
-    sum over all pairs of a position vector j and a token vector u. For the value a of site i, a pair contributes j_i
-    u_a times an elementary symmetric sum over the other sites. This is the sum, over all sets of order - 1 of them, of
-    the product of the numbers j_k u_(s_k), where s_k is the token of site k.
+    See the module for the method.
 
     Args:
         positions: Position vectors (P, L), one entry per site.
         vectors: Token vectors (Q, V), one entry per token.
-        order: Number of sites that the energy couples, from 2 to 4.
+        order: Number of interacting sites, from 2 to 4.
         factor: Factor of the fields.
     """
 

@@ -9,15 +9,10 @@ Numbers = NDArray[np.float64]
 
 
 def energy_variances(positions: Numbers, vectors: Numbers, order: int) -> Numbers:
-    """Return the variance of a many-body energy by interaction order, for uniformly random tokens.
+    """Return the variance of a many-body energy by the number of interacting sites, for uniformly random tokens.
 
-    The energy couples `order` sites. Each pair of a position vector j and a token vector u gives one term. In this
-    term, site i has the value j_i u_(s_i), where s_i is its token. The term is the sum, over all sets of `order` sites,
-    of the product of their values.
-
-    The variance is split by interaction order. The energy is the sum of one contribution for each set of sites.
-    Contributions of different sets are uncorrelated, and each has mean zero over the token of every site in its set.
-    The result adds the variances of all sets with n sites.
+    The energy is a sum of uncorrelated contributions, one for each set of sites. Entry n of the result adds
+    the variances of all sets of n sites.
 
     Args:
         positions: Position vectors (P, L), one per row, with one entry per site.
@@ -25,7 +20,7 @@ def energy_variances(positions: Numbers, vectors: Numbers, order: int) -> Number
         order: Number of sites that the energy couples.
 
     Returns:
-        Variances (order + 1,). Entry n is the sum of the variances of the contributions of n sites.
+        Variances (order + 1,).
     """
     # Let m be the mean of a token vector u over the tokens, and r = u - m. The contribution of a set R of n sites is
     # the sum, over pairs of j and u, of three factors: the product over i in R of j_i r_(s_i), the sum over all sets of
@@ -44,12 +39,7 @@ def energy_variances(positions: Numbers, vectors: Numbers, order: int) -> Number
 
 
 def _position_factors(positions: Numbers, order: int) -> list[float]:
-    """Return the factor of each variance that depends on the positions, one for each number of sites from 0 to `order`.
-
-    The factor for r sites is the sum, over all sets R of r sites, of the square of a sum over the position vectors j.
-    Its summand is the product of the entries of j in R, times the sum over all sets of `order` - r other sites of the
-    product of their entries.
-    """
+    """Return the factor of each variance that depends on the positions, for 0, ..., `order` sites."""
     # The square is a sum over pairs p, p'. For each pair, the sum over sets is the coefficient of
     # x^r y^(order - r) z^(order - r) in the product over sites of 1 + x j j' + y j + z j' + y z j j'.
     totals = [0.0] * (order + 1)

@@ -55,9 +55,7 @@ def normalise_sentence(sentence: str) -> str:
 def split(text: ParallelText, test: Count = 2000, validation: Count = 1000, *, seed: Natural) -> Split:
     """Split a parallel text at random into training, validation and test pairs that share no sentence.
 
-    Pairs with the same source or target, up to case, punctuation and white space, are connected. The connected
-    components (the sets of pairs that are linked in this way) are shuffled. Each component is assigned as a whole, to
-    the test set if it fits, then to the validation set if it fits, and otherwise to the training set.
+    Pairs that share a source or target, up to case, punctuation and white space, are kept in the same part.
 
     Args:
         text: Parallel text.
@@ -69,7 +67,8 @@ def split(text: ParallelText, test: Count = 2000, validation: Count = 1000, *, s
         The three parts, with exactly `test` and `validation` pairs in the first two and the rest in training.
 
     Raises:
-        InputError: If the components do not fill the test or validation set, or leave no pair for training.
+        InputError: If the connected pairs do not fill the test or validation set, or leave no pair for
+            training.
     """
     sizes = {"test": test, "validation": validation}
     component = _components(text)
@@ -96,7 +95,7 @@ def split(text: ParallelText, test: Count = 2000, validation: Count = 1000, *, s
 
 
 def _components(text: ParallelText) -> NDArray[np.int64]:
-    """Return the index (len(text),) of the connected component of each pair."""
+    """Return, for each pair, the index (len(text),) of the group of pairs to which it is connected."""
     source = np.unique([normalise_sentence(sentence) for sentence in text.sources], return_inverse=True)[1]
     target = np.unique([normalise_sentence(sentence) for sentence in text.targets], return_inverse=True)[1]
     sources = int(source.max()) + 1

@@ -32,25 +32,25 @@ from trialogue.validation import Count, Natural, NonNegative, Positive, validate
 class PottsChain:
     """Chain of tokens with an energy for each window of W consecutive tokens.
 
-    A sequence x of L tokens has L - W + 1 overlapping windows. Its energy H(x) is the sum of the energies of its
-    windows. At temperature T, its probability is proportional to exp(-H(x) / T).
+    The energy H(x) of a sequence x is the sum of the energies of its windows. At temperature T, its
+    probability is proportional to exp(-H(x) / T). The length of the sequence and the temperature are
+    arguments of the methods.
 
-    If the chain has stored patterns, each window of a sequence gets a label. The label is the pattern and phase nearest
-    to the window in Hamming distance. A domain wall is a pair of consecutive windows with different labels. A change of
-    phase within one pattern also counts as a wall.
-
-    The length L and the temperature T are arguments of the methods. Methods raise `InputError` if L is below W or T is
-    not positive. They also raise it if H(x) / T could overflow, or the result would be too large.
+    A chain can store periodic patterns. Each window of a sequence is then labeled with the nearest pattern
+    and its shift (phase), by Hamming distance. A domain wall is a pair of consecutive windows with different
+    labels.
 
     Args:
-        energies: Non-negative energy of each window, as a tensor (V, ..., V) with W axes, where V is the number of
-            tokens. Converted to float64.
-        patterns: Stored patterns. Each is one period of a periodic sequence of token ids, and all have the same length.
-            They define the labels of windows and do not change the energies (default: no patterns).
+        energies: Non-negative energy of each window, as a tensor (V, ..., V) with W axes, where V is the
+            number of tokens. Converted to float64.
+        patterns: Stored patterns. Each is one period of a periodic sequence of token ids, and all have the
+            same length. They define the labels of windows and do not change the energies (default: no
+            patterns).
 
     Raises:
-        InputError: If the axes have different sizes, or an energy is negative or not finite. Also if the patterns have
-            different lengths or tokens outside the vocabulary, or the transfer matrix has too many nonzeros V^W.
+        InputError: If an energy or a pattern is invalid, or there are too many possible windows V^W. Methods
+            raise it if the length is below W, the temperature is not positive, or the result would be too
+            large.
 
     Example:
         >>> from trialogue.data import PottsChain
@@ -93,10 +93,9 @@ class PottsChain:
         penalty: NonNegative = 1.0,
         vocab_size: int | None = None,
     ) -> Self:
-        """Create a chain whose low-energy sequences follow the given periodic patterns in any phase.
+        """Create a chain whose low-energy sequences follow the given periodic patterns, with any shift.
 
-        The energy of a window is `penalty` times its Hamming distance to the nearest window of any pattern. A
-        window of a pattern consists of W consecutive tokens of the pattern repeated forever.
+        The energy of a window is `penalty` times its Hamming distance to the nearest window of any pattern.
 
         Args:
             patterns: One period of each pattern as token ids. All patterns have the same length.
@@ -258,17 +257,15 @@ class PottsChain:
     def correlation_length(self, temperature: float) -> float:
         """Return the correlation length of the infinite chain, in sites.
 
-        It is 1 / log(lambda_1 / |lambda_2|), where lambda_1 and lambda_2 are the two eigenvalues of the transfer
-        matrix with the largest modulus. If lambda_2 is complex, correlations oscillate and decay with this
-        length.
+        It is 1 / log(lambda_1 / |lambda_2|), where lambda_1 and lambda_2 are the two eigenvalues of the
+        transfer matrix with the largest modulus.
 
         Args:
             temperature: Temperature T, in the unit of the energies.
 
         Returns:
-            The correlation length. It is 0 if only one eigenvalue is nonzero (for example, if W = 1), because sites
-            farther apart than a window are then independent. Lengths below (W - 1) / 30 sites are also returned as 0,
-            because float64 cannot distinguish them from this case.
+            The correlation length, or 0 if distant sites are independent. Lengths below (W - 1) / 30 sites
+            are also returned as 0.
 
         Raises:
             InputError: If the two eigenvalues are too close to resolve.
@@ -294,12 +291,9 @@ class PottsChain:
     def window_labels(self, position: Natural = 0) -> Tensor:
         """Return the label of every possible window that starts at site `position`.
 
-        The label of a window is the pattern and phase whose predicted tokens have the smallest Hamming distance to it.
-        The lowest label wins ties. The label of pattern p in phase f is the number p * period + f. It predicts that
-        site i has the token at index (i + f) mod period of the pattern.
-
-        Phases are counted from site 0. A sequence that follows one pattern therefore has the same label everywhere,
-        unless a window occurs more than once in the patterns.
+        The label of pattern p in phase f is the number p * period + f. It predicts the token at index (i + f)
+        mod period of the pattern for site i. A window gets the label whose predicted tokens have the smallest
+        Hamming distance to it. The lowest label wins ties.
 
         Args:
             position: Site of the first token of the window (default: 0).

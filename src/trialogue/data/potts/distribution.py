@@ -25,12 +25,9 @@ _MAX_BATCH_ENTRIES = 2**22
 class PottsDistribution(Masked, Enumerable, Joint):
     """Distribution of the sequences of a Potts chain of fixed length, with exact conditionals and samples.
 
-    A window is the tokens of W consecutive sites, each one of V values. The probability p(x) of a sequence x is
-    proportional to exp(-E(x)). The energy E(x) is minus the sum over i of log_weights[x_i, ..., x_(i+W-1)], the
-    log-weights of all windows. It is already divided by the temperature. The chain has open ends.
-
-    Energies, conditionals for any mask, and joint samples of any set of sites are exact. Their cost is linear in the
-    number of masked or sampled sites. Create instances with `PottsChain.at`.
+    The probability p(x) of a sequence x is proportional to exp(-E(x)), where E(x) is the sum of the energies
+    of its windows of W tokens, divided by the temperature. Conditionals for any mask, and joint samples of
+    any set of sites, are exact. Create instances with `PottsChain.at`.
 
     Args:
         messages: Transfer-matrix messages of the log-weights.
@@ -150,12 +147,11 @@ class PottsDistribution(Masked, Enumerable, Joint):
     def draw_block(self, tokens: Tensor, block: Tensor, choose: Choose) -> Tensor:
         """Sample a block of sites jointly given all other sites.
 
-        Backward messages are computed first. The sites of the block are then sampled in ascending order.
-
         Args:
             tokens: Sequences (rows, N) int64.
             block: Mask (rows, N) bool of the sites to sample, with any number of sites per row.
-            choose: Function that samples one value per row. It receives log-weights (k, V) and row indices (k,).
+            choose: Function that samples one value per row. It receives log-weights (k, V) and row indices
+                (k,).
 
         Returns:
             A copy of `tokens` with new values at the sites of the block.
@@ -204,10 +200,7 @@ class PottsDistribution(Masked, Enumerable, Joint):
 
 
 class _Neighbourhood:
-    """Rows restricted to the sites on which the distribution of a block depends, padded on the left.
-
-    These sites share a window (a run of W consecutive sites) with a site of the block. All other windows contribute a
-    constant factor.
+    """Rows restricted to the sites that share a window with a site of the block, padded on the left.
 
     Attributes:
         sites: Site indices (rows, M) in ascending order. W - 1 columns and the padding come first.

@@ -1,9 +1,9 @@
 """Transfer-matrix messages of a Potts chain, from which exact probabilities are computed.
 
-The distribution is p(x) ∝ exp(sum_i log_weights[window i]). A window is the tokens of W consecutive sites, each one of
-V values. A state is the tokens of W - 1 consecutive sites. Windows and states are encoded as base-V numbers with the
-first site as the most significant digit. The transfer matrix maps the states before the last token of a window to the
-states after it. It has V^W nonzeros among V^(2W-2) entries. A message is a vector with one entry per state.
+A window is W consecutive tokens, each one of V values, and a state is W - 1 consecutive tokens. Both are
+encoded as base-V numbers with the first token as the most significant digit. The transfer matrix maps the
+states before the last token of a window to the states after it. A message is a vector with one entry per
+state.
 """
 
 import math
@@ -96,11 +96,11 @@ def validate_tokens(tokens: Tensor, vocab: int, min_length: int, max_length: int
 
 
 class _Iterates:
-    """Vectors obtained by applying a function repeatedly, with the largest entry subtracted after each application.
+    """Vectors obtained by applying a function repeatedly, starting from zero.
 
-    Iterate 0 is the zero vector. Iterate k + 1 is `step` applied to iterate k, minus the largest entry of the result.
-    `log_scale` returns the sum of the subtracted entries. In float64 the iterates become periodic after finitely many
-    steps, so only the distinct iterates are computed and stored.
+    The largest entry is subtracted after each application, and `log_scale` returns the sum of the subtracted
+    entries. In float64 the vectors become periodic after finitely many steps, so only distinct vectors are
+    stored.
     """
 
     def __init__(self, states: int, step: Callable[[Tensor], Tensor]) -> None:
@@ -166,17 +166,15 @@ class _Iterates:
 
 
 class Messages:
-    """Forward and backward transfer-matrix messages of a Potts chain, for chains of any length.
+    """Forward and backward messages of a Potts chain, for chains of any length (forward-backward algorithm).
 
-    A window is a run of W consecutive tokens, and a state is the tokens of W - 1 consecutive sites. A message has one
-    entry per state. The backward message after k windows holds, for each state, the log of the total weight of all
-    continuations of the state by k windows. The forward message sums over all tokens before the state in the same way.
-    All entries of a message are shifted by a common constant, its log-scale. Messages do not depend on the length of
-    the chain, so chains of all lengths share them.
+    A state is W - 1 consecutive tokens. The backward message after k windows holds, for each state, the log
+    of the total weight of all continuations by k windows. The forward message sums over all tokens before the
+    state in the same way. A common constant, the log-scale, is subtracted from all entries of a message.
 
     Args:
-        log_weights: Log-weight of each window of W tokens, as a float64 tensor (V, ..., V) with W axes. V is the number
-            of tokens of the vocabulary.
+        log_weights: Log-weight of each window of W tokens, as a float64 tensor (V, ..., V) with W axes. V is
+            the number of tokens of the vocabulary.
     """
 
     def __init__(self, log_weights: Tensor) -> None:
@@ -241,18 +239,17 @@ class Messages:
     ) -> Tensor:
         """Apply `function` to every run of `span` consecutive windows of a chain.
 
-        A window is a run of W consecutive tokens. For each run of windows, the function receives the messages that
-        summarise the tokens before and after it. It is called with batches of runs. Runs with identical arguments are
-        evaluated once.
+        The function receives the messages that summarize the tokens before and after a run. It is called with
+        batches of runs. Runs with identical arguments are evaluated once.
 
         Args:
             windows: Number of windows of the chain.
-            period: Number of positions after which the results of the function repeat, if they depend on the first
-                position of a run. 1 if they do not.
+            period: Number of positions after which the results of the function repeat, if they depend on the
+                first position of a run. 1 if they do not.
             span: Number of windows of a run.
-            function: Function `function(before, after, residue)` that returns a tensor with one row per run. It
-                receives the forward messages (n, states) before the runs, the backward messages (n, states) after them,
-                and their first positions (n,) modulo `period`.
+            function: Function `function(before, after, residue)` that returns a tensor with one row per run.
+                It receives the forward messages (n, states) before the runs, the backward messages (n,
+                states) after them, and their first positions (n,) modulo `period`.
 
         Returns:
             Results (windows - span + 1, ...), one row per run in the order of the chain.

@@ -21,8 +21,8 @@ from trialogue.validation import Count, check, integer_range, validated
 class StoredPatterns:
     """Periodic patterns of tokens, and the search for the pattern that each window of a sequence follows.
 
-    A label is a pair of a pattern and a phase. The label of pattern p in phase f is the number p * period + f. It
-    predicts that site i has the token at index (i + f) mod period of the pattern. Phases are counted from site 0.
+    A label numbers a pattern and its shift (phase): label p * period + f predicts the token at index (i + f)
+    mod period of pattern p for site i.
 
     Args:
         patterns: One period of each pattern as token ids. All patterns have the same length.
@@ -35,7 +35,8 @@ class StoredPatterns:
         labels: Number of labels, the number of patterns times the period.
 
     Raises:
-        InputError: If there are no patterns, a pattern is empty, their lengths differ, or a token is out of range.
+        InputError: If there are no patterns, a pattern is empty, their lengths differ, or a token is out of
+            range.
     """
 
     @validated

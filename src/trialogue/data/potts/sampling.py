@@ -157,9 +157,7 @@ def draw_tokens(
 ) -> None:
     """Sample consecutive sites of blocks `first` to `last` - 1 of `LANES` rows of `tokens` in place.
 
-    Each token is sampled from an alias table with V columns, given the W - 1 tokens before it. The product of a random
-    number and V has 128 bits. Its upper 64 bits select the column of the table. The leading bits of its lower half are
-    the coin, which is compared with the threshold of the column.
+    Each token is sampled from an alias table with V columns, given the W - 1 tokens before it.
 
     Args:
         first: First block of `LANES` rows.
@@ -173,7 +171,7 @@ def draw_tokens(
         vocab: Number V of tokens.
         states: Number V^(W-1) of contexts.
         window: Number W of tokens in a window.
-        coin_bits: Number of bits of a coin and of a threshold.
+        coin_bits: Number of bits of the random number that is compared with a threshold.
         alias_bits: Number of bits of an alias.
     """
     reach = window - 1

@@ -23,24 +23,23 @@ from trialogue.validation import check, integer_range, validated
 def window_tables(energy: Tensor, sites: int, *, periodic: bool = False) -> SiteTables:
     """Tabulate the conditional distributions of the sites of a chain whose energy is a sum over windows.
 
-    A window is a run of W consecutive sites. The probability of a sequence x is proportional to exp(-sum_i energy[x_i,
-    ..., x_(i+W-1)]). The conditional distribution of a site given all other sites depends on up to W - 1 neighbors on
-    each side. There is one table entry for each combination of their tokens, or one alias table if there are more than
-    two tokens. Each probability has an absolute error of at most 2^-26.
+    A window is a run of W consecutive sites. The distribution of a site depends on up to W - 1 neighbors on
+    each side. The table has one distribution for each combination of their tokens. Each probability has an
+    absolute error of at most 2^-26.
 
     Args:
-        energy: Energy of each window of W consecutive sites, as a tensor (V, ..., V) with W axes. It is already divided
-            by the temperature.
+        energy: Energy of each window of W consecutive sites, as a tensor (V, ..., V) with W axes. It is
+            already divided by the temperature.
         sites: Number N of sites, at least W, or at least 2 W - 1 for a periodic chain.
-        periodic: Whether the chain is a ring, so that windows continue from the last site to the first (default: open
-            ends).
+        periodic: Whether the chain is a ring, so that windows continue from the last site to the first
+            (default: open ends).
 
     Returns:
         Tables of all sites, on which compiled Gibbs sweeps run.
 
     Raises:
-        InputError: If an energy is not finite, the shape is wrong, there are too few sites, or the tables have more
-            than `MAX_ENTRIES` entries.
+        InputError: If an energy is not finite, the shape is wrong, there are too few sites, or the tables
+            have more than `MAX_ENTRIES` entries.
     """
     hint = f"give W axes of one size V, from 2 to {2**ALIAS_BITS}"
     energy = real_tensor("energy", energy, hint)

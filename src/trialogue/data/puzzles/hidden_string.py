@@ -1,9 +1,8 @@
-"""Tasks to generate a bit string of a set A, each with a model and a perfect process verifier.
+"""Tasks to generate a bit string that satisfies a constraint, each with a language model and a perfect verifier.
 
-The model is an autoregressive distribution of strings. A perfect process verifier accepts a prefix if some string of A
-starts with it (Definition 3.1.3 of the thesis). It does not depend on the model. Section 3.1 of the thesis defines the
-tasks: a hidden string (Theorem 3.1.1), subset sums (Theorem 3.1.2), a set A with one string (Proposition 3.1.1) and a
-set A with all strings but one (Proposition 3.1.2).
+A perfect process verifier accepts a prefix if some valid string starts with it (Definition 3.1.3 of the
+thesis). The tasks are from section 3.1 of the thesis: a hidden string (Theorem 3.1.1), subset sums (Theorem
+3.1.2), a single valid string (Proposition 3.1.1) and all strings but one (Proposition 3.1.2).
 """
 
 from collections.abc import Sequence
@@ -28,9 +27,9 @@ _MAX_SUMS = 1 << 20
 class HiddenString(WeightedPrefixes):
     """Distribution of D bits that has even parity only after one hidden prefix (Theorem 3.1.1 of the thesis).
 
-    The first D - 1 bits are fair and independent. If they equal `hidden`, the last bit makes the number of ones even.
-    Otherwise it makes the number odd (equations 3.1 and 3.2). The string `answer` is therefore the only possible string
-    of even parity.
+    The first D - 1 bits are fair and independent. If they equal `hidden`, the last bit makes the number of
+    ones even. Otherwise it makes the number odd. `answer` is therefore the only possible string of even
+    parity.
 
     Args:
         hidden: The D - 1 hidden bits.
@@ -71,8 +70,8 @@ class HiddenString(WeightedPrefixes):
             lengths: Lengths (n,) int64 of the prefixes.
 
         Returns:
-            Integers (n, 2) int64. The first is 1 if the prefix agrees with the hidden string, and the second is
-            the parity of the number of ones.
+            Integers (n, 2) int64: 1 if the prefix agrees with the hidden string, and the parity of the number
+            of ones.
         """
         bits = tokens * (torch.arange(tokens.shape[1]) < lengths[:, None])
         hidden = torch.zeros(tokens.shape[1], dtype=torch.int64)
@@ -83,21 +82,18 @@ class HiddenString(WeightedPrefixes):
 
 
 class SubsetSum(Verifier):
-    """Perfect process verifier of bit strings that select weights with one of the given sums.
+    """Verifier of bit strings that select weights with one of the given sums (knapsack problem).
 
-    A bit string s of length D selects the weights X_i with s_i = 1. It is accepted if the sum of the selected weights
-    is one of `totals`. A prefix is accepted if its sum can be completed to a total with the weights after it. Sequences
-    of another length or with other tokens are rejected.
-
-    The sums of all acceptable prefixes are listed in advance. Their number is pseudo-polynomial and can reach 2^D,
-    because the question whether the empty prefix is accepted is the knapsack problem.
+    A bit string s selects the weights X_i with s_i = 1. A complete string is accepted if the selected weights
+    have one of the sums `totals`. A prefix is accepted if it can be completed to an accepted string.
 
     Args:
         weights: The D weights X, integers of at least 0.
         totals: Accepted sums.
 
     Raises:
-        InputError: If there is no weight, the sum of the weights is at least 2^62, or there are too many sums to list.
+        InputError: If there is no weight, the sum of the weights is at least 2^62, or there are too many sums
+            to list.
     """
 
     most = 1.0

@@ -1,10 +1,9 @@
 """Random polynomials with integer roots, written as sequences of coefficients and roots.
 
-Each number is one token, and token k stands for the integer k - offset. The roots are independent and uniform on the
-integers from -largest to largest, in the order sampled. The polynomial is the product of the factors (x - root). Its
-coefficients are written from the highest power down, without the leading 1. If the roots come first, they determine
-every coefficient. If the coefficients come first, the model lists the coefficients of all choices of roots, although
-factoring the polynomial is easy.
+The roots are independent and uniform on the integers from -largest to largest. The polynomial is the product
+of the factors (x - root). Token k stands for the integer k - offset. If the roots are written first, the
+coefficients follow from them. If the coefficients come first, next-token probabilities require a list of all
+choices of roots.
 
 Source: "Theoretical Limitations of Autoregressive Models", section "Where this comes up".
 """

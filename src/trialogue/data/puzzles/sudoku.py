@@ -1,10 +1,9 @@
 """Sudoku puzzles of 4 x 4 cells with their solutions, as sequences of tokens.
 
-The solution is uniform among the 288 solved grids. A clue is a cell of the puzzle that contains the digit of the
-solution. The puzzle has `clues` of them in uniformly random cells, and the other cells are blank. Cells are written row
-by row. Token 0 is a blank, and tokens 1 to 4 are digits. If the solution comes first, each puzzle cell is a copy or a
-blank, which is easy to generate. If the puzzle comes first, every clue must be consistent with a solution, which is
-hard. The model then counts the matching grids, because it does not remember a solution.
+The solution is uniform among the 288 solved grids, and the puzzle shows the digits of `clues` random cells.
+Cells are written row by row. Token 0 is a blank, and tokens 1 to 4 are digits. Writing the solution first is
+easy. Writing the puzzle first is hard, because the clues must be consistent with a solution that is not
+written yet.
 
 Source: "Theoretical Limitations of Autoregressive Models", section "Where this comes up".
 """

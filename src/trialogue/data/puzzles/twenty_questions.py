@@ -1,9 +1,8 @@
 """The game of twenty questions about a hidden object, as a distribution of answers.
 
-A sequence is the transcript of the answers, with token 1 for yes and token 0 for no. The next question may depend on
-the transcript. A player who fixed an object at the start looks up one answer per question. A memoryless player has only
-the transcript. This player must count the objects that match the transcript to choose the next answer, and produces the
-same distribution of transcripts. The matching objects are found by a scan, or in an index of all transcripts.
+A sequence is the transcript of the answers, with token 1 for yes and token 0 for no. A player who fixed an
+object at the start looks up one answer per question. A player without memory has only the transcript, and
+must count the objects that match it before every answer. Both produce the same distribution.
 
 Source: "Theoretical Limitations of Autoregressive Models", section "Where this comes up".
 """
@@ -26,20 +25,21 @@ from trialogue.validation import Count, Natural, check, validated
 class TwentyQuestions(WeightedPrefixes):
     """Distribution of the answers to yes-no questions about a uniformly random object.
 
-    A transcript is the sequence of answers so far, 1 for yes and 0 for no. The oracle knows only the transcript and
-    scans all objects. For each object, it reads answers until one differs from the transcript.
+    The model stores no object. It computes the next answer from the transcript (the answers so far, 1 for yes
+    and 0 for no), by scanning all objects.
 
     Args:
         answers: Answers (objects, questions), 0 or 1. Row i contains the answers about object i.
         rounds: Number of questions in a transcript (default: all).
-        question: Function from the transcript to the index of the next question (default: the number of previous
-            answers).
+        question: Function from the transcript to the index of the next question (default: the number of
+            previous answers).
 
     Attributes:
-        looked_up: Number of answers that the oracle has read so far.
+        looked_up: Number of answers read so far.
 
     Raises:
-        InputError: If there is no object or question, an answer is not 0 or 1, or `question` returns an invalid index.
+        InputError: If there is no object or question, an answer is not 0 or 1, or `question` returns an
+            invalid index.
     """
 
     vocab_size = 2
@@ -153,10 +153,9 @@ class TwentyQuestions(WeightedPrefixes):
 class IndexedTwentyQuestions(TwentyQuestions):
     """Twenty questions in which matching objects are found in an index instead of by a scan.
 
-    The distribution and the arguments are the same as for `TwentyQuestions`. An object matches a transcript (the
-    answers so far) if its answers agree with it. The index contains the matching objects of each transcript. It is
-    built once from all answers, and `looked_up` does not count this. Each question then costs one read per matching
-    object. If every answer halves their number, there are objects / 2^i of them after i answers.
+    The index maps each transcript (the answers so far) to the objects that match it. Building it does not
+    count in `looked_up`. Each question then costs one read per matching object. Distribution and arguments
+    are the same as for `TwentyQuestions`.
     """
 
     def __init__(

@@ -47,12 +47,9 @@ class Documents(NamedTuple):
 class TopicModel(Masked, Energy):
     """Distribution of documents of any length whose words come from a few topics.
 
-    There are T topics with v equally likely words each, and word i belongs to topic i // v. The share of a topic in a
-    document is the probability that a word of the document belongs to it. Either tau random topics have equal shares
-    1 / tau, or the shares of all topics have a symmetric Dirichlet distribution.
-
-    Words are independent given the shares, so the conditionals have a closed form. A document with words of more than
-    tau topics has probability 0. Its conditionals are uniform over the words of its topics.
+    There are T topics with v equally likely words each, and word i belongs to topic i // v. The share of a
+    topic in a document is the probability that a word of the document belongs to it. Either tau random topics
+    have equal shares 1 / tau, or the shares of all topics have a symmetric Dirichlet distribution.
 
     Args:
         topics: Number T of topics.
@@ -62,8 +59,8 @@ class TopicModel(Masked, Energy):
             `topics_per_document`.
 
     Raises:
-        InputError: If a number is out of range, or not exactly one of `topics_per_document` and `concentration` is
-            given.
+        InputError: If a number is out of range, or not exactly one of `topics_per_document` and
+            `concentration` is given.
     """
 
     device = torch.device("cpu")
@@ -150,7 +147,7 @@ class TopicModel(Masked, Energy):
     def rates(self, masking: BertMasking) -> tuple[float, float, float]:
         """Return the probabilities of the tokens that BERT reads after masking, given the topics of a document.
 
-        They hold for any position, masked or not, and are p_0, p_1 and p_2 of Proposition 2.1.1 of the thesis.
+        They are p_0, p_1 and p_2 of Proposition 2.1.1 of the thesis.
 
         Args:
             masking: Probabilities of the masking.

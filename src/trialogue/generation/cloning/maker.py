@@ -51,10 +51,10 @@ def clone_name(depth: int) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class CloneMaker:
-    """Creates clones of a text.
+    """Creates clones of a text: sequences sampled from a network that was trained on the text.
 
-    A clone has sequences that are sampled from a factored attention network by a Markov chain. The number of
-    layers of the network limits the order of the interactions between tokens.
+    The network is a factored attention network, whose number of layers limits how many tokens interact. The
+    sequences are sampled by a Markov chain.
 
     Args:
         network: Options on networks and their training.

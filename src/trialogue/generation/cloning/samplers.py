@@ -1,9 +1,8 @@
 """Markov chains that sample clones: Gibbs sampling, the published Metropolis chain, and corrections of it.
 
-Section A.3 of the document on the distributional simplicity bias samples exp(-E), where E is the sum of raw logits of
-masked sites (positions). If the conditionals belong to a k-body distribution, E is k times its energy, so that the
-sampled distribution is sharper. If a constant is added to the logits of a site, the sampled distribution also changes.
-See `MaskedMetropolis`.
+The published chain uses the sum of raw logits of masked positions as its energy. For interactions of k
+tokens, this is k times the correct energy, so that the sampled distribution is too sharp. It also changes if
+a constant is added to the logits of a position. See `MaskedMetropolis`.
 """
 
 from typing import Any, Literal, get_args

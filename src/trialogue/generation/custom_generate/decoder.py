@@ -42,34 +42,29 @@ def decoding(
     memory: int = DEFAULT_MEMORY,
     recompute: bool = False,
 ) -> Callable[..., Any]:
-    """Return a function for `model.generate(custom_generate=...)` that generates with a sampler.
+    """Return a function for `model.generate(custom_generate=...)` that generates with a sampler of this library.
 
-    `generate` applies its arguments in the usual order. Logits processors that are functions of the prefix (repetition
-    penalty, n-grams, bad words, biases, suppressed and forced tokens, minimum lengths, user-defined processors) receive
-    each prefix without padding. A sampler that masks first then applies the verifier's mask, followed by temperature,
-    top-k, top-p and min-p. Other samplers truncate before the verifier is applied. A constraint that requires unlikely
-    tokens then needs `top_k=0`. `do_sample=False` selects the most likely token that the mask allows. User-defined
-    stopping criteria are called for each row with prompt and completion, without scores.
-
-    A `streamer` receives each token as soon as it is sampled if the sampler never goes back, and otherwise the final
-    completion. With `return_dict_in_generate=True` the output is a `SamplerOutput`, whose `samples` contain
-    `num_return_sequences` samples per prompt. `samples.log_prob` is the log-probability under the unmodified model.
-    `samples.log_weight` refers to the model's distribution after processors and temperature.
+    The other arguments of `generate` keep their meaning. Logits processors (such as a repetition penalty) are
+    applied first, then the verifier's mask, then temperature, top-k, top-p and min-p. Samplers without a mask
+    truncate before the verifier is applied, so that a constraint that requires unlikely tokens needs
+    `top_k=0`. A `streamer` receives each token as soon as it is final. With `return_dict_in_generate=True`
+    the output is a `SamplerOutput`.
 
     Args:
         sampler: Sampler that generates the completions. Ancestral sampling by default.
-        verifier: Verifier, or a function that creates one from a `Tokenization`, for example `lambda tokenization:
-            GrammarVerifier.regex("yes|no", tokenization)`. A grammar or a text function checks the text before a stop
-            string.
+        verifier: Verifier, or a function that creates one from a `Tokenization`, for example `lambda
+            tokenization: GrammarVerifier.regex("yes|no", tokenization)`. A grammar or a text function checks
+            the text before a stop string.
         tokenizer: Tokenizer of the model.
         rejected: Handling of samples that the verifier rejects or that cannot be completed. "raise" raises
-            `RejectedSamplesError`, "warn" returns them with a warning, and "keep" returns them. Without a verifier
-            every completion is accepted, including those cut by `max_new_tokens`.
-        seed: Random seed. By default it is taken from torch's global generator, so that `transformers.set_seed` makes
-            calls reproducible.
+            `RejectedSamplesError`, "warn" returns them with a warning, and "keep" returns them. Without a
+            verifier every completion is accepted, including those cut by `max_new_tokens`.
+        seed: Random seed. By default it is taken from torch's global generator, so that
+            `transformers.set_seed` makes calls reproducible.
         stop: Strings that end a completion, functions of its token ids, or several of both.
         max_queries: Stop a sample after the step in which it reaches this number of model calls.
-        max_steps: Stop a sample after this many sampler steps (default: 1000 per token of the longest completion).
+        max_steps: Stop a sample after this many sampler steps (default: 1000 per token of the longest
+            completion).
         batch_size: Number of sequences sampled at the same time.
         memory: Memory limit in bytes, see `trialogue.samplers.generate`.
         recompute: Whether to evaluate every prefix without a cache, for models whose state cannot be rewound.
@@ -78,11 +73,9 @@ def decoding(
         The custom generation function.
 
     Raises:
-        InputError: If an argument is invalid. The returned function raises `InputError` for unsupported arguments of
-            `generate`. These are beams, assistants, guidance, watermarks and other processors that keep state or need
-            an encoder or the whole batch; truncation other than top-k, top-p and min-p; input embeddings, right
-            padding, custom positions and other model arguments; and attentions and hidden states as outputs. Greedy
-            decoding is unsupported for some samplers.
+        InputError: If an argument is invalid. The returned function raises it for arguments of `generate`
+            that a sampler cannot support, for example beam search, assistants, watermarks, or attentions as
+            outputs.
     """
     require_choice("rejected", rejected, get_args(Policy))
     if verifier is not None and not (is_verifier(verifier) or callable(verifier)):

@@ -25,7 +25,7 @@ class _OracleCache(dict[Any, Any]):
 
 
 def get_oracle(model: Any, tokenizer: Any, *, recompute: bool, ends: list[int]) -> PretrainedOracle:
-    """Return an oracle (next-token distributions) for a transformers model, creating it if necessary.
+    """Return an object that computes next-token distributions of a transformers model (an oracle).
 
     The oracle of an earlier call is reused if the arguments are the same.
 

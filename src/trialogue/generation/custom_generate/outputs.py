@@ -17,11 +17,12 @@ class SamplerOutput(GenerateDecoderOnlyOutput):  # type: ignore[misc] # transfor
     Attributes:
         sequences: Token ids (n, length) of prompts and completions, padded on both sides.
         scores: For each step, the log-probabilities (n, vocab) from which the token was sampled, after
-            processors, mask and truncation. In greedy decoding these are the log-probabilities before the
-            most likely token is chosen; tokens that the verifier did not need to check may be missing. All
-            end-of-sequence tokens are merged into one.
+            processors, mask and truncation. In greedy decoding, the log-probabilities before the most likely
+            token is chosen. All end-of-sequence tokens are merged into one.
         logits: For each step, the unprocessed logits (n, vocab) of the model.
-        samples: The samples with their weights, log-probabilities and acceptance.
+        samples: The `num_return_sequences` samples per prompt, with their weights, log-probabilities and
+            acceptance. `log_prob` is under the unmodified model, and `log_weight` refers to the model after
+            processors and temperature.
     """
 
     samples: Samples | None = None

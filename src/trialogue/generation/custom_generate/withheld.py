@@ -1,9 +1,8 @@
 """Reads arguments of `model.generate` that transformers does not pass to a custom generation function.
 
-`generate` does not pass on the streamer, the assistant model and `synced_gpus`, and offers no hook for them. Without
-them, the reader of a streamer would wait forever for its end, and the other arguments would be ignored silently. This
-module therefore reads them from the call frame of `generate` without changing the frame. If the function is renamed in
-a later version of transformers, the arguments are not found.
+These are the streamer, the assistant model and `synced_gpus`. Without them, the reader of a streamer would
+wait forever, and the others would be ignored silently. They are read from the call frame of `generate`, which
+is not changed.
 """
 
 from types import FrameType

@@ -56,10 +56,9 @@ class ExactOutput:
 class SamplerDistribution:
     """Exact output distribution of a sampler, compared with its target.
 
-    The target is the restricted distribution, which is the model's distribution conditioned on acceptance by
-    the verifiers. With graded verifiers, the model's probabilities are multiplied by the values and
-    normalized. The probabilities of the sampler sum to less than 1 if it can stop without an output or run
-    forever.
+    The target is the model's distribution conditioned on acceptance by the verifiers. With graded verifiers,
+    the model's probabilities are multiplied by their values and normalized. The probabilities of the sampler
+    sum to less than 1 if it can stop without an output or run forever.
 
     Args:
         sampler: Description of the sampler.

@@ -1,8 +1,8 @@
-"""Files that allow an interrupted run to continue with samplers whose samples share a state.
+"""Files that allow an interrupted run to continue with samplers that learn from earlier samples.
 
-The folder `FILE.tables` next to an output file has one file for each prompt. It stores the merged sampler state of all
-finished rounds (groups of samples that start from the same state). It is written after the samples of a round, so it is
-never ahead of the samples in the output file.
+The folder `FILE.tables` next to an output file has one file for each prompt, with the state that the next
+samples start from. It is written after the samples of a round (a group of samples with the same start), so it
+is never ahead of the output file.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ _OTHER_FILE = "use another output file or overwrite it with --force"
 
 
 class RoundFiles:
-    """Stores the shared sampler states of all prompts of a run in files.
+    """Stores, for each prompt of a run, the sampler state from which its next samples start.
 
     Args:
         settings: Settings of the run.

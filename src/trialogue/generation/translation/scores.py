@@ -83,8 +83,7 @@ def count_repeated_words(outputs: Sequence[str], references: Sequence[str]) -> R
     """Count words that a translation repeats and its reference does not.
 
     A word counts if it equals the word before it, and the reference does not have this word twice in a row. A
-    word is a sequence of letters and digits, or a single other character. Upper and lower case differ. The
-    thesis (section 4.2.3) gives no definition, so this one is ours.
+    word is a sequence of letters and digits, or a single other character. Upper and lower case differ.
 
     Args:
         outputs: Translations.

@@ -79,11 +79,11 @@ def _block_weights(block: nn.Module) -> _BlockWeights:
 
 
 class AttentionCache(Context):
-    """Decoding context of a `Transformer` that stores keys and values, so that each position is evaluated once.
+    """Key-value cache of a `Transformer`, so that each position is evaluated once.
 
-    Position 0 of every row is BOS, and position i is the row's i-th token. Features have the shape (n, width * (1 +
-    len(layers))): the input of the output head, followed by the residual stream after each of `layers`. They have the
-    model's dtype and device, which must not change while the context is in use.
+    Position 0 of every row is the BOS token, and position i is the row's i-th token. Features have the shape
+    (n, width * (1 + len(layers))): the input of the output head, followed by the residual stream after each
+    of `layers`. The model must not change while the cache is in use.
 
     Args:
         model: Network to evaluate.
@@ -131,8 +131,7 @@ class AttentionCache(Context):
     def features(self, tokens: Tensor, start: Tensor, stop: Tensor, rows: Tensor) -> Tensor:
         """Compute the features of prefixes, and cache positions `start` to `stop` (both included) of each row.
 
-        Position i is the prefix of i tokens. The linear layers are evaluated at the requested positions only. Attention
-        is padded if rows are ragged.
+        Position i is the prefix of i tokens.
 
         Args:
             tokens: Token sequences (n, capacity) int64.

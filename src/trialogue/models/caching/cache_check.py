@@ -86,9 +86,8 @@ def rounding_tolerance(oracle: CausalModel) -> float:
 def cache_error(oracle: CausalModel, tokens: Tensor) -> float:
     """Measure how much next-token distributions with a key-value cache differ from those without a cache.
 
-    The rows have different lengths and lose tokens during the check. The error of a next-token distribution is the root
-    mean square difference of its log-probabilities over the vocabulary, divided by their standard deviation. The
-    division makes flat and peaked distributions comparable.
+    The error of a distribution is the root mean square difference of its log-probabilities, divided by their
+    standard deviation. The rows have different lengths and lose tokens during the check.
 
     Args:
         oracle: Model to check.

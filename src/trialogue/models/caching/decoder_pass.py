@@ -88,7 +88,7 @@ class DecoderPass:
         return cls(body) if len({part.states for part in linear_layers}) == 1 else None
 
     def as_loaded(self) -> bool:
-        """Return whether no module has a forward hook. This pass calls no hooks, so it must not be used otherwise."""
+        """Return whether no module has a forward hook, so that this pass, which calls no hooks, may be used."""
         return not any(self._hooks)
 
     def __call__(

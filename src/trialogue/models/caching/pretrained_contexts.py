@@ -55,8 +55,9 @@ class CausalModel(Protocol):
 class PretrainedContext(Context):
     """Base class of decoding contexts of pretrained models.
 
-    Features have the shape (n, width * (1 + len(layers))): the last hidden state, followed by the residual stream after
-    each of `layers`. If the model does not have a plain head, logits (n, vocab) precede them.
+    The features of a prefix are a vector of size width * (1 + len(layers)): the last hidden state, followed
+    by the residual stream after each of `layers`. If the output head is not a plain matrix product, logits
+    precede them.
 
     Args:
         oracle: Model to evaluate.

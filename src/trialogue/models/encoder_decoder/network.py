@@ -80,11 +80,10 @@ class EncodedSources(NamedTuple):
 
 @register_network("encoder-decoder", EncoderDecoderConfig)
 class EncoderDecoder(nn.Module):
-    """Transformer encoder-decoder with the initialization of GPT-2.
+    """Transformer encoder-decoder for translation.
 
-    The network consists of the pre-norm blocks of `trialogue.models.networks.transformer` and shares one embedding
-    matrix between source, target and output. If the decoder is not causal, `length_head` predicts the length of the
-    target from the encoder's state of the EOS token of the source.
+    It shares one embedding matrix between source, target and output. If the decoder is not causal,
+    `length_head` predicts the length of the target. Weights are initialized as in GPT-2.
 
     Args:
         config: Sizes of the network.

@@ -259,11 +259,7 @@ class Checkpoint:
 
 
 def _require_reachable(location: str) -> None:
-    """Raise an error if a model can be found neither in a folder, nor in the cache of the hub, nor on the hub.
-
-    The loader repeats a failed request five times, which takes 25 seconds. Errors from a server that can be reached are
-    left to the loader, because another request may succeed.
-    """
+    """Raise an error if a model can be found neither in a folder, nor in the cache of the hub, nor on the hub."""
     from huggingface_hub import constants, errors, file_download, hf_hub_url, try_to_load_from_cache
 
     # The errors of the HTTP client have this base class, whose module depends on the version of the hub library.

@@ -54,35 +54,30 @@ def load_pretrained(
 ) -> PretrainedOracle:
     """Load a pretrained causal language model.
 
-    The formats of `weights` are:
-
-    - "float32" and "bfloat16".
-    - "int8", with one scale per output.
-    - "int4", with a scale and an offset per group of 32 weights, and output embeddings in int8. From a GGUF file, the
-      codes of Q4_0, Q4_1 and Q4_K are used unchanged, and other quantised types are not rounded below int8.
-    - "auto", the fastest format on this processor whose next-token distributions stay within `MAX_TOTAL_VARIATION`
-      (mean total variation over a short English text). It may store a second copy in 16 bits for many rows.
-
-    Layers that do not support a format use the next wider one. The attribute `weights` of the oracle lists the formats
-    in use. Residual stream, attention and cache are in float32. Results of self-checks are stored for the next call.
+    The formats of `weights` are "float32", "bfloat16", "int8" (one scale per output), "int4" (a scale and an
+    offset per group of 32 weights) and "auto", the fastest of these on this processor that hardly changes the
+    next-token distributions (by `MAX_TOTAL_VARIATION` at most). Layers that do not support a format use the
+    next wider one. 4-bit weights of a GGUF file are used unchanged by "int4". Self-checks of the model are
+    stored for the next call.
 
     Args:
-        name: Hub id, folder, GGUF file, or short name of a model that was set up with `trialogue models pull`.
+        name: Hub id, folder, GGUF file, or short name of a model that was set up with `trialogue models
+            pull`.
         device: Device of the model (default: the GPU if available, otherwise the CPU).
         dtype: Name of a torch dtype, or "auto" for the dtype of the checkpoint.
         remote_code: Allow code from the model's repository to run.
         recompute: Evaluate complete prefixes at every step, for models whose state cannot be rewound.
         batch_size: Default number of rows that `generate` evaluates together.
-        packed: Rearrange weights for the processor if this is faster. A packed model cannot be trained or saved.
+        packed: Rearrange weights for the processor if this is faster. A packed model cannot be trained or
+            saved.
         weights: Format of packed weights.
 
     Returns:
-        The model as an oracle.
+        The model as an oracle, which samplers accept. Its attribute `weights` lists the formats in use.
 
     Raises:
-        InputError: If the model cannot be loaded or has no tokenizer, or if its state cannot be rewound and `recompute`
-            is False. Also if the device does not exist, the processor or torch does not support the weight format, or
-            memory does not suffice.
+        InputError: If the model cannot be loaded, if its state cannot be rewound and `recompute` is False, if
+            a device or format is not supported, or if memory does not suffice.
     """
     if not isinstance(name, str | Path) or not str(name):
         raise InputError(
@@ -156,16 +151,15 @@ class PretrainedCheckpoint(Pretrained):
 class PretrainedOracle(TextModel):
     """Causal language model of Hugging Face, for use with samplers.
 
-    Prefixes are token ids from the tokenizer, without additional tokens. An empty prompt stands for the BOS token, and
-    raises an error if the tokenizer has none. The probabilities of all tokens that end a sequence are merged into
-    `eos`.
+    Prefixes are token ids from the tokenizer, without additional tokens. An empty prompt stands for the BOS
+    token. The probabilities of all tokens that end a sequence are merged into `eos`.
 
     Args:
         model: Causal language model of transformers, or a `PeftModel`.
         tokenizer: Fast tokenizer of transformers, or a `Tokenization`.
         name: Name in messages and results (default: the name in the model's configuration).
-        recompute: Evaluate complete prefixes in every call. Required for models whose state cannot be rewound because
-            of a recurrent state or a short sliding window, or because cached passes fail the self-check.
+        recompute: Evaluate complete prefixes in every call. Required for models whose cache cannot remove
+            tokens.
         batch_size: Default number of rows that `generate` evaluates together.
         findings: Stored results of earlier self-checks of the same model. Missing results are added to it.
 
@@ -178,8 +172,8 @@ class PretrainedOracle(TextModel):
         generation_config: Generation settings that the publisher of the model recommends.
 
     Raises:
-        InputError: If the model is not a causal language model, if its state cannot be rewound and `recompute` is
-            False, or if the tokenizer is not fast.
+        InputError: If the model is not a causal language model, if its cache cannot remove tokens and
+            `recompute` is False, or if the tokenizer is not fast.
     """
 
     prompts_go_on = True  # GPT-2 starts every text with its end-of-sequence token.

@@ -45,10 +45,8 @@ def load_pretrained_masked(
 class PretrainedMasked(MaskedNetwork):
     """Masked language model of Hugging Face, for use with Markov chains.
 
-    Sequences are token ids from the tokenizer, including special tokens and padding. Special tokens that frame a text
-    ([CLS], [SEP] and padding) never change, so the conditional distribution at such a site is a point mass. At other
-    sites, special tokens and ids without a token have probability zero, and the remaining probabilities are
-    renormalised.
+    Sequences are token ids from the tokenizer, including special tokens and padding. Special tokens such as
+    [CLS], [SEP] and padding never change, and are never predicted at other positions.
 
     Args:
         model: Masked language model of transformers, or a `PeftModel`.

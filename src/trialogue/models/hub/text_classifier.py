@@ -54,14 +54,8 @@ def load_classifier(
 class TextClassifier:
     """Function that returns the logit of one class of a sequence classifier for a text.
 
-    Texts that are longer than the classifier's maximum length lose their beginning. If the tokenizer adds no special
-    tokens, an empty text is evaluated as the end-of-sequence token.
-
-    The logit of a text does not depend on the other texts of its batch, except for rounding errors. Texts are padded
-    with the padding token of the model's configuration, because classifiers of decoder models read the last token that
-    differs from it. Texts are evaluated one at a time if the configuration has no padding token or if the model cannot
-    ignore padding. Classifiers with an encoder and a decoder, such as BART, read the last end-of-sequence token of a
-    text. Texts with different numbers of these tokens are evaluated in different batches.
+    Texts that are longer than the classifier's maximum length lose their beginning. The logit of a text does
+    not depend on the other texts of its batch, except for rounding errors.
 
     Args:
         model: Sequence classifier of transformers.

@@ -1,11 +1,8 @@
 """Attention-only transformers: one attention layer over the last S tokens, a skip connection and an unembedding.
 
-The network is given by equations 1 and 2 of the document on memorization in attention-only transformers. With
-x_s = e(t_s) + p_s, only the last position attends, a^h = softmax over s of x_S^T W_QK^h x_s. The logits of the next
-token are W_U (x_S + sum over h of W_O^h W_V^h sum over s of a^h_s x_s). There is no scaling, normalisation or MLP.
-
-The variants in the experiments of the document are options: several layers, an MLP after the heads, and heads that
-share one map of the embeddings to d_h dimensions. The published curves with d_h different from d use this shared map.
+The networks are from the document on memorization in attention-only transformers (equations 1 and 2). Only
+the last position attends. There is no scaling, normalization or MLP. The variants in the experiments of the
+document are options: several layers, an MLP after the heads, and heads that share one value map.
 """
 
 from __future__ import annotations
@@ -82,13 +79,7 @@ class AttentionOnlyConfig:
 
     @property
     def parameters(self) -> int:
-        """Number of parameters.
-
-        A network of one layer without shared maps and MLP has d (S + 2 N + 4 d_h H) parameters. Here N is the number of
-        tokens, S the context length, d the width of the embeddings, H the number of heads, and d_h their width. If the
-        queries and keys have width one, the number is d (S + 2 N + 2 (d_h + 1) H). With shared maps, a layer has 4
-        d_h^2 H + 2 d_h d parameters. An MLP of m hidden units adds 2 d m.
-        """
+        """Number of parameters."""
         heads = 2 * (self.key_width + self.head_width) * self.head_input * self.heads
         maps = 2 * self.head_width * self.width if self.shared else 0
         layer = heads + maps + 2 * self.mlp_width * self.width
@@ -97,14 +88,12 @@ class AttentionOnlyConfig:
 
 @register_network("attention-only", AttentionOnlyConfig)
 class AttentionOnly(nn.Module, PrefixOracle):
-    """Attention-only transformer, which is also an oracle for the next token.
+    """Attention-only transformer, which is also a model of the next token for samplers.
 
-    The oracle reads the last tokens of a prefix, as many as `config.context`, and rejects shorter prefixes. It computes
-    in the dtype of the weights and without gradients.
-
-    The shapes below use the symbols of the source. N is the number of tokens in the vocabulary, S the number of context
-    tokens, and d the width of the embeddings. H is the number of attention heads of all layers together. A head has
-    queries and keys of width k, and values of width d_h. An MLP has m hidden units.
+    It predicts the next token from the last S = `config.context` tokens. With x_s = e(t_s) + p_s, the
+    attention weights of head h are a^h = softmax over s of x_S^T W_QK^h x_s, and the logits are W_U (x_S +
+    sum over h of W_O^h W_V^h sum over s of a^h_s x_s). In the shapes below, N is the vocabulary size, d the
+    embedding width, H the number of heads, d_h their width, k the query width, and m the MLP width.
 
     Args:
         config: Architecture.
@@ -243,11 +232,7 @@ class AttentionOnly(nn.Module, PrefixOracle):
         return state + functional.gelu(state @ self.widen[layer].T) @ self.narrow[layer].T
 
     def whole_logits(self) -> Tensor:
-        """Compute logits (N^S, N) after every context, in the order of `enumerate_sequences`.
-
-        A single layer with S = 2 uses a faster algorithm than `forward`, because scores and values of a pair are
-        computed from those of its tokens.
-        """
+        """Compute logits (N^S, N) after every context, in the order of `enumerate_sequences`."""
         shape = self.config
         size = shape.vocab_size
         if shape.layers > 1 or shape.context != 2:

@@ -1,9 +1,9 @@
 """Factored attention networks, whose depth limits the order of interactions between tokens.
 
-The attention weights do not depend on the input. The last layer computes y_i = sum over j of A_ij V x_j for one-hot
-tokens x, with zeros at masked sites. The layers before it compute x + (A x V^T)^2. The logits of n layers are
-polynomials of degree 2^(n-1) in the other tokens. The conditionals therefore have interactions of at most 2^(n-1) + 1
-bodies. See section 2 and equations 1 to 3 of the document on the distributional simplicity bias.
+The attention weights depend on positions only, not on the input. The last layer computes y_i = sum over j of
+A_ij V x_j for one-hot tokens x, with zeros at masked sites. The layers before it compute x + (A x V^T)^2.
+With n layers, at most 2^(n-1) + 1 tokens interact. See section 2 and equations 1 to 3 of the document on the
+distributional simplicity bias.
 """
 
 from __future__ import annotations
@@ -73,7 +73,9 @@ class FactoredAttentionConfig:
 
 @register_network(_NAME, FactoredAttentionConfig)
 class FactoredAttention(OneHotNetwork):
-    """Factored attention network, a masked language model whose depth limits the order of interactions.
+    """Masked language model with attention weights that depend on positions only.
+
+    Its depth limits the order of interactions: with n layers, at most 2^(n-1) + 1 tokens interact.
 
     Args:
         config: Architecture.
@@ -109,9 +111,6 @@ class FactoredAttention(OneHotNetwork):
 
     def site_logits(self, tokens: Tensor) -> Tensor:
         """Compute logits of every site given all other sites, without gradients.
-
-        The first layer is evaluated once per sequence, because masking a site subtracts a term of rank one. Networks of
-        one or two layers without a layer norm need no copies of the sequence.
 
         Args:
             tokens: Unmasked tokens, (rows, N) int64.

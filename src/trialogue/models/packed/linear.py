@@ -54,14 +54,14 @@ class Packing(NamedTuple):
 class PackedLinear(nn.Module):
     """Packed copy of a linear layer for inference.
 
-    Inputs are converted to the dtype of the format, and outputs are converted back. A format that does not support the
-    shape of the weight is replaced by the next wider format. `WeightIsPackedError` is raised if the weight is read, if
-    a gradient is needed, or if the layer is saved, copied or moved to another device or dtype.
+    It accepts and returns the same dtypes as the original. It cannot be trained, saved, copied or moved, and
+    reading its weight raises `WeightIsPackedError`.
 
     Args:
         linear: Layer to pack. It needs no weight if `blocks` is given.
-        packing: Formats of the weight, float32 by default.
-        blocks: Weight in a GGUF file. int4 uses its 4-bit codes without requantisation if possible.
+        packing: Formats of the weight, float32 by default. The next wider format is used for shapes that a
+            format does not support.
+        blocks: Weight in a GGUF file. int4 uses its 4-bit codes without requantization if possible.
 
     Attributes:
         formats: Names of the formats in use.
@@ -154,16 +154,15 @@ def pack_linear_layers(
 ) -> Callable[[], None]:
     """Replace the plain float32 linear layers of a model on the CPU by packed layers.
 
-    The model can then be used only for inference. Nothing is replaced if the machine does not support the formats. With
-    int4, the output embeddings use 8 bits, because no later layer corrects their rounding errors. Layers from a GGUF
-    file that are quantised in another format also use 8 bits, so that they are not rounded to 4 bits again. Pages of
-    memory-mapped weights are released after packing, so that the model is in memory only once.
+    The model can then be used only for inference. Nothing is replaced if the machine does not support the
+    formats. With int4, the output embeddings use 8 bits, because no later layer corrects their rounding
+    errors.
 
     Args:
         model: Model to change in place.
         packing: Formats of the weights, float32 by default.
         head: Output embeddings of the model.
-        blocks: Weights of layers in a GGUF file.
+        blocks: Weights of layers in a GGUF file. They are not rounded to 4 bits a second time.
 
     Returns:
         Function that restores the original layers. It keeps a reference to them.

@@ -14,9 +14,8 @@ from trialogue.validation import Count, validated
 class Cropped(PrefixOracle):
     """Model that predicts the next token from the last `window` tokens only.
 
-    This model is a Markov chain of order `window`, and an autoregressive model in the sense of equation 6 of the
-    document on Potts chains. The next token does not depend on the position, so sequences have no maximum length. If
-    `base` adds a BOS token, it precedes the last `window` tokens. Equal contexts of a batch are evaluated once.
+    The next token does not depend on the position, so sequences have no maximum length. If `base` adds a BOS
+    token, it precedes the last `window` tokens.
 
     Args:
         base: Oracle that is evaluated.

@@ -121,9 +121,8 @@ def run_chain(
 ) -> ChainRun:
     """Run one copy of a Markov chain from each start.
 
-    Each chain is determined by `seed`, its start and its id, independently of other chains. The chains run on the
-    device of `start`. On a GPU the steps are the same tensor operations with the same uniform numbers. Move an `Ising`
-    model to the device with `to`.
+    Each chain is determined by `seed`, its start and its id, independently of other chains. The chains run on
+    the device of `start`.
 
     Args:
         chain: The chain. A step is one update for random scans, and N updates for sweeps.
@@ -133,10 +132,11 @@ def run_chain(
         seed: Seed of the random streams (default: 0).
         burn_in: Number of steps before samples are stored (default: 0).
         thin: Store the state after every `thin` steps (default: store no samples).
-        until: Stop a chain in the first state after the burn-in for which this function is True (default: never).
+        until: Stop a chain in the first state after the burn-in for which this function is True (default:
+            never).
         chain_ids: Keys of the random streams, one per chain (default: index of the chain).
-        require_ergodic: Raise an error if the chain is not ergodic, provided that the states can be enumerated
-            (default: True).
+        require_ergodic: Raise an error if the chain does not converge to the same distribution from every
+            start, provided that the states can be enumerated (default: True).
         trace: Return all changes of sites (default: False).
         progress: Show a progress bar (default: False).
 
@@ -144,9 +144,8 @@ def run_chain(
         The final states, and the samples and trace if requested.
 
     Raises:
-        InputError: If an argument is out of range, or a start is outside of the model. Also if the chain cannot run on
-            the model, or is not ergodic, which means that it does not converge to the same distribution from every
-            start.
+        InputError: If an argument is out of range, the chain cannot run on the model, or the chain is not
+            ergodic.
     """
     kind = as_chain(chain)
     start = _validate_start(start, model)

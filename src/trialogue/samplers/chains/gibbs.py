@@ -203,13 +203,12 @@ def _distribution(weights: tuple[float, ...] | None, blocks: int) -> Tensor:
 class BlockDynamics(_Blocks):
     """Resample a random block of sites given all other sites, where each block has a fixed probability.
 
-    A block is a set of sites (positions). A step draws a block K with probability p_K. Its new tokens are drawn jointly
-    from p(x_K | x_-K), where p is the model, x_K are the tokens of the block, and x_-K are the tokens outside of it.
-    These are the weighted block dynamics of Definition 4.1.6 of the thesis.
+    A block is a set of sites (positions). Its tokens are drawn jointly from the model's distribution given
+    the tokens outside of it (weighted block dynamics, Definition 4.1.6 of the thesis).
 
     Args:
         blocks: Collections of sites, or (blocks, N) bool.
-        weights: One non-negative number per block, proportional to p_K (default: equal weights).
+        weights: One non-negative number per block, proportional to its probability (default: equal weights).
 
     Raises:
         InputError: If a site belongs to no block of positive weight.
@@ -250,11 +249,9 @@ class BlockDynamics(_Blocks):
 class AdaptiveBlockDynamics(_Blocks):
     """Resample a random block of sites, where the probability of a block depends on the current sequence.
 
-    A block K is a set of sites (positions), drawn with probability p_K(K | x) for the current tokens x. Its new tokens
-    x_K are then drawn from a distribution proportional to p(x) p_K(K | x) (equation 4.1 of the thesis). Here p is the
-    model, and the tokens outside of the block stay fixed. The factor p_K accounts for the choice of the block, so that
-    the chain keeps the distribution p. All values of a block are enumerated. These are the adaptive block dynamics of
-    Definition 4.1.8 of the thesis.
+    A block K is a set of sites (positions), drawn with probability p_K(K | x) for the current tokens x. Its
+    new tokens are drawn in proportion to p(x) p_K(K | x), where p is the model (equation 4.1 and Definition
+    4.1.8 of the thesis). The factor p_K ensures that the chain keeps the distribution p.
 
     Args:
         blocks: Collections of sites, or (blocks, N) bool.
@@ -276,9 +273,6 @@ class AdaptiveBlockDynamics(_Blocks):
 
     def step(self, model: SequenceModel, state: Sequences, choose: Choose) -> tuple[Sequences, StepInfo]:
         """Draw a block for each row by `distribution`, and resample its tokens jointly given all other tokens.
-
-        A value of the block has the model's probability of the whole sequence as weight, times the probability of
-        drawing this block for the sequence.
 
         Args:
             model: The model, which provides distributions of blocks.

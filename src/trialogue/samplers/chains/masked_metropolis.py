@@ -31,27 +31,18 @@ class MaskedMetropolisState(NamedTuple):
 class MaskedMetropolis(Chain[MaskedMetropolisState]):
     """Metropolis-Hastings sampling of sequences, with proposals and energies from a masked language model.
 
-    A step masks a uniformly random site (position), proposes a token from the model, and accepts or rejects it.
+    A step masks a uniformly random site (position), proposes a token from the model, and accepts or rejects
+    it. The target is proportional to exp(-E(x)) with E(x) = -sum over sites i of h_i(x_i) / `bodies`, where
+    h_i are the model's logits at site i if it is masked. With `bodies` = 1, this is the published algorithm
+    (Goyal, Dyer and Berg-Kirkpatrick 2021).
 
-    The target is proportional to exp(-E(x)) with the energy E(x) = -sum over sites i of h_i(x_i) / `bodies`. Here h_i
-    are the model's logits at site i if it is masked, and x_i is the token of this site. A change from x to x' is
-    accepted with probability min(1, exp(E(x) - E(x')) q(x) / q(x')). Here q(x) and q(x') are the model's probabilities
-    of the old and the new token at the masked site. This follows section A.3 of the document on the distributional
-    simplicity bias, after Goyal, Dyer and Berg-Kirkpatrick 2021.
-
-    The divisor `bodies` corrects the energy for models of k-body interactions (energy terms of k sites). For such a
-    distribution, the sum of the logits h_i over the sites is its energy times -k. With `bodies` = 1, as published, the
-    samples follow a sharpened distribution. With `bodies` = k they follow the distribution itself. A model with
-    interactions of several orders has no such number. `Gibbs` is then correct if the conditionals belong to a joint
-    distribution.
-
-    A proposal needs the distribution of one site. If the proposed token is new, it also needs the logits of the tokens
-    at all sites of the new sequence, each masked separately (`Masked.token_logits`).
+    If exactly k sites interact in each term of the true energy, the sum of the logits is k times this energy.
+    The published algorithm then samples a sharpened distribution, and `bodies` = k corrects it.
 
     Args:
-        gauge: Use the logits as returned by the model (raw), or log-probabilities (normalised) (default: raw). With raw
-            logits, E changes if a constant is added to the logits of a site. With log-probabilities, -E is the
-            pseudo-likelihood.
+        gauge: Use the logits as returned by the model (raw), or log-probabilities (normalised) (default:
+            raw). With raw logits, E changes if a constant is added to the logits of a site. With
+            log-probabilities, -E is the pseudo-likelihood.
         bodies: Divide the energy by this positive number (default: 1).
 
     Raises:

@@ -18,16 +18,14 @@ from trialogue.validation import validated
 class Metropolis(SingleSite):
     """Propose another value of a site uniformly at random, and accept it by the Metropolis rule.
 
-    A site is a position of the sequence x, and x' is the sequence with the proposed value. The proposal is accepted
-    with probability min(1, p(x') / p(x)), where p is the target distribution.
-
-    A change that does not lower the probability is always accepted, so a sweep in fixed order may not be ergodic. For
-    example, take a ring of spins without field. A sweep moves its domain walls (neighbours with different values) along
-    the ring, and does not reach most states at any temperature. `run_chain` raises an error in this case if the states
-    can be enumerated. `Gibbs` does not have this problem.
+    A site is a position of the sequence x, and x' is the sequence with the proposed value. The proposal is
+    accepted with probability min(1, p(x') / p(x)), where p is the target distribution. With order="sweep",
+    the chain may not reach all states, for example on a ring of spins without field. `run_chain` raises an
+    error in this case if the states can be enumerated.
 
     Args:
-        order: Update one uniformly random site per step (random) or every site once in order (sweep) (default: random).
+        order: Update one uniformly random site per step (random) or every site once in order (sweep)
+            (default: random).
     """
 
     def step(self, model: SequenceModel, state: Sequences, choose: Choose) -> tuple[Sequences, StepInfo]:

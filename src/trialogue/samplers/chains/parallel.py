@@ -45,14 +45,14 @@ class IndependentParallel(Chain[Sequences]):
 class ChainRule(Masked, Joint):
     """Adapter that lets Markov chains resample blocks of positions (sites) with any `Masked` model.
 
-    The sites of a block are drawn one after the other, with the rest of the block masked. Each site is drawn from its
-    distribution given all sites that are not masked. If these conditional distributions belong to a joint distribution,
-    the block is drawn from that joint distribution. Otherwise the result depends on the order of the sites. A block of
-    k sites takes k model calls.
+    The sites of a block are drawn one after the other, with the rest of the block masked. A block of k sites
+    takes k model calls. If the model's conditional distributions do not belong to one joint distribution, the
+    result depends on the order of the sites.
 
     Args:
         model: The masked model.
-        order: Draw sites from first to last (forward) or in uniformly random order (random) (default: forward).
+        order: Draw sites from first to last (forward) or in uniformly random order (random) (default:
+            forward).
 
     Raises:
         InputError: If the model is not `Masked`.

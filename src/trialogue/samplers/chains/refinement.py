@@ -34,22 +34,18 @@ class RefinementState(NamedTuple):
 class Refinement(Chain[RefinementState]):
     """Resample all tokens of a sequence in parallel, given the previous sequence (thesis, equation 4.9).
 
-    Each step evaluates the model once on the current tokens. It replaces every token by the most probable token at its
-    site (position), or by a token drawn from the model's distribution there. A sequence that a step with
-    choice="argmax" does not change is a fixed point.
-
-    With start="random" this is a Markov chain on tokens, and with start="mask" on tokens and masks. The limit of the
-    chain is in general not the distribution of the model. The model must be a masked oracle with
-    `Masked.refined_log_probs`.
+    Each step evaluates the model once on the current tokens. It replaces every token by the most probable
+    token at its site (position), or by a token drawn from the model's distribution there. The limit of this
+    chain is in general not the distribution of the model.
 
     Args:
-        start: Read the given tokens first (random), drawn uniformly for the method of the thesis, or masks everywhere
-            (mask) (default: random).
+        start: Read the given tokens first (random), drawn uniformly for the method of the thesis, or masks
+            everywhere (mask) (default: random).
         choice: Take the most probable token (argmax), or draw one (sampled) (default: argmax).
-        keep: Which tokens a step does not change (default: stutter). "stutter" keeps the old token if the new one
-            equals the new token before it. "nothing" changes all tokens. "confident" is the schedule of mask-predict
-            (Ghazvininejad et al. 2019): a step fills all masks and then masks the least probable tokens again. The
-            number of masks decreases by N / `steps` per step, for N tokens.
+        keep: Which tokens a step does not change (default: stutter). "stutter" keeps the old token if the new
+            one equals the new token before it. "nothing" changes all tokens. "confident" is the schedule of
+            mask-predict (Ghazvininejad et al. 2019): a step fills all masks and then masks the least probable
+            tokens again. The number of masks decreases by N / `steps` per step, for N tokens.
         steps: Number of steps of the schedule of mask-predict (default: 10).
 
     Raises:

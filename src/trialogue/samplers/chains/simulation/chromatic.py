@@ -1,9 +1,8 @@
 """Gibbs sampling of many chains by tensor operations, on any device.
 
-The sites (positions) are coloured so that no two neighbours have the same colour. All sites of one colour are updated
-together (Gonzalez, Low, Gretton and Guestrin 2011), and a sweep iterates over the colours. Each update draws from the
-exact conditional distribution of the site, with the tables of `HeatBath`. Chain c uses its own SplitMix64 random stream
-with integer arithmetic only, so its tokens do not depend on the number of chains or the device.
+The sites (positions) are colored so that no two neighbors have the same color. All sites of one color are
+updated together (Gonzalez, Low, Gretton and Guestrin 2011). Each chain uses its own random stream, so its
+tokens do not depend on the number of chains or the device.
 """
 
 from typing import NamedTuple

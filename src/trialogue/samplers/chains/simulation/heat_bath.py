@@ -1,8 +1,7 @@
 """Compiled Gibbs sampling (heat bath) that updates the same site of many chains at once.
 
-Chains are stored in blocks of `LANES` chains, as tokens (sites, LANES). A lane is the place of one chain in its block.
-Each chain has its own xoshiro128+ random generator (Blackman and Vigna 2021), whose seed depends on the seed of the run
-and the index of the chain. The result of a chain therefore does not depend on the number of chains or threads.
+Chains are stored in blocks of `LANES` chains, as tokens (sites, LANES). Each chain has its own xoshiro128+
+random generator (Blackman and Vigna 2021), so its result does not depend on the number of chains or threads.
 """
 
 from dataclasses import replace

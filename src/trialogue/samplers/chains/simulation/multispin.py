@@ -1,15 +1,9 @@
 """Multispin coding: Gibbs sampling of Ising models with 64 chains per 64-bit word, by bitwise operations.
 
-All couplings of a site must be equal, as on rings, lattices, regular graphs and cliques. Fields may differ. The
-probability of spin up then depends only on the number of neighbours that are up, and is stored as a threshold t. Each
-chain draws a random number u of 52 bits, and its spin is up if u < t. The bits are drawn one by one, most significant
-first, with one random word for 64 chains. The comparison uses AND and OR of words. Drawing ends when all chains of a
-block are decided, after about 16 of the 52 bits.
-
-Chains are stored in blocks of `WORDS` words. Each word has its own xoshiro256++ random generator (Blackman and Vigna
-2021), whose seed depends on the seed of the run and the index of the word. Blocks are always computed completely,
-because the number of drawn bits depends on all words of a block. The result of a chain therefore does not depend on the
-number of chains or threads.
+All couplings of a site must be equal, as on rings, lattices and cliques. The probability of spin up then
+depends only on the number of neighbors that are up, and is stored as a threshold. Each chain compares a
+random number with the threshold, bit by bit, until all chains are decided. Each word has its own random
+generator, so the result of a chain does not depend on the number of chains or threads.
 """
 
 import numpy as np
@@ -41,17 +35,16 @@ from trialogue.validation import Count, Natural, validated
 def spin_thresholds(kind: SiteClass) -> tuple[list[int], list[int], list[bool]]:
     """Return the thresholds with which random numbers are compared to draw the spins of a class of sites.
 
-    A spin is up if a random number is below a threshold, which is the probability of up in units of 2^-52. This
-    probability depends on the number of neighbours that are up. The probabilities p and 1 - p share one threshold, the
-    larger of the two, because only one of them is used at a time. If the threshold belongs to 1 - p, the result of the
-    comparison is negated.
+    A threshold is the probability of spin up in units of 2^-52, one for each number of neighbors that are up.
+    The probabilities p and 1 - p share a threshold. If it belongs to 1 - p, the result of the comparison is
+    negated.
 
     Args:
         kind: A class of sites that have the same couplings and field.
 
     Returns:
-        The thresholds, and two lists with an entry for each number of neighbours that are up: the index of the
-        threshold, and whether the result of the comparison is negated.
+        The thresholds, and two lists with an entry for each number of neighbors that are up: the index of the
+            threshold, and whether the result of the comparison is negated.
     """
     column_of: dict[int, int] = {}
     column, flip = [], []

@@ -76,14 +76,15 @@ def compare(
 ) -> np.uint64:
     """Compare the next four bits of the random number of each chain with the same bits of a threshold.
 
-    Bit i of a 64-bit word belongs to chain i of 64 chains, so one word operation treats 64 chains at once. Numbers are
-    compared bit by bit from the most significant bit. A number is below the threshold if it has a zero and the
-    threshold a one at the first bit in which they differ. Earlier calls have compared the bits before.
+    Bit i of a 64-bit word belongs to chain i of 64 chains. A number is below the threshold if it has a zero
+    and the threshold a one at the first bit in which they differ. Earlier calls have compared the bits
+    before.
 
     Args:
-        work: The four random words of each word of chains, followed by the results for each threshold. Modified in
-            place.
-        column: First entry of the results for this threshold in `work`, relative to those of the first threshold.
+        work: The four random words of each word of chains, followed by the results for each threshold.
+            Modified in place.
+        column: First entry of the results for this threshold in `work`, relative to those of the first
+            threshold.
         t: First of the four bits of the threshold, as a word of ones or zeros.
         u: Second bit.
         v: Third bit.
