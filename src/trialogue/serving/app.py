@@ -59,6 +59,8 @@ class Application:
 
     Attributes:
         app: The ASGI application.
+        worker: The worker.
+        verifiers: The cache of verifiers.
     """
 
     def __init__(
@@ -69,7 +71,7 @@ class Application:
         api_key: str | None = None,
         hosts: Sequence[str] = ("*",),
     ) -> None:
-        self.worker, self._verifiers, self._serving, self._key = worker, verifiers, serving, api_key
+        self.worker, self.verifiers, self._serving, self._key = worker, verifiers, serving, api_key
         self._created = int(time.time())
         self._reading = CapacityLimiter(_MAX_PARSING)
         response = self._respond
@@ -93,7 +95,7 @@ class Application:
         try:
             yield
         finally:
-            self._verifiers.close()
+            self.verifiers.close()
             await run_in_threadpool(self.worker.close)
 
     def _protected(
@@ -193,7 +195,7 @@ class Application:
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(events.put, event)
 
-        worker, verifiers = self.worker, self._verifiers
+        worker, verifiers = self.worker, self.verifiers
         # A full queue is reported before the verifiers are compiled.
         worker.reserve()
         try:

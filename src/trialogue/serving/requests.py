@@ -220,11 +220,12 @@ def _max_new_tokens(
     if prompt >= context + scores_only:
         message = f"{field}: it has {prompt} tokens and the context {context}: use a shorter prompt"
         raise RequestError(400, message, field, "context_length_exceeded")
+    most = min(context - prompt, serving.max_new_tokens or context)
     value, default = body.max_tokens, _DEFAULT_MAX_TOKENS
     if isinstance(body, ChatBody):
-        default, other = serving.max_new_tokens, body.max_completion_tokens
+        default, other = most, body.max_completion_tokens
         if other is not None and value not in (None, other):
             hint = "leave out max_tokens or max_completion_tokens: their values differ"
             raise InputError("max_tokens", value, hint)
         value = value if other is None else other
-    return min(default if value is None else value, serving.max_new_tokens, context - prompt)
+    return min(default if value is None else value, most)

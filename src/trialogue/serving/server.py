@@ -15,6 +15,7 @@ from trialogue.models.hub.opening import TextModel, open_pretrained
 from trialogue.samplers.prefix.batch import DEFAULT_MEMORY
 from trialogue.serving.app import Application
 from trialogue.serving.settings import Address, Serving
+from trialogue.serving.starting import choose_context, warm_up
 from trialogue.serving.tables import TableCache
 from trialogue.serving.verifiers import VerifierCache
 from trialogue.serving.worker import Worker
@@ -51,11 +52,11 @@ def create_application(
         ConstraintSettings(verifier_whole=whole, verifier_timeout=timeout),
         serving.requests,
     )
-    limits = [serving.context] if model.max_length is None else [serving.context, model.max_length]
+    rows = min(ROWS, model.batch_size) if machine.batch_size is None else machine.batch_size
     worker = Worker(
         model,
-        rows=min(ROWS, model.batch_size) if machine.batch_size is None else machine.batch_size,
-        context=min(limits),
+        rows=rows,
+        context=choose_context(model, serving.context, rows, report),
         most=serving.requests,
         samplers=serving.samplers,
         layers=rules.layers,
@@ -88,6 +89,7 @@ def serve(
         model = checkpoint.load(recompute=machine.recompute, weights=machine.weights)
         host, port = bound.getsockname()[:2]
         served = create_application(model, serving, machine, api_key, allowed_hosts(address, host), report)
+        warm_up(served.worker, served.verifiers, serving)
         if api_key is None and not ipaddress.ip_address(host).is_loopback:
             report(f"every client that can reach {host} has access: use --api-key KEY to require a key")
         report(f"serving {serving.model_name} at http://{_in_url(host)}:{port}/v1")

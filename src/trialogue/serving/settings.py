@@ -25,14 +25,14 @@ class Serving:
     rule: Annotated[tuple[str, ...], arg(metavar="NAME=SPEC")] = ()
     """Offer this verifier to clients under NAME, as in short=python:rules.py:short. Repeat the option for more. Only
     verifiers given here may read files; a client cannot name a file."""
-    context: Annotated[int, Ge(2), arg(metavar="TOKENS")] = 1024
-    """Limit prompt plus completion to this many tokens. The server allocates keys and values of this length for each of
-    the --batch-size rows (default: 16), once per sampler in use."""
+    context: Annotated[int | None, Ge(2), arg(metavar="TOKENS")] = None
+    """Limit prompt plus completion to this many tokens (default: the context of the model, or less if the keys and
+    values of --batch-size sequences of this length would need more than half of the free memory)."""
     samplers: Annotated[Count, arg(metavar="N")] = 4
     """Run at most this many sampler configurations at once. Requests for others wait."""
-    max_new_tokens: Annotated[Count, arg(metavar="TOKENS")] = 512
+    max_new_tokens: Annotated[Count | None, arg(metavar="TOKENS")] = None
     """Limit completions to this many tokens, also if a request has a larger limit. Also the default limit of a chat
-    completion."""
+    completion (default: the rest of the context)."""
     max_steps: Annotated[Count, arg(metavar="N")] = 65536
     """Limit each sample to this many steps of its sampler. Also the default of a request."""
     verifier_whole: bool = False

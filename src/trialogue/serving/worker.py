@@ -62,8 +62,9 @@ class Worker:
         self.closing = False
 
     def start(self) -> None:
-        """Start the thread."""
-        self._thread.start()
+        """Start the thread, unless it is running."""
+        if not self.alive:
+            self._thread.start()
 
     @property
     def alive(self) -> bool:

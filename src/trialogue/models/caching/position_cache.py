@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 from transformers.cache_utils import Cache, CacheLayerMixin
 
 
@@ -31,12 +32,15 @@ class CachePlace(NamedTuple):
     reach: int
 
 
+_FIRST_POSITIONS = 256
+
+
 class PositionLayer(CacheLayerMixin):  # type: ignore[misc]
     """Keys and values of one layer, with a separate length for each row.
 
     Args:
         rows: Number of rows.
-        positions: Number of positions per row.
+        positions: Maximum number of positions per row.
     """
 
     is_sliding = False
@@ -45,17 +49,28 @@ class PositionLayer(CacheLayerMixin):  # type: ignore[misc]
 
     def __init__(self, rows: int, positions: int) -> None:
         super().__init__()
-        self._shape = (rows, positions)
+        self._shape, self._allocated = (rows, positions), 0
         self.place: CachePlace | None = None
+
+    def allocate(self, positions: int) -> None:
+        """Provide memory for more positions, and keep the stored keys and values.
+
+        Args:
+            positions: Number of positions per row, at least the current one.
+        """
+        more, self._allocated = positions - self._allocated, positions
+        if self.is_initialized:
+            with torch.inference_mode(False):
+                self.keys, self.values = (pad(store, (0, 0, 0, more)) for store in (self.keys, self.values))
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
         """Allocate keys and values for the heads, head widths and dtypes of the states (n, heads, m, head width)."""
-        rows, positions = self._shape
+        rows = self._shape[0]
         # Uninitialised memory may hold NaN, and a masked NaN still makes the attention output NaN. A context may be
         # opened in inference mode and used outside of it.
         with torch.inference_mode(False):
             self.keys, self.values = (
-                states.new_zeros(rows, states.shape[1], positions, states.shape[3])
+                states.new_zeros(rows, states.shape[1], self._allocated, states.shape[3])
                 for states in (key_states, value_states)
             )
         self.is_initialized = True
@@ -113,6 +128,8 @@ class PositionLayer(CacheLayerMixin):  # type: ignore[misc]
 class PositionCache:
     """Key-value cache of all layers, with one additional position that receives padding.
 
+    The memory grows with the longest row, by a factor of two.
+
     Args:
         layers: Number of layers.
         rows: Number of rows.
@@ -121,9 +138,32 @@ class PositionCache:
 
     def __init__(self, layers: int, rows: int, positions: int) -> None:
         self._sizes = (layers, rows, positions)
-        self.padding = positions
+        self._allocated = 0
         self.layers = [PositionLayer(rows, positions + 1) for _ in range(layers)]
         self.cache = Cache(layers=list(self.layers))
+
+    @property
+    def padding(self) -> int:
+        """Position that receives padding, which is the last allocated one."""
+        return self._allocated - 1
+
+    @property
+    def position_bytes(self) -> int:
+        """Number of bytes that one position of one row needs, or 0 if no position has been stored."""
+        return sum(store[0, :, :1].nbytes for store in self._stores())
+
+    def reserve(self, positions: int) -> None:
+        """Provide memory for rows of a number of tokens.
+
+        Args:
+            positions: Number of tokens, at most the maximum.
+        """
+        if positions < self._allocated:
+            return
+        doubled = max(_FIRST_POSITIONS, 2 * self._allocated, positions + 1)
+        self._allocated = min(doubled, self._sizes[2] + 1)
+        for layer in self.layers:
+            layer.allocate(self._allocated)
 
     def at(self, place: CachePlace) -> Cache:
         """Return the transformers cache, set to write at `place` in the next forward pass."""
@@ -139,8 +179,8 @@ class PositionCache:
 
     def fork(self, rows: Tensor, positions: int) -> PositionCache:
         """Return an independent cache for up to `positions` tokens whose row i is a copy of row `rows[i]`."""
-        layers, _, capacity = self._sizes
-        forked, copied = PositionCache(layers, len(rows), positions), min(positions, capacity)
+        forked, copied = PositionCache(self._sizes[0], len(rows), positions), min(positions, self.padding)
+        forked.reserve(copied)
         for old, new in zip(self.layers, forked.layers, strict=True):
             if old.is_initialized:
                 new.lazy_initialization(old.keys, old.values)

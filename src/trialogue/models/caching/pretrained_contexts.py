@@ -225,6 +225,11 @@ class CachedContext(PretrainedContext):
         self._cache = cache
         self._range = torch.arange(capacity + 1, device=oracle.device)
 
+    @property
+    def position_bytes(self) -> int:
+        """Number of bytes of keys and values per position of a row, or 0 before the first evaluation."""
+        return self._cache.position_bytes
+
     def features(self, tokens: Tensor, start: Tensor, stop: Tensor, rows: Tensor) -> Tensor:
         """Compute the features of prefixes, and cache positions `start` to `stop` (both included) of each row.
 
@@ -266,6 +271,7 @@ class CachedContext(PretrainedContext):
     ) -> tuple[Tensor, dict[str, Any]]:
         device, counts = self._oracle.device, stop - first
         longest, reach = int(counts.max()), int(stop.max())
+        self._cache.reserve(reach)
         positions = first[:, None] + torch.arange(longest)
         ids = tokens.gather(1, positions.clamp_max(tokens.shape[1] - 1))
         # A later rewind may need any cached position, so padding is written to an extra position.

@@ -318,7 +318,9 @@ class OpenRun:
 
     def growing(self) -> Iterator[PartialSample]:
         """Yield the completion so far of each sample in progress."""
-        columns = (column.tolist() for column in self._running.samples_in_progress())
+        places, sequences, lengths = self._running.samples_in_progress()
+        longest = int(lengths.max()) if len(lengths) else 0
+        columns = places.tolist(), sequences[:, :longest].tolist(), lengths.tolist()
         for place, tokens, length in zip(*columns, strict=True):
             submission = self._running.find_request(place)
             start, own = int(submission.lengths[0]), place - submission.earliest
