@@ -141,9 +141,14 @@ def test_comparison_lists_changed_settings_verdicts_and_cells(entry: Entry, tmp_
     other = execute(STUDY, replace(STUDY.presets["default"], bias=0.4), tmp_path)
     compared = compare(STUDY, entry.result, other)
     assert compared.config == [("bias", "0.7", "0.4")]
-    by_claim = {line[0]: line for line in compared.claims}
-    assert by_claim["law"][1:] == ("holds: 0.700", "refuted: 0.400", "-0.300")
+    by_claim = {claim.id: line for claim, line in zip(STUDY.claims, compared.claims, strict=True)}
+    assert by_claim["law"] == ("The law is the bias.", "holds: 0.700", "refuted: 0.400", "-0.300")
     assert by_claim["more-heads"][2].startswith("refuted: 0.4")
+    changed = "The settings differ in bias, 5 of 5 claims differ, 2 of 2 table cells differ, and 5 of the 5 verdicts"
+    assert str(compared).startswith(changed)
+    same = compare(STUDY, entry.result, entry.result)
+    assert "0 of 5 claims differ" in str(same)
+    assert "none of the 5 verdicts changed" in str(same)
     (title, lines), *_ = compared.tables
     assert title == "Table 1. Share of heads"
     assert ("law · heads", "0.700", "0.400", "-0.300") in lines
@@ -153,6 +158,9 @@ def test_comparison_lists_changed_settings_verdicts_and_cells(entry: Entry, tmp_
 
 def test_differences_are_signed_numbers_or_a_dash() -> None:
     assert (format_difference(1, 1.5), format_difference(1.5, 1.0)) == ("+0.500", "-0.500")
+    # Differences of rounding count as none, and others do not.
+    assert (format_difference(1.0, 1.0 + 1e-10), format_difference(3e-15, 1e-15)) == ("0", "0")
+    assert (format_difference(1.0, 1.0 + 1e-8), format_difference(1e-10, 2e-10)) == ("+1.00e-08", "+1.00e-10")
     assert (
         format_difference("a", 1.0)
         == format_difference(True, False)

@@ -81,4 +81,7 @@ def test_claims_are_tested_by_changed_runs_of_full_size_only(tmp_path: Path) -> 
     assert {each.answer for each in small.verdicts if each.claim.sampled} == {"not tested"}
     full = judged(STUDY, execute(STUDY, Config(bias=0.9), tmp_path))
     assert {verdict.answer for verdict in full.verdicts} >= {"holds", "refuted"}
-    assert full.scale == "default with bias = 0.9 (not 0.7): does not count"
+    assert (
+        full.scale
+        == "default with bias = 0.9 (not 0.7): not in the totals, which are of the committed results"
+    )

@@ -188,28 +188,45 @@ def test_claims_are_selected_by_verdict_and_origin(entry: Entry) -> None:
 
 
 @pytest.mark.parametrize("width", [80, 140])
-def test_terminal_shows_all_verdicts_and_totals(width: int, entry: Entry) -> None:
-    lines = print_entry(entry, width).splitlines()
+def test_terminal_shows_published_and_measured_numbers(width: int, entry: Entry) -> None:
+    text = print_entry(entry, width)
+    lines = text.splitlines()
     assert max(map(len, lines)) <= width
-    for verdict in entry.verdicts:
-        [line] = [line for line in lines if verdict.claim.id in line.split()]
-        assert line.startswith(verdict.answer)
-    assert "holds       The bias is 0.7  law (exact)" in lines
-    words = join_words("\n".join(lines))
+    words = join_words(text)
     for shown in (
-        "published: 0.7",
-        f"setting: {SETTING}",
-        "late-heads (published)",
-        "withdrawn on 2026-11-22; last verdict: refuted, 0.250 [0.125, 0.375] (published: about 0.9). Late",
-        "statements 2 2 0 0",
-        "published claims 4 3 0 1",
-        "our claims 2 1 1 0",
-        "belong to 2 families",
-        "at most 0.1 verdicts are expected to be wrong",
+        "All claims were registered before this run.",
+        "Claims of the publication: 3 (3 hold)",
+        "Claims of this project: 2 (1 refuted, 1 hold)",
+        "Not shown: the claims of this project that hold.",
+        f"[1] {SETTING}",
+        "a confidence level of 97.5 %, from independent repetitions (5 × draw)",
+        "*: this project chose the threshold",
+        "Withdrawn claims: 1.",
     ):
         assert shown in words
-    estimate = next(verdict.estimate for verdict in entry.verdicts if verdict.claim.id == "more-heads")
-    assert re.search(rf"{estimate:.3f} \[0\.\d+, 0\.\d+\] holds if > 0\.5 \(grade\)", words)
+    assert ("published: 0.7" in words, "published measured" in words) == (width == 80, width == 140)
+    more = next(verdict for verdict in entry.verdicts if verdict.claim.id == "more-heads")
+    [row] = [line for line in lines if "heads more often" in line]
+    assert row.split()[0] == "holds"
+    assert row.split()[-3:] == [f"{more.estimate:.3f}", ">", "0.5*"]
+    assert "Two heads come" not in text
+    everything = print_entry(entry, width, verbose=True)
+    assert {claim.id for claim in STUDY.claims} <= set(everything.split())
+    assert "withdrawn on 2026-11-22; last verdict: refuted, 0.250 [0.125, 0.375]" in join_words(everything)
+
+
+def test_terminal_marks_claims_registered_after_the_run(entry: Entry) -> None:
+    words = join_words(print_entry(change(entry, {}, registered=False)))
+    assert "5 of 5 claims were registered after this run and are marked" in words
+    assert "] This claim was registered after the run, so its data may have suggested the claim." in words
+
+
+def test_terminal_shows_totals_of_several_studies(entry: Entry) -> None:
+    file = io.StringIO()
+    print_ledger(Console(width=80, file=file), [entry, entry])
+    words = join_words(file.getvalue())
+    for shown in ("our claims 4 2 2 0", "belong to 2 families", "verdicts are expected to be wrong"):
+        assert shown in words
 
 
 def test_the_reason_of_an_undecided_claim_is_shown_on_request(entry: Entry) -> None:

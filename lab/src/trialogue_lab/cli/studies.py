@@ -37,6 +37,7 @@ def run(arguments: argparse.Namespace) -> None:
     study = studies.find(arguments.study)
     if arguments.help:
         arguments.parser.print_help()
+        print(f"\n{_describe_presets(study)}\n")
         arguments.overrides = ["--help"]
     config = override_fields(
         study.preset(arguments.preset),
@@ -62,7 +63,54 @@ def run(arguments: argparse.Namespace) -> None:
     terminal.print_headlines(out, entry)
     place = "" if arguments.results == RUNS else f" --runs {arguments.results}"
     print(f"all claims, next to the committed verdicts: trialogue ledger {study.name}{place}")
+    if similar := _find_similar(study, result, arguments.results):
+        print(f"the same with other settings: trialogue compare {similar.folder} {result.folder}")
     print(f"rows: {result.folder / 'rows.jsonl'}\nreport: {report}")
+
+
+def _describe_presets(study: "Study[Any]") -> str:
+    """Return a table of the presets of a study, with the computing time of the committed result."""
+    from trialogue.display.columns import output_width, text_table
+    from trialogue_lab.ledger.pages.screens import format_duration
+    from trialogue_lab.ledger.stored import stored_summaries
+
+    found = stored_summaries(studies.modules()).get(study.name)
+    lines = [("preset", "computing time", "purpose")]
+    for name in study.presets:
+        time = _PRESETS[name][0]
+        if found and found.result.partition("@")[0] == name and "seconds" in found.provenance:
+            time = f"{format_duration(found.provenance['seconds'])} (committed result)"
+        lines.append((name, time, _PRESETS[name][1]))
+    table = text_table(lines, output_width(), numbers=3)
+    return (
+        f"Presets of {study.name}. Times are for one or two processor cores, summed over processes.\n{table}"
+    )
+
+
+_PRESETS = {
+    "smoke": ("seconds", "check that everything works; no claim is tested"),
+    "pilot": ("minutes", "choose settings, with separate seeds; no claim is tested"),
+    "default": ("minutes to hours", "test the claims at a reduced scale"),
+    "night": ("hours", "test the claims with more repetitions or longer trainings"),
+    "weekend": ("days", "test claims that the preset night leaves undecided"),
+    "paper": ("not measured", "test the claims at the scale of the publication"),
+}
+"""Usual computing time and purpose of a preset, by name."""
+
+
+def _find_similar(study: "Study[Any]", result: "Result", runs: Path) -> "Result | None":
+    """Return the result whose settings differ least: the committed one, or one of the user's runs."""
+    from trialogue_lab.ledger.entries import counting_result
+    from trialogue_lab.ledger.runs.results import finished_results
+
+    found = [counting_result(study), *finished_results(study.name, runs, _warn)]
+    others = [one for one in found if one and one.folder.resolve() != result.folder.resolve()]
+
+    def count_differences(other: "Result") -> int:
+        names = result.config.keys() | other.config.keys()
+        return sum(result.config.get(name) != other.config.get(name) for name in names)
+
+    return min(others, key=count_differences, default=None)
 
 
 def pilot(arguments: argparse.Namespace) -> None:
@@ -110,16 +158,18 @@ def _execute(study: "Study[Any]", config: object, arguments: argparse.Namespace)
 def show_ledger(arguments: argparse.Namespace) -> None:
     """Print how many claims hold, by publication and study, or the claims of STUDY next to your own runs."""
     from trialogue.display.columns import output_width
+    from trialogue_lab.ledger.claims.documents import find_documents
     from trialogue_lab.ledger.pages.screens import claims_screen, select_claims, summary_screen
 
     _check_folder(arguments.results)
     filters: dict[str, Any] = {
-        "answers": arguments.verdict or (),
+        "answers": [answer for found in arguments.verdict or () for answer in found],
         "origins": arguments.origin or (),
         "statement": arguments.statement or "",
+        "documents": [key for text in arguments.source or () for key in find_documents(text)],
     }
     width = arguments.width or output_width()
-    if arguments.study or arguments.json:
+    if arguments.study or arguments.json or arguments.verbose:
         _show_studies(arguments, filters, width)
         return
     summaries = _collect_summaries(arguments.results)
@@ -192,7 +242,7 @@ def _show_studies(arguments: argparse.Namespace, filters: "Mapping[str, Any]", w
         print(f"\nYour runs in {arguments.runs}:\n")
     for entry, found in own:
         for one in select([found], **filters):
-            terminal.print_own_run(out, entry, one)
+            terminal.print_own_run(out, entry, one, verbose=arguments.verbose)
 
 
 def report(arguments: argparse.Namespace) -> None:
@@ -249,7 +299,20 @@ def _parse_width(text: str) -> int:
     return int(text)
 
 
-_VERDICTS = ("holds", "refuted", "undecided", "not tested", "altered since the run", "withdrawn")
+def _parse_verdict(text: str) -> tuple[str, ...]:
+    """Return the verdicts that begin with a word, or those that the tables call "other", for argparse."""
+    from trialogue_lab.ledger.claims.answers import LEDGER_ANSWERS
+
+    word = text.strip().lower()
+    if word == "other":
+        return LEDGER_ANSWERS[3:]
+    found = tuple(answer for answer in LEDGER_ANSWERS if word and answer.startswith(word))
+    if not found:
+        raise argparse.ArgumentTypeError(f"{text!r}: use {_VERDICTS}")
+    return found
+
+
+_VERDICTS = "holds, refuted, undecided, not tested, altered, withdrawn, or other for the last three"
 
 _HELP = {
     "run STUDY": "run this study",
@@ -263,11 +326,13 @@ _HELP = {
     "run --results": "write the result to this folder (default: ./runs)",
     "ledger STUDY": "show the claims of these studies, with your own runs (default: counts of all studies)",
     "--runs": "read your own runs from this folder (default: ./runs)",
-    "--verdict": f"show only claims with this verdict: {', '.join(_VERDICTS)}; repeatable (default: all)",
+    "--verdict": f"show only claims with this verdict: {_VERDICTS}; repeatable (default: all)",
+    "--source": "show only claims of this publication: its key in `trialogue ledger`, or words of its title; "
+    "repeatable (default: all)",
     "--origin": "show only claims of this origin: published or ours; repeatable (default: both)",
     "--statement": "show only claims with this id, with this id of a statement, or with these words (default: all)",
     "--width": "print lines of at most this many characters, from 40 (default: the width of the terminal)",
-    "--verbose": "also show the registered statements and the power of undecided claims (default: off)",
+    "--verbose": "show every claim with its id, registered statement and power (default: a table of the main claims)",
     "--json": "print a JSON list with one record per claim (default: text)",
     "RESULT": "show these results: a folder, a hash, STUDY@HASH or a study (default: all results that count)",
     "report --out": "write the page to this file (default: report.html in DIR)",
@@ -305,9 +370,14 @@ def add(commands: Commands) -> None:
         parser.add_argument("--executor", metavar="WHERE", default="local", help=_HELP["--executor"])
         _add_folder(parser, "--results", _HELP["run --results"], Path("runs"))
     _add_folder(showing, "--runs", _HELP["--runs"], Path("runs"))
-    for option, choices in (("--verdict", _VERDICTS), ("--origin", ("published", "ours"))):
-        metavar = option.removeprefix("--").upper()
-        showing.add_argument(option, metavar=metavar, action="append", choices=choices, help=_HELP[option])
+    showing.add_argument("--source", metavar="TEXT", action="append", help=_HELP["--source"])
+    showing.add_argument(
+        "--verdict", metavar="VERDICT", action="append", type=_parse_verdict, help=_HELP["--verdict"]
+    )
+    origins = ("published", "ours")
+    showing.add_argument(
+        "--origin", metavar="ORIGIN", action="append", choices=origins, help=_HELP["--origin"]
+    )
     showing.add_argument("--statement", metavar="TEXT", help=_HELP["--statement"])
     showing.add_argument("--width", metavar="N", type=_parse_width, help=_HELP["--width"])
     showing.add_argument("--verbose", action="store_true", help=_HELP["--verbose"])

@@ -13,7 +13,7 @@ from trialogue.display.numbers import finite_or_none
 from trialogue_lab.ledger.claims.claims import Claim
 from trialogue_lab.ledger.claims.verdicts import Evidence, Verdict, evaluate
 from trialogue_lab.ledger.claims.withdrawn import WITHDRAWN, WithdrawnClaim
-from trialogue_lab.ledger.pages.screens import matches
+from trialogue_lab.ledger.pages.screens import document_of, matches
 from trialogue_lab.ledger.rows import Rows
 from trialogue_lab.ledger.runs.results import (
     COUNTING,
@@ -28,6 +28,9 @@ from trialogue_lab.ledger.runs.results import (
 )
 from trialogue_lab.ledger.runs.scale import Differences, changed_fields, reduced_fields
 from trialogue_lab.ledger.study import Study
+
+UNCOUNTED = "not in the totals, which are of the committed results"
+"""Remark on a run whose verdicts do not count."""
 
 
 @dataclass(frozen=True)
@@ -65,9 +68,9 @@ class Entry:
             fields = ", ".join(
                 f"{name} = {mine} (not {theirs})" for name, (mine, theirs) in self.changed.items()
             )
-            return f"{self.closest} with {fields}: does not count"
+            return f"{self.closest} with {fields}: {UNCOUNTED}"
         if preset not in COUNTING:
-            return f"{preset}, which does not count"
+            return f"{preset}: {UNCOUNTED}"
         reduced = "paper" in self.study.presets and preset != "paper"
         return f"{preset}, a reduced scale" if reduced else preset
 
@@ -172,32 +175,36 @@ def select(
     answers: Collection[str] = (),
     origins: Collection[str] = (),
     statement: str = "",
+    documents: Collection[str] = (),
 ) -> list[Entry]:
-    """Return the entries, restricted to claims with the given verdicts, origins and statement.
+    """Return the entries, restricted to claims with the given verdicts, origins, statement and publications.
 
     Args:
         entries: One entry per study, with the verdicts on its claims.
         answers: Verdicts to keep, for example "refuted" or "withdrawn". Empty for all.
         origins: "published" or "ours". Empty for both.
         statement: Id or words of a claim (see `matches`). Empty for all.
+        documents: Keys of publications. Empty for all.
 
     Returns:
         Entries that still have claims.
     """
+    from trialogue_lab.ledger.stored import summarize
 
-    def is_chosen(answer: str, claim: Claim | WithdrawnClaim) -> bool:
+    def is_chosen(entry: Entry, answer: str, claim: Claim | WithdrawnClaim) -> bool:
         record = {"claim": claim.id, "title": getattr(claim, "title", ""), **vars(claim)}
         return (
             (not answers or answer in answers)
             and (not origins or claim.origin in origins)
             and (not statement or matches(record, statement))
+            and (not documents or document_of(record, summarize(entry).document) in documents)
         )
 
     selected = [
         replace(
             entry,
-            verdicts=tuple(one for one in entry.verdicts if is_chosen(one.answer, one.claim)),
-            withdrawn=tuple(one for one in entry.withdrawn if is_chosen(WITHDRAWN, one)),
+            verdicts=tuple(one for one in entry.verdicts if is_chosen(entry, one.answer, one.claim)),
+            withdrawn=tuple(one for one in entry.withdrawn if is_chosen(entry, WITHDRAWN, one)),
         )
         for entry in entries
     ]

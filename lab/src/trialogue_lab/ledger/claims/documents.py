@@ -24,6 +24,25 @@ DOCUMENTS: Mapping[str, str] = {
 """Titles of the publications, by the key with which statement ids begin."""
 
 
+def find_documents(text: str) -> list[str]:
+    """Return the keys of the publications with this key, or with these words in their key or title.
+
+    Args:
+        text: A key of `DOCUMENTS`, or "ours" for the questions of this project, or words of a title. Case is ignored.
+
+    Raises:
+        InputError: No publication has this key or title.
+    """
+    wanted = text.strip().lower()
+    if wanted in (*DOCUMENTS, "ours"):
+        return [wanted]
+    found = [key for key, title in DOCUMENTS.items() if wanted and wanted in f"{key}\n{title}".lower()]
+    if not found:
+        hint = f"no publication has this key or title. The keys are {', '.join(DOCUMENTS)} and ours"
+        raise InputError("source", text, hint)
+    return found
+
+
 def check_statement_id(statement_id: str, claim: str) -> None:
     """Raise `InputError` unless `statement_id` has the form "<document>:<identifier>".
 

@@ -211,13 +211,14 @@ def _decide(claim: Claim, found: Interval) -> Decision:
 def _find_obstacle(claim: Claim, labels: Sequence[object], needed: int, evidence: Evidence) -> str:
     """Return why the claim cannot be tested, or "". `labels` identify the replications that were measured."""
     if evidence.preset in DECIDE_NOTHING:
-        return f"the preset {evidence.preset} tests no claims"
+        return f"the preset {evidence.preset} is too small to test claims"
     if evidence.reduced:
-        fields = ", ".join(
+        fields = [
             f"{name} = {_shorten(mine)} (default: {_shorten(full)})"
             for name, (mine, full) in evidence.reduced.items()
-        )
-        return f"the run is smaller than the preset default: {fields}"
+        ]
+        more = f" and {len(fields) - 3} other settings" if len(fields) > 3 else ""
+        return f"the run is smaller than the preset default: {', '.join(fields[:3])}{more}"
     for precondition in claim.preconditions:
         if obstacle := _explain_unmet(precondition, evidence.rows):
             return obstacle

@@ -1,5 +1,9 @@
-"""Comparison of two results of one study."""
+"""Comparison of two results of one study.
 
+Numbers count as equal if they differ by at most `TOLERANCE`, relative to the larger one, or by at most 1e-12.
+"""
+
+import math
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -18,13 +22,46 @@ class Comparison:
 
     Args:
         config: Field, first value and second value of each config field that differs.
-        claims: Claim id, first verdict, second verdict and difference of the estimates.
+        claims: Title or statement, first verdict, second verdict and difference of the estimates. The difference is
+            "0" if both are equal.
         tables: For each table, its title and rows with cell, first value, second value and difference.
     """
 
     config: list[tuple[str, str, str]]
     claims: list[tuple[str, str, str, str]]
     tables: list[tuple[str, list[tuple[str, str, str, str]]]]
+
+    def __str__(self) -> str:
+        """Return a sentence on what differs and what it means."""
+        fields = ", ".join(field for field, *_ in self.config if field != "version")
+        cells = [line for _, lines in self.tables for line in lines]
+        parts = [f"The settings differ in {fields}" if fields else "The settings are equal"]
+        for name, lines in (("claims", self.claims), ("table cells", cells)):
+            if lines:
+                parts.append(f"{sum(not is_equal(line) for line in lines)} of {len(lines)} {name} differ")
+        verdicts = [(left.partition(":")[0], right.partition(":")[0]) for _, left, right, _ in self.claims]
+        tested = [pair for pair in verdicts if "not tested" not in pair]
+        changed = sum(first != second for first, second in tested)
+        if not tested:
+            meaning = "no verdict can differ, because no claim was tested in both results"
+        else:
+            meaning = f"{changed or 'none'} of the {len(tested)} verdicts changed"
+        return f"{', '.join(parts)}, and {meaning}."
+
+
+TOLERANCE = 1e-9
+"""Largest relative difference of numbers that count as equal."""
+
+
+def is_equal(line: tuple[str, str, str, str]) -> bool:
+    """Return whether a row of a comparison has equal numbers or texts, and no verdict that changed.
+
+    Args:
+        line: Name, first value, second value and difference.
+    """
+    if "not tested" in f"{line[1]}{line[2]}":
+        return line[3] in ("0", ABSENT)
+    return line[1] == line[2] and line[3] in ("0", ABSENT)
 
 
 def compare(study: Study[Any], first: Result, second: Result) -> Comparison:
@@ -59,15 +96,14 @@ def _compare_configs(first: Result, second: Result) -> list[tuple[str, str, str]
 
 def _compare_claims(study: Study[Any], first: Result, second: Result) -> list[tuple[str, str, str, str]]:
     pairs = zip(judged(study, first).verdicts, judged(study, second).verdicts, strict=True)
-    return [
-        (
-            left.claim.id,
-            f"{left.answer}: {format_number(left.estimate)}",
-            f"{right.answer}: {format_number(right.estimate)}",
-            format_difference(left.estimate, right.estimate),
-        )
-        for left, right in pairs
-    ]
+    lines = []
+    for left, right in pairs:
+        difference = format_difference(left.estimate, right.estimate)
+        # Numbers that are equal up to rounding are shown with the same digits.
+        estimate = left.estimate if difference == "0" else right.estimate
+        shown = f"{left.answer}: {format_number(left.estimate)}", f"{right.answer}: {format_number(estimate)}"
+        lines.append((left.claim.heading, *shown, difference))
+    return lines
 
 
 def _compare_tables(
@@ -79,16 +115,23 @@ def _compare_tables(
         lines = []
         for key in dict.fromkeys([*left, *right]):
             a, b = (cells.get(key, CellValue(None)).value for cells in (left, right))
-            shown = (format_number(a, table.digits), format_number(b, table.digits))
-            lines.append((" · ".join(key), *shown, format_difference(a, b)))
+            difference = format_difference(a, b)
+            shown = (
+                format_number(a, table.digits),
+                format_number(a if difference == "0" else b, table.digits),
+            )
+            lines.append((" · ".join(key), *shown, difference))
         compared.append((table.title, lines))
     return compared
 
 
 def format_difference(first: object, second: object) -> str:
-    """Return `second - first` with its sign, or a dash if one is not a number."""
+    """Return `second - first` with its sign, "0" if they are equal, or a dash if one is not a number."""
     numbers = [value for value in (first, second) if isinstance(value, Real) and not isinstance(value, bool)]
     if len(numbers) < 2:
         return ABSENT
-    change = float(numbers[1]) - float(numbers[0])
+    left, right = map(float, numbers)
+    if math.isclose(left, right, rel_tol=TOLERANCE, abs_tol=1e-12):
+        return "0"
+    change = right - left
     return f"{'+' if change > 0 else ''}{format_number(change)}"

@@ -5,44 +5,19 @@ from typing import Any
 
 from trialogue.display.columns import text_table, wrap_words
 from trialogue.display.numbers import ABSENT, format_number
-from trialogue_lab.ledger.claims.answers import NOT_PRINTED, WITHDRAWN
+from trialogue_lab.ledger.claims.answers import WITHDRAWN
 from trialogue_lab.ledger.claims.documents import DOCUMENTS
 from trialogue_lab.ledger.counts import Record, families_of, statements_of, totals_rows
+from trialogue_lab.ledger.pages.claim_tables import claims_text, explain_tables
 from trialogue_lab.ledger.stored import OWN, StudySummary
 
-_SIGNS = {"above": ">", "below": "<", "equal": "="}
 _SHOWN = ("holds", "refuted", "undecided")
 _HINTS = (
     ("trialogue ledger STUDY", "all claims of a study with their numbers, next to your own runs"),
+    ("trialogue ledger --source KEY", "all claims of a publication, by its key in parentheses above"),
     ("trialogue ledger --verdict refuted", "all refuted claims"),
     ("trialogue ledger --statement TEXT", "claims by id, id of the statement, or words"),
 )
-
-
-def format_criterion(record: Record) -> str:
-    """Return the criterion of a claim as text, for example "> 0.5" or "= 1 ± 0.01".
-
-    If this project chose the threshold because the publication gives none, "(grade)" is added.
-
-    Args:
-        record: Record of a claim that is not withdrawn.
-    """
-    margin = f" ± {record['margin']:g}" if record["margin"] else ""
-    ours = " (margin ours)" if record["margin"] and record["origin"] == "published" else ""
-    grade = " (grade)" if record["grade"] else ours
-    return f"{_SIGNS[record['direction']]} {record['threshold']:g}{margin}{grade}"
-
-
-def format_numbers(record: Record) -> str:
-    """Return estimate and confidence interval of a claim as text, for example "0.149 [0.088, 0.217]".
-
-    Args:
-        record: Record of a claim.
-    """
-    estimate = format_number(record["estimate"])
-    if record["low"] is None or record["unit"] == "exact":
-        return f"{estimate} (exact)" if record["unit"] == "exact" and estimate != ABSENT else estimate
-    return f"{estimate} [{format_number(record['low'])}, {format_number(record['high'])}]"
 
 
 def format_duration(seconds: float) -> str:
@@ -68,6 +43,16 @@ def matches(record: Record, text: str) -> bool:
     if wanted in (record["claim"], identity, identity.partition(":")[2]):
         return True
     return wanted in f"{record['title'] or ''}\n{record['statement']}".lower()
+
+
+def document_of(record: Record, default: str) -> str:
+    """Return the key of the publication that a claim tests.
+
+    Args:
+        record: Record of a claim.
+        default: Key for a claim without a statement id.
+    """
+    return str(record["statement_id"] or default).partition(":")[0]
 
 
 def studies_screen(questions: Mapping[str, str], summaries: Mapping[str, StudySummary], width: int) -> str:
@@ -119,7 +104,8 @@ def summary_screen(summaries: Sequence[StudySummary], width: int) -> str:
     note = (
         "A statement of a publication may have several claims: it is refuted if one is, else undecided if one is. "
         "If several studies test a statement, 'together' counts it once. "
-        "other: not tested, altered since the run, or withdrawn. own claims: holding, of all."
+        "other: not tested, altered since the run, or withdrawn. own claims: number that holds, of all claims that "
+        "this project added."
     )
     hints = [
         line
@@ -131,7 +117,7 @@ def summary_screen(summaries: Sequence[StudySummary], width: int) -> str:
 
 
 def claims_screen(summaries: Iterable[StudySummary], width: int) -> str:
-    """Return one block of text per claim, by study, and the number of claims and statements.
+    """Return tables of claims, by study, and the number of claims and statements.
 
     Args:
         summaries: Summaries of the studies, with the selected claims only.
@@ -140,17 +126,27 @@ def claims_screen(summaries: Iterable[StudySummary], width: int) -> str:
     blocks, records = [], list[Record]()
     for found in summaries:
         if found.claims:
-            blocks.append("\n".join(wrap_words(f"{found.name} ({found.result or 'no result'})", width)))
-            blocks += [_format_claim(record, width) for record in found.claims]
+            heading = f"{found.name} (result {found.result})" if found.result else f"{found.name} (no result)"
+            blocks += ["\n".join(wrap_words(heading, width)), claims_text(found.claims, width)]
+            if gone := [record["claim"] for record in found.claims if record["verdict"] == WITHDRAWN]:
+                blocks.append("\n".join(wrap_words(f"Withdrawn: {', '.join(gone)}", width)))
             records += found.claims
+    if not records:
+        return "no claim is selected"
+    blocks.append(explain_tables(records, width))
     statements = len(statements_of(records))
     claims = "1 claim" if len(records) == 1 else f"{len(records)} claims"
     tested = "1 statement of a publication" if statements == 1 else f"{statements} statements of publications"
-    return "\n\n".join([*blocks, f"{claims}, {tested}"])
+    return "\n\n".join([*filter(None, blocks), f"{claims}, {tested}"])
 
 
 def select_claims(
-    found: StudySummary, *, answers: Collection[str] = (), origins: Collection[str] = (), statement: str = ""
+    found: StudySummary,
+    *,
+    answers: Collection[str] = (),
+    origins: Collection[str] = (),
+    statement: str = "",
+    documents: Collection[str] = (),
 ) -> StudySummary:
     """Return a summary with the selected claims only.
 
@@ -159,6 +155,7 @@ def select_claims(
         answers: Verdicts to keep. Empty for all.
         origins: Origins to keep. Empty for both.
         statement: Text that `matches` a claim. Empty for all.
+        documents: Keys of the publications to keep. Empty for all.
     """
     kept = [
         record
@@ -166,21 +163,9 @@ def select_claims(
         if (not answers or record["verdict"] in answers)
         and (not origins or record["origin"] in origins)
         and (not statement or matches(record, statement))
+        and (not documents or document_of(record, found.document) in documents)
     ]
     return StudySummary(found.name, found.source, found.result, kept)
-
-
-def _format_claim(record: Record, width: int) -> str:
-    head = f"  {record['verdict']:11} "
-    room = max(20, width - len(head))
-    source = record["statement_id"] or ("ours" if record["origin"] == OWN else "")
-    identity = record["claim"] + (f", {source}" if source else "")
-    lines = [*wrap_words(record["title"] or record["statement"], room), *wrap_words(identity, room)]
-    if record["verdict"] != WITHDRAWN:
-        lines += wrap_words(f"{format_numbers(record)}, holds if {format_criterion(record)}", room)
-    if record["published"] != NOT_PRINTED:
-        lines += wrap_words(f"published: {record['published']}", room)
-    return head + f"\n{' ' * len(head)}".join(lines)
 
 
 def _format_counts(name: str, records: Sequence[Record]) -> list[str]:
@@ -197,4 +182,5 @@ def _sort_by_document(groups: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _format_title(document: str, width: int) -> str:
-    return "\n".join(wrap_words(DOCUMENTS.get(document, "Questions of this project"), width))
+    title = DOCUMENTS.get(document, "Questions of this project")
+    return "\n".join(wrap_words(f"{title} ({document})", width))

@@ -14,9 +14,9 @@ from trialogue.display.terminal import grid
 from trialogue_lab.ledger.claims.claims import NOT_PRINTED, Origin
 from trialogue_lab.ledger.claims.verdicts import Verdict, by_origin
 from trialogue_lab.ledger.claims.withdrawn import WITHDRAWN, WithdrawnClaim
-from trialogue_lab.ledger.entries import Entry, select
-from trialogue_lab.ledger.pages.comparison import Comparison
-from trialogue_lab.ledger.pages.screens import format_criterion
+from trialogue_lab.ledger.entries import Entry, ledger_records, select
+from trialogue_lab.ledger.pages.claim_tables import claims_text, explain_tables, format_criterion
+from trialogue_lab.ledger.pages.comparison import TOLERANCE, Comparison, is_equal
 from trialogue_lab.ledger.pages.tables import ResultTable, sheet
 from trialogue_lab.ledger.rows import Rows
 from trialogue_lab.ledger.runs.results import Result
@@ -116,9 +116,12 @@ def print_ledger(
     answers: Collection[str] = (),
     origins: Collection[str] = (),
     statement: str = "",
+    documents: Collection[str] = (),
     verbose: bool = False,
 ) -> None:
-    """Print the verdicts on claims, and their totals over all entries.
+    """Print the verdicts on claims, and the totals of several studies.
+
+    Without filters, the claims of this project that hold are only counted.
 
     Args:
         out: The console.
@@ -126,39 +129,64 @@ def print_ledger(
         answers: Verdicts to print, for example "refuted" or "withdrawn". Empty for all (default).
         origins: Origins to print, "published" or "ours". Empty for both (default).
         statement: Id or words of the claims to print (see `matches`). Empty for all (default).
-        verbose: Also print the registered statements, and the power and the smallest detectable effect of undecided
-            claims (default: False).
+        documents: Keys of the publications whose claims are printed. Empty for all (default).
+        verbose: Print every claim with its id, its registered statement, and the power and the smallest detectable
+            effect of undecided claims (default: False).
     """
-    selected = select(entries, answers=answers, origins=origins, statement=statement)
+    is_filtered = bool(answers or origins or statement or documents)
+    selected = select(entries, answers=answers, origins=origins, statement=statement, documents=documents)
     for entry in selected:
-        _print_entry(out, entry, verbose)
+        _print_entry(out, entry, verbose, hide_own=not is_filtered)
         out.print()
-    is_filtered = bool(answers or origins or statement)
     if is_filtered and not any(entry.verdicts or entry.withdrawn for entry in selected):
         out.print("no claim is selected\n")
-    heads, *lines = totals_table(entries)
-    out.print(grid("total of all claims" if is_filtered else "total", heads, lines))
-    out.print(Text(str(families(entries)), style="dim"))
+    if len(entries) > 1:
+        heads, *lines = totals_table(entries)
+        out.print(grid("total of all claims" if is_filtered else "total", heads, lines))
+        out.print(Text(str(families(entries)), style="dim"))
 
 
-def _print_entry(out: Console, entry: Entry, verbose: bool) -> None:
+def _print_entry(out: Console, entry: Entry, verbose: bool, hide_own: bool) -> None:
     """Print the claims of a study by origin, then its withdrawn claims."""
     out.print(Text(f"{entry.study.name}: {entry.study.question}", style="bold"))
     out.print(Text(f"source: {entry.study.source}", style="dim"))
     if entry.result:
-        out.print(Text(f"result {format_result(entry.result)} ({entry.scale})", style="dim"))
+        registered = _describe_registration(entry)
+        out.print(
+            Text(f"result: {format_result(entry.result)} (preset {entry.scale}). {registered}", style="dim")
+        )
+    if entry.result and verbose:
         for origin, verdicts in by_origin(entry.verdicts).items():
-            _print_claims(out, _CLAIMS[origin], verdicts, verbose)
-    for line in _explain_untested(entry):
-        out.print(Text(line, style="dim"))
-    if entry.withdrawn:
+            _print_claims(out, _CLAIMS[origin], verdicts)
+    elif entry.result:
+        records = ledger_records([entry])
+        text = Text("\n" + claims_text(records, out.width, hide_own=hide_own))
+        text.append("\n\n" + explain_tables(records, out.width), "dim")
+        text.highlight_regex(r"(?m)^Claims of .*", "bold")
+        for answer, style in _COLOURS.items():
+            text.highlight_regex(rf"(?m)^{answer.partition(' since')[0]}(?=  )", style)
+        out.print(text)
+    if verbose or not entry.result:
+        for line in _explain_untested(entry):
+            out.print(Text(line, style="dim"))
+    if entry.withdrawn and not verbose and hide_own:
+        out.print(f"\nWithdrawn claims: {len(entry.withdrawn)}. Use --verdict withdrawn to see them.")
+    elif entry.withdrawn:
         out.print(Text("withdrawn claims", style="bold"))
-    for claim in entry.withdrawn:
-        out.print(Text.assemble((WITHDRAWN.ljust(10), "dim"), f"  {claim.id} ({claim.origin})"))
-        _print_indented(out, format_withdrawal(claim))
+        for claim in entry.withdrawn:
+            out.print(Text.assemble((WITHDRAWN.ljust(10), "dim"), f"  {claim.id} ({claim.origin})"))
+            _print_indented(out, format_withdrawal(claim))
 
 
-def _print_claims(out: Console, title: str, verdicts: Sequence[Verdict], verbose: bool) -> None:
+def _describe_registration(entry: Entry) -> str:
+    """Return a sentence on which claims were registered before the run."""
+    late = sum(format_registration_time(verdict) == "after" for verdict in entry.verdicts)
+    if not late:
+        return "All claims were registered before this run."
+    return f"{late} of {len(entry.verdicts)} claims were registered after this run and are marked, the others before."
+
+
+def _print_claims(out: Console, title: str, verdicts: Sequence[Verdict]) -> None:
     out.print(Text(title, style="bold"))
     setting = ""
     for verdict in verdicts:
@@ -171,9 +199,8 @@ def _print_claims(out: Console, title: str, verdicts: Sequence[Verdict], verbose
         if claim.setting:
             _print_indented(out, f"setting: {'as above' if claim.setting == setting else claim.setting}")
         setting = claim.setting or setting
-        if verbose:
-            _print_indented(out, f"registered statement: {claim.statement}")
-        for note in _list_remarks(verdict, verbose):
+        _print_indented(out, f"registered statement: {claim.statement}")
+        for note in _list_remarks(verdict):
             _print_indented(out, note)
 
 
@@ -225,21 +252,39 @@ def print_headlines(out: Console, entry: Entry, count: int = 5) -> None:
         out.print(Text(line, style="dim"))
 
 
-def print_own_run(out: Console, committed: Entry, own: Entry) -> None:
-    """Print the verdicts of a user's run next to those of the committed result.
+def print_own_run(out: Console, committed: Entry, own: Entry, *, verbose: bool = False) -> None:
+    """Print the verdicts of a user's run that differ from those of the committed result.
 
     Args:
         out: The console.
         committed: The study with the verdicts from the committed result.
         own: The study with the verdicts from the user's run.
+        verbose: Also print the verdicts that are the same, and numbers of claims that were not tested (default: False).
     """
-    before = {verdict.claim.id: _format_verdict(verdict) for verdict in committed.verdicts}
-    lines = [
-        (verdict.claim.heading, before.get(verdict.claim.id, ABSENT), _format_verdict(verdict))
-        for verdict in own.verdicts
-    ]
-    heads = ("claim", f"committed\n{format_result(committed.result)}", f"yours\n{format_result(own.result)}")
-    out.print(grid(f"{own.study.name}, {own.scale}", heads, lines, numbers=3))
+    before = {verdict.claim.id: verdict for verdict in committed.verdicts}
+    title = f"{own.study.name}, result {format_result(own.result)} ({own.scale})"
+    lines, same = [], 0
+    for verdict in own.verdicts:
+        earlier = before.get(verdict.claim.id)
+        if not verbose and (verdict.answer == "not tested" or (earlier and earlier.answer == verdict.answer)):
+            same += verdict.answer != "not tested"
+            continue
+        shown = _format_verdict(earlier) if earlier else ABSENT
+        lines.append((verdict.claim.heading, shown, _format_verdict(verdict)))
+    if lines:
+        heads = (
+            "claim",
+            f"committed\n{format_result(committed.result)}",
+            f"yours\n{format_result(own.result)}",
+        )
+        out.print(grid(title, heads, lines, numbers=3))
+    else:
+        out.print(Text(title, style="bold"))
+    if same:
+        rest = "the others" if lines else f"all {same}"
+        out.print(
+            f"The verdicts on {rest} are the same as those of the committed result. Use --verbose to see them."
+        )
     for line in _explain_untested(own):
         out.print(Text(line, style="dim"))
 
@@ -256,13 +301,10 @@ def _format_verdict_numbers(verdict: Verdict) -> str:
     return estimate if interval == ABSENT else f"{estimate} {interval}"
 
 
-def _list_remarks(verdict: Verdict, verbose: bool) -> list[str]:
+def _list_remarks(verdict: Verdict) -> list[str]:
     """Return the remarks on a verdict. The reason comes first if the numbers do not imply it."""
-    # The numbers show that the interval includes the threshold. The rest of such a reason is about power.
-    is_plain = verdict.answer == "undecided" and not math.isnan(verdict.low) and not verbose
-    if verdict.answer not in ("holds", "refuted", "not tested") and not is_plain:
-        return [verdict.reason, *verdict.remarks]
-    return list(verdict.remarks)
+    reasons = [] if verdict.answer in ("holds", "refuted", "not tested") else [verdict.reason]
+    return [*reasons, *verdict.remarks]
 
 
 def _explain_untested(entry: Entry) -> list[str]:
@@ -292,23 +334,20 @@ def print_comparison(
         comparison: The differences of configs, claims and tables.
         first: The first result.
         second: The second result.
-        every: Also print the rows that are equal in both results, and untested claims (default: False).
+        every: Also print the rows that are equal in both results (default: False).
     """
     pair = (format_result(first), format_result(second))
     out.print(grid("config", ("field", *pair), comparison.config))
     hidden = 0
-    untested = "not tested: "
     for title, head, lines in (("claims", "claim", comparison.claims), *_titled_cells(comparison)):
-        shown = [
-            line
-            for line in lines
-            if every or line[1] != line[2] or (head == "claim" and not line[1].startswith(untested))
-        ]
+        shown = [line for line in lines if every or not is_equal(line)]
         hidden += len(lines) - len(shown)
         if shown:
             out.print(grid(title, (head, *pair, "difference"), shown))
     if hidden:
-        out.print(Text(f"{hidden:,} rows that are equal in both results are not shown: use --all"))
+        rule = f"equal, which means that numbers differ by at most a share of {TOLERANCE:g}"
+        out.print(f"{hidden:,} rows that are {rule}, are not shown: use --all")
+    out.print(Text(str(comparison), style="bold"))
 
 
 def _titled_cells(comparison: Comparison) -> list[tuple[str, str, list[tuple[str, str, str, str]]]]:
