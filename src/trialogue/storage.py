@@ -31,10 +31,7 @@ _HINTS = {
 
 
 def require_folder(path: str | os.PathLike[str]) -> None:
-    """Raise `InputError` unless the parent folder of `path` exists.
-
-    The folder is not created, because a missing folder is more often a typing error than intended.
-    """
+    """Raise `InputError` unless the parent folder of `path` exists (a missing one is more often a typing error)."""
     folder = Path(path).parent
     if not folder.is_dir():
         in_the_way = any(parent.is_file() for parent in (folder, *folder.parents))

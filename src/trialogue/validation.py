@@ -1,10 +1,14 @@
 """Types for the valid values of arguments and config fields, and a decorator that checks them.
 
-    @validated def repeat(text: str, times: Count, share: Probability = 0.5) -> list[str]: ...
+    @validated
+    def repeat(text: str, times: Count, share: Probability = 0.5) -> list[str]: ...
 
     repeat("a", 0)     # InputError: times=0: use at least 1
 
-    @validated @dataclass(frozen=True) class Walk: steps: Count = 1
+    @validated
+    @dataclass(frozen=True)
+    class Walk:
+        steps: Count = 1
 
 Types of arrays are in `trialogue.arrays`. Pydantic checks the values strictly: no text is accepted as a number, and no
 2.0 as an integer.
@@ -109,12 +113,13 @@ def validated(target: Callable[Args, Result]) -> Callable[Args, Result]: ...
 def validated(target: Any) -> Any:
     """Decorator that checks the arguments of a function or class against their annotated types.
 
-    A parameter is checked if its type is `Annotated`, `int`, `float`, `bool`, `str`, `Literal` or `Callable`, or a
-    union or tuple of such types. Other parameters are passed on unchanged. NumPy scalars and tensors of one number
-    count as numbers. The function receives the converted values, such as a tensor for a list of numbers.
+    Parameters of other types than numbers, strings, `Annotated`, `Literal`, `Callable`, and unions or tuples
+    of these are passed on unchecked. The function receives the converted values, such as a tensor for a list
+    of numbers.
 
-    For a class, the arguments of the constructor are checked. Put `@validated` above `@dataclass`, and check relations
-    between fields in `__post_init__`, which runs after the checks. A derived class needs its own decorator.
+    For a class, the arguments of the constructor are checked. Put `@validated` above `@dataclass`, and check
+    relations between fields in `__post_init__`, which runs after the checks. A derived class needs its own
+    decorator.
 
     Raises:
         InputError: At a call, if an argument is invalid. The error names the parameter, the value and a valid

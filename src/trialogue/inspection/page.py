@@ -27,7 +27,7 @@ def render_inspection(record: Mapping[str, Any]) -> str:
     """Render the HTML page of one inspection.
 
     Args:
-        record: Content of `inspection.json`, as returned by `inspected`.
+        record: Content of `inspection.json`.
 
     Returns:
         A complete HTML document.

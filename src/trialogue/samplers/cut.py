@@ -18,7 +18,7 @@ _FIRST, _FEW = 256, 32
 
 @dataclass(frozen=True)
 class Cut:
-    """Truncation by top-k, then top-p, then min-p, followed by normalisation.
+    """Top-k, top-p and min-p truncation, applied in this order and followed by normalisation.
 
     Among equally probable tokens, lower indices come first.
 

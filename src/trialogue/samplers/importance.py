@@ -1,8 +1,8 @@
 """Weighted samples: effective sample size, accepted mass and resampling.
 
-A properly weighted sampler draws x with a weight w such that E[w f(x)] is the sum of p(x) V(x) f(x) for any f. In the
-limit of many samples, the weighted samples represent the normalised p(x) V(x). Samples that were not accepted have
-weight zero.
+A properly weighted sampler draws x with a weight w such that E[w f(x)] is the sum of p(x) V(x) f(x) for any
+f. Many weighted samples then represent the distribution proportional to p(x) V(x). Samples that were not
+accepted have weight zero.
 """
 
 import math
@@ -55,16 +55,13 @@ def effective_sample_sizes(samples: Samples) -> Tensor:
 def log_accepted_masses(samples: Samples) -> Tensor:
     """Return the logarithm of the mean importance weight of the samples of each prompt.
 
-    The mean weight estimates the sum over complete sequences x of p(x) V(x), where p is the model and V the verifier.
-    For a verifier with values 0 and 1, this is the probability that the model satisfies the constraint.
+    For properly weighted samplers (`MaskedDecoding`, `WeightedRejection`, `SequentialMonteCarlo`), the mean
+    weight is an unbiased estimate of the sum of p(x) V(x) over complete sequences x, where p is the model and
+    V the verifier. For values of 0 and 1, this is the probability that the model satisfies the constraint.
+    For `Ancestral` sampling, it is the share of accepted samples.
 
-    The meaning depends on the sampler:
-
-    - For properly weighted samplers (`MaskedDecoding`, `WeightedRejection`, `SequentialMonteCarlo`), the estimate is
-      unbiased if no sample exceeded a budget.
-    - For `Ancestral` with a verifier with values 0 and 1, it is the share of accepted samples.
-    - For other samplers without weights, such as `Rejection`, it has no meaning.
-    - For `AdaptiveRejection` with `then="mask"`, it is larger by an unknown factor, the expected number of attempts.
+    For other samplers, such as `Rejection` and `AdaptiveRejection`, the result does not estimate this sum. A
+    budget such as `max_queries` that stops samples causes a bias.
 
     Args:
         samples: Samples of one or several prompts.
@@ -106,9 +103,8 @@ def draws(log_weights: Tensor, num: int, seed: int, prompt: int) -> Tensor:
 def resampled(samples: Samples, num: Count | None = None, seed: int = 0) -> Samples:
     """Resample the samples of each prompt in proportion to their weights, with replacement.
 
-    The distribution of the result converges to the target as the number of samples grows. Every resampled sample has
-    the mean weight of its prompt, and the costs of the sample that it copies. If all samples of a prompt have weight
-    zero, the result contains samples of this prompt that are not accepted.
+    The distribution of the result converges to the target as the number of samples grows. Every resampled
+    sample has the mean weight of its prompt, and the costs of the sample that it copies.
 
     Args:
         samples: Samples of a weighted sampler.
@@ -116,7 +112,8 @@ def resampled(samples: Samples, num: Count | None = None, seed: int = 0) -> Samp
         seed: Seed of the random numbers.
 
     Returns:
-        The resampled samples, ordered by prompt.
+        The resampled samples, ordered by prompt. For a prompt whose samples all have weight zero, they are
+        not accepted.
 
     Raises:
         InputError: If all samples of all prompts have weight zero.

@@ -50,10 +50,9 @@ def judge(
         prompt: Prompt before the text, or its token ids (default: none). Most verifiers ignore it.
 
     Returns:
-        The judgement. Its reason is that of the verifier's parser if there is one, for example the violated keyword of
-        a JSON schema. Otherwise it names the first token that the verifier rejects, or states that the text is
-        incomplete (verifiers with a token mask) or rejected as a whole (others). For a product of verifiers, the reason
-        is that of the first verifier that rejects the text.
+        The judgement. Its reason is that of the verifier's parser if there is one, for example the violated
+        keyword of a JSON schema. Otherwise it names the first rejected token, or states that the text is
+        incomplete or rejected as a whole.
 
     Raises:
         InputError: If the verifier needs hidden states, or a token id does not belong to the vocabulary.

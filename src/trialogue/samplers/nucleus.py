@@ -1,4 +1,4 @@
-"""Compiled top-p truncation: without sorting for large vocabularies, and in one pass for small ones."""
+"""Compiled top-p truncation, without sorting the whole vocabulary."""
 
 from typing import Any
 
@@ -19,9 +19,9 @@ _HIGH, _MIDDLE, _LOW = 12, 10, 10  # Bits of a float32, from the most significan
 
 
 def nucleus(log_probs: Tensor, top_p: float) -> Tensor:
-    """Keep the most probable tokens of each row whose total probability reaches `top_p`, and normalise.
+    """Top-p truncation: keep the most probable tokens of each row up to a total probability, and normalise.
 
-    These tokens (the nucleus) are the smallest set of most probable tokens whose total probability is at least `top_p`.
+    The tokens kept are the smallest set of most probable tokens whose total probability is at least `top_p`.
     Among equally probable tokens, lower indices come first.
 
     Args:
@@ -103,7 +103,7 @@ def _cut(
 
 
 def leading(log_probs: Tensor, top_k: int | None, top_p: float) -> Tensor:
-    """Apply top-k and then top-p, and normalise. This is fast for vocabularies of about ten tokens.
+    """Apply top-k and then top-p, and normalise. Made for vocabularies of about ten tokens.
 
     Args:
         log_probs: Log-weights (n, vocab) float32 or float64 on the CPU, not necessarily normalised.

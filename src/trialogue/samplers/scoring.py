@@ -106,26 +106,27 @@ def score(
 ) -> Scores:
     """Compute the log-probability of given completions under a model.
 
-    Each position is evaluated once. Completions of the same prompt share its evaluation. A text can be split into
-    tokens in several ways, and this function computes the log-probability of only one of them. If prompt and completion
-    are texts, it tokenizes their concatenation, as lm-evaluation-harness does. Give the token ids of a completion if
-    they are known, for example those of samples. An end-of-sequence token is scored only if the token ids contain it.
+    A text can be split into tokens in several ways, and only one of them is scored: if prompt and completion
+    are texts, that of their concatenation. Give the token ids of a completion if they are known, for example
+    those of samples. An end-of-sequence token is scored only if the token ids contain it.
 
     Args:
         oracle: The model. Its temperature and truncation (see `truncated`) are ignored.
-        prompts: One prompt per completion, as texts or as token ids in any form that `generate` accepts. An empty
-            prompt is replaced by the BOS token of the model, if it has one.
-        completions: The completions, as texts or as token ids in any form that `generate` accepts for prompts.
+        prompts: One prompt per completion, as texts or as token ids in any form that `generate` accepts. An
+            empty prompt is replaced by the BOS token of the model, if it has one.
+        completions: The completions, as texts or as token ids in any form that `generate` accepts for
+            prompts.
         batch_size: Maximum number of sequences per forward pass.
-        progress: Function called with the number of completed positions after each forward pass (default: none). A
-            position that several sequences share counts once per sequence.
+        progress: Function called with the number of completed positions after each forward pass (default:
+            none).
 
     Returns:
         Log-probabilities of the completions and of their tokens. An empty completion has log-probability 0.
 
     Raises:
-        InputError: If there is not one prompt per completion. Also if a token does not belong to the vocabulary, a
-            sequence is longer than the context of the model, or texts are given for a model without a tokenization.
+        InputError: If there is not one prompt per completion. Also if a token does not belong to the
+            vocabulary, a sequence is longer than the context of the model, or texts are given for a model
+            without a tokenization.
     """
     oracle = as_oracle(oracle)
     if len(prompts) != len(completions) and not isinstance(completions, str):

@@ -16,19 +16,21 @@ from trialogue.validation import Count, NonNegative, PositiveShare, Share, valid
 class Truncated(Autoregressive):
     """A model with a truncated next-token distribution.
 
-    Temperature is applied first, then top-k, top-p and min-p. Among equally probable tokens, lower indices come first.
-    Samplers that mask apply only the temperature, then the mask, and then the truncation (`Decoding.cut`). Truncating a
-    truncated model combines both truncations into one.
+    Temperature is applied first, then top-k, top-p and min-p. Among equally probable tokens, lower indices
+    come first. Samplers with a mask can apply it between temperature and truncation.
 
     Args:
         base: The model.
         temperature: Divide the logits by this number. 0 means greedy decoding (default: 1).
-        top_p: Keep the smallest set of most probable tokens whose total probability is at least `top_p` (default: 1).
+        top_p: Keep the smallest set of most probable tokens whose total probability is at least `top_p`
+            (default: 1).
         top_k: Keep this many most probable tokens (default: all).
-        min_p: Keep tokens with at least `min_p` times the probability of the most probable token (default: 0).
+        min_p: Keep tokens with at least `min_p` times the probability of the most probable token (default:
+            0).
 
     Raises:
-        InputError: If `base` is truncated and the two truncations cannot be combined, such as two values of `top_p`.
+        InputError: If `base` is truncated and the two truncations cannot be combined, such as two values of
+            `top_p`.
 
     Example:
         >>> from trialogue import data, truncated

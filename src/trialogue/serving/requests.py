@@ -106,7 +106,7 @@ def read_request(
 
     Raises:
         InputError: If a field is invalid or not supported.
-        Refused: If the model is unknown or the prompt does not fit into the context.
+        RequestError: If the model is unknown or the prompt does not fit into the context.
     """
     body = read_body(kind, content)
     if body.model not in (None, serving.model_name):

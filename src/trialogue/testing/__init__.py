@@ -5,7 +5,8 @@ pytest:
 
     from trialogue.testing import check_sampler
 
-    def test_my_sampler(): check_sampler(MySampler())
+    def test_my_sampler():
+        check_sampler(MySampler())
 
 A violation raises `AssertionError` with a message that states the violated requirement. pytest is not required.
 """

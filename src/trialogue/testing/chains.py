@@ -360,12 +360,12 @@ def frequency_excess(
     copies: int = 20_000,
     seed: int = 0,
 ) -> float:
-    """Return how much simulated frequencies exceed the largest allowed difference from exact probabilities.
+    """Return how much simulated frequencies of states exceed the largest allowed difference from exact probabilities.
 
-    Copies of `chain` start in the same state and run for three steps. The frequencies of their states are compared with
-    the exact three-step transition probabilities of `reference`, by the L1 distance. An upper bound of the distance is
-    subtracted (Weissman et al. 2003). If both chains are equal, the result is positive with probability at most 1e-9.
-    If their distributions differ by more than twice the bound, the result is negative with probability at most 1e-9.
+    Copies of `chain` start in the same state and run for three steps. The result is the L1 distance of their
+    states from the exact probabilities of `reference`, minus an upper bound of it (Weissman et al. 2003). If
+    both chains are equal, the result is positive with probability at most 1e-9. If their distributions differ
+    by more than twice the bound, it is negative with probability at most 1e-9.
 
     Args:
         chain: Chain to simulate.

@@ -145,8 +145,8 @@ def _check_attribute_names(sampler: Sampler[Any]) -> None:
 def check_verifier_use(sampler: Sampler[Any]) -> None:
     """Check that a sampler uses only the property of the verifier that its attribute `uses` declares.
 
-    If `uses` is "nothing", "verdicts" or "ranks", the exact output distribution of the sampler is computed for two
-    verifiers that agree in this property but have different values. Both distributions must be equal.
+    For example, a sampler with uses="verdicts" must have the same exact output distribution for two verifiers
+    that accept the same sequences with different values.
 
     Args:
         sampler: Sampler to check.
@@ -171,10 +171,7 @@ def check_verifier_use(sampler: Sampler[Any]) -> None:
 
 
 def check_judged_sequences(sampler: Sampler[Any]) -> None:
-    """Check that a sampler which declares judges="outputs" needs a positive value only for complete sequences.
-
-    The sampler is tested with a verifier that assigns 0 to every incomplete prefix. It must return an accepted sequence
-    with positive probability. Samplers with judges="prefixes" are not tested.
+    """Check that a sampler which declares judges="outputs" also works if the verifier rejects all incomplete prefixes.
 
     Args:
         sampler: Sampler to check.
@@ -231,11 +228,11 @@ def check_probabilities_sum_to_one(sampler: Sampler[Any], tree: RandomTree) -> N
 
 
 def check_weights(sampler: Sampler[Any]) -> None:
-    """Check that the importance weights of a sampler are correct (proper weighting).
+    """Check that the importance weights of a sampler are correct.
 
-    For every sequence x that the verifier accepts, the expectation of exp(log_weight) times the indicator of the output
-    x must equal p(x), its probability under the model. If `weights_estimate_mass` is False, it may differ by a common
-    factor. Samplers without weights are not tested.
+    For every accepted sequence x, the mean of exp(log_weight), counted as 0 for other outputs, must be the
+    model's probability p(x). If `weights_estimate_mass` is False, it may differ by a common factor. Samplers
+    without weights are not tested.
 
     Args:
         sampler: Sampler to check.
@@ -252,10 +249,8 @@ def check_weights(sampler: Sampler[Any]) -> None:
 def check_weights_under_truncation(sampler: Sampler[Any]) -> None:
     """Check that the importance weights of a sampler are correct if the model is truncated by top-k or top-p.
 
-    For every sequence x that the verifier accepts, the expectation of exp(log_weight) times the indicator of the output
-    x must equal p(x). Usually p is the truncated distribution. Some samplers exclude rejected tokens before truncation.
-    For them, p is the distribution at the same temperature without truncation, and only the sequences that the sampler
-    can return are compared. Samplers without weights are not tested.
+    The condition is that of `check_weights`, with the truncated distribution for p. For samplers that exclude
+    rejected tokens before truncation, p is the distribution at the same temperature without truncation.
 
     Args:
         sampler: Sampler to check.
@@ -288,16 +283,14 @@ def _rescale(
 
 
 def check_complete_prompts(sampler: Sampler[Any]) -> None:
-    """Check how a sampler treats a prompt that is already a complete sequence.
-
-    The sampler must not call the model for it. The importance weight must be the same as for a shorter prompt after
-    which the model generates the last token with probability 1.
+    """Check that a sampler returns complete prompts without calling the model, and with the correct weight.
 
     Args:
         sampler: Sampler to check.
 
     Raises:
-        AssertionError: If the model is called, or the weights differ.
+        AssertionError: If the model is called, or the weight differs from that of a shorter prompt after
+            which the model generates the last token with probability 1.
     """
     certain = Table(lambda prefix: [0.0, 1.0] if prefix else [1.0, 0.0], 2, max_length=2)
     for value in (0.5, 0.0) if sampler.weighted else (0.5,):
@@ -326,9 +319,9 @@ def check_same_distribution(
 
     Args:
         sampler: Sampler to check.
-        reference: Sampler with the expected distribution, or a function of a tree and a verifier that returns the
-            expected probabilities of the outputs or an `ExactDistribution`. Unless only probabilities are returned,
-            importance weights, failure probabilities and expected numbers of model calls are compared too.
+        reference: Sampler with the expected distribution, or a function of a tree and a verifier that returns
+            the expected probabilities of the outputs or an `ExactDistribution`. For an `ExactDistribution`,
+            weights, failures and expected numbers of model calls are compared too.
 
     Raises:
         AssertionError: If the distributions differ.

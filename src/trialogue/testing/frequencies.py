@@ -12,9 +12,7 @@ ALPHA = 1e-9
 def weissman_radius(cells: int, samples: int, alpha: float = ALPHA) -> float:
     """Return an upper bound of the L1 distance between observed frequencies and the true distribution.
 
-    The distance exceeds the bound with probability at most `alpha` (Weissman et al. 2003). If the assumed distribution
-    is wrong by an L1 distance of more than twice the bound, the frequencies reveal this with probability at least
-    1 - `alpha`.
+    The distance exceeds the bound with probability at most `alpha` (Weissman et al. 2003).
 
     Args:
         cells: Number of possible outcomes.

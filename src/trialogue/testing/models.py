@@ -143,9 +143,9 @@ def check_energy(model: Energy, *, sites: int | None = None, tolerance: float = 
 def check_joint(model: Joint, *, sites: int | None = None, tolerance: float = 1e-9, seed: int = 0) -> None:
     """Check that a model samples blocks of sites correctly.
 
-    The exact distribution of `draw_block` is computed for a few states and blocks. Sites outside of the block must not
-    change. If the model defines the distribution of the block, the samples must have this distribution. It can be
-    defined by energies, by `block_log_weights`, or, for blocks of one site, by a masked oracle.
+    The exact distribution of `draw_block` is computed for a few states and blocks. Sites outside of the block
+    must not change. The distribution must agree with the model's energies, its `block_log_weights`, or its
+    masked conditionals (for blocks of one site), if it has one of these.
 
     Args:
         model: Model to check.

@@ -60,11 +60,7 @@ def check_oracle(
 def _check_sufficient(
     oracle: object, model: Autoregressive, capacity: int, first: int, seed: int, tolerance: float
 ) -> None:
-    """Check that an oracle gives equal distributions to prefixes with equal sufficient statistics.
-
-    `sufficient` maps each prefix to integers, from which all next-token distributions after it must follow. The check
-    replaces prefixes of random sequences by others with equal statistics. The distributions after the prefix and the
-    same further tokens must remain equal.
+    """Check that an oracle gives equal distributions to prefixes with equal results of its method `sufficient`.
 
     Args:
         oracle: Oracle named in error messages.

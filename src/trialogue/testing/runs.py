@@ -98,8 +98,7 @@ def check_sample_ids(sampler: Sampler[Any]) -> None:
 def check_sample_independence(sampler: Sampler[Any]) -> None:
     """Check that a sample, its importance weight and its number of model calls do not depend on the other samples.
 
-    Each sample is compared with a run in which it is generated alone. Numbers of calls that exclude repeated prefixes
-    are compared only for prompts that share no prefixes, because samples share the evaluations of a prefix.
+    Each sample is compared with a run in which it is generated alone.
 
     Args:
         sampler: Sampler to check.

@@ -35,17 +35,16 @@ def check_sampler(
     The checks include:
 
     - The attributes of the sampler are correct.
-    - Its exact distribution sums to 1. If it has weights, it is properly weighted.
+    - Its exact distribution sums to 1. If it has weights, they are correct.
     - Samples are complete, depend only on their ids, agree with their trace, and respect their budgets.
     - The frequencies of samples agree with the exact distribution.
 
-    For a sampler that uses several rows per sample, use two rows. The cost of exact distributions grows with the number
-    of rows.
+    If the sampler uses several rows per sample, use two, because the cost grows quickly with their number.
 
     Args:
         sampler: Sampler to check.
-        distribution: Expected distribution: another sampler that has it, or a function of a `RandomTree` and a verifier
-            that returns the probabilities of the outputs (default: not checked).
+        distribution: Expected distribution: another sampler that has it, or a function of a `RandomTree` and
+            a verifier that returns the probabilities of the outputs (default: not checked).
 
     Raises:
         AssertionError: If a requirement is violated.

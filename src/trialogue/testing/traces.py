@@ -9,8 +9,8 @@ from trialogue.testing.trees import Prefix
 def replay(trace: Trace, prompts: Sequence[Prefix], members: int) -> list[Prefix]:
     """Apply the recorded moves of a sampling run to its prompts, and return the resulting sequences.
 
-    A group of rows of the batch produces each sample. A move sets a row to the first tokens of a row of the same group,
-    followed by at most one new token. All moves of a step are applied simultaneously.
+    A move sets a row (sequence) to the first tokens of a row of the same sample, followed by at most one new
+    token. All moves of a step are applied simultaneously.
 
     Args:
         trace: Moves of a run.
@@ -18,7 +18,7 @@ def replay(trace: Trace, prompts: Sequence[Prefix], members: int) -> list[Prefix
         members: Number of rows per sample.
 
     Returns:
-        Sequence in the first row of each sample's group after the last step.
+        First row of each sample after the last step.
 
     Raises:
         AssertionError: If the recorded length of a row differs from its actual length.

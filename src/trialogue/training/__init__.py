@@ -3,8 +3,8 @@
 `train` minimises `next_token_loss` by default. Use `packed_token_loss` for rows that are cut from a longer text and
 have no end of sequence. To train a masked model, pass masked batches and `masked_token_loss`:
 
-    batches = masked_batches(sequences, model, UniformMasks(2), batch_size=32, replacement=BERT) train(model, batches,
-    TrainingConfig(steps=500, batch_size=32), loss=masked_token_loss)
+    batches = masked_batches(sequences, model, UniformMasks(2), batch_size=32, replacement=BERT)
+    train(model, batches, TrainingConfig(steps=500, batch_size=32), loss=masked_token_loss)
 
 A `MaskDistribution` chooses the tokens to predict. `IndependentMasks` masks each token with a fixed probability,
 `UniformMasks` masks k tokens together, `IndividualMasks` masks several tokens, each in a separate copy of the sequence,
@@ -16,10 +16,11 @@ mask tokens, random tokens and unchanged tokens.
 is called after updates. `Scheduled` calls a function, `Displacement` measures how far each layer has moved, and
 `Checkpoints` saves networks during training:
 
-    checkpoints = Checkpoints("checkpoints", log_steps(500, 10)) printer = Scheduled(range(0, 501, 100), lambda update:
-    print(update.step, float(update.loss))) config = TrainingConfig(steps=500, batch_size=32, optimizer="sgd",
-    momentum=0.9, learning_rate=0.1) train(model, batches, config, loss=masked_token_loss, observer=[checkpoints,
-    printer]) first = checkpoints.load(checkpoints.steps()[0], Transformer)
+    checkpoints = Checkpoints("checkpoints", log_steps(500, 10))
+    printer = Scheduled(range(0, 501, 100), lambda update: print(update.step, float(update.loss)))
+    config = TrainingConfig(steps=500, batch_size=32, optimizer="sgd", momentum=0.9, learning_rate=0.1)
+    train(model, batches, config, loss=masked_token_loss, observer=[checkpoints, printer])
+    first = checkpoints.load(checkpoints.steps()[0], Transformer)
 
 `CorpusLosses` measures loss and accuracy on corpora during training and writes them to a file:
 

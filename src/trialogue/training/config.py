@@ -22,25 +22,27 @@ class TrainingConfig:
     Args:
         steps: Number of updates.
         batch_size: Rows per batch, summed over all processes.
-        optimizer: "adamw", "muon" (Jordan et al. 2024), "sgd" or "adafactor" (Shazeer and Stern 2018). Muon updates the
-            matrices of hidden layers, and AdamW updates all other parameters with the same learning rate. Adafactor
-            scales updates by the root mean square of the weights, with a rate of at most 1 / sqrt(step).
+        optimizer: "adamw", "muon" (Jordan et al. 2024), "sgd" or "adafactor" (Shazeer and Stern 2018). Muon
+            updates the matrices of hidden layers, and AdamW updates all other parameters with the same
+            learning rate. Adafactor scales updates by the root mean square of the weights, with a rate of at
+            most 1 / sqrt(step).
         learning_rate: Peak learning rate, reached after the warm-up.
-        weight_decay: Weight decay of matrices; vectors have none. It is added to the gradient for SGD, and decoupled
-            for the other optimizers.
+        weight_decay: Weight decay of matrices; vectors have none. It is added to the gradient for SGD, and
+            decoupled for the other optimizers.
         beta_1: Decay of the first moment in AdamW.
         beta_2: Decay of the second moment in AdamW.
         momentum: Momentum of SGD.
         warmup_steps: Number of steps over which the learning rate rises linearly.
         schedule: Decay after the warm-up: "cosine" or "linear" to zero at `steps`, or "constant".
         gradient_clip: Maximum norm of the gradient. None disables clipping.
-        ema: Exponential moving average of the weights: "none", "constant" with decay `ema_decay`, or "power" with decay
-            `ema_decay` during the warm-up and 1 - max((step + 1) ** -ema_power, ema_floor) afterwards (Block et al.
-            2024).
+        ema: Exponential moving average of the weights: "none", "constant" with decay `ema_decay`, or "power"
+            with decay `ema_decay` during the warm-up and 1 - max((step + 1) ** -ema_power, ema_floor)
+            afterwards (Block et al. 2024).
         ema_decay: Decay of the average for "constant", and during the warm-up for "power".
         ema_power: Exponent of the "power" schedule.
         ema_floor: Lower bound of 1 - decay in the "power" schedule.
-        seed: Seed for random numbers in the network and the loss, such as dropout. Batches have a separate seed.
+        seed: Seed for random numbers in the network and the loss, such as dropout. Batches have a separate
+            seed.
         bf16: Whether to use bfloat16 autocast. None enables it on GPUs that support it.
         checkpoint_every: Number of steps between checkpoints.
         log_every: Number of steps between log lines.

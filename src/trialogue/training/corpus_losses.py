@@ -1,8 +1,7 @@
 """Cross-entropy and accuracy of a model on text corpora, after or during training.
 
-A masked model predicts each token from all other tokens of its row. A causal model predicts each token from the tokens
-before it, except the first token of a row. A model with a fixed context of S tokens skips the first S tokens. Rows and
-model may be on different devices. Logarithms are natural.
+A masked model predicts each token from all other tokens of its row. A causal model predicts each token from
+the tokens before it. Logarithms are natural.
 """
 
 import json
@@ -102,7 +101,7 @@ def corpus_score(
         scored: Tokens to score, (rows, N) bool. All tokens by default.
 
     Returns:
-        The mean over the scored tokens. See `token_scores` for the tokens that are never scored.
+        The mean over the scored tokens. `token_scores` lists tokens that are never scored.
 
     Raises:
         InputError: If the model or the tokens cannot be used, or if no token is scored.
@@ -124,8 +123,8 @@ def token_scores(
 ) -> TokenScores:
     """Return the loss and the correctness of each token under a model.
 
-    Three kinds of tokens are never scored. These are special tokens that frame the text of a masked model, the first
-    token of a row for a causal model, and the first `context` tokens of a row for an `AttentionOnly`.
+    Tokens that the model cannot predict are not scored: special tokens around the text of a masked model, the
+    first token of a row for a causal model, and the first `context` tokens for an `AttentionOnly` network.
 
     Args:
         model: A network or an oracle with masked or autoregressive conditionals.
@@ -133,8 +132,8 @@ def token_scores(
         scored: Tokens to score, (rows, N) bool. All tokens by default.
 
     Raises:
-        InputError: If the model has neither kind of conditionals. Also if a token is outside its vocabulary, or if the
-            rows are too short for a causal model.
+        InputError: If the model has neither kind of conditionals. Also if a token is outside its vocabulary,
+            or if the rows are too short for a causal model.
     """
     if scored is not None:
         require_bools("scored", scored, tuple(tokens.shape), "give one bool for each token")

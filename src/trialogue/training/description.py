@@ -1,7 +1,4 @@
-"""Descriptions of values and functions as JSON, from which the hash of a training recipe is computed.
-
-Equal values have equal descriptions.
-"""
+"""Descriptions of values and functions as JSON, from which the hash of a training recipe is computed."""
 
 import dataclasses
 import hashlib
@@ -19,13 +16,12 @@ from trialogue.errors import InputError
 def describe(field: str, value: Any) -> Any:
     """Describe a value as JSON, such that equal values have equal descriptions.
 
-    A tensor is described by a hash of its content, a function by its name, and a dataclass by `described_fields`. The
-    description of a `functools.partial` includes its arguments. A method includes its dataclass.
+    A tensor is described by a hash of its content, a function by its name, and a dataclass by its fields.
 
     Args:
         field: Name of the value in error messages.
-        value: A number, a string, a tensor, a dataclass, or a function or class of a module. Also a `functools.partial`
-            or method of these, or a sequence or mapping of these.
+        value: A number, string, tensor, dataclass, class, function of a module, `functools.partial` or method
+            of these, or a sequence or mapping of these.
 
     Raises:
         InputError: If `value` or a part of it has no description, for example a lambda.
@@ -60,8 +56,8 @@ def describe(field: str, value: Any) -> Any:
 def described_fields(value: Any) -> dict[str, Any]:
     """Return the fields of a dataclass that belong to its description, by name.
 
-    Fields with `added` in their metadata are left out if they have their default value. Adding such a field does not
-    change the descriptions of existing values.
+    Fields with `added` in their metadata are left out if they have their default value, so that adding a
+    field does not change existing descriptions.
     """
     return {
         each.name: getattr(value, each.name)

@@ -65,28 +65,29 @@ def train(
 
     Ctrl-C finishes the current step, saves a checkpoint and raises `KeyboardInterrupt`.
 
-    Under `accelerate launch` or torchrun, the rows of each batch are split across processes, and losses and gradients
-    are averaged over them. Up to rounding, the result equals training on the full batch if `loss` is a mean over the
-    same number of terms in each process. Each process has a separate random stream for dropout and other noise. Only
-    the main process calls observers and writes files.
+    Under `accelerate launch` or torchrun, the rows of each batch are split across processes, and losses and
+    gradients are averaged. Each process has its own random stream for dropout and other noise. Only the main
+    process calls observers and writes files.
 
     Args:
         model: Network to train.
-        batches: Function of the step that returns tokens (batch_size, L), or a tuple of tensors with batch_size rows.
-            It must depend on the step alone, so that a resumed run follows the same trajectory.
+        batches: Function of the step that returns tokens (batch_size, L), or a tuple of tensors with
+            batch_size rows. It must depend on the step alone, so that a resumed run follows the same
+            trajectory.
         config: Hyperparameters.
-        checkpoint_dir: Folder for checkpoints. An interrupted run is resumed from this folder. None saves nothing.
+        checkpoint_dir: Folder for checkpoints. An interrupted run is resumed from this folder. None saves
+            nothing.
         tensorboard_dir: Folder for TensorBoard logs. None writes no logs.
         progress: Whether to show a progress bar.
         loss: Function of the model and the tensors of a batch that returns a scalar.
-        optimizer: Function that builds an optimizer from the parameters, which replaces the optimizer of `config`. The
-            learning rate of each parameter group is the peak of its schedule.
+        optimizer: Function that builds an optimizer from the parameters, which replaces the optimizer of
+            `config`. The learning rate of each parameter group is the peak of its schedule.
         observer: One or several observers, called after updates.
         until: Rule that can end the training before `config.steps` updates. Every process evaluates it.
 
     Raises:
-        InputError: If a checkpoint is damaged or belongs to another run, or a batch has the wrong shape. Also if the
-            optimizer cannot be used, or the loss is not finite.
+        InputError: If a checkpoint is damaged or belongs to another run, or a batch has the wrong shape. Also
+            if the optimizer cannot be used, or the loss is not finite.
     """
     get_processes()
     accelerator = Accelerator()

@@ -97,8 +97,8 @@ Layers = Callable[[Any], Iterable[Iterable[Tensor]]]
 class Displacement(Observer):
     """Observer that measures how far the weights of each layer have moved from their initial values.
 
-    The displacement of a layer (mean square displacement) is the mean square change of the entries of a matrix, summed
-    over the matrices of the layer. It is equation 6 of the document on the distributional simplicity bias.
+    The displacement of a layer is the mean square change of the entries of a matrix, summed over the matrices
+    of the layer (equation 6 of the document on the distributional simplicity bias).
 
     Args:
         model: Network with the initial weights. A copy of its weights is stored.

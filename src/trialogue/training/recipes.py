@@ -39,8 +39,8 @@ _KIND = "trialogue losses 1"
 class Recipe(Generic[NetworkT]):
     """Complete description of a trained network: architecture, data, loss and hyperparameters.
 
-    Equal recipes give equal weights. Functions are compared by name, and by the arguments of `functools.partial` or the
-    fields of the dataclass that they belong to. Changes to the body of a function are not detected.
+    Equal recipes give equal weights. Functions are compared by name and arguments; changes to the body of a
+    function are not detected.
 
     Args:
         network: Registered network class.
@@ -48,16 +48,17 @@ class Recipe(Generic[NetworkT]):
         data: Function of the step that returns a batch for `train`.
         training: Hyperparameters.
         loss: Function of the network and the tensors of a batch that returns a scalar.
-        optimizer: Function that builds an optimizer from the parameters. By default `training` selects the optimizer.
+        optimizer: Function that builds an optimizer from the parameters. By default `training` selects the
+            optimizer.
         seed: Seed of the initial weights. The seed of `training` by default.
         checkpoints: Steps after which the network is saved.
         until: Rule that can end the training early.
-        initial: Initial values of some parameters by name, for example from another network. The other parameters are
-            initialised randomly.
+        initial: Initial values of some parameters by name, for example from another network. The other
+            parameters are initialised randomly.
 
     Raises:
-        InputError: If the network is not registered, if the config is of another class, or if a function or an argument
-            has no description, for example a lambda.
+        InputError: If the network is not registered, if the config is of another class, or if a function or
+            an argument has no description, for example a lambda.
     """
 
     network: type[NetworkT]
@@ -146,10 +147,10 @@ def trained(
     device: torch.device | str = "cpu",
     progress: bool = False,
 ) -> Trained[NetworkT]:
-    """Return the trained network of a recipe, from the cache on disk if it was trained before.
+    """Return the trained network of a recipe. It is trained and stored on disk in the first call, and loaded later.
 
-    The network is trained and stored if it is not in the cache. An interrupted training is resumed. Under `accelerate
-    launch`, every process must call this function. Only the main process writes files.
+    An interrupted training is resumed. Under `accelerate launch`, every process must call this function. Only
+    the main process writes files.
 
     Args:
         recipe: Description of the network and its training.

@@ -16,9 +16,6 @@ LISTED = 1024
 def choose_subsets(sites: int, size: int, rows: Tensor, choose: Choose) -> Tensor:
     """Draw a uniformly random subset of `size` sites (positions) for each row.
 
-    Up to `LISTED` subsets are enumerated. Otherwise the smaller of the subset and its complement is drawn with Floyd's
-    algorithm (Bentley and Floyd 1987).
-
     Args:
         sites: Number of sites.
         size: Number of sites in each subset.

@@ -25,9 +25,10 @@ def chain_transitions(
     max_states: int = 4096,
     device: torch.device | str | None = None,
 ) -> Tensor:
-    """Compute the transition matrix of a Markov chain by enumerating all random outcomes of its `step` method.
+    """Compute the transition matrix of a Markov chain on all sequences of a small model.
 
-    A chain whose state is not a function of its tokens has no such matrix.
+    The matrix is exact: all random outcomes of the chain's `step` method are enumerated. The state of the
+    chain must be a function of its tokens.
 
     Args:
         chain: The chain.
@@ -37,8 +38,8 @@ def chain_transitions(
         device: Device of the steps (default: the device of the model).
 
     Returns:
-        Probability P(x, y) of moving from x to y in one step, (V^N, V^N) float64 on the CPU, for V token values. States
-        are in the order of `itertools.product`.
+        Probability P(x, y) of moving from x to y in one step, (V^N, V^N) float64 on the CPU, for V token
+        values. States are in the order of `itertools.product`.
 
     Raises:
         InputError: If there are more than `max_states` states, or the chain cannot run on the model.
@@ -88,10 +89,11 @@ def _states(
 
 
 class Ergodicity(NamedTuple):
-    """Closed classes and period of a Markov chain.
+    """Number and period of the closed classes of a Markov chain.
 
-    A closed class is a set of states that the chain never leaves, and in which it reaches every state from every other.
-    Its period is the greatest common divisor of the numbers of steps in which the chain can return to a state.
+    A closed class is a set of states that the chain never leaves and within which it can move from every
+    state to every other. Its period is the greatest common divisor of the possible numbers of steps from a
+    state back to it.
 
     Attributes:
         closed_classes: Number of closed classes.
@@ -163,10 +165,10 @@ def chain_ergodicity(
 
 
 def _period(graph: csr_array, members: np.ndarray[Any, np.dtype[np.int64]]) -> int:
-    """Return the period of a closed class of states, the largest number that divides the length of every cycle.
+    """Return the period of a closed class of states.
 
-    It is the greatest common divisor of depth(x) + 1 - depth(y) over all transitions x -> y, where the depth is the
-    distance from a first state.
+    It is the greatest common divisor of depth(x) + 1 - depth(y) over all transitions x -> y, where the depth
+    is the distance from a first state.
     """
     within = graph[members][:, members]
     order, before = breadth_first_order(within, 0)

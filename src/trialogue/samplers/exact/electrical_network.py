@@ -1,8 +1,8 @@
 """Exact hitting probabilities of random walks on trees, computed from an electrical network.
 
-The walk leaves a node along each of its edges in proportion to the conductance of the edge. The distribution of the
-first leaf and the number of visits of each node follow from conductances in series and in parallel. This needs no
-linear system and no subtractions that lose precision.
+The walk leaves a node along each of its edges in proportion to the conductance of the edge. The rules for
+resistors in series and in parallel then give the probability of each first leaf and the number of visits of
+each node. All terms are sums of positive numbers, so no precision is lost.
 """
 
 from dataclasses import dataclass
@@ -23,17 +23,18 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Conductances:
-    """A random walk on a rooted tree, described by an electrical network whose edges have conductances.
+    """A random walk on a rooted tree whose edges have weights (conductances).
 
-    The walk starts at the root and ends at the first leaf. It leaves a node along each of its edges with a probability
-    proportional to the conductance of the edge. The conductance between a node and several leaves is the current that a
-    unit voltage between them causes. A node that is not a leaf and has no leaf below it is a dead end.
+    The walk starts at the root and stops at the first leaf. It leaves a node along each of its edges,
+    including the one to the parent, with a probability proportional to the conductance of the edge. The
+    conductance between a node and a set of leaves is the current that a unit voltage between them causes. A
+    dead end is a node without a leaf at or below it.
 
     Args:
-        parent: Index (n,) int64 of the parent of each node, -1 for the root. The root is the first node, and parents
-            come before their children.
+        parent: Index (n,) int64 of the parent of each node, -1 for the root. The root is the first node, and
+            parents come before their children.
         edge: Conductance (n,) float64 of the edge to the parent. The first entry is not used.
-        leaf: Whether the walk ends at each node (n,).
+        leaf: Whether the walk stops at each node (n,).
 
     Raises:
         InputError: If the parents do not define a tree, or a conductance is negative or not finite.
@@ -93,7 +94,7 @@ class Conductances:
 
     @cached_property
     def reached(self) -> NDArray[np.bool_]:
-        """Whether each node (n,) can be reached: all edges from the root to the node have positive conductance."""
+        """Whether the walk can reach each node (n,)."""
         reached = np.zeros(len(self.parent), dtype=np.bool_)
         reached[0] = True
         for level in self._levels:
@@ -102,9 +103,9 @@ class Conductances:
 
     @cached_property
     def weight(self) -> Array:
-        """Stationary weight (n,) of each node, the sum of the conductances of its edges, not normalised.
+        """Sum (n,) of the conductances of the edges of each node, 0 for nodes that cannot be reached.
 
-        The weight of a node that the walk cannot reach is zero.
+        A walk without leaves would visit nodes in proportion to this weight.
         """
         edge = np.where(self.reached, self.edge, 0.0)
         edge[0] = 0.0
@@ -112,7 +113,7 @@ class Conductances:
 
     @cached_property
     def _ranks(self) -> list[NDArray[np.int64]]:
-        """Child indices by birth order: the first child of every node, then the second child, and so on."""
+        """Indices of the first children of all nodes, then of the second children, and so on."""
         order = 1 + np.argsort(self.parent[1:], kind="stable")
         parents = self.parent[order]
         rank = np.arange(len(order)) - np.searchsorted(parents, parents)
@@ -134,7 +135,7 @@ class Conductances:
 
     @cached_property
     def below(self) -> Array:
-        """Conductance (n,) between each node and all leaves below it, infinite for leaves and 0 for dead ends."""
+        """Conductance (n,) between each node and the leaves below it, infinite for leaves and 0 for dead ends."""
         below = np.where(self.leaf, np.inf, 0.0)
         for level in reversed(self._levels):
             below += np.where(self.leaf, 0.0, self._sum_over_children(_series(self.edge, below), level))
@@ -142,12 +143,12 @@ class Conductances:
 
     @cached_property
     def through(self) -> Array:
-        """Conductance (n,) of the path from the parent of each node, over the node, to all leaves below the node."""
+        """Conductance (n,) from the parent of each node, through the node, to the leaves below the node."""
         return _series(self.edge, self.below)
 
     @cached_property
     def above(self) -> Array:
-        """Conductance (n,) between each node and all leaves that are not below it, over the edge to its parent."""
+        """Conductance (n,) from each node, through its parent, to the leaves that are not below it."""
         above = np.zeros(len(self.parent))
         others = self._sum_over_siblings(self.through)
         for level in self._levels:
@@ -156,9 +157,7 @@ class Conductances:
 
     @cached_property
     def first_leaf(self) -> Array:
-        """Probability (n,) that the path from the root to the first leaf contains each node.
-
-        For a leaf, it is the probability that the leaf is the first one that the walk reaches.
+        """Probability (n,) that the first leaf of the walk is at or below each node.
 
         Raises:
             InputError: If the conductance from the root to the leaves is below 1e-300.
@@ -181,7 +180,7 @@ class Conductances:
 
     @cached_property
     def descent(self) -> Array:
-        """Probability (n,) of visiting each node, for a walk that only moves to children (by the conductances)."""
+        """Probability (n,) of reaching each node by a walk that only moves to children."""
         descent = np.zeros(len(self.parent))
         descent[0] = 1.0
         offered = self._sum_over_children(self.edge)
@@ -194,9 +193,9 @@ class Conductances:
 
     @cached_property
     def potential(self) -> Array:
-        """Electrical potential (n,) of each node relative to the leaves, for a unit current into the root.
+        """Expected number (n,) of visits of each node divided by `weight`.
 
-        It equals the expected number of visits of the node divided by `weight`.
+        This is the electrical potential relative to the leaves, for a unit current into the root.
         """
         potential = np.zeros(len(self.parent))
         potential[0] = 1 / self.below[0] if self.below[0] > 0 else np.inf
@@ -230,10 +229,10 @@ def _series(first: Array, second: Array) -> Array:
 
 @validated
 def walk_conductances(tree: InstanceOf[PrefixTree], values: VerifierLike) -> Conductances:
-    """Return the electrical network that is equivalent to the value-guided random walk on a tree of prefixes.
+    """Return the value-guided random walk on a tree of prefixes as an electrical network.
 
-    The edge between a prefix y and its parent has the conductance p(y) V(y). Here p(y) is the model's probability of
-    the completion so far, and V(y) is the value of y.
+    The edge between a prefix y and its parent has the conductance p(y) V(y). Here p(y) is the model's
+    probability of the completion so far, and V(y) is the verifier's value of y.
 
     Args:
         tree: The tree of prefixes.

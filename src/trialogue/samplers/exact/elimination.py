@@ -1,13 +1,11 @@
-"""Exact solution of absorbing Markov chains by elimination without subtraction (Grassmann, Taksar and Heyman 1985).
+"""Exact solution of Markov chains that end at a random time, by elimination without subtraction.
 
-The probability of leaving a state is computed as the sum of its transition probabilities to other states, not as one
-minus the probability of staying. All terms are positive, so small probabilities keep their relative precision even if
-the chain rarely ends. States are eliminated in depth-first post-order, which keeps the rows of trees short: the
-remaining row of a state then only contains states on the path from the start.
+The method of Grassmann, Taksar and Heyman (1985) adds positive numbers only, so small probabilities keep
+their relative precision even if the chain rarely ends.
 
-The cost is linear in the number of states for trees, and for chains whose states only link to their ancestors. For
-general graphs it is up to cubic, in pure Python. A chain of 1,500 states with 3 random edges each takes seconds for
-`visits` and over a minute for `visited`.
+The cost is linear in the number of states for trees, and for chains whose states only link to their
+ancestors. For general graphs it is up to cubic, in pure Python: 1,500 states with 3 random edges each take
+seconds for `visits` and over a minute for `visited`.
 """
 
 import math
@@ -51,15 +49,14 @@ def require_distribution(name: str, probabilities: Iterable[float], elsewhere: f
 class AbsorbingChain:
     """A Markov chain on n states that starts in the first state and ends at a random time.
 
-    In each state, the chain ends with a given probability, and otherwise moves to another state. A state can reach an
-    end if the chain ends with positive probability after it has visited the state.
+    In each state, the chain ends with a given probability and otherwise moves to another state.
 
     Args:
         transitions: Sparse matrix (n, n) of transition probabilities.
         ends: Probability (n,) of ending in each state. Rows of `transitions` and `ends` together sum to one.
 
     Attributes:
-        ending: Whether each state (n,) can reach an end.
+        ending: Whether the chain can end after it has visited each state, (n,).
     """
 
     def __init__(self, transitions: csr_array, ends: Array) -> None:
@@ -76,7 +73,7 @@ class AbsorbingChain:
     def visits(self) -> Array:
         """Expected number of visits (n,) of each state, including the start, before the chain ends.
 
-        States from which the chain ends with probability zero have the entry 0.
+        The entry is 0 for states from which the chain cannot end.
 
         Raises:
             InputError: If the probability of ending before returning to the start is below 1e-300.
@@ -85,12 +82,12 @@ class AbsorbingChain:
 
     @property
     def never_ends(self) -> float:
-        """Probability that the chain does not end, because it visits a state from which no end can be reached."""
+        """Probability that the chain reaches a state from which it cannot end."""
         return float(self.visits @ self._lost) if self.ending[0] else 1.0
 
     @cached_property
     def visited(self) -> Array:
-        """Probability (n,) that the chain visits each state, 0 for states from which it ends with probability zero."""
+        """Probability (n,) that the chain visits each state, 0 for states from which it cannot end."""
         visited = np.zeros(len(self.ending))
         if self.ending[0]:
             own = self._factors.own_visits()
@@ -104,11 +101,11 @@ class AbsorbingChain:
         A weight starts at one and is multiplied by a factor at each transition.
 
         Args:
-            weighted: Matrix (n, n) of the transition probabilities, each times the mean factor of the transition. It
-                has zeros where `transitions` has zeros.
+            weighted: Matrix (n, n) of the transition probabilities, each times the mean factor of the
+                transition.
 
         Returns:
-            Expected weights (n,), 0 for states that cannot reach an end.
+            Expected weights (n,), 0 for states from which the chain cannot end.
 
         Raises:
             InputError: If the expected weights are infinite or lose their precision.
@@ -252,10 +249,7 @@ def _require_leaving(leaving: float) -> None:
 
 
 def _weighted_leaving(unweighted: _Factors, state: int, staying: float) -> float:
-    """Return one minus the expected weight of a return to `state`, without returns through later states.
-
-    Later states are those that are eliminated after `state`. The result is exact if loops leave weights unchanged.
-    """
+    """Return one minus the expected weight of a return to `state` that avoids all states eliminated later."""
     difference = unweighted._staying[state] - staying
     leaving = unweighted._leaving[state] + difference
     if difference and not leaving > _LOST_DIGITS * abs(difference):

@@ -14,13 +14,11 @@ from trialogue.verifiers.functions.function import VerifierLike
 def exact_values(oracle: Autoregressive, verifier: VerifierLike, **limits: Unpack[TreeLimits]) -> TableValues:
     """Compute the exact value function V*, the expected verifier value of a completed sequence given its prefix.
 
-    V* of a complete sequence is its verifier value, and V* of a prefix is the mean over the model's completions (thesis
-    3.3.1). For a 0/1 verifier, V* of the prompt is the probability that a completion is accepted. The verifier is
-    evaluated on complete sequences only.
+    For a 0/1 verifier, V*(y) is the probability that a completion of the prefix y is accepted (thesis 3.3.1).
 
     Args:
         oracle: The model.
-        verifier: The verifier.
+        verifier: The verifier, which is evaluated on complete sequences only.
         **limits: Arguments `prompt`, `max_new_tokens` and `max_nodes` of `prefix_tree`.
 
     Returns:

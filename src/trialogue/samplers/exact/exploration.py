@@ -63,17 +63,16 @@ class EndStates(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ReachableStates:
-    """All states that a sampler can reach, and the probabilities of moving between them.
+    """All n states that a sampler can reach, and the probabilities of moving between them.
 
-    The n states form an absorbing Markov chain that starts in the first state. A state consists of the sequences (rows)
-    of one sample and the sampler's own state. States whose importance weights differ only by a common factor of all
-    rows are merged.
+    A state consists of the sequences (rows) of one sample and what the sampler stores about them. The first
+    state is the start. States whose importance weights differ only by a common factor are merged.
 
     Args:
         prefixes: Token ids of the first row in each state.
         transitions: Transition probabilities (n, n).
-        weighted: Transition probabilities times the mean factors (n, n) by which weights change. None for samplers
-            without weights.
+        weighted: Transition probabilities times the mean factors (n, n) by which weights change. None for
+            samplers without weights.
         queries: Expected number (n,) of model calls of a step from each state.
         outputs: Token ids of each possible output.
         ended: The ways in which the sampler can end.
@@ -240,9 +239,9 @@ class StateEnumeration:
         self._queries += query_counts.tolist()
 
     def _normalise_weights(self, state: Any) -> tuple[Any, Tensor]:
-        """Divide the importance weights of each group of rows by their maximum.
+        """Divide the importance weights of each sample by the largest weight of its rows.
 
-        Returns the new state, and the maximal weights (groups,).
+        Returns the new state, and these largest weights (groups,).
         """
         if not self._sampler.weighted:
             return state, torch.ones((), dtype=torch.float64)
@@ -253,7 +252,7 @@ class StateEnumeration:
         return state._replace(log_weight=relative), most.double().exp()
 
     def _index_states(self, tokens: Tensor, lengths: Tensor, state: Any) -> NDArray[np.int64]:
-        """Return the index (groups,) of the state of each group of rows. New states are added to the list."""
+        """Return the index (groups,) of the state of each sample. New states are added to the list."""
         members = self._members
         groups = len(lengths) // members
         columns = (self._number_objects(field) for field in (tokens, lengths, *state))

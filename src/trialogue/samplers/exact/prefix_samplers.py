@@ -1,8 +1,7 @@
 """Exact output distribution and expected cost of any sampler on a small model.
 
-The `step` method of the sampler runs with a `choose` that enumerates all outcomes, so the result describes the code
-that users run. All reachable states form an absorbing Markov chain, which is solved by elimination without subtraction.
-The probability that the sampler does not halt is reported separately.
+The `step` method of the sampler runs with a `choose` that enumerates all outcomes, so the result describes
+the code that users run.
 """
 
 import math
@@ -32,16 +31,14 @@ class ExactDistribution:
     """Exact output distribution and cost of a sampler, as returned by `exact_distribution`.
 
     Args:
-        probabilities: Probability of each complete output (token ids of prompt and completion). Together with `failed`
-            and `never_halts` the probabilities sum to one.
+        probabilities: Probability of each complete output (token ids of prompt and completion).
         failed: Probability that the sampler stops on an incomplete sequence.
         never_halts: Probability that the sampler does not halt.
-        expected_calls: Expected number of model calls. Infinite if the sampler calls the model in a state from which it
-            cannot halt.
-        weights: Expectation of exp(log_weight), counted only if the output is x, for each output x. For a properly
-            weighted sampler this is the unnormalised target, and for a sampler without weights it equals
-            `probabilities`.
-        states: Number of states of the Markov chain that describes the sampler.
+        expected_calls: Expected number of model calls, infinite if the sampler may call the model forever.
+        weights: For each output x, the expectation of exp(log_weight), counted as 0 for other outputs. This
+            is the unnormalised target if samples are properly weighted, and `probabilities` for samplers
+            without weights.
+        states: Number of states of the sampler that were enumerated.
     """
 
     probabilities: dict[Sequence_, float]
@@ -64,9 +61,9 @@ def exact_distribution(
 ) -> ExactDistribution:
     """Compute the output distribution and the expected cost of a sampler, without sampling.
 
-    All states that the sampler can reach are enumerated and form an absorbing Markov chain, which is solved exactly.
-    The cost is exponential in the length of completions. Probabilities have a relative precision of about twelve
-    digits, even if the sampler rarely halts.
+    All states that the sampler can reach are enumerated, so the cost is exponential in the length of
+    completions. Probabilities have a relative precision of about twelve digits, even if the sampler rarely
+    halts.
 
     Args:
         sampler: The sampler.
@@ -74,15 +71,16 @@ def exact_distribution(
         verifier: The verifier, if the sampler needs one.
         prompt: Token ids of the prompt (default: empty).
         max_new_tokens: Maximum length of a completion (default: up to the oracle's `max_length`).
-        max_states: Largest number of states of the Markov chain (default: 1,000,000).
+        max_states: Largest number of states (default: 1,000,000).
         progress: Whether to count the states on standard error (default: False).
 
     Returns:
-        Probabilities and weights of the outputs, the probability of failure, and the expected number of model calls.
+        Probabilities and weights of the outputs, the probability of failure, and the expected number of model
+        calls.
 
     Raises:
-        InputError: If there are more states, the sampler halts with a probability below 1e-300 before it returns to its
-            start, or `generate` would raise it.
+        InputError: If there are more states, the sampler halts with a probability below 1e-300 before it
+            returns to its start, or `generate` would raise it.
     """
     found = StateEnumeration(
         sampler, oracle, verifier, prompt=prompt, max_new_tokens=max_new_tokens, max_states=max_states
@@ -101,8 +99,8 @@ def sampler_transitions(
 ) -> tuple[list[Sequence_], csr_array]:
     """Return the states that a sampler can reach, and the probabilities of moving between them in one step.
 
-    A state is the prefix of each row of a sample together with the sampler's state. The function is useful for samplers
-    with one row and no state, for which a state is a prefix, such as `ValueGuided(stop_at_leaf=False)`.
+    A state consists of the prefixes of a sample and what the sampler stores about them. It is simply a prefix
+    for samplers such as `ValueGuided(stop_at_leaf=False)`.
 
     Args:
         sampler: The sampler.
@@ -113,8 +111,9 @@ def sampler_transitions(
         max_states: Largest number of states (default: 1,000,000).
 
     Returns:
-        The prefix (token ids) of the first row in each of n states, and the sparse matrix (n, n) of transition
-        probabilities. A row of the matrix sums to one minus the probability that the sampler ends in this state.
+        The prefix (token ids) of the first row in each of n states, and the sparse matrix (n, n) of
+        transition probabilities. A row of the matrix sums to one minus the probability that the sampler ends
+        in this state.
 
     Raises:
         InputError: If `exact_distribution` would raise it.
@@ -135,9 +134,9 @@ def target_distribution(
 ) -> dict[Sequence_, float]:
     """Compute the normalised p(x) V(x), where p is the oracle's distribution and V the verifier's value.
 
-    With a 0/1 verifier this is the oracle's distribution restricted to accepted sequences. With `power(alpha)` it is
-    proportional to p(x)^alpha, and with `tilted(reward, beta)` to p(x) exp(beta reward(x)). The computation uses
-    logarithms, so small values do not underflow. Prefixes that a token mask excludes are not enumerated.
+    With a 0/1 verifier this is the oracle's distribution restricted to accepted sequences. With
+    `power(alpha)` it is proportional to p(x)^alpha, and with `tilted(reward, beta)` to p(x) exp(beta
+    reward(x)).
 
     Args:
         oracle: A small model, or a model of any size if the verifier has a mask that allows few sequences.

@@ -14,20 +14,19 @@ from trialogue.samplers.prefix.guidance import weigh_children
 
 @dataclass(frozen=True)
 class ActionLevel(Sampler[LogWeightState]):
-    """Draw each token in proportion to its probability times the verifier's value, and never remove tokens.
+    """Draw each token in proportion to its probability times the verifier's value, without going back.
 
-    The token a after the prefix y is drawn in proportion to p(a|y) V(ya). Here p is the model, and V(ya) is the
-    verifier's value of y followed by a. For values of 0 and 1 this is masked decoding. The algorithm equals sequential
-    Monte Carlo with a mask and one particle. A row fails with weight zero if no next token has positive weight.
+    The token a after the prefix y is drawn with probability p(a|y) V(ya) / S(y). Here p is the model, V(ya)
+    is the verifier's value of y followed by a, and S(y) is the sum of p(a|y) V(ya) over all tokens a. For
+    values of 0 and 1 this is masked decoding. A row fails if no next token has positive weight.
 
-    The target is proportional to p(x) V(x) for complete sequences x. The output distribution is the product over tokens
-    of p(a|y) V(ya) / S(y), where S(y) is the sum over a of p(a|y) V(ya). It equals the target only if the values are
-    exact, which means that V(y) is the mean value of the completions that the model draws after y. Errors of the values
-    multiply along the sequence.
+    The target is proportional to p(x) V(x) for complete sequences x. The samples follow it if V(y) is the
+    mean value of the completions that the model draws after y. Otherwise errors of the values multiply along
+    the sequence.
 
-    The log-weight of a sample is the logarithm of p(x) V(x) divided by its output probability. Samples are properly
-    weighted: for any function f, E[exp(log_weight) f(x)] is the sum over x of p(x) V(x) f(x). This requires that a
-    prefix of value zero has no continuation of positive value.
+    The log-weight of a sample corrects this: it is the logarithm of p(x) V(x) divided by the probability of
+    the output. For any function f, E[exp(log_weight) f(x)] is the sum over x of p(x) V(x) f(x). This requires
+    that a prefix of value zero has no continuation of positive value.
     """
 
     uses = "weights"
@@ -51,9 +50,9 @@ class ActionLevel(Sampler[LogWeightState]):
     ) -> tuple[Moves, LogWeightState]:
         """Append one token a to each incomplete row y, drawn with weight p(a|y) V(ya).
 
-        A row y is one sequence (the prompt and the completion so far). Its importance weight is multiplied by S(y) /
-        V(y). Here S(y) is the sum over all tokens a of p(a|y) V(ya), and V(y) counts as 1 if y is the prompt. If S(y)
-        is zero, the row is marked as done with weight zero. Complete rows are marked as done.
+        A row y is one sequence (the prompt and the completion so far). Its importance weight is multiplied by
+        S(y) / V(y), where S(y) is the sum of p(a|y) V(ya) over all tokens a, and V counts as 1 at the prompt.
+        If S(y) is zero, the row is marked as done with weight zero. Complete rows are marked as done.
 
         Args:
             decoding: The batch of sequences (rows), with the model's next-token distributions p.

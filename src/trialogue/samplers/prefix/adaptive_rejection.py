@@ -36,15 +36,15 @@ _FALLBACK = MaskedDecoding(mask_first=False)
 
 
 class AdaptiveRejectionState(NamedTuple):
-    """State of `AdaptiveRejection`: the rejected prefixes found so far, and the current attempt of each row.
+    """State of `AdaptiveRejection`: what is known about rejected prefixes, and the current attempt of each row.
 
     An attempt draws one sequence from the prompt until a token is rejected or the sequence is accepted.
 
     Attributes:
-        table: Probabilities and rejections found so far for the prompt of each row, as a `RejectionTable` at the root
-            of a tree of prefixes. None before the first attempt has ended.
-        visit: Last token drawn in the current attempt of each row, as a `Visit`. None at the prompt.
-        attempts: Number (rows,) int64 of attempts that have ended. It is counted only if attempts are bounded.
+        table: Table of the rejected prefixes of each row's prompt. None before the first attempt has ended.
+        visit: Last token drawn in the current attempt of each row. None at the prompt.
+        attempts: Number (rows,) int64 of attempts that have ended. It is counted only if attempts are
+            bounded.
     """
 
     table: ObjectColumn
@@ -56,11 +56,10 @@ class WeightedAdaptiveRejectionState(NamedTuple):
     """State of `AdaptiveRejection` with `then="mask"`, which includes importance weights.
 
     Attributes:
-        table: Probabilities and rejections found so far for the prompt of each row, as a `RejectionTable`. None before
-            the first attempt has ended.
-        visit: Last token drawn in the current attempt of each row, as a `Visit`. None at the prompt.
-        attempts: Number (rows,) int64 of attempts that have ended. If it is `max_attempts`, the row has fallen back to
-            masked decoding.
+        table: Table of the rejected prefixes of each row's prompt. None before the first attempt has ended.
+        visit: Last token drawn in the current attempt of each row. None at the prompt.
+        attempts: Number (rows,) int64 of attempts that have ended. Rows with `max_attempts` use masked
+            decoding.
         log_weight: Log-weights (rows,) float64.
     """
 
@@ -73,49 +72,30 @@ class WeightedAdaptiveRejectionState(NamedTuple):
 @validated
 @dataclass(frozen=True)
 class AdaptiveRejection(Sampler[AdaptiveRejectionState | WeightedAdaptiveRejectionState]):
-    """Draw complete sequences until one is accepted, and exclude prefixes that earlier attempts found to be rejected.
+    """Rejection sampling that never draws a rejected prefix twice.
 
-    An attempt draws one sequence from the prompt, token by token. It ends at the first rejected token or with an
-    accepted sequence. Rejected prefixes are recorded in a table, and later attempts do not draw them again.
+    Sequences are drawn token by token until one is accepted. An attempt ends at the first rejected token, and
+    the rejected prefix is stored in a table. Later attempts draw a token with the model's probability times
+    the probability that its continuations are not yet known to be rejected.
 
-    The target is the model's distribution conditioned on acceptance. All accepted samples follow it exactly and are
-    independent. This is the same as for `Rejection`, with far fewer model calls. Whatever the table contains, an
-    attempt returns the accepted sequence x with probability p(x) / M. Here p is the model's distribution, and M is the
-    total probability of the sequences that no known rejection excludes (the open mass of the prompt). M is the same for
-    all x. A table therefore changes the number of model calls, but not the distribution of the samples. If attempts are
-    bounded, it also changes how often a row fails.
+    All samples follow exactly the model's distribution conditioned on acceptance, as with `Rejection`, and
+    need far fewer model calls. Every prefix of an accepted sequence must be accepted by the verifier. With
+    top-k, top-p or min-p, the model's distribution is the truncated one. A bound on model calls
+    (`max_queries`) stops long sequences more often than short ones, which biases the samples. A bound on the
+    attempts does not.
 
-    The table holds the open mass of each visited prefix, in the same sense. An attempt draws each token with the
-    model's probability times the open mass of the prefix that ends with it. The table changes between attempts only,
-    because a change within an attempt would bias the samples. If the verifier has a token mask, an attempt records the
-    mask of each prefix that it visits for the first time. These masks apply from the next attempt on. In the current
-    attempt, a masked token can still be drawn there, and then ends the attempt.
-
-    Top-k, top-p and min-p truncate the model's distribution before tokens are excluded, and p is the truncated
-    distribution. A bound on model calls (`max_queries`) stops long sequences more often than short ones, which biases
-    the samples. A bound on the attempts does not.
-
-    Every prefix of an accepted sequence must be accepted. Otherwise the sequences whose prefixes are rejected are never
-    returned. This cannot be detected, because no attempt continues a rejected prefix. The sampler raises an error only
-    in one case: the mask of the verifier excludes the first rejected token of a sample, but the prefix that ends with
-    this token has a positive value.
-
-    With `then="mask"`, a row with `max_attempts` rejected attempts continues with `MaskedDecoding(mask_first=False)`,
-    and all samples have importance weights. Masked decoding truncates before it masks, as the attempts do. It calls a
-    verifier without a mask for every possible next token. The weight of a sequence accepted in an attempt is the open
-    mass M before this attempt. The weight of a sequence x from masked decoding is p(x) / q(x), where q is its
-    probability in masked decoding.
-
-    Weighted averages over the samples are consistent, also if tables are shared. The mean weight does not estimate the
-    accepted mass, unlike that of `MaskedDecoding`. `Samples.remarks` states which samples come from masked decoding.
+    With `then="mask"`, a row with `max_attempts` rejected attempts continues with
+    `MaskedDecoding(mask_first=False)`, and all samples have importance weights. Weighted averages over the
+    samples converge to the target, but the mean weight does not estimate the accepted mass. `Samples.remarks`
+    states which samples come from masked decoding.
 
     Args:
         max_attempts: A row fails after this many rejected attempts (default: no bound).
-        share: Number of samples of a prompt per round. The samples of a round start from the table of all rounds
-            before, so later samples need fewer model calls. A sample then depends on the random streams of these
-            rounds, too (default: every sample starts with an empty table).
-        then: What a row does after `max_attempts` rejected attempts: "mask" continues with masked decoding and gives
-            all samples importance weights (default: the row fails).
+        share: Number of samples of a prompt per round. The samples of a round start from the table of all
+            rounds before, so later samples need fewer model calls. A sample then depends on the random
+            streams of these rounds, too (default: every sample starts with an empty table).
+        then: What a row does after `max_attempts` rejected attempts: "mask" continues with masked decoding
+            and gives all samples importance weights (default: the row fails).
 
     Raises:
         InputError: If `then` is given without `max_attempts`.
@@ -181,13 +161,13 @@ class AdaptiveRejection(Sampler[AdaptiveRejectionState | WeightedAdaptiveRejecti
             ends: Last states of these samples, one row each.
 
         Returns:
-            The state of one row. Its rejection table contains all prefixes of the tables in `ends`.
+            The state of one row, whose table contains all rejected prefixes.
         """
         table = reduce(merge_tables, cast(tuple[RejectionTable | None, ...], ends.table.items))
         return start._replace(table=ObjectColumn([table]))
 
     def remarks(self, state: AdaptiveRejectionState | WeightedAdaptiveRejectionState) -> list[str | None]:
-        """Describe, for each sample, whether it used up its attempts or its constraint cannot be satisfied.
+        """Describe which samples used up their attempts, and which constraints cannot be satisfied.
 
         Args:
             state: The state of n rows.
@@ -236,10 +216,9 @@ class AdaptiveRejection(Sampler[AdaptiveRejectionState | WeightedAdaptiveRejecti
     ) -> tuple[Moves, AdaptiveRejectionState | WeightedAdaptiveRejectionState]:
         """Verify the last token of each row, and draw the next token for rows that are accepted so far.
 
-        A row draws one sequence after another from its prompt until one is accepted. Each is an attempt. If its last
-        token is rejected, the attempt ends: the row returns to its prompt, and the rejected prefix is recorded in the
-        table of the prompt. A row is marked as done if it is complete and accepted, or if the table excludes all
-        sequences. After the last allowed attempt, it is marked as done or continues with masked decoding.
+        If the last token is rejected, the row returns to its prompt, and the rejected prefix is recorded in a
+        table. A row is marked as done if it is complete and accepted, or if the table excludes all sequences.
+        After the last allowed attempt, it is marked as done or continues with masked decoding.
 
         Args:
             decoding: The batch of sequences (rows), with the model's next-token distributions.

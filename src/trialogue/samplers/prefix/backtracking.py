@@ -20,18 +20,18 @@ Verified = Literal["sampled", "every"]
 
 
 class BacktrackingState(NamedTuple):
-    """State of `Backtracking`: remaining backtracks of each row, and tokens still to be appended greedily.
+    """State of `Backtracking`: how often each row may still erase tokens, and how many tokens it must still append.
 
     Greedy tokens are the most probable ones.
 
     Attributes:
         quota: Number (rows,) int64 of times that each row may still erase tokens.
-        redo: Number (rows,) int64 of tokens that are still to be appended greedily. With redo="accumulated", the number
-            of tokens erased so far.
-        sampled: Whether the last token of each row (rows,) bool was sampled, and not chosen greedily. By default only
-            such tokens are verified.
-        rejected: With `once_per_prefix`, the prefixes (rows, quota, capacity) int64 at which each row has erased
-            tokens, padded with -1. Otherwise a tensor without elements.
+        redo: Number (rows,) int64 of tokens that are still to be appended greedily. With redo="accumulated",
+            the number of tokens erased so far.
+        sampled: Whether the last token of each row (rows,) bool was sampled, and not chosen greedily. By
+            default only such tokens are verified.
+        rejected: With `once_per_prefix`, the prefixes (rows, quota, capacity) int64 at which each row has
+            erased tokens, padded with -1. Otherwise a tensor without elements.
     """
 
     quota: Tensor
@@ -45,31 +45,27 @@ class BacktrackingState(NamedTuple):
 class Backtracking(Sampler[BacktrackingState]):
     """Erase the last `stride` tokens if the verifier rejects a sampled token, and append the same number greedily.
 
-    One such erasure is called a backtrack. Greedy tokens are the most probable ones (the lowest index among ties). They
-    are not verified by default. There are fewer of them if the sequence ends before. A sample has at most `quota`
-    backtracks, so its output may still be rejected.
+    Greedy tokens are the most probable ones. By default they are not verified. A sample may erase tokens
+    `quota` times, so its output may still be rejected. The verifier must return 0 to reject a prefix. Wrap a
+    verifier that returns probabilities in a `Threshold`.
 
-    The verifier must return 0 to reject a prefix. Wrap a verifier that returns probabilities in a `Threshold`.
+    `redo` selects which tokens are greedy after tokens were erased. "stride" (Algorithm 1 of the thesis): the
+    next `stride` tokens, even if fewer were erased because the completion was short. "erased": as many tokens
+    as were erased. "accumulated": the first n tokens of the completion, where n counts all tokens erased so
+    far.
 
-    `redo` selects which tokens are greedy after a backtrack. "stride" follows Algorithm 1 of the thesis: the next
-    `stride` tokens are greedy. This also holds if fewer tokens were erased because the completion was short. "erased"
-    makes as many tokens greedy as were erased. "accumulated" makes the first n tokens of the completion greedy, where n
-    counts all tokens erased so far.
-
-    `verified` selects which prefixes are verified. "sampled" follows Algorithm 1: the prefixes that end with a sampled
-    token. "every" verifies each prefix before a token is appended to it. This includes prefixes that end with a greedy
-    token, and prompts if they may be erased, but not complete sequences.
+    `verified` selects which prefixes are verified. "sampled" (Algorithm 1): those that end with a sampled
+    token. "every": each prefix before a token is appended to it, including prompts if they may be erased.
 
     The code released with the thesis differs from Algorithm 1. It corresponds to `redo="accumulated"` and
-    `verified="every"` (see `Backtracking.released`). It also has a switch against a second backtrack at the same
-    prefix. This switch has no effect there, because the code compares a list with the list that contains it.
-    `once_per_prefix=True` prevents such backtracks.
+    `verified="every"` (see `Backtracking.released`).
 
     Args:
         quota: Maximum number of backtracks per sample (default: 4).
         stride: Number of tokens to erase (default: 4).
         argmax_redo: Append tokens greedily after going back; False samples them instead (default: True).
-        erase_prompt: Also erase tokens of the prompt, as the thesis' Tables 3.1, 3.2 and 3.4 need (default: False).
+        erase_prompt: Also erase tokens of the prompt, as the thesis' Tables 3.1, 3.2 and 3.4 need (default:
+            False).
         redo: Which tokens are greedy after going back (default: stride).
         verified: Which prefixes the verifier judges (default: sampled).
         once_per_prefix: Go back at most once at the same prefix (default: False).
@@ -149,14 +145,14 @@ class Backtracking(Sampler[BacktrackingState]):
     ) -> tuple[Moves, BacktrackingState]:
         """Erase up to `stride` tokens from rows that the verifier rejects, then append a token to each incomplete row.
 
-        A row is verified only while it may still erase tokens. By default it must also end with a sampled token. A
-        rejection reduces the remaining number of erasures (the quota) by one. After a rejection, the row appends the
-        most probable tokens for some steps. All other tokens are drawn from the model. A complete row that is not
-        rejected is marked as done.
+        After a rejection, the row appends the most probable tokens for some steps. All other tokens are drawn
+        from the model. A row is verified only while it may still erase tokens, and by default only if its
+        last token was sampled. A complete row that is not rejected is marked as done.
 
         Args:
             decoding: The batch of sequences (rows), with the model's next-token distributions.
-            state: For each row, the number of erasures left and the number of greedy tokens still to be appended.
+            state: For each row, the number of erasures left and the number of greedy tokens still to be
+                appended.
             verifier: Values of the rows. The value 0 rejects a row.
             choose: Function that draws one index per row in proportion to given weights.
 

@@ -34,11 +34,10 @@ class BestOfN(Sampler[NoState]):
     def step(
         self, decoding: Decoding, state: NoState, verifier: CachedVerifier, choose: Choose
     ) -> tuple[Moves, NoState]:
-        """Append one token, drawn from the model, to each incomplete row, and select the best row of finished groups.
+        """Append one token, drawn from the model, to each incomplete row, and select the best of finished candidates.
 
-        A row is one sequence of the batch. The candidates of one sample are neighbouring rows and form a group. When
-        all rows of a group are complete, each is replaced by the row with the largest verifier value. The group is then
-        marked as done, so this row becomes the sample.
+        The candidates of one sample are neighboring rows of the batch. When all of them are complete, each
+        becomes a copy of the one with the largest verifier value, and they are marked as done.
 
         Args:
             decoding: The batch of sequences (rows), with the model's next-token distributions.
@@ -58,19 +57,17 @@ class BestOfN(Sampler[NoState]):
 
 
 def keep_best(decoding: Decoding, moves: Moves, groups: Tensor, n: int, verifier: CachedVerifier) -> Tensor:
-    """Replace all rows of each group (the rows of one sample) by the row with the largest verifier value.
-
-    A group is `n` neighbouring rows of the batch. Among equal values, the first row is taken.
+    """Replace all rows of a sample by the row with the largest verifier value, the first of equal ones.
 
     Args:
         decoding: The batch of sequences (rows), each a prompt and the completion so far.
-        moves: The moves of all rows. The sources and lengths of the rows of these groups are overwritten.
-        groups: Indices (k,) int64 of the groups.
-        n: Number of rows of each group.
+        moves: The moves of all rows. The sources and lengths of these samples' rows are overwritten.
+        groups: Indices (k,) int64 of the samples in the batch.
+        n: Number of neighboring rows of each sample.
         verifier: Values of the rows.
 
     Returns:
-        Indices (k, n) int64 of the rows of the groups.
+        Indices (k, n) int64 of the rows of these samples.
     """
     rows = groups[:, None] * n + torch.arange(n)
     evaluate = verifier.log_values if verifier.has_targets else verifier.values

@@ -32,10 +32,9 @@ class BlockBestOfNState(NamedTuple):
 class BlockBestOfN(Sampler[BlockBestOfNState]):
     """Draw several candidates for the next block of tokens, and continue from the one with the largest value.
 
-    This is blockwise best-of-n sampling (thesis 3.2.2). A block is a run of consecutive tokens. It ends at a delimiter
-    token, after a number of tokens, or when the sequence is complete. The sample ends when the best candidate is
-    complete. The verifier evaluates each candidate at the end of its block. In case of ties, the first of the best
-    candidates is used. The tokens of all candidates count as model calls.
+    This is blockwise best-of-n sampling (thesis 3.2.2). A block ends at a delimiter token, after a number of
+    tokens, or when the sequence is complete. The verifier evaluates each candidate at the end of its block.
+    The sample ends when the best candidate is complete. The tokens of all candidates count as model calls.
 
     Args:
         candidates: Number of candidates per block (default: 4).
@@ -112,12 +111,11 @@ class BlockBestOfN(Sampler[BlockBestOfNState]):
     def step(
         self, decoding: Decoding, state: BlockBestOfNState, verifier: CachedVerifier, choose: Choose
     ) -> tuple[Moves, BlockBestOfNState]:
-        """Append one token to each row whose block has not ended, and continue finished groups from their best row.
+        """Append one token to each candidate whose block has not ended, and continue finished samples from their best.
 
-        A group is the `candidates` neighbouring rows that belong to one sample. If the blocks of all rows of a group
-        have ended, the rows are replaced by the row with the largest value. If that row is complete, the group is
-        marked as done. Otherwise each row begins a new block with one token. A row whose block has ended waits for the
-        other rows.
+        The candidates of one sample are neighboring rows of the batch. A row whose block has ended waits for
+        the others. When all have ended, each becomes a copy of the row with the largest value. If that row is
+        complete, they are marked as done. Otherwise each begins a new block with one token.
 
         Args:
             decoding: The batch of sequences (rows), with the model's next-token distributions.

@@ -18,12 +18,12 @@ from trialogue.validation import validated
 class BlockValueGuidedState(NamedTuple):
     """State of `BlockValueGuided`: the prefix from which each sample draws its next candidate blocks.
 
-    All rows of a group (the rows of one sample) have the same state.
+    All rows of one sample have the same state.
 
     Attributes:
-        length: Length (rows,) int64 of this prefix, the current node of the walk.
-        log_value: Logarithm (rows,) float64 of the verifier's value of this node. It is -inf if the node is the prompt,
-            which has no parent, and before the value is computed.
+        length: Length (rows,) int64 of this prefix.
+        log_value: Logarithm (rows,) float64 of the verifier's value of this prefix. It is -inf at the prompt,
+            from which the sampler cannot go back, and before the value is computed.
     """
 
     length: Tensor
@@ -33,28 +33,20 @@ class BlockValueGuidedState(NamedTuple):
 @validated
 @dataclass(frozen=True)
 class BlockValueGuided(Sampler[BlockValueGuidedState]):
-    """Extend or shorten the text by random blocks of tokens, guided by the verifier, until it is complete.
+    """Extend the text by a random block of tokens, or remove the last block, guided by the verifier's values.
 
-    The sampler is a random walk on prefixes. A block is a run of `block_tokens` tokens. A node of the walk is the
-    prompt followed by whole blocks, and a leaf is a complete sequence. At each node, the model draws several candidates
-    for the next block. The walk then moves to one of the candidates, or back to the parent (the node without its last
-    block).
+    At each prefix y, the model draws K = `candidates` candidates for the next block of `block_tokens` tokens.
+    The sampler then extends y by the candidate z with weight V(yz), or removes the last block of y with
+    weight K V(y), where V is the verifier. If all weights are zero, new candidates are drawn. It ends at the
+    first complete sequence.
 
-    Let y be the current node and V(y) its value, given by the verifier. Let K = `candidates` be the number of
-    candidates. The walk moves to the parent with weight K V(y), and to y followed by the candidate z with weight V(yz).
-    In expectation these are the weights of the value-guided walk on blocks. If neither a candidate nor the parent has
-    positive weight, new candidates are drawn.
-
-    The target is proportional to p(x) V(x), where p is the model and x a complete sequence. As K grows, the output
-    distribution converges to the distribution of the first leaf on the tree of blocks. This is the target if the values
-    at the ends of blocks are exact, which means that each is the mean value of its completions. `exact_distribution`
-    computes the output distribution for finite K. With blocks as long as completions, the algorithm is
-    sampling-importance-resampling with K samples.
-
-    The verifier evaluates each candidate at the end of its block. The tokens of all candidates count as model calls.
+    The target is proportional to p(x) V(x), where p is the model and x a complete sequence. The output
+    distribution is the target if K is large and V(y) is the mean value of the completions of y.
+    `exact_distribution` computes it for any K. The verifier evaluates each candidate at the end of its block.
+    The tokens of all candidates count as model calls.
 
     Args:
-        candidates: Number of candidate blocks per node (default: 4).
+        candidates: Number of candidate blocks after each prefix (default: 4).
         block_tokens: Length of a block in tokens (default: 4).
     """
 
@@ -74,7 +66,7 @@ class BlockValueGuided(Sampler[BlockValueGuidedState]):
             decoding: The batch of sequences (rows), each a prompt and the completion so far.
 
         Returns:
-            A state whose node is the prompt, with log-value -inf.
+            A state whose current prefix is the prompt, with log-value -inf.
         """
         unknown = torch.full((len(decoding.lengths),), -math.inf, dtype=torch.float64)
         return BlockValueGuidedState(decoding.lengths.clone(), unknown)
@@ -82,21 +74,18 @@ class BlockValueGuided(Sampler[BlockValueGuidedState]):
     def step(
         self, decoding: Decoding, state: BlockValueGuidedState, verifier: CachedVerifier, choose: Choose
     ) -> tuple[Moves, BlockValueGuidedState]:
-        """Append one token to each row whose block has not ended, and move samples whose candidate blocks have ended.
+        """Append one token to each candidate block that has not ended, and choose among the candidates that have ended.
 
-        Each sample has `candidates` neighbouring rows, its group, and each row draws one candidate block. When all
-        blocks of a group have ended, the group moves: it draws one candidate, or the prefix without its last block (the
-        parent). A candidate has its value as weight. The parent has the value of the current prefix times the number of
-        candidates.
-
-        All rows of the group then continue from the drawn prefix. If all weights are zero, they return to the current
-        prefix and draw new candidates. A group that has moved to a complete sequence is marked as done in the next
-        step.
+        The `candidates` neighboring rows of one sample each draw one block after the same prefix. When all
+        blocks have ended, the next prefix is drawn: a candidate with its value as weight, or the prefix
+        without its last block, with the value of the prefix times the number of candidates as weight. If all
+        weights are zero, the prefix stays the same. All rows continue from the drawn prefix. A sample at a
+        complete sequence is marked as done.
 
         Args:
             decoding: The batch of sequences (rows), with the model's next-token distributions.
-            state: The current node of each row.
-            verifier: Values of the nodes and of the candidates.
+            state: The current prefix of each row.
+            verifier: Values of the prefixes and of the candidates.
             choose: Function that draws one index per row in proportion to given weights.
 
         Returns:

@@ -26,20 +26,16 @@ from trialogue.validation import validated
 class MaskedDecoding(Sampler[LogWeightState]):
     """Draw each token from the model's distribution restricted to the tokens that the verifier accepts.
 
-    All outputs satisfy the verifier, but their distribution differs from the model's distribution conditioned on
-    acceptance. The log-weight of a sample corrects this difference. A row fails if no next token is accepted. The model
-    is called once per position, and the verifier evaluates all one-token continuations.
+    All outputs satisfy the verifier, and the model is called once per position. The distribution differs from
+    the model's distribution conditioned on acceptance; the log-weight of a sample corrects the difference. A
+    row fails if no next token is accepted.
 
-    The order of the mask and of top-k or top-p matters. By default the mask comes first, as in constrained decoding.
-    Then top-k and top-p keep the most probable accepted tokens. Each step adds the logarithm of the probability of the
-    kept tokens to the log-weight.
+    By default the mask comes before top-k and top-p, as in constrained decoding. If it comes after them, the
+    output distribution is that of `TokenwiseRejection`, and a row fails if every kept token is rejected.
 
-    The weights then refer to p_T(x), the model's probability of x at temperature T. For every accepted sequence x that
-    can be reached, the expectation of exp(log_weight) times the indicator of the output x is p_T(x). At temperature 0
-    the most probable accepted token is chosen, and p_T is the distribution at temperature 1.
-
-    If top-k and top-p come first, the output distribution is the same as for `TokenwiseRejection`. A row then fails if
-    every kept token is rejected.
+    Let p(x) be the model's probability of x at the given temperature (at temperature 1, if it is 0). With the
+    mask first, the mean of exp(log_weight) over all samples, counted as 0 for outputs other than x, is p(x)
+    for every accepted sequence x that can be reached.
 
     Args:
         mask_first: Apply the mask before top-k and top-p (default: True).

@@ -21,7 +21,8 @@ class PowerMetropolisState(NamedTuple):
         log_p: Log-probability (rows, capacity) float64 of each token under the model, 0 for the prompt.
         log_q: Log-probability (rows, capacity) float64 of each token under the proposal distribution.
         end: Length (rows,) int64, including the prompt, to which the text grows in the current block.
-        proposals: Number (rows,) int64 of finished proposals. The first of each block only lengthens the text.
+        proposals: Number (rows,) int64 of finished proposals. The first of each block only lengthens the
+            text.
     """
 
     log_p: Tensor
@@ -35,44 +36,34 @@ class PowerMetropolisState(NamedTuple):
 class PowerMetropolis(Sampler[PowerMetropolisState]):
     """Sample from a power of the model's distribution by Metropolis-Hastings steps that redraw the end of the text.
 
-    The sampler starts from a text drawn token by token. Each step keeps a random number of its first tokens and redraws
-    the rest. The new text then replaces the current text or is discarded.
+    The target is proportional to p(x)^alpha, where p(x) is the probability of the complete output x under the
+    model, including temperature, top-k, top-p and min-p. With a verifier it is p(x)^alpha V(x), where V is
+    the verifier's value. It differs from sampling each token at temperature 1 / alpha. The distribution of
+    the samples approaches the target as `num_steps` increases.
 
-    The target distribution is proportional to p(x)^alpha, where p(x) is the probability of the complete output x under
-    the model. This probability includes temperature, top-k, top-p and min-p. The target differs from sampling each
-    token at temperature 1 / alpha, which ignores how probable the continuations are. The distribution of the samples
-    approaches the target as `num_steps` increases.
-
-    In a step, let the current text x have t completion tokens. The step keeps the first c of them, where c is uniform
-    in 0, ..., t - 1. The other tokens are redrawn until the text is complete. They come from the proposal distribution
-    q, which is the model's next-token distribution at temperature `proposal_temperature`. The new text y has s
-    completion tokens. It replaces x with the probability
+    Each step keeps the first c of the t completion tokens of the current text x, where c is uniform in 0,
+    ..., t - 1. The rest is redrawn from the model at temperature `proposal_temperature` (the proposal
+    distribution q). The new text y, with s completion tokens, replaces x with the probability
 
         min(1, (p(y) / p(x))^alpha · q(x) / q(y) · t / s).
 
-    The probabilities of the common prefix cancel in this ratio.
+    With a verifier, the ratio is multiplied by V(y) / V(x), unless both values are 0.
 
-    With several blocks, the text grows in stages. A block is the largest number of completion tokens divided by
-    `num_blocks`, rounded up. The first text has at most one block. After `num_steps` steps on this text, it is
-    lengthened by one block, and so on. The steps of the last block have the full length.
-
-    A verifier is optional. With a verifier, the target is p(x)^alpha V(x), where V(x) is the value of the complete
-    output. In the last block, the ratio above is multiplied by V(y) / V(x). While V is zero for both texts, the factor
-    is left out. A sample fails verification if no proposal has had a positive value.
-
-    With one block, a sample needs about 1 + `num_steps` / 2 model calls per token of the text. If this is more than
-    1000, increase the limit `max_steps` of the run.
+    With several blocks, the text grows in `num_blocks` stages of equal length, each with `num_steps` steps.
+    The verifier is used in the last one. With one block, a sample needs about 1 + `num_steps` / 2 model calls
+    per token. If this is more than 1000, increase the limit `max_steps` of the run.
 
     Args:
         alpha: Power of the probability of an output (default: 4, as in the paper).
         num_steps: Number of Metropolis-Hastings steps per block (default: 10).
         num_blocks: Number of blocks in which the text grows (default: 1). The paper uses 16.
         proposal_temperature: Temperature of the proposal distribution (default: 1 / alpha).
-        follows_released_code: Follow the code published with the paper, whose samples do not approach the target if
-            texts end at different lengths. `released` lists the differences.
+        follows_released_code: Follow the code published with the paper, whose samples do not approach the
+            target if texts end at different lengths. `released` lists the differences.
 
     References:
-        Karan, Du, "Reasoning with sampling: your base model is smarter than you think", arXiv 2510.14901, Algorithm 1.
+        Karan, Du, "Reasoning with sampling: your base model is smarter than you think", arXiv 2510.14901,
+        Algorithm 1.
     """
 
     alpha: Positive = 4.0
@@ -94,14 +85,14 @@ class PowerMetropolis(Sampler[PowerMetropolisState]):
     ) -> Self:
         """Return the sampler as implemented in the code published with the paper.
 
-        Let t be the number of completion tokens of the current text, and s that of the proposed text. The published
-        code differs from the default in five ways. The factor t / s of the acceptance probability is missing. A
-        proposal is at most as long as the current text. If it is shorter, only as many tokens of the current text enter
-        the ratio. The sample ends after the first block whose text ends with the end-of-sequence token. The verifier is
+        It differs from the default in five ways. The factor t / s of the acceptance probability is missing
+        (the numbers of completion tokens of the current and of the proposed text). A proposal is at most as
+        long as the current text. If it is shorter, only as many tokens of the current text enter the ratio.
+        The sample ends after the first block whose text ends with the end-of-sequence token. The verifier is
         not used.
 
-        A text can become shorter and then lose its end-of-sequence token. The published code returns such a text. This
-        implementation lets the sample fail if it is shorter than the maximum length.
+        A sample fails if its text has become shorter than the maximum length and lost its end-of-sequence
+        token. The published code returns such a text.
 
         Args:
             alpha: Power of the probability of an output (default: 4).
@@ -143,20 +134,16 @@ class PowerMetropolis(Sampler[PowerMetropolisState]):
     ) -> tuple[Moves, PowerMetropolisState]:
         """Append one token to each unfinished proposal, and accept or reject each finished one.
 
-        Each sample has two rows of the batch. The first holds the current text, and the second holds the proposed text
-        (the proposal), which grows by one token per step. A proposal is finished if it is complete or has reached the
-        length of the current block. It is then accepted with the Metropolis-Hastings probability. Both rows become the
-        proposed text if it is accepted, and the current text if it is rejected. A proposal that only lengthens the text
-        is always accepted.
-
-        The next proposal begins with a prefix of this text, whose length is drawn uniformly. After the last
-        Metropolis-Hastings step of a block, it begins with the whole text instead, which the next block lengthens.
-        After the last step of the last block, the sample is marked as done.
+        The first row of each sample holds the current text, and the second the proposed text, which grows by
+        one token per step. When the proposal is complete or has reached the length of the current block, both
+        rows become the proposed text (if it is accepted) or the current text. The next proposal begins with a
+        random prefix of this text. After the last step of a block, it begins with the whole text, which the
+        next block lengthens. After the last block, the sample is marked as done.
 
         Args:
             decoding: The batch of sequences (rows), with the model's next-token distributions.
-            state: For each row, the log-probabilities of its tokens, the length at which the block ends, and the number
-                of finished proposals.
+            state: For each row, the log-probabilities of its tokens, the length at which the block ends, and
+                the number of finished proposals.
             verifier: Values of the complete rows, or None.
             choose: Function that draws one index per row in proportion to given weights.
 

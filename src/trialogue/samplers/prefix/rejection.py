@@ -25,10 +25,10 @@ class _SequenceRejection(Sampler[NoState]):
     def step(
         self, decoding: Decoding, state: NoState, verifier: CachedVerifier, choose: Choose
     ) -> tuple[Moves, NoState]:
-        """Append one token to each row. A complete row that is rejected is first cut to its prompt and so begins again.
+        """Append one token to each row, after cutting complete rows that are rejected back to their prompts.
 
-        A complete row that is accepted is marked as done. A prompt that is already complete is marked as done in either
-        case, because it has no other completion.
+        A complete row that is accepted is marked as done. So is a prompt that is already complete, accepted
+        or not.
 
         Args:
             decoding: The batch of sequences (rows), with the model's next-token distributions.
@@ -73,13 +73,12 @@ class Rejection(_SequenceRejection):
 class OutcomeRejection(_SequenceRejection):
     """Draw complete sequences from the model until one is accepted, with a probability proportional to its value.
 
-    A sequence x with the verifier's value V(x) is accepted with probability V(x) / `most`. The samples follow exactly
-    the distribution proportional to p(x) V(x), where p is the model. With values of 0 and 1 this is the same as
-    `Rejection`.
+    A sequence x is accepted with probability V(x) / `most`, where V is the verifier. The samples follow
+    exactly the distribution proportional to p(x) V(x), where p is the model.
 
     Args:
-        most: Largest value of a complete sequence; smaller bounds need fewer model calls. A larger value is an error
-            (default: 1).
+        most: Largest value of a complete sequence; smaller bounds need fewer model calls. A larger value is
+            an error (default: 1).
     """
 
     most: Positive = 1.0
@@ -110,13 +109,14 @@ class TokenwiseRejectionState(NamedTuple):
 class TokenwiseRejection(Sampler[NoState | TokenwiseRejectionState]):
     """Draw each token repeatedly until the verifier accepts the sequence so far (thesis Definition 3.1.5).
 
-    The model is called once per draw, as in the definition. `MaskedDecoding` with `mask_first=False` has the same
-    output distribution and calls the model once per position. A run does not end by itself at a position where every
-    token is rejected, so bound it with `max_queries`, `max_steps` or `max_rejections`. Top-k and top-p truncate the
-    distribution before tokens are rejected.
+    The model is called once per draw. `MaskedDecoding` with `mask_first=False` has the same output
+    distribution and calls the model once per position. If every token is rejected, a run ends only with
+    `max_queries`, `max_steps` or `max_rejections`. Top-k and top-p truncate the distribution before tokens
+    are rejected.
 
     Args:
-        max_rejections: A row fails after this many consecutive rejected draws at one position (default: no bound).
+        max_rejections: A row fails after this many consecutive rejected draws at one position (default: no
+            bound).
     """
 
     max_rejections: BoundedCount | None = None

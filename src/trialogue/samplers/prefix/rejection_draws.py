@@ -28,12 +28,11 @@ def draw(
     verifier: CachedVerifier,
     choose: Choose,
 ) -> dict[int, RejectionTable | None]:
-    """Draw the next token of each attempt of adaptive rejection sampling, and write it to `moves` and `visits`.
+    """Draw the next token of each row for `AdaptiveRejection`, and write it to `moves` and `visits`.
 
-    An attempt draws one sequence from its prompt. The token a after the prefix y is drawn in proportion to its
-    probability p(a|y) times the open mass of ya. The open mass is the probability of all completions of ya that are not
-    known to be rejected. At a prefix that was visited before, the first choice is between its visited continuations and
-    all others. Only the second case needs the mask and the whole next-token distribution.
+    The token a after the prefix y is drawn in proportion to p(a|y) times the open mass of ya: the probability
+    of all completions of ya that are not known to be rejected. The next-token distribution and the mask are
+    needed only for tokens that no earlier attempt has drawn after y.
 
     Args:
         decoding: The batch of sequences (rows), each a prompt and the completion so far.
@@ -45,8 +44,8 @@ def draw(
         choose: Function that draws one index per row in proportion to given weights.
 
     Returns:
-        An entry for each row whose attempt has ended: the table of the current prefix. None if the mask excludes the
-        drawn token, which then needs no table.
+        An entry for each row whose attempt has ended: the table of the current prefix. None if the mask
+            excludes the drawn token, which then needs no table.
     """
     ended = dict[int, RejectionTable | None]()
     known = {row: _table(tables[row], visits[row]) for row in rows.tolist()}
@@ -93,9 +92,9 @@ def _draw_unvisited(
 ) -> dict[int, RejectionTable | None]:
     """Draw a token that no earlier attempt has drawn after the prefix of each row.
 
-    At a prefix that is visited for the first time, the verifier's mask is not applied yet. At other prefixes, the
-    stored probability of all unvisited tokens may be an upper bound. The attempt then ends with a probability that
-    corrects the difference.
+    The mask is not applied at a prefix that is visited for the first time. At other prefixes, the stored
+    probability of all unvisited tokens may be too large; the attempt then ends with a probability that
+    corrects this.
 
     Args:
         decoding: The batch of sequences (rows), each a prompt and the completion so far.

@@ -31,16 +31,16 @@ def _log_sum(terms: Sequence[float]) -> float:
 
 
 class RejectionTable:
-    """Probabilities and rejections that adaptive rejection sampling has found for one prefix.
+    """What `AdaptiveRejection` knows about the continuations of one prefix: drawn tokens and remaining probability.
 
-    The tables of all visited prefixes form a tree of immutable objects. A token is open after a prefix unless the
-    verifier is known to reject it there. The open mass of a prefix is the probability, given the prefix, of all
-    completions that are not known to be rejected. It is stored as a sum of positive terms. One minus the rejected mass
-    would lose precision, because a constraint may leave a tiny mass.
+    The open mass of a prefix is the probability, given the prefix, of all completions that are not known to
+    be rejected. It is a sum of positive terms, because one minus the rejected mass would lose precision. The
+    tables of all visited prefixes form a tree of immutable objects.
 
     Args:
-        log_unvisited: Log-probability of all open tokens that are not among `children`, or an upper bound of it.
-        children: The visited continuations by token.
+        log_unvisited: Log-probability (or an upper bound of it) of all tokens that have not been drawn after
+            the prefix and are not known to be rejected.
+        children: The tokens drawn after the prefix, each with the table of the longer prefix.
 
     Attributes:
         log_open: Logarithm of the open mass of the prefix.
@@ -95,8 +95,8 @@ class RejectionTable:
     def log_masses(self) -> Tensor:
         """Log-probabilities (1 + k,) float64, given this prefix, of completions that are not known to be rejected.
 
-        The first entry is `log_unvisited`, for completions that begin with an unvisited token. The others belong to the
-        k visited tokens, in the order of `tokens`. Together they make up the open mass of the prefix.
+        The first entry is `log_unvisited`. The others are the completions that begin with each of the k
+        visited `tokens`.
         """
         return torch.tensor(self._masses, dtype=torch.float64)
 
@@ -123,14 +123,15 @@ ACCEPTED = RejectionTable(0.0, {})
 
 
 class Visit(NamedTuple):
-    """One token drawn in an attempt of adaptive rejection sampling. The visits of an attempt form a linked list.
+    """One token drawn by `AdaptiveRejection`. The visits of an attempt form a linked list.
 
     Attributes:
         before: Previous visit of the attempt, None at the prompt.
         table: Table of the prefix before the attempt, None if the prefix was new.
         token: The drawn token.
         log_prob: Log-probability of the token given the prefix.
-        log_unvisited: Log-probability of the open tokens that are still unvisited after this draw.
+        log_unvisited: Log-probability of the tokens that are still unvisited and not known to be rejected
+            after this draw.
         is_allowed: Whether the verifier's mask allows the token, None if the verifier must be called for it.
     """
 
@@ -143,9 +144,7 @@ class Visit(NamedTuple):
 
 
 def update_root_table(last: Visit | None, end: RejectionTable | None) -> RejectionTable:
-    """Return the table of the prompt after an attempt, including the tokens drawn in this attempt.
-
-    Only the tables of prefixes that the attempt visited are new objects. All others are shared with the previous table.
+    """Return the table of the prompt, extended by the tokens drawn in one attempt.
 
     Args:
         last: Last drawn token of the attempt, or None if no token was drawn.
@@ -168,18 +167,19 @@ def update_root_table(last: Visit | None, end: RejectionTable | None) -> Rejecti
 def merge_tables(first: RejectionTable | None, second: RejectionTable | None) -> RejectionTable | None:
     """Merge two tables of the same prefix. The result contains every prefix that one of them contains.
 
+    Its `log_unvisited` is an upper bound of the unvisited probability. The next draw of an unvisited token at
+    the prefix computes the exact value.
+
     Args:
         first: A table, or None if the prefix was not visited.
         second: A table, or None.
 
     Returns:
-        A table with the entries of both. Its `log_unvisited` is an upper bound of the unvisited probability, namely one
-        table's value minus the probabilities of the tokens that only the other table contains, rounded up. The next
-        draw of an unvisited token at the prefix computes the exact value.
+        A table with the entries of both.
 
     Warns:
-        RuntimeWarning: If the two tables give the same token different probabilities (beyond float32 rounding). Nothing
-            is subtracted in this case, and `log_unvisited` is the smaller of the two values.
+        RuntimeWarning: If the two tables give the same token different probabilities (beyond float32
+            rounding).
     """
     is_precise = _have_equal_probabilities(first, second)
     if not is_precise:

@@ -28,17 +28,15 @@ _TIE = 1e-9  # The decision to resample must not depend on how the batch rounds 
 
 
 class ParticleState(NamedTuple):
-    """State of `SequentialMonteCarlo`: the weights of the particles.
-
-    A particle is one sequence (row), and the particles of one sample form a group.
+    """State of `SequentialMonteCarlo`: the weights of the particles, each of which is one sequence (row).
 
     Attributes:
-        log_weight: Logarithm (rows,) float64 of p(y) / q(y) for the prefix y of each particle, where p is the model and
-            q the distribution from which tokens are drawn. Resampling equalises the weights within a group. In a
-            finished group, every entry is the logarithm of the mean weight.
-        drawn: Changes (rows, particles) float64 of `log_weight` by the last drawn tokens. They are added in the next
-            step. Rows copy the state of other rows when they are resampled, so every row stores the changes of its
-            whole group. Shape (rows, 0) if tokens are drawn from the model, because then the changes are zero.
+        log_weight: Logarithm (rows,) float64 of p(y) / q(y) for the prefix y of each particle, where p is the
+            model and q the distribution from which tokens are drawn. Resampling makes the weights of a
+            sample's particles equal. In a finished sample, every entry is the logarithm of the mean weight.
+        drawn: Changes (rows, particles) float64 of `log_weight` by the last drawn tokens, for all particles
+            of each row's sample. They are added in the next step. Shape (rows, 0) if tokens are drawn from
+            the model, because then the changes are zero.
     """
 
     log_weight: Tensor
@@ -49,8 +47,8 @@ class ParticleValues(NamedTuple):
     """Verifier values of all particles y in one step, before the next tokens are drawn.
 
     Attributes:
-        log_value: Logarithm (rows,) float64 of the verifier's value V(y). With a mask, the logarithm of the sum over
-            tokens a of p(a|y) V(ya) for incomplete rows.
+        log_value: Logarithm (rows,) float64 of the verifier's value V(y). With a mask, the logarithm of the
+            sum over tokens a of p(a|y) V(ya) for incomplete rows.
         place: Index (rows,) int64 of each row in the following two tensors. They are empty without a mask.
         log_weights: Unnormalised log-probabilities (n, vocab) from which the next token is drawn.
         log_values: Logarithms (n, vocab) of the values V(ya) of the one-token continuations.
@@ -67,31 +65,27 @@ class ParticleValues(NamedTuple):
 class SequentialMonteCarlo(Sampler[ParticleState]):
     """Sequential Monte Carlo: weighted particles that are resampled when their weights degenerate.
 
-    A particle is one of several sequences that grow together for one sample. Each new token multiplies the weight of
-    its particle by a factor. When a few particles hold most of the weight, all particles are replaced by copies of
-    particles drawn in proportion to the weights (resampling). The output is one particle drawn in proportion to the
-    weights. Its log-weight is the logarithm of the mean weight.
+    Several sequences (particles) grow together for one sample, and each new token multiplies the weight of
+    its particle. When a few particles hold most of the weight, all particles are replaced by copies of
+    particles drawn in proportion to the weights (resampling). The output is one particle drawn in proportion
+    to the weights. Its log-weight is the logarithm of the mean weight.
 
-    The target is proportional to p(x) V(x), where p(x) is the model's probability of a complete sequence x, and V(x) is
-    the verifier's value of x. The output is properly weighted: for any function f, E[exp(log_weight) f(output)] is the
-    sum over complete x of p(x) V(x) f(x). This requires that a prefix of value zero has no continuation of positive
-    value. If the mask comes before top-k and top-p, p is the distribution at the given temperature, and x ranges over
-    the sequences that top-k and top-p can reach. Otherwise p is the truncated distribution.
+    The target is proportional to p(x) V(x), where p(x) is the model's probability of a complete sequence x,
+    and V(x) is the verifier's value. For any function f, E[exp(log_weight) f(output)] is the sum over
+    complete x of p(x) V(x) f(x). This requires that a prefix of value zero has no continuation of positive
+    value. If the mask comes before top-k and top-p, p is the distribution at the given temperature, and x
+    ranges over the sequences that top-k and top-p can reach. Otherwise p is the truncated distribution.
 
-    The proposal is the distribution from which the next token is drawn. Let y be a prefix, ya the same prefix followed
-    by token a, and p(a|y) the model's probability of a.
-
-    The proposal "oracle" draws a from p(a|y) and multiplies the weight by V(ya) / V(y).
-
-    The proposal "mask" draws a in proportion to p(a|y) V(ya), which is locally optimal. It multiplies the weight by the
-    sum over a of p(a|y) V(ya) / V(y). This factor is known before the token is drawn, and therefore before resampling.
-
-    The proposal "rejection" draws from p(a|y) restricted to tokens with positive V(ya), by weighted rejection and
-    without a mask. It multiplies the weight by V(ya) / V(y) times an estimate of the total probability of these tokens.
+    `proposal` selects how the token a after the prefix y is drawn. "oracle" draws it from the model's p(a|y)
+    and multiplies the weight by V(ya) / V(y). "mask" draws it in proportion to p(a|y) V(ya) and multiplies
+    the weight by the sum over a of p(a|y) V(ya) / V(y), which is known before resampling. "rejection" draws
+    it from p(a|y) restricted to positive V(ya), by weighted rejection and without a mask. It multiplies the
+    weight by V(ya) / V(y) times an estimate of the total probability of these tokens.
 
     Args:
         particles: Number of particles per sample (default: 8).
-        ess_threshold: Resample when the effective sample size falls below this share of the particles (default: 0.5).
+        ess_threshold: Resample when the effective sample size falls below this share of the particles
+            (default: 0.5).
         proposal: How to draw the next token of a particle (default: oracle).
         resampling: Draw ancestors independently or by one uniform number (default: multinomial).
         mask_first: Apply the mask before top-k and top-p, for proposal=mask (default: True).
@@ -134,17 +128,15 @@ class SequentialMonteCarlo(Sampler[ParticleState]):
     ) -> tuple[Moves, ParticleState]:
         """Update the weights of the particles, resample them where needed, and append one token to growing particles.
 
-        The particles of one sample form a group, and each is one row of the batch. The effective sample size of a group
-        measures how evenly its weights are spread. If it is below the threshold, every row of the group continues from
-        a row drawn in proportion to the weights, and the weights become equal.
-
-        A particle that is complete or has weight zero receives no token. If this applies to all particles of a group,
-        one particle is drawn as the output, and the group is marked as done. A group whose weights are all zero is
-        marked as done without a draw.
+        Particles are resampled if the effective sample size of a sample's weights is below the threshold.
+        Their weights then become equal. A particle that is complete or has weight zero receives no token. If
+        this applies to all particles of a sample, one of them is drawn as the output, and the sample is
+        marked as done.
 
         Args:
             decoding: The batch of sequences (rows), with the model's next-token distributions.
-            state: Log-weights of the particles, and the changes by their last tokens that are not yet included.
+            state: Log-weights of the particles, and the changes by their last tokens that are not yet
+                included.
             verifier: Values of the rows and of their one-token continuations.
             choose: Function that draws one index per row in proportion to given weights.
 
@@ -190,12 +182,10 @@ class SequentialMonteCarlo(Sampler[ParticleState]):
     def arranged(
         self, tokens: Tensor, lengths: Tensor, state: ParticleState
     ) -> tuple[Tensor, Tensor, ParticleState]:
-        """Return the particles of each group (the rows of one sample) in sorted order.
+        """Return the particles of each sample in sorted order, if their order does not affect the output distribution.
 
-        The order does not affect the output distribution if ancestors are drawn independently. For systematic
-        resampling it does, so the arguments are returned unchanged. They are also unchanged for `proposal="oracle"`.
-        Complete sequences may then have weight zero, and if all weights of a group are zero, its first particle is the
-        output.
+        It does with systematic resampling, and with `proposal="oracle"`: if all weights are zero, the output
+        is the first particle.
 
         Args:
             tokens: Token ids (rows, capacity) int64, 0 beyond `lengths`.
@@ -203,7 +193,8 @@ class SequentialMonteCarlo(Sampler[ParticleState]):
             state: The state after a step.
 
         Returns:
-            Tokens, lengths and state of the sorted particles. The log-weights include the changes by the last tokens.
+            Tokens, lengths and state of the sorted particles. The log-weights include the changes by the last
+            tokens.
         """
         if self.resampling != "multinomial" or self.proposal == "oracle":
             return tokens, lengths, state
@@ -272,11 +263,7 @@ class SequentialMonteCarlo(Sampler[ParticleState]):
         return choose(log_probs, rows), torch.zeros(len(rows), dtype=torch.float64)
 
     def _draw_ancestors(self, log_weights: Tensor, rows: Tensor, choose: Choose) -> Tensor:
-        """Resample the particles of each group: return the rows from which the particles continue.
-
-        Rows are drawn in proportion to their weights. The arguments `log_weights` and `rows` and the result have the
-        shape (groups, particles).
-        """
+        """Draw the rows (groups, particles) from which the particles continue, in proportion to their weights."""
         n = self.particles
         if self.resampling == "multinomial":
             groups, own = torch.arange(len(rows)).repeat_interleave(n), rows.flatten()

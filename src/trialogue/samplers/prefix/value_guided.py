@@ -1,12 +1,12 @@
 """VGB, value-guided sampling with stochastic backtracking (thesis Algorithm 2).
 
-The samplers walk on the tree of completions. The verifier assigns a value V(y) to every node y. The edge from y to its
-child ya has conductance c(ya) = p(ya) V(ya), where p is the model's distribution.
+The samplers append and remove tokens at random, as a walk on the tree of completions. The edge from a prefix
+y to the prefix ya has the weight p(ya) V(ya), where p is the model and V the verifier.
 
-`candidates` and `nucleus` restrict the children of a node to those that top-k and top-p keep among the tokens of
-positive value. The weights are not renormalised, so conductances do not change. The distribution of a leaf is then
-proportional to p(x) V(x) on the sequences whose tokens are all candidates. By contrast, `truncated(oracle, top_k=k)`
-renormalises, so its target divides p(x) V(x) by the mass that was kept at every prefix of x.
+`candidates` and `nucleus` restrict the next tokens to those that top-k and top-p keep among the tokens of
+positive value, without renormalising their weights. The target is then p(x) V(x) on the sequences of such
+tokens, up to a constant. By contrast, `truncated(oracle, top_k=k)` renormalises, so its target divides p(x)
+V(x) by the mass that was kept at every prefix of x.
 """
 
 import math
@@ -43,12 +43,12 @@ class ValueGuidedState(NamedTuple):
 class StationaryValueGuidedState(NamedTuple):
     """State of `StationaryValueGuided`: direction, remaining steps and remaining tries of each walk.
 
-    A try is one walk that begins at the prompt and ends after a number of steps that is drawn in advance.
-
     Attributes:
         up: Whether the last move of each row (rows,) bool removed a token. It is used with momentum only.
-        steps: Number (rows,) int64 of steps left in the current try, or -1 if the try has not begun.
-        tries: Number (rows,) int64 of tries left, including the current one. 0 means that tries are not bounded.
+        steps: Number (rows,) int64 of steps left in the current walk from the prompt (try), or -1 if it has
+            not begun.
+        tries: Number (rows,) int64 of tries left, including the current one. 0 means that tries are not
+            bounded.
     """
 
     up: Tensor
@@ -58,15 +58,15 @@ class StationaryValueGuidedState(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class _Walk(Sampler[StateT]):
-    """Base class of random walks on prefixes, which may append tokens and remove them again.
+    """Base class of random walks on prefixes, which append tokens and remove them again.
 
     Args:
         lazy: Wait with probability 1/2 before each move, which makes the walk aperiodic (default: True).
         momentum: Reduce the weight of turning back by this share, from 0 to 1 (default: 0).
-        candidates: Restrict children to this many most probable tokens of positive value (default: all). A `Target`
-            does not count, because it is evaluated for the candidates only.
-        nucleus: Restrict children to the most probable tokens of positive value that reach this share of their
-            probability (default: 1, all).
+        candidates: Restrict children to this many most probable tokens of positive value (default: all). A
+            `Target` does not count, because it is evaluated for the candidates only.
+        nucleus: Restrict children to the most probable tokens of positive value that reach this share of
+            their probability (default: 1, all).
     """
 
     lazy: bool = True
@@ -143,12 +143,11 @@ class _Walk(Sampler[StateT]):
         return up, unable
 
     def _apply_momentum(self, parent: Tensor, children: Tensor, up: Tensor) -> tuple[Tensor, Tensor]:
-        """Reduce the weight of moves that reverse the direction of a walk. Its stationary distribution does not change.
+        """Reduce the weight of moves that reverse the direction of a walk, by momentum * min(parent, all children).
 
-        Let B be the weight of the parent (n, 1), F the total weight of the children (n, k), and m the momentum. A row
-        that removed a token in its last move, as given by `up` (n,), appends tokens with a total weight reduced by m
-        min(B, F). Other rows return to the parent with a weight reduced by the same amount. Return the log-weights of
-        parent and children.
+        Rows whose last move removed a token (`up`) append tokens less often, and others remove tokens less
+        often. The stationary distribution does not change. Returns the log-weights of the parent (n, 1) and
+        the children (n, k).
         """
         forward = (
             children.logsumexp(1, keepdim=True) if children.shape[1] else torch.full_like(parent, -math.inf)
@@ -166,34 +165,28 @@ class _Walk(Sampler[StateT]):
 class ValueGuided(_Walk[NoState | ValueGuidedState]):
     """Append and remove tokens at random, guided by the verifier's values, until a sequence is complete (VGB).
 
-    The sampler is a random walk on the tree of completions. A node y of the tree is a prefix, and the root is the
-    prompt. A move leads to the parent, which is y without its last token, or to a child ya, which is y with one more
-    token a. A leaf is a complete sequence. V(y) is the verifier's value of y, and p(a|y) is the model's probability of
-    the token. From y, the walk moves to the parent with weight V(y) and to the child ya with weight p(a|y) V(ya). With
-    `lazy` (default), it waits with probability 1/2 before each move.
+    From the prefix y, the walk removes the last token with weight V(y), or appends the token a with weight
+    p(a|y) V(ya). Here p is the model and V the verifier. With `lazy` (default), it waits with probability 1/2
+    before each move. A row fails if all weights are zero.
 
-    The target is the distribution of leaves x proportional to p(x) V(x). By default the walk stops at the first leaf,
-    as in the experiments of the thesis. The first leaf has the target distribution only under two conditions. All
-    leaves must have the same depth. The values of inner nodes must be exact, so that V(y) is the mean value of the
-    leaves that the model reaches from y.
+    The target is proportional to p(x) V(x) for complete sequences x. By default the walk stops at the first
+    complete sequence, as in the experiments of the thesis. It has the target distribution if all complete
+    sequences have the same length and V(y) is the mean value of the completions that the model draws after y.
 
-    With `stop_at_leaf=False`, the walk returns its last node after the number of moves given by
-    `generate(max_steps=...)`. If this node is a leaf, its distribution converges to the target. This holds for any
-    positive values of inner nodes. `StationaryValueGuided` returns such a leaf. A row fails if neither its parent nor
-    any child has positive weight.
+    With `stop_at_leaf=False`, the walk returns its last sequence after the number of moves given by
+    `generate(max_steps=...)`. If it is complete, its distribution converges to the target for any positive
+    values of prefixes. `StationaryValueGuided` returns such a sequence.
 
-    With `candidates` or `nucleus`, leaves with other tokens are excluded from the target. Candidates are chosen before
-    a `Target` is evaluated. If its log-value is -inf for all of them, the walk returns to the parent. A row at its
-    prompt fails.
+    With `candidates` or `nucleus`, sequences with other tokens are excluded from the target. Candidates are
+    chosen before a `Target` is evaluated.
 
-    With `momentum` m, the walk tends to keep its direction (lifting, Hayes and Sinclair). The weight of reversing the
-    direction is reduced by m min(V(y), S(y)), where S(y) is the total weight of the children. The stationary
-    distribution of nodes does not change. With exact values and momentum 1 the walk never reverses, so it needs one
-    move per token. If V(y) >= S(y) everywhere, the first leaf then has exactly the target distribution, even if leaves
-    differ in depth. Values of 0 and 1 without errors meet this condition.
+    With `momentum` m, the walk tends to keep its direction (lifting, Hayes and Sinclair). The weight of
+    turning back is reduced by m min(V(y), S(y)), where S(y) is the sum of p(a|y) V(ya). The stationary
+    distribution does not change. With exact values and momentum 1 the walk never turns back: it needs one
+    move per token, and its first complete sequence has exactly the target distribution, whatever its length.
 
     Args:
-        stop_at_leaf: Stop at the first leaf (default: True).
+        stop_at_leaf: Stop at the first complete sequence (default: True).
     """
 
     stop_at_leaf: bool = True
@@ -206,8 +199,7 @@ class ValueGuided(_Walk[NoState | ValueGuidedState]):
             decoding: The batch of sequences (rows), each a prompt and the completion so far.
 
         Returns:
-            A `ValueGuidedState` with `up` False for all rows, or an empty state without momentum, which alone depends
-            on directions.
+            A `ValueGuidedState` with `up` False for all rows, or an empty state without momentum.
         """
         return ValueGuidedState(torch.zeros_like(decoding.complete)) if self.momentum else NoState()
 
@@ -216,15 +208,15 @@ class ValueGuided(_Walk[NoState | ValueGuidedState]):
     ) -> tuple[Moves, NoState | ValueGuidedState]:
         """Move each row by one step of the walk: wait, remove the last token, or append a token.
 
-        With `lazy`, a row waits with probability 1/2. Otherwise it draws one of the other moves in proportion to their
-        weights. Removing the last token has the verifier's value of the current prefix as its weight. Appending a token
-        has the weight of its model probability times the value of the longer prefix. With `stop_at_leaf`, complete rows
-        are marked as done. A row without a move of positive weight is marked as done, and its sample fails if it is
+        Removing the last token has the verifier's value of the current prefix as its weight. Appending a
+        token has its model probability times the value of the longer prefix. With `stop_at_leaf`, complete
+        rows are marked as done. So are rows without a move of positive weight, which fail if they are
         incomplete.
 
         Args:
             decoding: The batch of sequences (rows), with the model's next-token distributions.
-            state: Whether the last move of each row removed a token, needed for momentum. Otherwise an empty state.
+            state: Whether the last move of each row removed a token, needed for momentum. Otherwise an empty
+                state.
             verifier: Values V of the rows and of their children.
             choose: Function that draws one index per row in proportion to given weights.
 
@@ -246,28 +238,21 @@ class ValueGuided(_Walk[NoState | ValueGuidedState]):
 class StationaryValueGuided(_Walk[StationaryValueGuidedState]):
     """Run a random walk on prefixes for a random number of steps, and repeat until it ends at a complete sequence.
 
-    The walk starts at the prompt. Each move appends a token, removes the last token, or waits, with the same
-    probabilities as for `ValueGuided`. The number of moves is drawn uniformly from 1 to T. If the last sequence is
-    complete, it is the sample. Otherwise a new walk starts at the prompt. One walk is called a try. The thesis analyses
-    this variant, and its footnote 13 describes the restart.
+    Each walk (a try) starts at the prompt and moves as in `ValueGuided`. Its number of moves is drawn
+    uniformly from 1 to T. If the last sequence is complete, it is the sample. The thesis analyses this
+    variant (footnote 13).
 
-    The target gives each complete sequence x a probability proportional to p(x) V(x). Here p(x) is the model's
-    probability of x, and V(x) is the value that the verifier gives to x. The distribution of the samples converges to
-    the target as T grows. The values of incomplete sequences may be any positive numbers, and complete sequences may
-    differ in length.
+    The target is proportional to p(x) V(x) for complete sequences x, where p is the model and V the verifier.
+    The distribution of the samples converges to it as T grows, for any positive values of prefixes.
 
-    The cost depends on the number of tries. Let every completion have H tokens, and let E_h be the mean of V over
-    prefixes of h tokens drawn from the model. As T grows, the share of tries that end at a complete sequence converges
-    to E_H / (2 sum over h of E_h), with h from 1 to H. This share is 1/(2H) if the values are exact, which means that
-    the value of a prefix is the mean value of its completions.
-
-    `lazy` lets the walk wait with probability 1/2 before each move. Without it, the walk alternates between even and
-    odd numbers of completion tokens. With `node="last"`, a try can then end only at a complete sequence whose number of
-    completion tokens has the same parity as T.
+    With exact values and completions of H tokens, about one of 2H tries ends at a complete sequence if T is
+    large. Without `lazy`, a walk alternates between even and odd numbers of completion tokens. With
+    `node="last"`, it can then end only at complete sequences whose number of completion tokens has the parity
+    of T.
 
     Args:
-        node: Number of moves of a try: uniformly random from 1 to T, as in the theory (uniform), or always T (last)
-            (default: uniform).
+        node: Number of moves of a try: uniformly random from 1 to T, as in the theory (uniform), or always T
+            (last) (default: uniform).
         steps: Maximum number of moves T per try (default: 4 H^2 for completions of at most H tokens).
         tries: Fail after this many tries without a complete sequence (default: no bound).
     """
@@ -303,14 +288,14 @@ class StationaryValueGuided(_Walk[StationaryValueGuidedState]):
     ) -> tuple[Moves, StationaryValueGuidedState]:
         """Move each row by one step of its current walk, or end the walk.
 
-        One walk from the prompt is called a try. Its number of steps is drawn when it begins. While steps are left, the
-        row waits, removes its last token or appends a token. When no steps are left, a complete row is marked as done.
-        An incomplete row is cut to its prompt, where its next try begins. If it was the last try, the row is marked as
-        done and its sample fails.
+        The number of steps of a walk from the prompt (a try) is drawn when it begins. While steps are left,
+        the row waits, removes its last token or appends a token. Then a complete row is marked as done, and
+        an incomplete row begins the next try at its prompt. After the last try, its sample fails.
 
         Args:
             decoding: The batch of sequences (rows), with the model's next-token distributions.
-            state: For each row, whether the last move removed a token, and the numbers of steps and tries left.
+            state: For each row, whether the last move removed a token, and the numbers of steps and tries
+                left.
             verifier: Values V of the rows and of their children.
             choose: Function that draws one index per row in proportion to given weights.
 

@@ -126,9 +126,6 @@ def first_tokens(
 ) -> Tensor | None:
     """Return the tokens with which a completion can begin that all verifiers accept.
 
-    The result is None if fewer than two verifiers have masks (values of all next tokens at once), because a single
-    verifier ensures that it accepts a text.
-
     Args:
         verifiers: The verifiers.
         oracle: The model.
@@ -136,7 +133,8 @@ def first_tokens(
         max_new_tokens: Maximum length of the completion in tokens.
 
     Returns:
-        Whether each token is possible, (vocab,) bool, or None.
+        Whether each token is possible, (vocab,) bool. None if fewer than two verifiers have masks, because a
+        single verifier is known to accept some text.
     """
     tokens = torch.tensor([list(prompt)], dtype=torch.int64)
     length = torch.tensor([tokens.shape[1]])

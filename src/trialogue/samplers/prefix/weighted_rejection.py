@@ -35,10 +35,9 @@ class WeightedRejectionState(NamedTuple):
     """State of `WeightedRejection`: an importance weight and a verifier value for each row.
 
     Attributes:
-        log_weight: Logarithm (rows,) float64 of the weight of each row. The weight is the product of two factors, the
-            value of the prefix and, for each token so far, the estimated probability of all accepted tokens.
-        log_value: Logarithm (rows,) float64 of the verifier's value of the prefix. Prompts count as value one unless
-            they are already complete.
+        log_weight: Logarithm (rows,) float64 of the weight: the value of the prefix times, for each token so
+            far, the estimated probability of all accepted tokens.
+        log_value: Logarithm (rows,) float64 of the verifier's value of the prefix, 0 for incomplete prompts.
     """
 
     log_weight: Tensor
@@ -63,18 +62,15 @@ class Draw(NamedTuple):
 class WeightedRejection(Sampler[WeightedRejectionState]):
     """Draw each token by rejection without replacement, and weight the sample to correct the distribution.
 
-    A token is accepted if the verifier gives the prefix that ends with it a positive value. Tokens are drawn without
-    replacement until two are accepted. The first of them is appended. The rejected tokens determine an unbiased
-    estimate of the accepted mass, the total probability of the accepted tokens. A row fails with weight zero if all
-    tokens are rejected.
+    Tokens are drawn without replacement until the verifier accepts two, and the first of them is appended.
+    The rejected tokens give an unbiased estimate of the total probability of the accepted tokens. A row fails
+    with weight zero if all tokens are rejected. There is one model call per token, and the verifier is called
+    only for tokens that are drawn.
 
-    The output distribution is the same as for `TokenwiseRejection`. The weight of a sample is the product of the
-    estimated accepted masses of all positions and the value of the complete sequence. Samples are properly weighted:
-    for any function f, E[exp(log_weight) f(output)] is the sum over complete sequences x of p(x) V(x) f(x), with the
-    model p and the values V of the verifier. This requires that a prefix of value zero has no continuation of positive
-    value.
-
-    The cost is one model call per token. The verifier is called only for tokens that are drawn.
+    The output distribution is the same as for `TokenwiseRejection`. The weight of a sample is the product of
+    these estimates over all positions, times the value V(x) of the complete sequence. For any function f,
+    E[exp(log_weight) f(output)] is the sum over complete sequences x of p(x) V(x) f(x), where p is the model.
+    This requires that a prefix of value zero has no continuation of positive value.
     """
 
     uses = "verdicts"
@@ -132,9 +128,9 @@ def draw_accepted(
 ) -> Draw:
     """Draw one accepted token per row, and estimate the total probability of the accepted tokens.
 
-    A token is accepted if the verifier gives the prefix that ends with it a positive value. Tokens are drawn without
-    replacement until two are accepted. The first accepted token is returned, and the probabilities of the rejected
-    tokens determine the estimate.
+    A token is accepted if the verifier gives the prefix that ends with it a positive value. Tokens are drawn
+    without replacement until two are accepted. The first is returned, and the rejected tokens determine the
+    estimate.
 
     Args:
         log_probs: Log-probabilities (n, vocab) of the next token.
@@ -144,9 +140,8 @@ def draw_accepted(
         choose: Function that draws one index per row in proportion to given weights.
 
     Returns:
-        The tokens, the logarithms of the estimates, and the log-values. A token has the distribution `log_probs`
-        restricted to the accepted tokens, and is `NO_TOKEN` if all are rejected. An estimate is unbiased, independent
-        of the token, and zero if all tokens are rejected.
+        The tokens (`NO_TOKEN` if all are rejected), the logarithms of the estimates, which are unbiased and
+        independent of the token, and the log-values.
     """
     # Drawing a block of the vocabulary and then a token costs only the square root of the vocabulary.
     vocab = log_probs.shape[1]

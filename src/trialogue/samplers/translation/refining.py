@@ -20,9 +20,9 @@ from trialogue.validation import Count, InstanceOf, Natural, Several, validated
 class LengthBeam:
     """Translate by refining all target tokens in parallel, for each of the most probable target lengths.
 
-    A candidate starts from random tokens or masks, and each step of the chain replaces its tokens in parallel.
-    Candidates are ranked by the sum of the log-probabilities of their tokens in the last step, divided by ((5 + length)
-    / 6)^`alpha`. A candidate that a step with choice="argmax" does not change is not evaluated again.
+    A candidate starts from random tokens or masks, and each step replaces all of its tokens in parallel. The
+    candidates are ranked by the sum of the log-probabilities of their tokens in the last step, divided by ((5
+    + length) / 6)^`alpha`.
 
     Args:
         steps: Number of refinement steps (default: 4).

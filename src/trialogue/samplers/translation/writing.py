@@ -86,8 +86,8 @@ def rescored(
         alpha: Exponent of the length normalisation ((5 + length) / 6)^alpha (default: 0).
 
     Returns:
-        Translations with the same hypotheses, whose log-probability is that of the tokens and the end-of-sequence token
-        under `twin`. Their number of decoder passes is one larger, except for empty sources.
+        Translations with the same hypotheses in a new order. Their log-probability includes the
+        end-of-sequence token, and their number of decoder passes is one larger (except for empty sources).
 
     Raises:
         InputError: If the numbers of sources and translations differ, or one is too long for the model.
@@ -106,10 +106,7 @@ def rescored(
 
 
 def _cut_at_end(row: list[int]) -> list[int]:
-    """Return the tokens before EOS, or without the last token if there is no EOS.
-
-    The last token is then beyond the maximum length.
-    """
+    """Return the tokens before EOS. Without EOS, the last token is cut, because it is beyond the maximum length."""
     return [token for token in row[: row.index(EOS) if EOS in row else -1] if token != PAD]
 
 
@@ -137,8 +134,7 @@ def _greedy(context: Context, beams: int, max_lengths: Tensor) -> tuple[Tensor, 
 def _beams(context: Context, beams: int, max_lengths: Tensor) -> tuple[Tensor, Tensor]:
     """Return the tokens (sources, beams, most) and log-probabilities (sources, beams) of beam search.
 
-    `max_lengths` (sources,) bounds the number of tokens including EOS. Shorter rows are padded with PAD. Storage row i
-    belongs to source i modulo the number of sources.
+    `max_lengths` (sources,) bounds the number of tokens including EOS. Shorter rows are padded with PAD.
     """
     sources, capacity = len(max_lengths), int(max_lengths.max())
     tokens = torch.full((beams * sources, capacity), PAD)

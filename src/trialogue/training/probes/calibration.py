@@ -38,13 +38,14 @@ class Calibration(NamedTuple):
 def fit_calibration(log_odds: Floats, labels: Labels, method: CalibrationMethod = "platt") -> Calibration:
     """Fit the rescaling of log-odds that has the smallest log-loss.
 
-    The targets of Platt, (N₁ + 1)/(N₁ + 2) and 1/(N₀ + 2), keep the slope finite if the classes are separable.
+    The labels are smoothed to (N₁ + 1)/(N₁ + 2) and 1/(N₀ + 2) for N₁ correct and N₀ erroneous examples
+    (Platt 1999), so that the slope is finite for separable classes.
 
     Args:
         log_odds: Log-odds of being correct, (n,) float64.
         labels: Labels, (n,) int64.
-        method: "platt" fits slope and offset (Platt 1999), "temperature" fits the slope alone (Guo et al. 2017), and
-            "none" returns the identity.
+        method: "platt" fits slope and offset (Platt 1999), "temperature" fits the slope alone (Guo et al.
+            2017), and "none" returns the identity.
 
     Raises:
         InputError: If a class is missing, or if the fitted slope is not positive.
@@ -83,10 +84,9 @@ def fit_calibration(log_odds: Floats, labels: Labels, method: CalibrationMethod 
 def rejection_threshold(probabilities: Floats, labels: Labels, false_rejections: Probability) -> float:
     """Return the largest threshold that rejects a correct prefix with probability at most `false_rejections`.
 
-    The threshold is the split-conformal quantile (Vovk et al. 2005) of the probabilities of the correct examples. With
-    n correct examples, it is the k-th smallest of them, where k = ⌊false_rejections (n + 1)⌋. The guarantee holds on
-    average over calibration sets of independent examples. With several examples per text it is a good approximation if
-    there are many texts.
+    It is the k-th smallest probability of the n correct examples, where k = ⌊false_rejections (n + 1)⌋ (split
+    conformal prediction, Vovk et al. 2005). The guarantee holds on average over calibration sets of
+    independent examples, and approximately with several examples per text.
 
     Args:
         probabilities: P(correct) of the calibration examples, (m,) float64.

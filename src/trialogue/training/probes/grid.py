@@ -130,10 +130,7 @@ def search_probes(
     patience: int = 10,
     trained: Callable[[Candidate], object] | None = None,
 ) -> list[Candidate]:
-    """Train a probe for each layer and depth, with early stopping.
-
-    Probes are compared by log-loss on the selection examples. Unlike accuracy, log-loss rewards calibrated
-    probabilities, which a threshold needs, and rarely has ties on few examples.
+    """Train a probe for each layer and depth, with early stopping, and rank them by log-loss.
 
     Args:
         states: Hidden states, (n, len(layers), width).
@@ -141,7 +138,7 @@ def search_probes(
         layers: Layers of the hidden states.
         depths: Depths of the probes.
         train: Rows of the training examples, (k,) int64.
-        selection: Rows of the selection examples, (k,) int64.
+        selection: Rows of the examples on which probes are compared, (k,) int64.
         config: Hyperparameters of each probe. Its depth and seed are replaced.
         patience: Number of epochs without improvement after which training stops.
         trained: Function called with each candidate.

@@ -66,8 +66,7 @@ def resolve_layers(layers: str | Sequence[int], blocks: int) -> tuple[int, ...]:
 def require_enough_texts(texts: Sequence[LabelledText], config: ProbeTrainingConfig) -> None:
     """Raise `InputError` if there are too few texts to train a verifier.
 
-    The check uses the labels alone, so it runs before a model is loaded. It counts `correct_prefixes` correct prefixes
-    for each text with an error position, the maximum.
+    Only the labels are needed, so this can be called before a model is loaded.
 
     Raises:
         InputError: If a split lacks correct or erroneous examples, or has too few for the threshold.
@@ -112,8 +111,8 @@ def train_verifier(
 ) -> ProbeFile:
     """Train a verifier of prefixes on the hidden states of a model.
 
-    The texts are split into four parts. Probes are trained on the first part and compared on the second. The best probe
-    is calibrated on the third part, which also determines the threshold. The fourth part gives the metrics.
+    The texts are split into four parts. Probes are trained on the first part and compared on the second. The
+    third calibrates the best probe and determines its threshold. The fourth gives the metrics.
 
     Args:
         oracle: Pretrained model.
@@ -123,8 +122,8 @@ def train_verifier(
         progress: Whether to show progress bars if standard error is a terminal.
 
     Raises:
-        InputError: If `prefix_examples` or `split_examples` reject the texts, or if there are too few texts for the
-            threshold. Also if the model does not have a layer, or if memory is insufficient.
+        InputError: If `prefix_examples` or `split_examples` reject the texts, or if there are too few texts
+            for the threshold. Also if the model does not have a layer, or if memory is insufficient.
     """
     config = ProbeTrainingConfig() if config is None else config
     layers = resolve_layers(config.layers, oracle.layers)

@@ -45,9 +45,9 @@ def train_values(
 ) -> TrainedValues:
     """Train a value function: a probe that predicts the outcome of a completion from a hidden state.
 
-    Each completion is truncated to a prefix of uniformly random length. Given its prefix, a completion is a sample of
-    the oracle. The probability of the probe therefore estimates the value of a prefix, the mean outcome of its
-    completions. Evaluating the value function needs no additional forward pass.
+    Completions are sampled and cut to prefixes of random length. The probe learns the probability of a
+    positive outcome given the prefix, which is the value of the prefix. Evaluating it needs no additional
+    forward pass.
 
     Args:
         oracle: Model that completes the prompts and provides the hidden states.
@@ -60,7 +60,8 @@ def train_values(
         seed: Seed for the completions and the prefix lengths.
 
     Raises:
-        InputError: If `generate` rejects an argument, if an outcome is neither 0 nor 1, or if all outcomes are equal.
+        InputError: If `generate` rejects an argument, if an outcome is neither 0 nor 1, or if all outcomes
+            are equal.
     """
     drawn = generate(oracle, prompts, max_new_tokens=max_new_tokens, num_samples=num_samples, seed=seed)
     start, lengths = drawn.prompt_lengths, drawn.lengths

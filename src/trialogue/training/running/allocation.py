@@ -1,7 +1,7 @@
 """Faster training on a CPU by reusing freed memory between steps.
 
-By default the C library maps each large block separately and unmaps it when it is freed. The kernel then provides new
-pages in every step, which takes 5 % to 30 % of a step whose logits are tens of megabytes.
+By default the C library returns large blocks to the system when they are freed. Requesting them again takes 5
+% to 30 % of a training step whose logits are tens of megabytes.
 """
 
 import ctypes
@@ -19,8 +19,7 @@ _RELEASE_MEMORY = {_MMAP_THRESHOLD: 2**25, _TRIM_THRESHOLD: 2**26, _TOP_PAD: 2**
 def retain_freed_memory() -> Iterator[bool]:
     """Context manager in which the process keeps freed memory for later allocations.
 
-    Free memory is returned to the system on exit. The manager yields whether this is supported. It has no effect with a
-    C library other than glibc.
+    It yields whether this is supported, which needs glibc. Free memory is returned to the system on exit.
     """
     try:
         library = ctypes.CDLL(None)

@@ -1,7 +1,9 @@
 """Observer that saves networks during training, and loads them.
 
-checkpoints = Checkpoints("folder", log_steps(10_000, 20)) train(model, batches, config, observer=checkpoints) early =
-checkpoints.load(checkpoints.steps()[0], Transformer)
+Example:
+    >>> checkpoints = Checkpoints("folder", log_steps(10_000, 20))
+    >>> train(model, batches, config, observer=checkpoints)
+    >>> early = checkpoints.load(checkpoints.steps()[0], Transformer)
 """
 
 import re

@@ -16,10 +16,10 @@ from trialogue.validation import Share, validated
 @validated
 @dataclass(frozen=True)
 class Noise:
-    """Random corruption of target tokens, from which a refiner learns to restore them.
+    """Random corruption of target tokens, from which a model learns to restore them.
 
-    Each token is corrupted independently. It is unchanged with probability `correct`. Otherwise it becomes a mask token
-    with probability `masked`, or a uniformly random token. The defaults are from the thesis (footnote 17).
+    Each token is unchanged with probability `correct`. Otherwise it becomes a mask token with probability
+    `masked`, or a uniformly random token. The defaults are from the thesis (footnote 17).
 
     Args:
         correct: Probability that a token is unchanged. None samples this probability uniformly for each pair.
@@ -75,11 +75,11 @@ def refinement_loss(
     smoothing: float = 0.0,
     length_weight: float = 0.1,
 ) -> Tensor:
-    """Compute the training loss of a refiner, which predicts the target from a corrupted target.
+    """Compute the training loss of a refinement model, which predicts the target from a corrupted target.
 
-    The loss is the cross-entropy of the target tokens, averaged over stages, plus a loss for the target length. The
-    first stage reads the corrupted target. Each further stage reads the argmax of the previous stage, without
-    gradients. This is equation 4.10 of the thesis, averaged over stages. EOS is not predicted.
+    In the first stage, the model reads the corrupted target. In each further stage, it reads the most
+    probable tokens of the previous stage, without gradients. The loss is the mean cross-entropy of the stages
+    (equation 4.10 of the thesis) plus that of the target length. EOS is not predicted.
 
     Args:
         model: Encoder-decoder with a bidirectional decoder.

@@ -1,4 +1,4 @@
-"""Training recipes of translation models: a refiner, and a causal model of the same architecture (its twin)."""
+"""Training recipes of translation models: a refinement model, and an autoregressive one of the same size (its twin)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ShareBelowOne = Annotated[float, Interval(ge=0, lt=1)]
 @validated
 @dataclass(frozen=True, kw_only=True)
 class TranslationTraining:
-    """Architecture and hyperparameters of a refiner or its causal twin.
+    """Architecture and hyperparameters of a refinement model or its autoregressive twin.
 
     Raises:
         InputError: If a field is out of range.
@@ -115,7 +115,7 @@ class TranslationTraining:
         )
 
     def twin(self, vocab_size: int, sources: Tensor, targets: Tensor) -> Recipe[EncoderDecoder]:
-        """Return the recipe of the twin.
+        """Return the training recipe of the autoregressive model.
 
         Args:
             vocab_size: Number of tokens, including special tokens.
@@ -127,13 +127,14 @@ class TranslationTraining:
     def refiner(
         self, vocab_size: int, sources: Tensor, targets: Tensor, teacher: EncoderDecoder | None = None
     ) -> Recipe[EncoderDecoder]:
-        """Return the recipe of the refiner.
+        """Return the training recipe of the refinement model.
 
         Args:
             vocab_size: Number of tokens, including special tokens.
             sources: Source tokens with EOS and padded with PAD, (n, S) int64.
             targets: Target tokens in the same format, (n, T) int64.
-            teacher: Twin of the same architecture whose weights initialise the refiner. Random weights by default.
+            teacher: Twin of the same architecture whose weights initialise the model. Random weights by
+                default.
         """
         recipe = self._recipe(vocab_size, sources, targets, causal=False)
         return recipe if teacher is None else replace(recipe, initial=teacher.state_dict())

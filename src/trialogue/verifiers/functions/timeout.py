@@ -40,7 +40,7 @@ def call_within(seconds: float, function: Callable[[Argument], Result], argument
         argument: Its only argument.
 
     Raises:
-        Overdue: If the call takes longer than `seconds`. Exceptions of the function are propagated.
+        CallTimeoutError: If the call takes longer than `seconds`. Exceptions of the function are propagated.
     """
     if threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer"):
         return _call_with_signal(seconds, function, argument)

@@ -138,7 +138,7 @@ def measure_branches(config: Config, seed: int, _: Path) -> MeasuredRows:
         One row of the kind "branch" per length and kind of errors.
 
         - `needed`: number of particles.
-        - `compute_first_leaf`: total variation distance between the first leaf of the value-guided walk and the target.
+        - `first_leaf`: total variation distance between the first leaf of the value-guided walk and the target.
         - `moves`: number of model calls of this walk.
         - `particles`: total variation distance of sequential Monte Carlo with equally many model calls.
     """

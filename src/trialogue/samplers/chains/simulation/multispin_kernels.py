@@ -173,18 +173,18 @@ def select_of_two(
     which: tuple[np.uint64, np.uint64, np.uint64],
     flip: tuple[np.uint64, np.uint64, np.uint64],
 ) -> None:
-    """Set the spins at a site with two neighbours, in all chains of a block. Twice as fast as `select`.
+    """Set the spin at a site with two neighbors, in all chains of a block. Twice as fast as `select`.
 
-    For each number of neighbours that are up, `draw_columns` has compared a random number with the probability of spin
-    up. The comparison that applies to a chain is selected by the spins of its neighbours.
+    `draw_columns` has already decided, for 0, 1 and 2 neighbors up, whether the new spin would be up. The
+    actual number of neighbors up selects one of these results.
 
     Args:
         spins: Spins of all chains. Modified in place.
-        left: First entry of the left neighbour in `spins`.
-        right: First entry of the right neighbour in `spins`.
+        left: First entry of the left neighbor in `spins`.
+        right: First entry of the right neighbor in `spins`.
         site: First entry of the site in `spins`.
         work: Results of `draw_columns`.
-        which: First entry in `work` of the result for 0, 1 and 2 neighbours that are up.
+        which: First entry in `work` of the result for 0, 1 and 2 neighbors up.
         flip: For each of these results, a word of ones if it is negated, otherwise zeros.
     """
     for word in range(WORDS):
@@ -208,21 +208,21 @@ def select(
     flip: Words,
     least: Words,
 ) -> None:
-    """Set the spins at a site with any number of neighbours, in all chains of a block.
+    """Set the spin at a site with any number of neighbors, in all chains of a block.
 
-    For each number of neighbours that are up, `draw_columns` has compared a random number with the probability of spin
-    up. The comparison that applies to a chain is selected by the number of its neighbours that are up.
+    `draw_columns` has already decided, for each number of neighbors up, whether the new spin would be up. The
+    actual number of neighbors up selects one of these results.
 
     Args:
         spins: Spins of all chains. Modified in place.
         origin: First entry of the block in `spins`.
-        neighbours: Neighbours (sites, degree) of each site.
-        degree: Number of neighbours of the site.
+        neighbours: Neighbors (sites, degree) of each site.
+        degree: Number of neighbors of the site.
         site: The site.
         work: Results of `draw_columns`.
-        drawn: First entry in `work` of the result for each number of neighbours that are up.
+        drawn: First entry in `work` of the result for each number of neighbors up.
         flip: For each of these results, a word of ones if it is negated, otherwise zeros.
-        least: Work space. Row j marks the chains in which j or more neighbours are up.
+        least: Work space. Row j marks the chains in which j or more neighbors are up.
     """
     place = origin + np.uint64(site) * _W
     for word in range(WORDS):

@@ -19,7 +19,7 @@ from trialogue.validation import Count, Natural, validated
 
 
 class Simulation(Protocol):
-    """Protocol of implementations that run many Gibbs chains. A sweep updates every site (position) once."""
+    """Protocol of implementations that run many Gibbs chains at once."""
 
     @property
     def tokens(self) -> Tensor:
@@ -53,32 +53,30 @@ def run_sweeps(
 ) -> Tensor:
     """Run independent Markov chains by Gibbs sweeps, and return their final tokens.
 
-    A sweep updates every site (position) once. The new token is drawn from its distribution given the tokens of all
-    other sites (heat bath). The final tokens of chain c are determined by `seed`, its start and c. They do not depend
-    on the number of chains or threads (`torch.get_num_threads()`). To inspect chains between sweeps, create a
-    `HeatBath`, `Multispin` or `Chromatic` and call `advance`. Use `run_chain` for other chains.
+    A sweep visits every site (position) once and redraws its token from the distribution given all other
+    sites. The result of chain c is determined by `seed`, c and its start. It does not depend on the number of
+    chains or threads. Use `run_chain` for other kinds of chains.
 
     Args:
-        model: A model that provides its conditional distributions as tables (`Tabulated`), or a `ManyBody`
-            distribution. Models with tables are `Ising`, Potts chains (`PottsChain.at(length, temperature)`) and the
-            result of `window_tables(energy, sites)`.
+        model: A model with tables of its conditional distributions (`Tabulated`), such as `Ising` and
+            `PottsChain.at(length, temperature)`, or a `ManyBody` distribution.
         sweeps: Number of sweeps.
         chains: Number of chains, which start at independent uniform tokens.
         start: Start (chains, N) of each chain, instead of `chains`.
         seed: Seed of the random streams (default: 0).
-        method: Implementation (default: "many-body" for `ManyBody`, otherwise "heat-bath" on the CPU and "chromatic" on
-            other devices). "heat-bath" is compiled and visits the sites in order. "multispin" packs 64 chains into a
-            word and computes 4096 chains at a time. It is faster for many chains on Ising models in which all couplings
-            of a site are equal. "chromatic" colours the sites so that neighbours differ, and updates all sites of a
-            colour at once by tensor operations on any device. "many-body" is compiled for `ManyBody`.
+        method: Implementation (default: the fastest general one for the model and device). "heat-bath" is
+            compiled for the CPU. "multispin" computes 4096 chains at a time by bit operations. It is faster
+            for many chains on Ising models in which all couplings of a site are equal. "chromatic" updates
+            all sites of a colour at once, on any device, where neighbors have different colours. "many-body"
+            is compiled for `ManyBody`.
         device: Device of the chains (default: the device of the start, or of the model).
 
     Returns:
         Tokens (chains, N) int64.
 
     Raises:
-        InputError: If an argument is out of range, a start is outside of the model, or the method does not support the
-            model or device.
+        InputError: If an argument is out of range, a start is outside of the model, or the method does not
+            support the model or device.
     """
     many_body = isinstance(model, ManyBody)
     if many_body and method is None:

@@ -69,7 +69,7 @@ class Batch(View):
     def log_prob(self) -> Tensor:
         """Log-probabilities (rows,) float64 of the completions under the model, before truncation.
 
-        NaN if a token was appended without computing its distribution in the same step.
+        NaN if a token was appended without its distribution.
         """
         assert self._scores is not None, "create the batch with scored=True"
         return self._scores.values.gather(1, self._rows.lengths[:, None])[:, 0]
@@ -123,25 +123,25 @@ class Batch(View):
         self._account.owner = self._rows.all_rows
 
     def forget(self, roots: Iterable[Root]) -> None:
-        """Free the cached results of prompts that no current or future row will use again.
+        """Free the cached results of prompts that are not used again.
 
         Args:
-            roots: Pairs of a prompt and its settings_id. No current or future row of the batch may begin with these
-                prompts.
+            roots: Pairs of a prompt and its settings_id, with which no current or future row of the batch
+                begins.
         """
         self._renumber(self.shared.tree.forget(roots))
 
     def shrink(self) -> None:
-        """Free memory by removing prefixes that no row contains, if too many prefixes are stored."""
+        """If too many prefixes are cached, remove some that are in no row."""
         if self.shared.tree.size > self._max_nodes:
             path = self._rows.path
             held = torch.arange(path.shape[1]) <= self._rows.lengths[:, None]
             self._renumber(self.shared.tree.shrink(self._max_nodes, path[held]))
 
     def _renumber(self, new: Tensor | None) -> None:
-        """Update all stored node ids (prefix ids) after nodes have been removed from the tree of prefixes.
+        """Update all stored ids of prefixes after some have been removed.
 
-        Node i becomes `new[i]`, or is removed if that is -1. None means that nothing has changed.
+        Id i becomes `new[i]`, or is removed if that is -1. None means that nothing has changed.
         """
         if new is not None:
             for cache in self.shared.distributions.values():

@@ -1,4 +1,4 @@
-"""Cache of weighted next tokens by prefix."""
+"""Cache of the possible next tokens of each prefix, with their weights."""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -25,10 +25,10 @@ class Children(NamedTuple):
 
 
 class ChildrenCache:
-    """Cache of the next tokens with positive weight, for recently visited prefixes.
+    """Cache of the next tokens that have positive weight, for recently visited prefixes.
 
-    Prefixes are identified by integer ids (nodes). If a verifier rejects most tokens of a large vocabulary, finding the
-    accepted tokens takes a large part of the time of a forward pass.
+    It saves time for verifiers that reject most tokens of a large vocabulary. Prefixes are identified by
+    integer ids (nodes).
 
     Args:
         vocab_size: Number of tokens.
@@ -44,11 +44,12 @@ class ChildrenCache:
 
         Args:
             nodes: Ids (n,) of the prefixes.
-            weigh: Function that computes the log-weights (m, vocab) of all tokens after the prefixes `nodes[i]`, given
-                indices i (m,). It is called for prefixes that are not cached.
+            weigh: Function that computes the log-weights (m, vocab) of all tokens after the prefixes
+                `nodes[i]`, given indices i (m,).
 
         Returns:
-            Tokens and log-weights (n, k). For at most 512 tokens, all tokens are returned and nothing is cached.
+            Tokens and log-weights (n, k). For at most 512 tokens, all tokens are returned and nothing is
+            cached.
         """
         if len(self._all) <= _MIN_CACHED_VOCAB:
             every = torch.arange(len(nodes))

@@ -17,8 +17,7 @@ Distributions = tuple[Tensor, ...]
 class DistributionCache:
     """Cache of the most recently computed next-token distributions, by prefix id (node).
 
-    Reading a cached distribution replaces another pass through the output head, which is a large part of the model if
-    the vocabulary is large.
+    It saves the output head of the model, which is expensive if the vocabulary is large.
 
     Args:
         tree: The tree of the nodes.
@@ -33,12 +32,12 @@ class DistributionCache:
         self._distributions: Distributions = ()
 
     def get(self, nodes: Tensor, compute: Callable[[Tensor], Distributions]) -> Distributions:
-        """Return the distributions of nodes, computing and storing those that are not cached.
+        """Return the next-token distributions of prefixes, computing and storing those that are not cached.
 
         Args:
-            nodes: Ids (n,) of nodes (prefixes).
-            compute: Function from indices (m,) into `nodes` to their distributions. It is called once, with one index
-                for each distinct node that is not cached.
+            nodes: Ids (n,) of the prefixes.
+            compute: Function from indices (m,) into `nodes` to their distributions. It is called once, with
+                one index for each distinct prefix that is not cached.
 
         Returns:
             One or two tensors (n, vocab), as `compute` returns them.

@@ -17,18 +17,17 @@ from trialogue.samplers.prefix.batch.tree import renumber_nodes
 
 
 class Evaluations:
-    """Evaluates prefixes with the model, and reuses evaluations that are stored in its key-value cache.
+    """Runs the model on the sequences (rows) of a batch, and reuses what its key-value cache already holds.
 
-    Evaluations are stored in a context such as a key-value cache. A slot is a storage row of the context. A position is
-    evaluated again only if the slot of a row holds a different prefix there. Prefixes are identified by nodes (integer
-    ids).
+    Each row has a slot, its part of the key-value cache. Only the positions at which the slot does not yet
+    hold the row's tokens are evaluated. Prefixes are identified by integer ids (nodes).
 
     Args:
-        opened: Function that returns the context. It is called when the context is first needed.
-        evaluated: Node (slots, capacity + 1) of the prefix that each slot holds at each position, -1 for none.
+        opened: Function that returns the key-value cache. It is called when the cache is first needed.
+        evaluated: Id (slots, capacity + 1) of the prefix that each slot holds at each position, -1 for none.
         slot: Slot (rows,) of each row.
         rows: The sequences.
-        shared: Cache of evaluated features.
+        shared: Results that all rows share, by prefix.
         account: Counters of the evaluations.
     """
 
@@ -46,13 +45,11 @@ class Evaluations:
 
     @cached_property
     def context(self) -> Context:
-        """Context that stores the evaluations."""
+        """Key-value cache of the model."""
         return self._opened()
 
     def children(self, rows: Tensor, children: BatchRows, account: CostAccount) -> "Evaluations":
         """Return the evaluations of a temporary batch, whose rows are rows of this batch followed by one token.
-
-        The context (key-value cache) is copied when it is first needed.
 
         Args:
             rows: Row indices (n,) that are continued.
@@ -87,12 +84,13 @@ class Evaluations:
             self.slot = packed
 
     def continue_from(self, source: Tensor, rows: Tensor, lengths: Tensor) -> None:
-        """Copy stored evaluations from some rows to others, so that a row can continue from another row's tokens.
+        """Copy cached evaluations between rows, so that a row can continue from the tokens of another row.
 
         Args:
             source: Indices (n,) of the rows that are copied.
             rows: Indices (n,) of the rows that are overwritten.
-            lengths: Numbers (n,) of tokens whose evaluations are needed. All rows are copied up to the largest.
+            lengths: Numbers (n,) of tokens whose evaluations are needed. All rows are copied up to the
+                largest.
         """
         self._copy(self.slot[source], self.slot[rows], int(lengths.max()))
 
@@ -113,15 +111,18 @@ class Evaluations:
             self.evaluated[slots, first : last + 1] = self.evaluated[source, first : last + 1]
 
     def features(self, rows: Tensor, lengths: Tensor, *, counting: bool = False) -> Tensor:
-        """Return the model's features of some rows, evaluating the rows that are not cached.
+        """Return the model's feature vectors after the first `lengths` tokens of some rows.
+
+        Next-token distributions and hidden states are computed from them. Rows whose features are cached are
+        not evaluated.
 
         Args:
             rows: Row indices (n,) int64.
-            lengths: Lengths (n,) to which the rows are shortened.
+            lengths: Lengths (n,) to which the rows are cut.
             counting: Count one query per row (default: False).
 
         Returns:
-            Features (n, features), from which next-token distributions and hidden states are computed.
+            Features (n, features).
 
         Raises:
             InputError: If there are no rows and the number of features is still unknown.
@@ -167,16 +168,12 @@ class Evaluations:
     def _evaluate(self, rows: Tensor, start: Tensor, stop: Tensor, nodes: Tensor, repeated: int) -> Tensor:
         """Evaluate positions `start..stop` of each row, and return features (n, features).
 
-        `repeated` is the number of rows whose prefix (node) equals the prefix of an earlier row.
+        `repeated` is the number of rows with the same prefix (node) as an earlier row.
         """
         return self._evaluate_once(rows, start, stop, nodes) if repeated else self._pass(rows, start, stop)
 
     def _evaluate_once(self, rows: Tensor, start: Tensor, stop: Tensor, nodes: Tensor) -> Tensor:
-        """Evaluate each distinct prefix once, and share the result between rows with equal prefixes.
-
-        For each distinct node (prefix), the row with the fewest missing positions is evaluated. Its keys are copied to
-        the other rows.
-        """
+        """Evaluate each distinct prefix once, and copy the result to all rows with this prefix."""
         _, group = torch.unique(nodes, return_inverse=True)
         order = start.argsort(descending=True, stable=True)
         place = torch.empty_like(order)
@@ -191,7 +188,7 @@ class Evaluations:
         return of_leaders[group]
 
     def _pass(self, rows: Tensor, start: Tensor, stop: Tensor) -> Tensor:
-        """Run the model on positions `start..stop` of each row. Updates caches and counters, and returns features."""
+        """Run the model on positions `start..stop` of each row, and return features."""
         slots, memory, context = self._rows.take(self.slot, rows), self._shared.memory, self.context
         meter, before = self._account.meter, context.passes
         features = context.features(self._rows.take(self._rows.tokens, rows), start, stop, slots)

@@ -1,8 +1,7 @@
-"""Compiled loops over the rows of a batch, which replace many small tensor operations.
+"""Compiled loops over the sequences (rows) of a batch, which replace many small tensor operations.
 
-For a few rows, the same steps as tensor operations take several times as long as a forward pass of a small model.
-Prefixes are identified by integer ids (nodes of a tree). Children are found in a hash table from `parent * vocab +
-token` to the id of the child.
+Prefixes form a tree, in which each has an integer id (node). A hash table maps `parent * vocab + token` to
+the id of the prefix `parent` followed by `token`.
 """
 
 from typing import Any
@@ -22,7 +21,7 @@ _SHIFT = np.uint64(24)
 
 @compiled
 def _child(keys: Ints, ids: Ints, key: int, size: int) -> int:
-    """Look up `key` in a hash table and return its id. If it is missing, insert it with the id `size`."""
+    """Return the id stored for `key` in a hash table. If it is missing, store the id `size`."""
     mask = np.uint64(len(keys) - 1)
     place = ((np.uint64(key) * _SPREAD) >> _SHIFT) & mask
     while keys[place] != _EMPTY and keys[place] != key:
@@ -50,15 +49,13 @@ def rehash(keys: Ints, ids: Ints, wider_keys: Ints, wider_ids: Ints) -> None:
 
 @compiled
 def mark_below(keys: Ints, ids: Ints, vocab: int, marked: Flags) -> None:
-    """Mark all descendants of marked nodes of a tree of prefixes.
-
-    The hash table maps `parent * vocab + token` to the node id of a child, which is larger than the id of its parent.
+    """Mark all continuations of marked prefixes in a tree of prefixes.
 
     Args:
-        keys: Keys of the hash table, -1 for free places.
-        ids: Value of each key.
+        keys: Keys `parent * vocab + token` of the hash table, -1 for free places.
+        ids: Id of the prefix of each key, which is larger than `parent`.
         vocab: Number of tokens.
-        marked: Whether each node (nodes,) is marked. Modified in place.
+        marked: Whether each prefix (nodes,) is marked. Modified in place.
     """
     parent = np.full(len(marked), _EMPTY)
     for place in range(len(keys)):
@@ -73,11 +70,9 @@ def mark_below(keys: Ints, ids: Ints, vocab: int, marked: Flags) -> None:
 def heights(keys: Ints, ids: Ints, vocab: int, size: int) -> Ints:
     """Return the height of each node of a tree of prefixes: the number of edges to its deepest descendant.
 
-    The hash table maps `parent * vocab + token` to the node id of a child, which is larger than the id of its parent.
-
     Args:
-        keys: Keys of the hash table, -1 for free places.
-        ids: Value of each key.
+        keys: Keys `parent * vocab + token` of the hash table, -1 for free places.
+        ids: Id of the prefix of each key, which is larger than `parent`.
         vocab: Number of tokens.
         size: Number of nodes.
 
@@ -97,17 +92,15 @@ def heights(keys: Ints, ids: Ints, vocab: int, size: int) -> Ints:
 
 @compiled
 def rehash_renumbered(keys: Ints, ids: Ints, vocab: int, new: Ints, own_keys: Ints, own_ids: Ints) -> None:
-    """Copy the entries of the remaining nodes of a tree into an empty hash table, with their new ids.
-
-    The tables map `parent * vocab + token` to the node id of a child.
+    """Copy a hash table of prefixes into an empty one, with new ids and without removed prefixes.
 
     Args:
-        keys: Keys of the table, -1 for free places.
-        ids: Value of each key.
+        keys: Keys `parent * vocab + token` of the table, -1 for free places.
+        ids: Id of the prefix of each key.
         vocab: Number of tokens.
-        new: New id (nodes,) of each node, -1 for removed nodes.
+        new: New id (nodes,) of each prefix, -1 for removed prefixes.
         own_keys: Keys of the empty table. Modified in place.
-        own_ids: Values of the empty table. Modified in place.
+        own_ids: Ids of the empty table. Modified in place.
     """
     for place in range(len(keys)):
         if keys[place] != _EMPTY and new[ids[place]] >= 0:
@@ -117,21 +110,20 @@ def rehash_renumbered(keys: Ints, ids: Ints, vocab: int, new: Ints, own_keys: In
 
 @compiled
 def descend(keys: Ints, ids: Ints, vocab: int, size: int, tokens: Ints, lengths: Ints, path: Ints) -> int:
-    """Return the id (node) of every prefix of each row, inserting new prefixes into the hash table.
-
-    Ids are written to `path`. The hash table maps `parent * vocab + token` to the id of a child.
+    """Find the ids of all prefixes of each row. New prefixes get the next ids.
 
     Args:
-        keys: Keys of the hash table, -1 for free places. Modified in place.
-        ids: Value of each key. Modified in place.
+        keys: Keys `parent * vocab + token` of the hash table, -1 for free places. Modified in place.
+        ids: Id of the prefix of each key. Modified in place.
         vocab: Number of tokens.
-        size: Number of nodes.
+        size: Number of ids so far.
         tokens: Token ids (n, capacity).
         lengths: Lengths (n,).
-        path: Node (n, capacity + 1) of every prefix, whose first column holds the roots. The other columns are written.
+        path: Output: id (n, capacity + 1) of every prefix of each row. The first column is an input, the ids
+            of the prompts.
 
     Returns:
-        The new number of nodes.
+        The new number of ids.
     """
     for row in range(len(lengths)):
         for position in range(lengths[row]):
@@ -160,19 +152,18 @@ def advance(
 ) -> tuple[int, int]:
     """Shorten sequences, append at most one token to each, and determine which sequences are complete.
 
-    A row is complete in two cases: it has the length `limit`, or its last token is `eos`. The second does not apply to
-    the prompt `prompt_node`. Prefixes are identified by nodes (integer ids).
+    A row is complete if it has the length `limit` or ends with the token `eos`.
 
     Args:
-        keys: Keys of the hash table, which maps `parent * vocab + token` to the node of a child. Modified in place.
-        ids: Value of each key. Modified in place.
+        keys: Keys `parent * vocab + token` of the hash table of prefixes. Modified in place.
+        ids: Id of the prefix of each key. Modified in place.
         vocab: Number of tokens.
-        size: Number of nodes.
+        size: Number of ids so far.
         tokens: Token ids (rows, capacity). Modified in place.
-        path: Node of every prefix (rows, capacity + 1). Modified in place.
+        path: Id of every prefix (rows, capacity + 1) of each row. Modified in place.
         limit: Lengths (rows,) at which rows are complete.
         eos: The end-of-sequence token, -1 for none.
-        prompt_node: Node (rows,) of a prompt that is continued in spite of a final `eos`, -1 for none.
+        prompt_node: Id (rows,) of a prompt that is continued although it ends with `eos`, -1 for none.
         held: Current lengths (rows,).
         kept: Number (rows,) of tokens to keep.
         appended: Token (rows,) to append, -1 for none.
@@ -180,9 +171,8 @@ def advance(
         complete: Output: whether each row (rows,) is complete.
 
     Returns:
-        The new number of nodes and the number of complete rows. If a row is invalid, the result is -1 and the first
-        such row. A row is invalid if it would keep more tokens than it holds, exceed its capacity, or append a token
-        outside of the vocabulary.
+        The new number of ids and the number of complete rows. If a row would become invalid, -1 and the first
+        such row.
     """
     completed = 0
     for row in range(len(kept)):
@@ -237,34 +227,32 @@ def locate_rows(
     found: Flags,
     start: Ints,
 ) -> tuple[int, int]:
-    """Look up which prefixes have cached features, and find the first position to evaluate for the others.
+    """Find the rows whose feature vectors are cached, and where the evaluation of the others must begin.
 
-    Each row is cut to a given length before the look-up. A prefix is identified by its node (an integer id). Features
-    are the model's results for a prefix, and the cache has a fixed number of places for them. The attention keys of
-    each position are stored separately. Stored keys that belong to the same prefix are reused, so their positions are
-    not evaluated again. With `counting`, the function also counts the queries (requests for the features of a prefix).
+    Each row is cut to a given length before. Features are the results of the model from which next-token
+    distributions are computed. The key-value cache is separate: positions at which it already holds the keys
+    of the row's prefix are not evaluated again. With `counting`, one query per row is counted.
 
     Args:
-        path: Node of every prefix of each row (rows, capacity + 1).
-        evaluated: Node whose keys each storage row and position holds (slots, capacity + 1).
-        slots: Storage row (rows,) of each row.
-        place_of: Cache place (nodes,) of each node, -1 for none.
-        remembered: Node (places,) at each cache place.
-        leaders: Index (nodes,) of the first row at each node. Modified in place.
+        path: Id of every prefix (rows, capacity + 1) of each row.
+        evaluated: Id of the prefix whose keys each slot of the key-value cache holds (slots, capacity + 1).
+        slots: Slot (rows,) of each row in the key-value cache.
+        place_of: Place (nodes,) of each prefix in the cache of features, -1 for none.
+        remembered: Prefix (places,) at each place of the cache of features.
+        leaders: First row (nodes,) with each prefix. Modified in place.
         owners: Row (rows,) of the counters that each row adds to.
-        queried: Whether a node (nodes,) was queried before. Modified in place.
+        queried: Whether each prefix (nodes,) was queried before. Modified in place.
         queries: Counter of queries. Modified in place.
-        distinct: Counter of queries of new nodes. Modified in place.
+        distinct: Counter of queries of new prefixes. Modified in place.
         counting: Whether to count queries.
         rows: Row indices (n,).
         lengths: Lengths (n,) to which the rows are cut.
-        nodes: Output: node (n,) of each row.
+        nodes: Output: id (n,) of the prefix of each row.
         found: Output: whether the features of each row (n,) are cached.
-        start: Output: first position (n,) whose stored keys are not those of the row's prefix, at most its length. Not
-            set for rows with cached features.
+        start: Output: first position (n,) to evaluate. Not set for rows with cached features.
 
     Returns:
-        The number of cached rows, and the number of other rows at the node of an earlier row.
+        The number of cached rows, and the number of other rows with the same prefix as an earlier row.
     """
     known, repeated = 0, 0
     for index in range(len(rows)):
@@ -312,27 +300,29 @@ def record_evaluations(
 ) -> tuple[int, int]:
     """Record which prefixes have been evaluated, count the cost, and reserve cache places for their features.
 
-    A prefix is identified by its node (an integer id). The cache has a fixed number of places, which are assigned in
-    turn. If a node has no place, it takes the next one and evicts the node that held it.
+    Features are the results of the model from which next-token distributions are computed. The cache has a
+    fixed number of places, which are overwritten in turn.
 
     Args:
-        path: Node of every prefix of each row (rows, capacity + 1).
-        evaluated: Node whose keys each storage row and position holds (slots, capacity + 1). Modified in place.
-        place_of: Cache place (nodes,) of each node, -1 for none. Modified in place.
-        remembered: Node (places,) at each cache place. Modified in place.
-        free: The cache place that is assigned next.
+        path: Id of every prefix (rows, capacity + 1) of each row.
+        evaluated: Id of the prefix whose keys each slot of the key-value cache holds (slots, capacity + 1).
+            Modified in place.
+        place_of: Place (nodes,) of each prefix in the cache of features, -1 for none. Modified in place.
+        remembered: Prefix (places,) at each place. Modified in place.
+        free: The place that is assigned next.
         owners: Row (rows,) of the counters that each row adds to.
         passes: Counter of evaluations. Modified in place.
         positions: Counter of evaluated positions. Modified in place.
         first: First position that is an input of the model. Positions before it are not counted.
         rows: Row indices (n,).
-        slots: Storage row (n,) of each row.
+        slots: Slot (n,) of each row in the key-value cache.
         start: First evaluated position (n,).
         stop: Last evaluated position (n,).
-        places: Output: cache place (n,) of each row's node, or -1 if another row of this call evicted it.
+        places: Output: place (n,) of the features of each row, or -1 if another row of this call has taken
+            it.
 
     Returns:
-        The number of rows whose node has a place after the call, and the next free place.
+        The number of rows whose features have a place, and the next free place.
     """
     kept = 0
     for index in range(len(rows)):
@@ -357,9 +347,7 @@ def record_evaluations(
 
 @compiled
 def mask(log_probs: NDArray[np.floating[Any]], allowed: Flags, out: NDArray[np.floating[Any]]) -> None:
-    """Copy log-probabilities, and set those of tokens that are not allowed to -inf.
-
-    `torch.where` takes twenty times as long.
+    """Copy log-probabilities, and set those of tokens that are not allowed to -inf. Much faster than `torch.where`.
 
     Args:
         log_probs: Log-probabilities (n, vocab).

@@ -47,9 +47,8 @@ class StopConditions:
     """Stop conditions of the rows of a batch. Results are cached by prefix.
 
     Args:
-        stop: One condition for all rows; or a mapping from the `settings_id` of a row (an integer that identifies its
-            settings) to a condition, where a missing entry means no condition.
-        tree: The tree of prefixes. Each node is one prefix of one prompt.
+        stop: One condition for all rows, or a mapping from the `settings_id` of rows to a condition.
+        tree: The tree of prefixes.
     """
 
     def __init__(self, stop: Stop | Mapping[int, Stop], tree: NodeTree) -> None:
@@ -88,24 +87,24 @@ class EndConditions:
 class BatchRows:
     """Token ids, lengths and prefix ids of the sequences (rows) in a batch.
 
-    A node is an integer id of a prefix of a prompt. The tree is shared by all rows of a run, so rows with equal
-    prefixes have equal nodes, and results can be cached by node.
+    Each prefix of a prompt has an integer id (node). Rows with equal prefixes have equal ids, so results can
+    be cached by id.
 
     Args:
-        tree: The tree of prefixes.
+        tree: The tree of prefixes, shared by all rows of a run.
         capacity: Largest number of tokens of a row.
         when: Conditions under which rows are complete before their limit.
 
     Attributes:
         tokens: Token ids (rows, capacity) int64.
-        path: Node of every prefix (rows, capacity + 1), from the empty prefix to the whole row.
+        path: Id of every prefix (rows, capacity + 1), from the empty prefix to the whole row.
         lengths: Lengths (rows,) int64 of prompt and completion.
         start: Lengths (rows,) int64 of the prompts.
         limit: Lengths (rows,) int64 at which rows are complete.
-        settings_id: Integer (rows,) int64 that identifies the settings of each row, such as its verifier and stop
-            condition.
+        settings_id: Integer (rows,) int64 that identifies the settings of each row, such as its verifier and
+            stop condition.
         complete: Whether each row (rows,) is complete.
-        prompt_node: Node (rows,) of the prompt if a prompt that ends in `eos` is continued, else -1.
+        prompt_node: Id (rows,) of the prompt if a prompt that ends in `eos` is continued, else -1.
         all_rows: Indices (rows,) of all rows.
     """
 

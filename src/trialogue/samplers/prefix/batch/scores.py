@@ -14,8 +14,8 @@ class Scores:
         capacity: Largest number of tokens of a row.
 
     Attributes:
-        values: Accumulated log-probabilities (rows, capacity + 1) float64. Entry j of a row belongs to its first j
-            tokens. NaN if a token was appended without computing its distribution in the same step.
+        values: Accumulated log-probabilities (rows, capacity + 1) float64 of the first 0, 1, ... tokens of
+            each row. NaN if a token was appended without its distribution.
     """
 
     def __init__(self, capacity: int) -> None:

@@ -29,10 +29,10 @@ class Root(NamedTuple):
 
 
 class NodeTree:
-    """Tree that assigns a consecutive integer id (node) to each prefix.
+    """Tree of prefixes, in which each prefix has an integer id (node): 0, 1, 2, ...
 
-    Each distinct pair of a prompt and a `settings_id` (an integer that identifies verifier and stop condition) has its
-    own root. Whether a sequence is complete and its verifier value are therefore functions of its node.
+    Each distinct pair of a prompt and a `settings_id` (an integer that identifies verifier and stop
+    condition) has its own root. Results that depend on these settings can therefore be stored by node.
 
     Args:
         vocab_size: Number of tokens.
@@ -96,10 +96,10 @@ class NodeTree:
 
         Args:
             tokens: Token ids (rows, capacity). Modified in place.
-            path: Node of every prefix (rows, capacity + 1). Modified in place.
+            path: Id of every prefix (rows, capacity + 1) of each row. Modified in place.
             limit: Lengths (rows,) at which rows are complete.
             eos: The end-of-sequence token, if there is one. A row that ends in it is complete.
-            prompt_node: Node (rows,) at which a row is not complete in spite of a final `eos`, -1 for none.
+            prompt_node: Id (rows,) of a prompt that is continued although it ends with `eos`, -1 for none.
             held: Current lengths (rows,).
             kept: Number (rows,) of tokens to keep.
             appended: Token (rows,) to append, -1 for none.
@@ -108,8 +108,8 @@ class NodeTree:
             The new lengths (rows,), whether each row (rows,) is complete, and the number of complete rows.
 
         Raises:
-            InputError: If a row would keep more tokens than it holds, exceed its capacity or append a token outside of
-                the vocabulary.
+            InputError: If a row would keep more tokens than it holds, exceed its capacity or append a token
+                outside of the vocabulary.
         """
         self._make_room(len(kept))
         lengths, complete = torch.empty_like(kept), torch.empty(len(kept), dtype=torch.bool)
@@ -140,7 +140,7 @@ class NodeTree:
         """Mark `roots` and their descendants for removal. They are removed once the tree has grown enough.
 
         Args:
-            roots: Roots that are never used again. Unknown roots are ignored.
+            roots: Roots that are not used again. Unknown roots are ignored.
 
         Returns:
             The new id (nodes,) of each node, -1 for removed nodes; or None if the ids have not changed.
@@ -247,10 +247,10 @@ class NodeTable:
 
 
 class FeatureCache:
-    """Cache of the model's features for recently evaluated prefixes.
+    """Cache of the model's feature vectors for recently evaluated prefixes.
 
-    Features are vectors, one per prefix, from which next-token distributions and hidden states are computed. Prefixes
-    are identified by integer ids (nodes).
+    Next-token distributions and hidden states are computed from the features. Prefixes are identified by
+    integer ids (nodes).
 
     Args:
         tree: The tree of the nodes.
@@ -258,10 +258,9 @@ class FeatureCache:
         most_bytes: Largest size in bytes (default: 256 MiB).
 
     Attributes:
-        nodes: Node (entries,) whose features are stored in each entry of the cache, -1 for none.
-        place_of: Cache entry in which the features of each node were last stored. Another node may have overwritten
-            them.
-        free: The entry that is overwritten next.
+        nodes: Prefix whose features are stored at each place of the cache, -1 for none.
+        place_of: Place at which the features of each prefix were last stored. They may have been overwritten.
+        free: The place that is overwritten next.
     """
 
     def __init__(self, tree: NodeTree, limit: int, most_bytes: int = MOST_BYTES) -> None:
@@ -296,10 +295,10 @@ class FeatureCache:
         return self._features[self.place_of.values[nodes].to(self._features.device)]
 
     def admit(self, features: Tensor) -> None:
-        """Allocate memory in the first call, when the number of features per prefix becomes known.
+        """Allocate memory in the first call, when the number of features becomes known.
 
         Args:
-            features: Features (n, features), whose shape and dtype determine the number of places.
+            features: Features (n, features).
         """
         if self._features is None:
             places = max(1, self._most_bytes // max(1, features.shape[1] * features.element_size()))

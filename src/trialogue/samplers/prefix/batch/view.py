@@ -35,8 +35,8 @@ class View(Decoding):
         truncations: Truncation of the next-token distributions by `settings_id`, if it differs between rows.
 
     Attributes:
-        waited: Number (rows,) int64 of consecutive steps in which each row has waited, so that more rows share a
-            forward pass. None if the batch does not belong to a run.
+        waited: Number (rows,) int64 of consecutive steps in which each row has waited for others to join a
+            forward pass. None outside of a run.
     """
 
     def __init__(
@@ -139,8 +139,8 @@ class View(Decoding):
     def ready(self, rows: Tensor) -> Tensor:
         """Return which of `rows` (n,) should request their distribution in this step, as (n,) bool.
 
-        If some rows have a cached distribution, only these are ready. The others wait, so that all new prefixes can be
-        evaluated in one forward pass.
+        If the distributions of some rows are cached, only these are ready. The others wait, so that later
+        more rows share a forward pass.
         """
         ready = torch.ones(len(rows), dtype=torch.bool)
         if self.waited is None:
@@ -189,7 +189,7 @@ class View(Decoding):
 
         Args:
             log_probs: Log-probabilities (n, vocab), not necessarily normalised.
-            rows: Indices (n,) int64 of the rows whose settings are applied. Needed only if top-k or top-p differ
+            rows: Indices (n,) int64 of the rows to which they belong. Needed only if top-k or top-p differ
                 between rows.
 
         Returns:
@@ -288,8 +288,7 @@ class View(Decoding):
     def peek(self, tokens: Tensor, rows: Tensor) -> "View":
         """Return a temporary batch, in which each row is a row of this batch followed by one token.
 
-        The temporary rows share the tree, the caches and the counters of the batch. Keys of attention are copied when
-        first needed.
+        Its costs are added to the counters of the rows that it continues.
 
         Args:
             tokens: One token (n,) for each new row.

@@ -19,12 +19,11 @@ _GROWTH = 4
 
 
 class CachedVerifier:
-    """Evaluates a verifier on the rows of a batch and on their one-token continuations, and caches the values.
+    """Evaluates a verifier on the rows (sequences) of a batch and on their one-token continuations, with a cache.
 
-    A row is one sequence. The value of each sequence is computed once per run. Verifiers that return the values of all
-    continuations at once are called at every visit, which counts as one call. Other verifiers are called for some
-    continuations at a time, because each may need hidden states. If the verifier is a product of several verifiers,
-    each factor is called only for sequences to which the factors before it give a positive value. Factors that are a
+    A verifier that returns the values of all continuations at once is called at every visit, which counts as
+    one call. Other verifiers are called for some continuations at a time. In a product of verifiers, a factor
+    is called only for sequences to which the factors before it give a positive value. Factors that are a
     `Target` are included in logarithms of values only, because they neither accept nor reject.
 
     Args:
@@ -86,7 +85,7 @@ class CachedVerifier:
             log_probs: Log-probabilities (n, vocab) of the next token.
 
         Returns:
-            Logarithms (n, vocab) float32 or float64. They are -inf where `leading_children` returns zero.
+            Logarithms (n, vocab) float32 or float64, -inf for other tokens and values of zero.
         """
         if self._targets:
             return self.log_children(rows, log_probs > -math.inf)
@@ -127,8 +126,8 @@ class CachedVerifier:
             support: Tokens (n, vocab) bool of positive probability. Others are not allowed.
 
         Returns:
-            Whether each token (n, vocab) bool is allowed, and whether the masks alone decide for each row (n,) bool.
-            Tokens that a mask excludes are rejected. Allowed tokens are accepted only if the masks alone decide.
+            Whether the masks allow each token (n, vocab) bool, and whether allowed tokens of each row (n,)
+            bool are accepted without further calls.
         """
         values, remaining = self._mask_values(rows, support)
         return values.bool(), torch.full((len(rows),), not remaining)
@@ -156,16 +155,16 @@ class CachedVerifier:
     ) -> Tensor:
         """Return the values of the next tokens that top-k and top-p keep, and zero for all other tokens.
 
-        The truncation is applied to the product of the next-token distribution and the values. A verifier without a
-        mask is called for continuations in descending order of weight, and only until the remaining values cannot
-        change the result. It is called for all continuations if its values have no upper bound.
+        The truncation applies to the next-token probabilities times the values. A verifier without a mask is
+        called for continuations in descending order of probability, until the tokens that are kept are known.
+        It is called for all continuations if its values have no upper bound.
 
         Args:
             rows: Row indices (n,) int64.
             log_probs: Log-probabilities (n, vocab) of the next token.
             verdicts: Use only whether a value is positive (default: False).
-            cut: The truncation, a function from log-weights (m, vocab) to truncated ones (default: top-k and top-p). It
-                must keep larger weights first.
+            cut: The truncation, a function from log-weights (m, vocab) to truncated ones (default: top-k and
+                top-p). It must keep larger weights first.
 
         Returns:
             Values (n, vocab), float64 or, if the verifier returns a mask, bool.
@@ -217,15 +216,14 @@ class CachedVerifier:
         is_known: Tensor,
         truncate: Callable[[Tensor], Tensor],
     ) -> Tensor:
-        """Return a lower bound (n,) of the number of values to compute before a truncation of tokens is determined.
-
-        The bound is 0 if the truncation keeps the same tokens whatever the missing values are.
+        """Return how many more values (n,) must be computed, at least, to know which tokens a truncation keeps.
 
         Args:
             log_weights: Log-weights (n, vocab) of next tokens, valid where `is_known`.
             upper_bounds: Upper bounds (n, vocab) of all log-weights.
             is_known: Whether the value of a token has been computed, (n, vocab) bool.
-            truncate: Function from log-weights (n, vocab) to log-weights that are -inf at the excluded tokens.
+            truncate: Function from log-weights (n, vocab) to log-weights that are -inf at the excluded
+                tokens.
         """
         best = torch.where(is_known, log_weights, upper_bounds)
         possible = (best.amax(1) > -math.inf).nonzero()[:, 0]

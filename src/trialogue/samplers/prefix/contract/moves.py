@@ -15,13 +15,13 @@ NO_TOKEN = -1
 class Moves(NamedTuple):
     """How all rows of a batch change in one step of a sampler.
 
-    A row is one sequence. It becomes a copy of the first tokens of a source row, followed by at most one new token. A
-    row that keeps its tokens without a new token waits, which costs nothing. It can still be the source of other rows.
-    A group (the rows of one sample) ends when all of its rows are done. Its output is its first row, and the sample
-    fails if this row is incomplete.
+    A row is one sequence. It becomes a copy of the first tokens of a source row, followed by at most one new
+    token. A sample consists of one or several neighboring rows. It ends when all of them are done. Its first
+    row is the output, and it fails if this row is incomplete.
 
     Attributes:
-        source: Index (rows,) int64 of the row, of the same group, whose tokens are copied. By default the row itself.
+        source: Index (rows,) int64 of the row, of the same sample, whose tokens are copied. By default the
+            row itself.
         length: Number (rows,) int64 of tokens of the source that are kept.
         token: Token (rows,) int64 to append, or -1 (`NO_TOKEN`) for none.
         done: Whether each row (rows,) bool needs no further steps.
@@ -34,10 +34,7 @@ class Moves(NamedTuple):
 
     @classmethod
     def stay(cls, decoding: Decoding) -> Self:
-        """Return moves that leave every row of `decoding` unchanged.
-
-        Samplers start from these moves and overwrite the entries of the rows that change.
-        """
+        """Return moves that leave every row unchanged. Samplers overwrite the entries of the rows that change."""
         rows = len(decoding.lengths)
         return cls(
             torch.arange(rows),

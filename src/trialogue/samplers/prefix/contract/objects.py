@@ -8,8 +8,7 @@ from torch import Tensor
 class ObjectColumn:
     """A column of Python objects, one per row, for sampler states that cannot be stored as tensors.
 
-    The objects must be immutable and hashable. Equal objects must lead to the same moves, because `exact_distribution`
-    merges states whose fields are equal.
+    The objects must be immutable and hashable. Equal objects must have the same effect on the sampler.
 
     Args:
         items: One object for each row.

@@ -1,9 +1,4 @@
-"""Base class `Sampler`, and functions that several samplers use.
-
-A sampler extends a batch of sequences (rows) token by token. In one step a row may append a token, remove tokens,
-continue from another row of its group, wait, or stop. `step` decides this for all rows at once. The engine applies the
-changes and counts the cost, so a sampler contains no loop over tokens, no counting and no printing.
-"""
+"""Base class `Sampler`, and functions that several samplers use."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -41,23 +36,24 @@ BoundedCount = Annotated[int, Interval(ge=1, le=MOST_COUNTED)]
 class Sampler(ABC, Generic[StateT]):
     """Base class of samplers, which build sequences token by token from an autoregressive model.
 
-    A row is one sequence of a batch: a prompt and the completion so far. In one step a row may append a token, lose
-    tokens, continue from another row of its group, wait, or stop. A group is the `rows_per_sample` neighbouring rows
-    that together produce one sample. A child of a row is the row followed by one more token. The verifier assigns a
-    non-negative value to each sequence, and zero rejects it.
+    A subclass defines `step`, which decides for each sequence whether to append a token, remove tokens, copy
+    another sequence, wait, or stop. It defines `init` if it stores a state between steps. The properties
+    describe the sampler; override them, as class attributes or properties, if their defaults do not apply.
+    `check_sampler` compares them with the behaviour of the sampler.
 
-    A subclass defines `step`, and `init` if it has a state. It overrides the properties below if their defaults do not
-    apply, as class attributes or properties. `check_sampler` compares them with the behaviour of the sampler.
+    A row is one sequence of the batch: a prompt and the completion so far. Each sample has `rows_per_sample`
+    neighboring rows, its group. The verifier assigns a non-negative value to each sequence, and zero rejects
+    it.
 
-    A sampler registered in `SAMPLERS` is a frozen dataclass whose fields all have defaults. The section `Args` of its
-    docstring describes the fields; the command line shows these lines as help texts.
+    A sampler registered in `SAMPLERS` is a frozen dataclass whose fields all have defaults. The section
+    `Args` of its docstring describes the fields; the command line shows these lines as help texts.
     """
 
     @property
     def uses(self) -> Uses:
         """How `step` uses the values of the verifier (default: "nothing").
 
-        "nothing": values are not used. "verdicts": only whether a value is positive. "ranks": only which of several
+        "nothing": not at all. "verdicts": only whether a value is positive. "ranks": only which of several
         values is the largest. "weights": the values themselves.
         """
         return "nothing"
@@ -74,9 +70,9 @@ class Sampler(ABC, Generic[StateT]):
 
     @property
     def judges(self) -> Judges:
-        """Which sequences the verifier must give a positive value, so that a sample is accepted.
+        """Which sequences must have a positive value for a sample to be accepted.
 
-        "prefixes" (default): every prefix, including the complete sequence. "outputs": only the complete sequence.
+        "prefixes" (default): every prefix and the complete sequence. "outputs": only the complete sequence.
         """
         return "prefixes"
 
@@ -84,27 +80,25 @@ class Sampler(ABC, Generic[StateT]):
     def weighted(self) -> bool:
         """Whether samples have importance weights (default: False).
 
-        If True, the state has a field `log_weight` (rows,) float64, the logarithm of the target weight divided by the
-        proposal probability. Multiplying the weights of all rows of a sample by one factor must not change the moves of
-        the sampler.
+        If True, the state has a field `log_weight` (rows,) float64, the logarithm of target over proposal. A
+        common factor of the weights of a sample's rows must not change the moves of the sampler.
         """
         return False
 
     @property
     def weights_estimate_mass(self) -> bool:
-        """Whether the mean weight of a sampler with weights estimates the accepted mass (default: True).
+        """Whether the mean weight estimates the sum of p(x) V(x) over sequences x (default: True).
 
-        If False, the expected weights are proportional to the target, with an unknown factor.
+        If False, weights are correct up to an unknown common factor.
         """
         return True
 
     @property
     def is_final_when_complete(self) -> bool:
-        """Whether complete sequences have their final distribution and weight before `step` marks them as done.
+        """Whether a complete sequence is a valid sample even if the run ends before `step` marks it as done.
 
-        This matters for a sample that uses up a budget (`max_queries`, `max_steps`) when its sequence is complete. If
-        True, it is accepted if the verifier accepts it. If False, it fails. The default is True, unless the sampler is
-        weighted or `uses` is "weights".
+        This matters if a sample uses up a budget (`max_queries`, `max_steps`) at this moment. If False, such
+        a sample fails. The default is True, unless the sampler is weighted or `uses` is "weights".
         """
         return not self.weighted and self.uses != "weights"
 
@@ -115,7 +109,7 @@ class Sampler(ABC, Generic[StateT]):
 
     @property
     def goes_back(self) -> bool:
-        """Whether a sequence may lose tokens, or be replaced by another one, before it is done (default: True)."""
+        """Whether a sequence may lose tokens or be replaced by another one (default: True)."""
         return True
 
     @property
@@ -127,14 +121,14 @@ class Sampler(ABC, Generic[StateT]):
     def round_size(self) -> int | None:
         """Number of samples of a prompt that start from the same state (default: None, all samples).
 
-        If it is a number, `rows_per_sample` must be 1. The next round of samples of the prompt then starts when all
-        samples of the round have ended, from the state that `merged` returns.
+        If it is a number, `rows_per_sample` must be 1. When all samples of a round have ended, `merged`
+        combines their states, and the next round starts from the result.
         """
         return None
 
     @property
     def few_children(self) -> bool:
-        """Whether the sampler evaluates a verifier without a mask for few next tokens only (default: False)."""
+        """Whether a verifier without a mask is evaluated for few of the possible next tokens only (default: False)."""
         return False
 
     @property
@@ -154,8 +148,7 @@ class Sampler(ABC, Generic[StateT]):
             decoding: The batch of sequences (rows), each a prompt and the completion so far.
 
         Returns:
-            A NamedTuple of tensors (rows, ...) or columns `ObjectColumn`. After each step, every row receives the state
-            of the row from which it continues.
+            A NamedTuple of tensors (rows, ...) or columns `ObjectColumn`.
         """
         del decoding
         return cast(StateT, NoState())
@@ -163,7 +156,7 @@ class Sampler(ABC, Generic[StateT]):
     def merged(self, start: StateT, ends: StateT) -> StateT:
         """Combine the final states of a round of samples into the state from which the next round starts.
 
-        Called only if `round_size` is a number. Override it for samplers that learn from earlier samples.
+        Override it for samplers that learn from earlier samples (`round_size`).
 
         Args:
             start: State of one row from which all samples of the finished round started.
@@ -178,7 +171,7 @@ class Sampler(ABC, Generic[StateT]):
     def remarks(self, state: StateT) -> Sequence[str | None]:
         """Return remarks about how samples ended, as phrases that are shown to users (default: none).
 
-        The remark of a sample that fails replaces `failure_reason`.
+        For a sample that fails, the remark replaces `failure_reason`.
 
         Args:
             state: Last state of the first row of each of n samples.
@@ -209,13 +202,12 @@ class Sampler(ABC, Generic[StateT]):
         """
 
     def arranged(self, tokens: Tensor, lengths: Tensor, state: StateT) -> tuple[Tensor, Tensor, StateT]:
-        """Sort the rows of each sample into a canonical order (default: unchanged).
+        """Sort the rows of each sample into a canonical order, if the order has no effect (default: unchanged).
 
-        `exact_distribution` calls this after each step. States that differ only in an order of rows without effect on
-        the outputs then become equal, which reduces the number of states.
+        `exact_distribution` then needs to enumerate fewer states.
 
         Args:
-            tokens: Token ids (rows, capacity), 0 beyond `lengths`. The rows of a sample are neighbours.
+            tokens: Token ids (rows, capacity), 0 beyond `lengths`. The rows of a sample are neighbors.
             lengths: Lengths (rows,).
             state: The state of the rows after a step.
 
@@ -240,13 +232,13 @@ class Sampler(ABC, Generic[StateT]):
         return self
 
     def state_tensors(self, state: StateT) -> dict[str, Tensor]:
-        """Convert the state of one row, from which a round starts, to tensors that a file can store.
+        """Convert the state from which a round of samples starts to tensors that can be stored in a file.
 
-        Override this method and `state_from_tensors` if `round_size` can be a number and the state has columns
-        `ObjectColumn`.
+        Override this method and `state_from_tensors` if the state has columns `ObjectColumn` and `round_size`
+        can be a number.
 
         Args:
-            state: The state.
+            state: The state of one row.
 
         Returns:
             The fields of the state by name.
@@ -359,10 +351,9 @@ def concatenate_states(states: Sequence[StateT]) -> StateT:
 
 
 def log_values_as_given(decoding: Decoding, log_values: Callable[[Tensor], Tensor]) -> Tensor:
-    """Return the log-weight with which a weighted sampler starts each row, before it appends a token.
+    """Return the log-weight with which a weighted sampler starts each row.
 
-    The log-weight is 0, except for a prompt that is already complete. Such a prompt is the output, so its log-weight is
-    the logarithm of its value.
+    It is 0, or the logarithm of the row's value if the prompt is already complete and thus the output.
 
     Args:
         decoding: The batch of sequences (rows), each a prompt and the completion so far.
@@ -420,8 +411,8 @@ def truncated_distribution(decoding: Decoding, log_probs: Tensor, rows: Tensor) 
 def log_mass(log_probs: Tensor, distribution: Tensor) -> Tensor:
     """Return the logarithm of the total probability of the tokens that a truncation has kept.
 
-    Truncation divides the kept probabilities by this total. It is therefore the difference of the two log-probabilities
-    of any kept token. The most probable token is used, which every truncation keeps.
+    Truncation divides kept probabilities by this total, so it is the ratio before and after for any kept
+    token.
 
     Args:
         log_probs: Log-probabilities (n, vocab) before the truncation.
@@ -434,10 +425,7 @@ def log_mass(log_probs: Tensor, distribution: Tensor) -> Tensor:
 
 
 def require_support(log_probs: Tensor) -> None:
-    """Raise `InputError` unless every row has a token of positive probability.
-
-    This detects errors of the model. By contrast, a row whose tokens are all excluded by the verifier is a failed
-    sample.
+    """Raise `InputError` unless the model gives some token of every row a positive probability.
 
     Args:
         log_probs: Log-probabilities (n, vocab) of the model.

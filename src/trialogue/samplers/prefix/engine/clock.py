@@ -6,10 +6,10 @@ import time
 class Clock:
     """Measures the wall time of each sample, dividing time equally among the samples in progress.
 
-    If `seconds` is a when a sample starts and b when it ends, b - a seconds are attributed to the sample.
+    A sample is given the increase of `seconds` between its start and its end.
 
     Attributes:
-        seconds: Time in seconds attributed so far to a sample that has been in progress since the start.
+        seconds: Time in seconds of a sample that has been in progress since the start of the run.
     """
 
     def __init__(self) -> None:

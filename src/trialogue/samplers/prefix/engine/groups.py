@@ -17,14 +17,14 @@ _UNBOUNDED = torch.iinfo(torch.int64).max
 
 
 class Groups:
-    """The samples in progress. Each sample is a group of neighbouring rows (sequences) of the batch.
+    """The samples in progress. Each has one or several neighboring rows (sequences) of the batch, its group.
 
     Args:
         sampler: The sampler that moves the rows.
         batch: The batch, without rows.
 
     Attributes:
-        members: Number of rows of each group.
+        members: Number of rows of each sample.
         state: State of the sampler, one entry per row.
         sample: Index (groups,) of each sample in the run.
         admitted_at: Clock reading (groups,) float64 in seconds at which each sample was added to the batch.

@@ -40,8 +40,6 @@ from trialogue.verifiers.functions.tolerant import ErrorLog
 class Terms:
     """Settings of a request other than its prompt and seed. The fields are arguments of `generate`.
 
-    Requests with equal terms and the same verifier share cached results of common prompts.
-
     Args:
         verifier: The verifier (default: none).
         max_new_tokens: Maximum length of a completion (default: up to the capacity of the run).
@@ -121,14 +119,12 @@ class PartialSample(NamedTuple):
 
 
 class OpenRun:
-    """Generates samples for many requests in one batch. New requests can be added at any time.
+    """Generates samples for many requests in one batch. New requests can be added at any time, as in a server.
 
-    A submission is one request, with a prompt and its settings. `submit` queues its samples. `step` admits queued
-    samples if there is room and moves all samples in progress by one step of the sampler. `withdraw` cancels a
-    submission. A sample is determined by its prompt, settings and seed. Other samples affect it only through the
-    rounding of the oracle.
-
-    Calls must not overlap. After an exception in `step` the run is unusable.
+    `submit` adds a request to the queue. `step` moves all samples in progress by one step, after it has
+    started queued samples if there is room. `withdraw` cancels a request. A sample is determined by its
+    prompt, settings and seed, up to the rounding of the oracle. Calls must not overlap. After an exception in
+    `step` the run is unusable.
 
     Args:
         oracle: The model to sample from, without truncation.
@@ -136,8 +132,9 @@ class OpenRun:
         batch_size: Largest number of rows that move at once (default: chosen by the oracle).
         capacity: Largest number of tokens of a row (default: the oracle's `max_length`).
         layers: Blocks of the model whose hidden states verifiers may read (default: none).
-        memory: Number of prefixes whose features (vectors from which distributions are computed) are cached.
-        on_error: What to do if a verifier or target raises: "raise" ends the run, "reject" rejects the prefix.
+        memory: Number of prefixes whose model results are cached.
+        on_error: What to do if a verifier or target raises: "raise" ends the run, "reject" rejects the
+            prefix.
 
     Raises:
         InputError: If the oracle is truncated, or neither `capacity` nor the oracle's `max_length` is given.

@@ -43,11 +43,10 @@ class SharedState(Protocol):
 
 
 class PromptRounds:
-    """Runs the samples of one prompt in rounds. Each round starts from the merged states of all earlier rounds.
+    """Runs the samples of one prompt in rounds. Each round starts from what the sampler learned in all earlier rounds.
 
-    Pass the same object to several successive calls of `generate` to continue the rounds. Another request (a call of
-    `generate`, or a submission to an `OpenRun`) can use the object only if no sample of an earlier request is
-    unfinished. Store `tensors` and `finished` in a file to restore all finished rounds later.
+    Pass the same object to several successive calls of `generate` to continue the rounds. One call must
+    finish before the next one uses the object. Store `tensors` and `finished` in a file to continue later.
 
     Args:
         sampler: The sampler, whose `round_size` is the number of samples per round.
@@ -81,7 +80,7 @@ class PromptRounds:
     def reserve(self, user: "Rounds") -> None:
         """Reserve this object for the samples of one request until they are finished or the request is closed.
 
-        If an aborted request has left samples of the current round missing, the states of this round are discarded.
+        States of an unfinished round that an aborted request has left are discarded.
 
         Args:
             user: The rounds of the request.
@@ -146,8 +145,8 @@ class Rounds:
     Args:
         sampler: The sampler.
         prompt: Index (n,) of each sample's prompt.
-        shared: Shared state of each prompt. Several prompts may have the same object (default: a new object of
-            `PromptRounds` for each prompt).
+        shared: Object that passes states between the samples of each prompt. Several prompts may have the
+            same object (default: a new object of `PromptRounds` for each prompt).
 
     Attributes:
         ready: Indices (k,) of the samples that may begin or have begun, in the order in which they begin.

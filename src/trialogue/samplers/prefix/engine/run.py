@@ -69,50 +69,50 @@ def generate(
 ) -> Samples:
     """Draw completions of each prompt with a sampler.
 
-    A completion ends at the oracle's end of sequence, at its `max_length`, after `max_new_tokens`, or where `stop`
-    matches. A sample is determined by `seed` and its sample id. Other rows of the batch affect it only through the
-    rounding of a network. This changes about one draw in a thousand from a vocabulary of 50,000.
+    A completion ends at the oracle's end of sequence, at its `max_length`, after `max_new_tokens`, or where
+    `stop` matches. A sample is determined by `seed` and its sample id. Other rows of the batch change it only
+    through the rounding of a network, in about one draw in a thousand for a vocabulary of 50,000.
 
     Args:
         oracle: The model to sample from.
-        prompts: Token ids as lists, as a tensor (n, width), or as right-padded tokens with their lengths; or texts, if
-            the oracle has a tokenization. An empty prompt is replaced by the BOS of a pretrained model (default: one
-            empty prompt).
-        sampler: Algorithm that chooses tokens (default: masked decoding if every verifier has a token mask, like a
-            grammar, otherwise ancestral sampling).
-        verifier: A verifier, or a function of the prefix (prompt and completion as a tuple of ints). A list has one
-            entry per prompt, and None accepts everything.
+        prompts: Token ids as lists, as a tensor (n, width), or as right-padded tokens with their lengths; or
+            texts, if the oracle has a tokenization. An empty prompt is replaced by the BOS of a pretrained
+            model (default: one empty prompt).
+        sampler: Algorithm that chooses tokens (default: masked decoding if every verifier has a token mask,
+            like a grammar, otherwise ancestral sampling).
+        verifier: A verifier, or a function of the prefix (prompt and completion as a tuple of ints). A list
+            has one entry per prompt, and None accepts everything.
         max_new_tokens: Maximum length of a completion (default: up to the oracle's `max_length`).
         num_samples: Number of completions of each prompt.
         seed: Seed of the random streams.
         sample_ids: Keys of the random streams, one for each sample (default: index of the sample).
-        batch_size: Number of rows that move at once, at least the rows of one sample (default: chosen by the oracle).
-        max_queries: Stop a sample after the step in which it reaches this number of model calls. With samplers that
-            reject sequences, this stops long sequences more often than short ones, which biases the accepted samples.
+        batch_size: Number of rows that move at once, at least the rows of one sample (default: chosen by the
+            oracle).
+        max_queries: Stop a sample after the step in which it reaches this number of model calls. With
+            samplers that reject sequences, this stops long sequences more often than short ones, which biases
+            the accepted samples.
         max_steps: Stop a sample after this many moves (default: 1000 per token of the longest completion).
-        stop: Strings that end a completion, functions of its token ids, or several of both. A verifier of text judges
-            the text before such a string.
-        memory: Number of prefixes whose features are cached, in at most 256 MiB. If the vocabulary is larger than the
-            number of features, another 96 MiB cache next-token distributions. Each visited prefix takes about 110 bytes
-            until the last sample of its prompt is finished. The number of visited prefixes is bounded by 16 times
-            `memory`, or by 65,536 if that is larger. Beyond the bound, half of them are removed.
-        on_error: What to do if a verifier or a `Target` raises: "raise" ends the run, "reject" rejects the prefix and
-            stores the error in `Samples.errors`. A function raises if it exceeds its timeout or returns an invalid
-            value, such as a reward that is not finite.
+        stop: Strings that end a completion, functions of its token ids, or several of both. A verifier of
+            text judges the text before such a string.
+        memory: Number of prefixes whose model results are cached, in at most 352 MiB. In addition, each
+            visited prefix takes about 110 bytes, for at most 16 times `memory` (or 65,536) prefixes.
+        on_error: What to do if a verifier or a `Target` raises: "raise" ends the run, "reject" rejects the
+            prefix and stores the error in `Samples.errors`. A function raises if it exceeds its timeout or
+            returns an invalid value, such as a reward that is not finite.
         token_log_probs: Return the log-probability of each token.
         trace: Return the moves of the rows.
         progress: Show a progress bar.
         observer: Object whose methods are called after every step and for finished samples.
-        shared: For each prompt, the object that passes states between its samples, such as `PromptRounds`. Several
-            prompts may have the same object (default: new rounds of `round_size` samples for each prompt).
+        shared: For each prompt, the object that passes states between its samples, such as `PromptRounds`
+            (default: new rounds of `round_size` samples for each prompt).
 
     Returns:
         The samples, in the order of the prompts, with their weights and costs.
 
     Raises:
-        InputError: If an argument is out of range, or a prompt is too long or outside the vocabulary. During the run,
-            if a verifier does not return one finite non-negative number per row, or the oracle gives every token
-            probability zero.
+        InputError: If an argument is out of range, or a prompt is too long or outside the vocabulary. During
+            the run, if a verifier does not return one finite non-negative number per row, or the oracle gives
+            every token probability zero.
     """
     settings = RunSettings(
         sampler=sampler,

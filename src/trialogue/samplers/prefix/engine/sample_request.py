@@ -30,7 +30,7 @@ class SampleRequest:
         seed: Seed of the random streams.
         max_queries: Maximum number of model calls of one sample (default: no bound).
         max_steps: Maximum number of moves of one sample.
-        settings_id: Rule (prompts,) of each prompt (default: 0).
+        settings_id: Identifier (prompts,) of the settings of each prompt (default: 0).
         capacity: Length of the longest sample (default: the largest `limit`).
         decode: Function from completions to texts, if there are texts.
         rounds: Function from the index (n,) of each sample's prompt to the rounds in which the samples begin.
@@ -45,7 +45,7 @@ class SampleRequest:
         prompt: Index (n,) of each sample's prompt.
         lengths: Length (n,) of each sample's prompt.
         limit: Length (n,) at which each sample is complete.
-        settings_id: Rule (n,) of each sample.
+        settings_id: Identifier (n,) of the settings of each sample.
         remarks: Remarks of the sampler by index of the sample.
         columns: Values of all samples by field name of `Samples`. They are written by `Groups.store`.
     """

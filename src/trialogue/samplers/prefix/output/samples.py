@@ -38,10 +38,9 @@ class Cost(NamedTuple):
 class Trace:
     """Record of every change to a sequence during a run, ordered by step.
 
-    The fields are columns of a table, tensors (moves,) int64. Each line of the table is one move: in one step, one row
-    of the batch keeps some tokens and may receive a new one. Rows that do not change are left out. A row is one
-    sequence, and a sample may have several rows, its members. In a move, a row can continue from another row of the
-    same sample. All rows of a step move at the same time, so `source` refers to the rows before the step.
+    The fields are columns of a table, tensors (moves,) int64. Each line describes how one row (sequence)
+    changes in one step: it keeps some tokens, of its own or of another row of the same sample, and may
+    receive a new one. All rows of a step change at the same time. Rows that stay the same are left out.
 
     Args:
         step: Step of the run.
@@ -66,9 +65,9 @@ class Trace:
 class Samples:
     """The result of a run: all samples with their weights and costs, in the order of the prompts.
 
-    Below, n is the number of samples, and each sample has up to `capacity` tokens. `samples[i]` and iteration return a
-    `Sample`. Slices, lists and tensors of indices or bools return `Samples`, whose `total` is the sum of their own
-    costs.
+    `samples[i]` and iteration return a `Sample`. Slices, lists and tensors of indices or bools return
+    `Samples`, whose `total` is the sum of their own costs. Below, n is the number of samples, and each has up
+    to `capacity` tokens.
     """
 
     index: Tensor
