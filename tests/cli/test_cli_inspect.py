@@ -16,7 +16,7 @@ from models.tiny_pretrained import save_tiny, tiny_model, tiny_tokenizer
 from refusals import commands_without_expected_error
 from trialogue import cli
 from trialogue.errors import InputError
-from trialogue.inspection.conclusions import describe_conclusion
+from trialogue.inspection.conclusions import describe_change, describe_conclusion
 from trialogue.inspection.measures.copying import Copying
 from trialogue.inspection.measures.measure import MEASURES, Effort, Material, Measure, Report
 from trialogue.inspection.measures.quantities import Point, Quantity, single_quantity
@@ -143,6 +143,8 @@ def test_the_checkpoints_of_a_training_are_inspected(workspace, inspect):
     first = inspect(workspace / "training")
     assert first.err.count("copying of random weights: about") == 1
     assert "step 10" in first.out
+    assert "copying: From step 5 to step 10, “copied, mean over" in first.out
+    assert "A number rose or fell if" in first.out
     assert steps(first) == [5, 10]
     assert 'id="copying-steps-' in first.page
     assert "step 5" in first.page
@@ -174,6 +176,8 @@ def test_inspections_are_compared(workspace, tmp_path, inspect, run_command):
     assert "checkpoint-5" in " ".join(out.split())
     page = (tmp_path / "both.html").read_text()
     assert "checkpoint-5" in page
+    for shown in (" ".join(out.split()), page):
+        assert "From model to " in shown.replace(str(workspace / "model"), "model")
     assert "copied, tokens since the first occurrence: 16" in page
     assert "random weights" not in page
     code, out, _ = run_command("compare", *words, "--control")
@@ -251,6 +255,50 @@ def test_a_conclusion_needs_disjoint_intervals(model, control, words):
         return Series("x", [single_quantity("other", Point(0.0)), copied])
 
     assert words in describe_conclusion("copying", series(*model), series(*control) if control else None)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "sentences"),
+    [
+        (
+            [(0.1, 0.0, 0.2), (0.2, 0.1, 0.3), (0.5, 0.4, 0.6), (0.6, 0.5, 0.7)],
+            "From step 0 to step 3, “copied” rose from 0.100 [0, 0.200] to 0.600 [0.500, 0.700]. "
+            "The change is visible from step 2 on.",
+        ),
+        (
+            [(0.6, 0.5, 0.7), (0.1, 0.0, 0.2), (0.55, 0.45, 0.65), (0.3, 0.25, 0.4)],
+            "From step 0 to step 3, “copied” fell from 0.600 [0.500, 0.700] to 0.300 [0.250, 0.400]. "
+            "The change is visible from step 3 on. In between, it was lower: 0.100 [0, 0.200] (step 1).",
+        ),
+        (
+            [(0.1, 0.0, 0.2), (0.5, 0.4, 0.6), (0.2, 0.1, 0.3)],
+            "From step 0 to step 2, “copied” shows no change, because the intervals overlap (from 0.100 [0, 0.200] to "
+            "0.200 [0.100, 0.300]). In between, it was higher: 0.500 [0.400, 0.600] (step 1).",
+        ),
+        (
+            [(1.0, None, None), (3.0, None, None)],
+            "From step 0 to step 1, “copied” changed from 1 to 3. Without intervals, chance is not excluded.",
+        ),
+        ([(1.0, None, None)] * 2, "From step 0 to step 1, “copied” stayed at 1."),
+        ([(1.0, None, None)], ""),
+    ],
+)
+def test_a_change_needs_disjoint_intervals(numbers, sentences):
+    series = [
+        Series(
+            f"step {step}",
+            [single_quantity("other", Point(0.0)), single_quantity("copied", point, finding="{}")],
+        )
+        for step, point in enumerate(Point(*number) for number in numbers)
+    ]
+    assert describe_change("copying", series, is_training=True) == sentences
+
+
+def test_different_quantities_are_not_compared():
+    series = [named(**{f"gained_by_{length}_tokens": Point(1.0, 0.9, 1.1)}) for length in (64, 128)]
+    assert describe_change("context", series).endswith(
+        "were measured: gained by 64 tokens; gained by 128 tokens."
+    )
 
 
 def named(**numbers: Point | list[Point]) -> Series:
@@ -390,7 +438,7 @@ BAD: list[tuple[str, str]] = [
     ("inspect model --measures coppying", "no such measure: did you mean copying"),
     ("inspect no/such/model", "model='no/such/model'"),
     ("inspect found", "neither a model (config.json) nor checkpoints"),
-    ("inspect step-1.safetensors --out new", "it is a network trained by this package"),
+    ("inspect step-1.safetensors --out new", "Save it with `trialogue.models.save_gpt2`"),
     ("inspect model --effort 0", "effort=0.0"),
     ("inspect model --threads 0", "threads=0"),
     ("inspect model --workers 0", "workers=0"),
@@ -575,9 +623,9 @@ def test_the_folder_is_named_after_the_model(model, tmp_path, run_command, monke
 def test_a_confidence_band_has_gaps_at_unknown_ends():
     points = [Point(0.5, 0.4, 0.6, 1), Point(0.4, at=2), Point(0.3, 0.2, 0.4, 4), Point(0.2, 0.1, 0.3, 8)]
     axes = Figure().subplots()
-    _curve(axes, points, "-", "k", "a", False)
+    _curve(axes, points, "k")
     [band] = axes.collections
     shown = np.concatenate([path.vertices for path in band.get_paths()])
     assert {0.4, 0.6, 0.2, 0.1} <= {round(float(y), 6) for y in shown[:, 1]}
-    _curve(axes, [Point(0.5, at=1)], "-", "k", "b", False)
+    _curve(axes, [Point(0.5, at=1)], "k")
     assert len(axes.collections) == 1

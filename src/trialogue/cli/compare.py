@@ -43,7 +43,8 @@ def _is_inspection(place: Path) -> bool:
 def _inspections(places: Sequence[str], page: Path | None, control: bool) -> None:
     from trialogue.extras import from_extra
     from trialogue.inspection.comparing import read_inspections
-    from trialogue.inspection.page import compare_results, print_tables, render_comparison
+    from trialogue.inspection.conclusions import CHANGE_RULE
+    from trialogue.inspection.page import compare_changes, compare_results, print_tables, render_comparison
     from trialogue.storage import atomic_write, require_folder
 
     if page is not None:
@@ -51,6 +52,10 @@ def _inspections(places: Sequence[str], page: Path | None, control: bool) -> Non
         from_extra("matplotlib", "plot")
     records = read_inspections(places)
     print_tables(compare_results(records, control=control))
+    for name, sentences in compare_changes(records).items():
+        for sentence in filter(None, sentences):
+            print(f"{name}: {sentence}")
+    print(CHANGE_RULE)
     for head, record in records.items():
         for name, reason in record["refused"].items():
             print(f"{name} skipped for {head}: {reason}")

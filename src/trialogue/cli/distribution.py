@@ -71,7 +71,7 @@ def parse_settings(tokens: Sequence[str]) -> "DistributionSettings":
 def _print(found: "SamplerDistribution", most: int) -> None:
     from rich.table import Table
 
-    from trialogue.display.numbers import format_number
+    from trialogue.display.numbers import format_number, plain_exponent
     from trialogue.display.terminal import console
 
     out = console()
@@ -85,11 +85,12 @@ def _print(found: "SamplerDistribution", most: int) -> None:
         ratio = (
             "never"
             if one.distribution == 0
-            else f"{one.distribution / one.restricted:.3g}"
+            else plain_exponent(f"{one.distribution / one.restricted:.3g}")
             if one.restricted
             else "not allowed"
         )
-        table.add_row(repr(one.text)[1:-1], f"{one.restricted:.4g}", f"{one.distribution:.4g}", ratio)
+        shares = (plain_exponent(f"{share:.4g}") for share in (one.restricted, one.distribution))
+        table.add_row(repr(one.text)[1:-1], *shares, ratio)
     out.print(table)
     if len(heaviest) < len(found.outputs):
         out.print(f"{len(found.outputs) - len(heaviest):,} outputs are not shown: use --top N or --json")

@@ -58,20 +58,38 @@ def inspect(arguments: argparse.Namespace) -> None:
 
 
 def _print(record: Mapping[str, Any]) -> None:
-    from trialogue.inspection.conclusions import CONTROL, describe_conclusion
-    from trialogue.inspection.page import model_name, print_tables, read_series
+    from trialogue.display.terminal import console, grid
+    from trialogue.inspection.conclusions import CHANGE_RULE, CONTROL
+    from trialogue.inspection.page import (
+        describe_measure,
+        make_step_table,
+        model_name,
+        print_tables,
+        read_series,
+    )
 
-    conclusions = {}
-
+    conclusions: dict[str, list[str]] = {}
+    is_training = False
     for name, measure in record["measures"].items():
-        last = measure["checkpoints"][-1]
-        head = model_name(record) if last["step"] is None else f"step {last['step']}"
-        columns = {head: last["quantities"]} | ({CONTROL: measure["control"]} if measure["control"] else {})
-        series = read_series(columns)
-        print_tables({f"{name}: {measure['question']}": series})
-        conclusions[name] = describe_conclusion(name, series[0], series[1] if len(series) > 1 else None)
-    for name, sentence in conclusions.items():
-        print(f"{name}: {sentence}")
+        checkpoints = {
+            model_name(record) if one["step"] is None else f"step {one['step']}": one["quantities"]
+            for one in measure["checkpoints"]
+        }
+        series = read_series(checkpoints)
+        control = read_series({CONTROL: measure["control"]} if measure["control"] else {})
+        title = f"{name}: {measure['question']}"
+        if len(series) == 1:
+            print_tables({title: [*series, *control]})
+        else:
+            is_training = True
+            headings, rows = make_step_table(name, [*series, *control])
+            console().print(grid(title, ("", *headings), [(label, *cells) for label, cells in rows]))
+        conclusions[name] = describe_measure(name, series, control)
+    for name, sentences in conclusions.items():
+        for sentence in sentences:
+            print(f"{name}: {sentence}")
+    if is_training:
+        print(CHANGE_RULE)
     for name, reason in record["refused"].items():
         print(f"{name}: skipped: {reason}")
 

@@ -4,6 +4,7 @@ import math
 from numbers import Integral, Real
 
 ABSENT = "–"
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def finite_or_none(value: float) -> float | None:
@@ -19,7 +20,7 @@ def finite_or_none(value: float) -> float | None:
 
 
 def format_number(value: object, digits: int = 3) -> str:
-    """Format a value for a table.
+    """Format a value for a table, for example 0.0123, or 3.34×10⁻⁵ below 0.0001.
 
     Args:
         value: Number, text or another object. None and NaN are formatted as a dash, other objects by `str`.
@@ -35,7 +36,18 @@ def format_number(value: object, digits: int = 3) -> str:
     if number == 0:
         return "0"
     # The exponent is taken after rounding, because 0.9996 becomes 1.00 with three digits.
-    exponent = int(f"{number:.{digits - 1}e}".partition("e")[2])
+    rounded = f"{number:.{digits - 1}e}"
+    exponent = int(rounded.partition("e")[2])
     if not -5 < exponent < 7:
-        return f"{number:.{digits - 1}e}"
+        return plain_exponent(rounded)
     return f"{number:.{max(0, digits - 1 - exponent)}f}"
+
+
+def plain_exponent(text: str) -> str:
+    """Write the exponent of a formatted number as a power of ten, so that "3.34e-05" becomes "3.34×10⁻⁵".
+
+    Args:
+        text: Number as formatted by Python, with or without an exponent.
+    """
+    mantissa, mark, exponent = text.partition("e")
+    return f"{mantissa}×10{str(int(exponent)).translate(_SUPERSCRIPTS)}" if mark else text

@@ -1,8 +1,8 @@
-"""Conclusions of an inspection: one or two sentences per measure about the most important number."""
+"""Conclusions of an inspection: sentences about the most important number of a measure, and about its change."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from trialogue.display.numbers import format_number
@@ -54,12 +54,89 @@ def describe_conclusion(measure: str, model: Series, control: Series | None) -> 
     return described or _describe_number(measure, model, control)
 
 
-def _describe_number(measure: str, model: Series, control: Series | None) -> str:
-    """Describe the number that has a sentence, or the first number, of any measure."""
-    numbers = [quantity for quantity in model.quantities if not quantity.along]
-    if not numbers:
+def main_quantity(measure: str, series: Series) -> Quantity | None:
+    """Return the most important quantity of a measure, or None if there is none. A curve counts by its last point.
+
+    Args:
+        measure: Name of the measure.
+        series: Quantities of a model or checkpoint.
+    """
+    if measure in _MAIN:
+        return _find(series, _MAIN[measure])
+    numbers = [quantity for quantity in series.quantities if not quantity.along]
+    return next((one for one in numbers if one.finding), numbers[0] if numbers else None)
+
+
+CHANGE_RULE = (
+    "A number rose or fell if the 95 % intervals [a, b] of the first and the last one do not overlap. Otherwise, the "
+    "difference may be chance."
+)
+"""Explanation of `describe_change` for readers."""
+
+
+def describe_change(measure: str, series: Sequence[Series], *, is_training: bool = False) -> str:
+    """Return sentences about how the most important number of a measure changed from the first series to the last.
+
+    The number rose or fell if the 95% confidence intervals of the first and the last series do not overlap. For a
+    training run, the sentences also state from which step on all intervals are apart from the first one. A series in
+    between is mentioned if its interval is above, or below, those of the first and the last series.
+
+    Args:
+        measure: Name of the measure.
+        series: Quantities of the models or checkpoints, in order.
+        is_training: Whether the series are checkpoints of one training run.
+
+    Returns:
+        The sentences. Empty if fewer than two series have the number.
+    """
+    found = [(one.name, quantity) for one in series if (quantity := main_quantity(measure, one))]
+    if len(found) < 2:
         return ""
-    quantity = next((one for one in numbers if one.finding), numbers[0])
+    labels, quantity = [name for name, _ in found], found[0][1]
+    points = [one.points[-1] for _, one in found]
+    first, last = points[0], points[-1]
+    names = dict.fromkeys(one.point_label(one.points[-1]) for _, one in found)
+    if len(names) > 1:
+        return f"Not comparable, because different quantities were measured: {'; '.join(names)}."
+    name = "".join(names) + (f" ({quantity.unit})" if quantity.unit else "")
+    order = _compare(last, first)
+    start = f"From {labels[0]} to {labels[-1]}, “{name}”"
+    ends = f"from {format_point(first)} to {format_point(last)}"
+    if first.value == last.value:
+        return f"{start} stayed at {format_point(first)}."
+    if order == "unknown":
+        return f"{start} changed {ends}. {_NO_INTERVAL}"
+    inner = list(zip(labels, points, strict=True))[1:-1]
+    if order == "overlap":
+        stated = f"{start} shows no change, because the intervals overlap ({ends})."
+    else:
+        stated = f"{start} {'rose' if order == 'higher' else 'fell'} {ends}."
+        apart = [_compare(point, first) == order for point in points]
+        since = next(label for n, label in enumerate(labels) if all(apart[n:]))
+        if is_training and inner:
+            stated += f" The change is visible from {since} on."
+    for side, extreme in (("higher", max), ("lower", min)):
+        beyond = [pair for pair in inner if _compare(pair[1], first) == _compare(pair[1], last) == side]
+        if beyond:
+            label, point = extreme(beyond, key=lambda pair: pair[1].value)
+            stated += f" In between, it was {side}: {format_point(point)} ({label})."
+    return stated
+
+
+_MAIN = {
+    "context": "gained by ",
+    "decoding": f"text, temperature {TEMPERATURE}",
+    "interactions": "learned beyond order",
+    "patterns": "leaves the pattern",
+}
+"""Beginning of the name of the most important quantity, for measures where it is not the one with a sentence."""
+
+
+def _describe_number(measure: str, model: Series, control: Series | None) -> str:
+    """Describe the most important number of any measure."""
+    quantity = main_quantity(measure, model)
+    if quantity is None:
+        return ""
     point, unit = quantity.points[0], f" {quantity.unit}" if quantity.unit else ""
     stated = (
         quantity.finding.format(format_point(point))
@@ -98,7 +175,7 @@ def _describe_consistency(model: Series, control: Series | None) -> str:
 
 def _describe_context(model: Series, control: Series | None) -> str:
     """Compare the gains in loss by context, and name the context that is enough for most of the gain."""
-    gain = _find(model, "gained by ")
+    gain = main_quantity("context", model)
     enough = _find(model, "context that matters")
     if gain is None or enough is None:
         return ""
@@ -124,7 +201,7 @@ def _describe_context(model: Series, control: Series | None) -> str:
 
 def _describe_decoding(model: Series, _: Series | None) -> str:
     """Describe the effect of a temperature on texts. It is not compared, because it depends on the sampling rule."""
-    quantity = _find(model, f"text, temperature {TEMPERATURE}")
+    quantity = main_quantity("decoding", model)
     if quantity is None:
         return ""
     point = quantity.points[-1]
@@ -136,7 +213,7 @@ def _describe_decoding(model: Series, _: Series | None) -> str:
 
 def _describe_patterns(model: Series, control: Series | None) -> str:
     """Compare the rates at which continuations leave the pattern."""
-    rate = _find(model, "leaves the pattern")
+    rate = main_quantity("patterns", model)
     if rate is None:
         return ""
     point, other = rate.points[0], _last_point(control, rate.name)
@@ -161,7 +238,7 @@ def _describe_patterns(model: Series, control: Series | None) -> str:
 
 def _describe_interactions(model: Series, control: Series | None) -> str:
     """Compare the excess losses on a clone, and state the order of interactions."""
-    order = _find(model, "learned beyond order")
+    order = main_quantity("interactions", model)
     if order is None:
         return ""
     learned, other = order.points[0], _last_point(control, order.name)

@@ -5,7 +5,7 @@ Equal records yield byte-identical pages.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +15,16 @@ from trialogue.display.figures import render_figure
 from trialogue.display.html import embed_svg, make_environment, text_to_html
 from trialogue.display.numbers import ABSENT
 from trialogue.display.terminal import console, grid
-from trialogue.inspection.conclusions import CONTROL, describe_conclusion, format_point
+from trialogue.inspection.conclusions import (
+    CHANGE_RULE,
+    CONTROL,
+    describe_change,
+    describe_conclusion,
+    format_point,
+    main_quantity,
+)
 from trialogue.inspection.measures.quantities import Quantity
-from trialogue.inspection.picture import Series, curve_figures, step_figures
+from trialogue.inspection.picture import Series, curve_figures, step_figure
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -38,17 +45,55 @@ def render_inspection(record: Mapping[str, Any]) -> str:
         series = read_series({_heading(record, one): one["quantities"] for one in measure["checkpoints"]})
         shown = series if len(series) == 1 else [series[0], series[-1]]
         figures = _svgs(f"{name}-curves", curve_figures([*shown, *control], measure["logarithmic"]))
-        steps = [one["step"] for one in measure["checkpoints"]]
-        if len(steps) > 1:
-            figures += _svgs(f"{name}-steps", step_figures(steps, series, control))
+        found = [(step, quantity) for step, quantity in _main_by_step(name, measure, series) if quantity]
+        if len(found) > 1:
+            steps, quantities = zip(*found, strict=True)
+            other = main_quantity(name, control[0]) if control else None
+            figures = _svgs(f"{name}-steps", [step_figure(steps, quantities, other)]) + figures
         tokens, seconds = (sum(one[key] for one in measure["checkpoints"]) for key in ("tokens", "seconds"))
-        cost = f"about {tokens:,} tokens, {seconds:.0f} s"
-        section = _section(name, measure, [*shown, *control], figures, cost)
-        sections.append(
-            section | {"summary": describe_conclusion(name, series[-1], control[0] if control else None)}
+        section = _section(
+            name, measure, [*shown, *control], figures, f"about {tokens:,} tokens, {seconds:.0f} s"
         )
+        by_step = make_step_table(name, [*series, *control]) if len(series) > 1 else None
+        sections.append(section | {"summary": describe_measure(name, series, control), "by_step": by_step})
     facts = {"model": model_name(record), "kind": record["kind"], **_facts(record)}
     return _render(f"What {facts['model']} has learned", facts, sections, record["refused"])
+
+
+def _main_by_step(
+    name: str, measure: Mapping[str, Any], series: Sequence[Series]
+) -> Iterable[tuple[int, Quantity | None]]:
+    """Return the step and the most important quantity of each checkpoint."""
+    steps = (one["step"] for one in measure["checkpoints"])
+    return zip(steps, (main_quantity(name, one) for one in series), strict=True)
+
+
+def describe_measure(name: str, series: Sequence[Series], control: Sequence[Series]) -> list[str]:
+    """Return the conclusions about a measure: one about the last checkpoint, and one about the change if there is any.
+
+    Args:
+        name: Name of the measure.
+        series: Results of the model, one per checkpoint.
+        control: Results for random weights. Empty if there are none.
+    """
+    last = describe_conclusion(name, series[-1], control[0] if control else None)
+    if len(series) == 1:
+        return [last]
+    return [describe_change(name, series, is_training=True), f"At {series[-1].name}: {last}"]
+
+
+def make_step_table(name: str, columns: Sequence[Series]) -> tuple[list[str], list[tuple[str, list[str]]]]:
+    """Return the headings and rows of a table of the most important quantity, with one row per checkpoint.
+
+    Args:
+        name: Name of the measure.
+        columns: Results of the checkpoints, and of random weights if there are any.
+    """
+    found = {one.name: quantity for one in columns if (quantity := main_quantity(name, one))}
+    labels = dict.fromkeys(
+        one.point_label(one.points[-1]) + (f" ({one.unit})" if one.unit else "") for one in found.values()
+    )
+    return ["; ".join(labels)], [(head, [format_point(one.points[-1])]) for head, one in found.items()]
 
 
 def render_comparison(records: Mapping[str, Mapping[str, Any]], *, control: bool = False) -> str:
@@ -62,10 +107,12 @@ def render_comparison(records: Mapping[str, Mapping[str, Any]], *, control: bool
         A complete HTML document.
     """
     sections = []
+    changes = compare_changes(records)
     for name, columns in compare_results(records, control=control).items():
         measure = next(record["measures"][name] for record in records.values() if name in record["measures"])
         figures = _svgs(f"{name}-curves", curve_figures(columns, measure["logarithmic"]))
-        sections.append(_section(name, measure, columns, figures))
+        section = _section(name, measure, columns, figures)
+        sections.append(section | {"summary": changes[name], "by_step": None})
     first = next(iter(records.values()))
     refused = {
         f"{name} of {model}": reason
@@ -73,7 +120,28 @@ def render_comparison(records: Mapping[str, Mapping[str, Any]], *, control: bool
         for name, reason in record["refused"].items()
     }
     facts = {"models": ", ".join(records), **_facts(first)}
-    return _render("What models have learned", facts, sections, refused)
+    return _render("Comparison of inspections", facts, sections, refused)
+
+
+def compare_changes(records: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
+    """Return the conclusions of a comparison by measure.
+
+    Each training run has a sentence about the change from its first checkpoint to the last one. Another sentence is
+    about the change from the first model to the last one.
+
+    Args:
+        records: Contents of the files `inspection.json`, by the name of the model.
+    """
+    found = {}
+    for name, columns in compare_results(records).items():
+        sentences = []
+        for model, record in records.items():
+            checkpoints = record["measures"].get(name, {}).get("checkpoints", ())
+            if len(checkpoints) > 1:
+                series = read_series({f"step {one['step']}": one["quantities"] for one in checkpoints})
+                sentences.append(f"{model}: {describe_change(name, series, is_training=True)}")
+        found[name] = [*sentences, describe_change(name, columns)]
+    return found
 
 
 def compare_results(
@@ -93,8 +161,12 @@ def compare_results(
         measured = {
             model: record["measures"][name] for model, record in records.items() if name in record["measures"]
         }
+        lasts = {model: one["checkpoints"][-1] for model, one in measured.items()}
         columns = read_series(
-            {model: one["checkpoints"][-1]["quantities"] for model, one in measured.items()}
+            {
+                model if last["step"] is None else f"{model}, step {last['step']}": last["quantities"]
+                for model, last in lasts.items()
+            }
         )
         controls = {
             f"{model}, {CONTROL}": one["control"] for model, one in measured.items() if one.get("control")
@@ -179,16 +251,8 @@ def _section(
     figures: Sequence[Markup],
     cost: str = "",
 ) -> dict[str, Any]:
-    """Return the variables of the page template for one measure, including a summary.
-
-    The summary is the first row of the table without a missing value.
-    """
+    """Return the variables of the page template for one measure, without its conclusions."""
     headings, rows = make_table(columns)
-    complete = [row for row in rows if ABSENT not in row[1]]
-    summary = [
-        f"{label}: {', '.join(f'{heading} {value}' for heading, value in zip(headings, cells, strict=True))}"
-        for label, cells in (complete or rows)[:1]
-    ]
     return {
         "name": name,
         "question": measure["question"],
@@ -198,7 +262,6 @@ def _section(
         "headings": headings,
         "headline_rows": make_table(columns, every=False)[1],
         "rows": rows,
-        "summary": "".join(summary),
     }
 
 
@@ -241,4 +304,6 @@ def _render(
 ) -> str:
     template = make_environment("trialogue.inspection").get_template("inspection.html.jinja")
     reasons = {name: text_to_html(reason) for name, reason in refused.items()}
-    return template.render(title=title, facts=facts, sections=sections, refused=reasons)
+    return template.render(
+        title=title, facts=facts, sections=sections, refused=reasons, change_rule=CHANGE_RULE
+    )

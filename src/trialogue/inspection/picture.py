@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,11 +18,14 @@ if TYPE_CHECKING:
     import matplotlib.figure
     from matplotlib.axes import Axes
 
-_STYLES = ("-", "--", "-.", ":")
-_WIDTH, _HEIGHT = 4.8, 4.2
-"""Size of a figure in inches."""
+_WIDTH, _HEIGHT = 3.7, 3.2
+"""Size of the axes of a figure in inches. Labels of lines are written to the right of the axes."""
 _MAX_SHARED = 2
-"""Maximum number of quantities in a figure that shows several models."""
+"""Maximum number of quantities for which several models are compared in one figure per quantity."""
+_LABEL_WIDTH = 16
+"""Maximum number of characters per line of a label."""
+_LINE_HEIGHT = 0.058
+"""Height of a line of a label, relative to the height of the axes."""
 
 
 class Series(NamedTuple):
@@ -28,7 +34,7 @@ class Series(NamedTuple):
     Attributes:
         name: Name of the model.
         quantities: The results.
-        quiet: Whether the results are a control, which is drawn in grey or with more transparency.
+        quiet: Whether the results are a control, which is drawn in grey.
     """
 
     name: str
@@ -37,11 +43,10 @@ class Series(NamedTuple):
 
 
 def curve_figures(lines: Sequence[Series], logarithmic: bool) -> list[Callable[[], matplotlib.figure.Figure]]:
-    """Return functions that draw all quantities that are curves, one figure each.
+    """Return functions that draw all quantities that are curves.
 
-    Quantities with the same horizontal axis and unit share a figure. Colours distinguish quantities, and line
-    styles distinguish models. If a figure would have more than two quantities, each model is drawn in a separate
-    figure.
+    If at most two quantities have the same horizontal axis and unit, each has a figure with one line per model.
+    Otherwise, each model has a figure with one line per quantity.
 
     Args:
         lines: Results of one measure, one series per model.
@@ -52,98 +57,109 @@ def curve_figures(lines: Sequence[Series], logarithmic: bool) -> list[Callable[[
         for one in line.quantities:
             if one.along and one.name not in groups.setdefault((one.along, one.unit), []):
                 groups[one.along, one.unit].append(one.name)
-    return [
-        partial(_draw_curves, group, names, shown, logarithmic)
-        for group, names in groups.items()
-        for shown in ([[line] for line in lines] if len(names) > _MAX_SHARED else [list(lines)])
-    ]
+    drawings = []
+    for group, names in groups.items():
+        curves = {
+            (line.name, one.name): _Line(one.points, line.quiet)
+            for line in lines
+            for one in line.quantities
+            if (one.along, one.unit) == group
+        }
+        models = [line.name for line in lines]
+        if len(names) > _MAX_SHARED:
+            figures = [(model, {name: curves.get((model, name)) for name in names}) for model in models]
+        else:
+            figures = [(name, {model: curves.get((model, name)) for model in models}) for name in names]
+        drawings += [
+            partial(_draw, title, {label: one for label, one in shown.items() if one}, group, logarithmic)
+            for title, shown in figures
+            if any(shown.values())
+        ]
+    return drawings
 
 
-def _draw_curves(
-    group: tuple[str, str], names: Sequence[str], shown: Sequence[Series], logarithmic: bool
+class _Line(NamedTuple):
+    """Line of a figure. A quiet line is grey."""
+
+    points: Sequence[Point]
+    quiet: bool = False
+
+
+def _draw(
+    title: str, lines: Mapping[str, _Line], axes: tuple[str, str], logarithmic: bool = False
 ) -> matplotlib.figure.Figure:
-    """Draw curves of one or more models in a figure. All curves share the horizontal axis and the unit.
+    """Draw lines in one figure, each with its label at the right end in the same colour.
 
     Args:
-        group: Name of the horizontal axis, and unit of the values. Curves with another axis or unit are left out.
-        names: Names of the quantities to draw. Each has its own colour.
-        shown: Results of the models to draw. Each model has its own line style.
+        title: Title of the figure.
+        lines: The lines by label.
+        axes: Label of the horizontal axis, and unit of the values.
         logarithmic: Whether the horizontal axis is logarithmic.
     """
     figure, [panel] = panels(width=_WIDTH, height=_HEIGHT)
-    positions: set[float] = set()
-    for stroke, line in enumerate(shown):
-        curves = {one.name: one for one in line.quantities if (one.along, one.unit) == group}
-        for number, name in enumerate(names):
-            if name not in curves:
-                continue
-            color = QUIET if line.quiet and len(names) == 1 else COLORS[number % len(COLORS)]
-            label = name if len(shown) == 1 else line.name if len(names) == 1 else f"{name}: {line.name}"
-            _curve(panel, curves[name].points, _STYLES[stroke % len(_STYLES)], color, label, line.quiet)
-            positions |= {float(point.at or 0) for point in curves[name].points}
-    if len(names) > _MAX_SHARED:
-        panel.set_title(shown[0].name)
+    colors = iter(COLORS * len(lines))
+    ends = []
+    for label, line in lines.items():
+        color = QUIET if line.quiet else next(colors)
+        _curve(panel, line.points, color)
+        ends.append((label, color, line.points[-1].value))
     if logarithmic:
         panel.set_xscale("log", base=2)
-    panel.set_xticks(sorted(positions), [f"{position:g}" for position in sorted(positions)])
-    panel.set_xticks([], minor=True)
-    along, unit = group
-    panel.set_xlabel(along)
-    single = names[0] if len(names) == 1 else ""
-    panel.set_ylabel(f"{single} ({unit})" if single and unit else single or unit)
-    panel.legend(loc="upper center", bbox_to_anchor=(0.5, -0.18))
+        positions = sorted({float(point.at or 0) for line in lines.values() for point in line.points})
+        panel.set_xticks(positions, [f"{position:g}" for position in positions])
+        panel.set_xticks([], minor=True)
+    panel.set_title("\n".join(textwrap.wrap(title, 38)))
+    panel.set_xlabel(axes[0])
+    panel.set_ylabel(axes[1])
+    _label_ends(panel, ends)
     return figure
 
 
-def step_figures(
-    steps: Sequence[int],
-    series: Sequence[Series],
-    control: Sequence[Series],
-) -> list[Callable[[], matplotlib.figure.Figure]]:
-    """Return functions that draw the results of a measure over the steps of a training run, one figure per unit.
+def _label_ends(panel: Axes, ends: Sequence[tuple[str, str, float]]) -> None:
+    """Write labels to the right of the axes, at the heights of the last points, moved so that they do not overlap."""
+    panel.set_ylim(*panel.get_ylim())
+    bottom, top = panel.get_ylim()
+    below = -math.inf
+    for label, color, value in sorted(ends, key=lambda end: end[2]):
+        wrapped = textwrap.wrap(label, _LABEL_WIDTH) or [""]
+        half = _LINE_HEIGHT * len(wrapped) / 2
+        height = max((value - bottom) / (top - bottom), below + half)
+        below = height + half + _LINE_HEIGHT / 4
+        panel.annotate(
+            "\n".join(wrapped),
+            (1.03, height),
+            xycoords="axes fraction",
+            va="center",
+            color=color,
+            annotation_clip=False,
+        )
 
-    A curve is represented by its last point. Dotted lines show the values for random weights.
+
+def step_figure(
+    steps: Sequence[int], found: Sequence[Quantity], control: Quantity | None
+) -> Callable[[], matplotlib.figure.Figure]:
+    """Return a function that draws a quantity over the steps of a training run. A curve counts by its last point.
 
     Args:
         steps: Training steps of the checkpoints.
-        series: Results of the measure, one series per checkpoint.
-        control: Results for random weights. Empty if there are none.
+        found: The quantity at each step.
+        control: The quantity for random weights, drawn as a grey line. None if it was not measured.
     """
-    units: dict[str, dict[str, list[Point]]] = {}
-    for step, checkpoint in zip(steps, series, strict=True):
-        for quantity in checkpoint.quantities:
-            last = quantity.points[-1]
-            points = units.setdefault(quantity.unit, {}).setdefault(_last_label(quantity), [])
-            points.append(Point(last.value, last.low, last.high, step))
-    control_values = {_last_label(one): one.points[-1].value for line in control for one in line.quantities}
-    return [partial(_draw_steps, unit, numbers, control_values) for unit, numbers in units.items()]
+
+    def at(quantity: Quantity, step: int) -> Point:
+        return replace(quantity.points[-1], at=step)
+
+    lines = {"training": _Line([at(one, step) for step, one in zip(steps, found, strict=True)])}
+    if control is not None:
+        lines["random weights"] = _Line([at(control, step) for step in (steps[0], steps[-1])], quiet=True)
+    label = found[0].point_label(found[0].points[-1])
+    return partial(_draw, label, lines, ("step", found[0].unit))
 
 
-def _draw_steps(
-    unit: str, numbers: Mapping[str, Sequence[Point]], control_values: Mapping[str, float]
-) -> matplotlib.figure.Figure:
-    """Draw the numbers of one unit over the steps of a training run."""
-    figure, [panel] = panels(width=_WIDTH, height=_HEIGHT)
-    for number, (name, points) in enumerate(numbers.items()):
-        color = COLORS[number % len(COLORS)]
-        _curve(panel, points, "-", color, name, False)
-        if name in control_values:
-            panel.axhline(control_values[name], color=color, lw=0.8, ls=":")
-    panel.set_xlabel("step")
-    panel.set_ylabel(unit)
-    panel.legend(loc="upper center", bbox_to_anchor=(0.5, -0.18))
-    return figure
-
-
-def _last_label(quantity: Quantity) -> str:
-    return quantity.point_label(quantity.points[-1])
-
-
-def _curve(axes: Axes, points: Sequence[Point], style: str, color: str, label: str, quiet: bool) -> None:
+def _curve(axes: Axes, points: Sequence[Point], color: str) -> None:
     at = [float(point.at or 0) for point in points]
-    values = np.array([point.value for point in points])
-    axes.plot(at, values, f"o{style}", color=color, label=label, alpha=0.5 if quiet else 1.0, ms=3.5)
+    axes.plot(at, [point.value for point in points], "o-", color=color, ms=3.5)
     low, high = np.array([(point.low, point.high) for point in points], dtype=float).T
     # Points without an interval are NaN here, which leaves a gap in the band.
     if np.isfinite(low).any():
-        axes.fill_between(at, low, high, color=color, alpha=0.08 if quiet else 0.15, lw=0)
+        axes.fill_between(at, low, high, color=color, alpha=0.15, lw=0)

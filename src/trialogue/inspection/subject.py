@@ -138,7 +138,10 @@ class Subject:
     @cached_property
     def frame(self) -> tuple[list[int], list[int]]:
         """Special tokens that the tokenizer adds before a text, and those that it adds after a text."""
-        return special_token_frame(self.tokenizer, "a")
+        # The vocabulary of a small network may lack letters.
+        texts = ("a", self.tokenizer.decode(self.ordinary_tokens[:1].tolist()))
+        known = (text for text in texts if self.tokenizer(text, add_special_tokens=False)["input_ids"])
+        return special_token_frame(self.tokenizer, next(known, "a"))
 
     def framed(self, rows: Tensor, *, end: bool = False) -> Tensor:
         """Add the tokenizer's special tokens to sequences of token ids.
@@ -348,7 +351,9 @@ def read_identity(place: str | Path, remote_code: bool = False) -> CheckpointIde
 
 def _checkpoint(place: str | Path, device: str | None, dtype: str, remote_code: bool) -> Checkpoint:
     if Path(place).suffix == ".safetensors":
-        hint = "it is a network trained by this package. Use `trialogue interaction-order` or `trialogue balance`"
+        hint = (
+            "it is a network trained by this package. Save it with `trialogue.models.save_gpt2` to inspect it"
+        )
         raise InputError("model", str(place), hint)
     kind = detect_head(place, remote_code=remote_code)
     return Checkpoint(kind, place, device=device, dtype=dtype, remote_code=remote_code)

@@ -1,5 +1,6 @@
 """Language models: networks trained with this package, and pretrained models of Hugging Face."""
 
+from trialogue.models.hub.gpt2_export import save_gpt2
 from trialogue.models.networks.masked_transformer import MaskedTransformer
 from trialogue.models.networks.registry import register_network
 from trialogue.models.networks.transformer import Transformer, TransformerConfig
@@ -12,4 +13,5 @@ __all__ = [
     "Transformer",
     "TransformerConfig",
     "register_network",
+    "save_gpt2",
 ]
