@@ -57,7 +57,7 @@ def curve_figures(lines: Sequence[Series], logarithmic: bool) -> list[Callable[[
         for one in line.quantities:
             if one.along and one.name not in groups.setdefault((one.along, one.unit), []):
                 groups[one.along, one.unit].append(one.name)
-    drawings = []
+    drawings: list[Callable[[], matplotlib.figure.Figure]] = []
     for group, names in groups.items():
         curves = {
             (line.name, one.name): _Line(one.points, line.quiet)

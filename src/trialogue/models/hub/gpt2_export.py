@@ -53,11 +53,11 @@ def save_gpt2(model: Transformer, tokens: Sequence[str] | Tokenizer, folder: str
         if getattr(config, field) != value:
             raise InputError(field, getattr(config, field), f"GPT-2 has only {field}={value!r}")
     tokenizer = _tokenizer(tokens)
-    if tokenizer.get_vocab_size() != model.vocab_size:
+    end = tokenizer.id_to_token(model.eos)
+    if tokenizer.get_vocab_size() != model.vocab_size or end is None:
         hint = f"the network has {model.vocab_size} tokens including EOS. Give one text per data token"
         raise InputError("tokens", f"{tokenizer.get_vocab_size()} tokens including EOS", hint)
-    where, end = make_folder(Path(folder)), tokenizer.id_to_token(model.eos)
-    length = config.max_length + 1
+    where, length = make_folder(Path(folder)), config.max_length + 1
     PreTrainedTokenizerFast(
         tokenizer_object=_with_start(tokenizer, end, model.eos),
         bos_token=end,
