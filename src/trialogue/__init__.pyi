@@ -18,6 +18,7 @@ from .samplers.prefix.engine import generate as generate
 from .samplers.prefix.engine import stream as stream
 from .samplers.scoring import score as score
 from .samplers.truncation import truncated as truncated
+from .samplers.unmasking import unmask as unmask
 from .verifiers.targets import power as power
 from .verifiers.targets import tilted as tilted
 

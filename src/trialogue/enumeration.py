@@ -7,11 +7,12 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from trialogue.randomness import no_choice
+from trialogue.randomness import Choose, no_choice
 
 Result = TypeVar("Result")
 
 _NONE = -1
+_ROWS_AT_ONCE = 1 << 16
 
 
 class Enumeration:
@@ -96,3 +97,74 @@ class Enumeration:
         turned[torch.arange(len(rows)), last[rows]] = following[rows, last[rows]]
         self._taken[rows] = turned.view(len(rows), *self._taken.shape[1:])
         return found
+
+
+def enumerate_outcomes(
+    run: Callable[[Tensor, Choose], Result], rows: int
+) -> Iterator[tuple[Tensor, Tensor, Result]]:
+    """Visit all outcomes of a random computation on independent rows, many outcomes in one call.
+
+    In contrast to `Enumeration`, the computation must accept any selection of rows, also with repetitions. A row that
+    makes a choice takes its first possible option, and a copy of the row is run again for each other option.
+
+    Args:
+        run: Function of row numbers (n,) int64 and of a `choose` for a batch of these n rows.
+        rows: Number of rows.
+
+    Yields:
+        Row numbers (n,) int64, the probability (n,) float64 of the outcome of each of them, and the result of `run`.
+        The probabilities of all outcomes of a row sum to one.
+    """
+    waiting = [(torch.arange(rows), torch.full((rows, 0), _NONE))]
+    while waiting:
+        source, tapes = waiting.pop()
+        if len(source) > _ROWS_AT_ONCE:
+            waiting.append((source[_ROWS_AT_ONCE:], tapes[_ROWS_AT_ONCE:]))
+            source, tapes = source[:_ROWS_AT_ONCE], tapes[:_ROWS_AT_ONCE]
+        batch = _Tapes(tapes)
+        result = run(source, batch.choose)
+        yield source, batch.log_weight.exp(), result
+        parent, tapes = batch.untaken()
+        if len(parent):
+            waiting.append((source[parent], tapes))
+
+
+class _Tapes:
+    """Choices of the rows of a batch. Each row follows its tape, and then takes first options."""
+
+    def __init__(self, tapes: Tensor) -> None:
+        self._tapes = tapes
+        self._calls = torch.zeros(len(tapes), dtype=torch.int64)
+        self.log_weight = torch.zeros(len(tapes), dtype=torch.float64)
+        # Row, call and option of each option that a row did not take.
+        self._untaken: list[tuple[Tensor, Tensor, Tensor]] = []
+
+    def choose(self, log_weights: Tensor, rows: Tensor) -> Tensor:
+        """Return one option for each row, with the arguments of a random `choose`."""
+        device, rows = rows.device, rows.cpu()
+        distribution = log_weights.double().log_softmax(-1).cpu()
+        if bool(torch.isnan(distribution).any()):
+            raise no_choice()
+        call = self._calls[rows]
+        if len(rows) and int(call.max()) >= self._tapes.shape[1]:
+            self._tapes = torch.nn.functional.pad(self._tapes, (0, 1), value=_NONE)
+        given, possible = self._tapes[rows, call], distribution > -math.inf
+        # `argmax` gives the first of equal values.
+        index = torch.where(given == _NONE, possible.byte().argmax(-1), given)
+        others = possible & (given == _NONE)[:, None]
+        others[torch.arange(len(rows)), index] = False
+        place, option = others.nonzero().unbind(1)
+        self._untaken.append((rows[place], call[place], option))
+        self._tapes[rows, call] = index
+        self._calls[rows] += 1
+        self.log_weight[rows] += distribution.gather(1, index[:, None])[:, 0]
+        return index.to(device)
+
+    def untaken(self) -> tuple[Tensor, Tensor]:
+        """Return the row (n,) and the tape (n, calls) of each outcome that has not been visited."""
+        if not self._untaken:
+            return self._calls[:0], self._tapes[:0]
+        row, call, option = (torch.cat(column) for column in zip(*self._untaken, strict=True))
+        later = torch.arange(self._tapes.shape[1]) > call[:, None]
+        tapes = self._tapes[row].masked_fill(later, _NONE)
+        return row, tapes.scatter(1, call[:, None], option[:, None])

@@ -25,9 +25,11 @@ from trialogue.randomness import Choose
 from trialogue.registry import Registry
 from trialogue.samplers.prefix.contract.moves import Moves
 from trialogue.samplers.prefix.contract.sampler import Sampler
+from trialogue.samplers.unmasking.contract import Canvas, Unmasking
 
 __all__ = [
     "Autoregressive",
+    "Canvas",
     "Chain",
     "Choose",
     "Context",
@@ -47,5 +49,6 @@ __all__ = [
     "Tabulated",
     "Target",
     "TextModel",
+    "Unmasking",
     "Verifier",
 ]

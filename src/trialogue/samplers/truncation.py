@@ -118,12 +118,7 @@ class Truncated(Autoregressive):
         Returns:
             Log-probabilities (n, vocab).
         """
-        if self.temperature in (0, 1):
-            return log_probs
-        # Subtracting the maximum and bounding the temperature from below avoids NaN.
-        relative = log_probs - log_probs.amax(-1, keepdim=True)
-        temperature = max(self.temperature, torch.finfo(log_probs.dtype).tiny)
-        return (relative / temperature).log_softmax(-1)
+        return temper(log_probs, self.temperature)
 
     def cut(self, log_probs: Tensor) -> Tensor:
         """Apply top-k, top-p and min-p without the temperature, and normalise.
@@ -135,6 +130,23 @@ class Truncated(Autoregressive):
             Log-probabilities (n, vocab), -inf for removed tokens.
         """
         return self._cut(log_probs)
+
+
+def temper(log_probs: Tensor, temperature: float) -> Tensor:
+    """Divide log-probabilities by a temperature, and normalise. Temperatures 0 and 1 leave them unchanged.
+
+    Args:
+        log_probs: Log-probabilities (n, vocab).
+        temperature: Temperature of at least 0.
+
+    Returns:
+        Log-probabilities (n, vocab).
+    """
+    if temperature in (0, 1):
+        return log_probs
+    # Subtracting the maximum and bounding the temperature from below avoids NaN.
+    relative = log_probs - log_probs.amax(-1, keepdim=True)
+    return (relative / max(temperature, torch.finfo(log_probs.dtype).tiny)).log_softmax(-1)
 
 
 class _TruncatedContext(AlteredContext):

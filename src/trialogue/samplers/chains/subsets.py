@@ -64,6 +64,35 @@ def choose_member(sets: Tensor, rows: Tensor, choose: Choose) -> Tensor:
     return choose(sets.double().log(), rows)
 
 
+def choose_members(sets: Tensor, sizes: Tensor, choose: Choose) -> Tensor:
+    """Draw a uniformly random subset of each of several sets of sites (positions).
+
+    The members of a subset are drawn in ascending order, so that each subset results from a single sequence of choices.
+
+    Args:
+        sets: Whether each site belongs to each set, (rows, sites) bool.
+        sizes: Number (rows,) int64 of sites in each subset.
+        choose: Function that draws one index per row in proportion to given weights.
+
+    Returns:
+        Whether each site belongs to the subset, (rows, sites) bool.
+    """
+    chosen, rest = torch.zeros_like(sets), sets
+    log_factorial = torch.arange(1.0, sets.shape[1] + 2, dtype=torch.float64, device=sets.device).lgamma()
+    while len(rows := (sizes > 0).nonzero()[:, 0]):
+        members, further = rest[rows], sizes[rows, None] - 1
+        after = members.sum(1, keepdim=True) - members.cumsum(1)
+        # A site comes first in as many subsets as there are choices of the others among the members after it.
+        spare = after - further
+        ways = log_factorial[after] - log_factorial[spare.clamp_min(0)]
+        site = choose(ways.masked_fill(~members | (spare < 0), -torch.inf), rows)
+        chosen[rows, site] = True
+        rest = rest.clone()
+        rest[rows] &= torch.arange(sets.shape[1], device=sets.device) > site[:, None]
+        sizes = sizes - 1
+    return chosen
+
+
 def _even(rows: Tensor, options: int) -> Tensor:
     return torch.zeros((), dtype=torch.float64, device=rows.device).expand(len(rows), options)
 

@@ -4,13 +4,16 @@ from .chains import chain_transitions as chain_transitions
 from .chains import ergodicity as ergodicity
 from .distances import kullback_leibler as kullback_leibler
 from .distances import total_variation as total_variation
+from .distribution import exact_distribution as exact_distribution
 from .electrical_network import Conductances as Conductances
 from .electrical_network import walk_conductances as walk_conductances
 from .expected_outcomes import exact_values as exact_values
 from .prefix_samplers import ExactDistribution as ExactDistribution
-from .prefix_samplers import exact_distribution as exact_distribution
+from .prefix_samplers import prefix_distribution as prefix_distribution
 from .prefix_samplers import sampler_transitions as sampler_transitions
 from .prefix_samplers import target_distribution as target_distribution
 from .prefix_trees import PrefixTree as PrefixTree
 from .prefix_trees import prefix_tree as prefix_tree
 from .transitions import transition_matrix as transition_matrix
+from .unmasking import UnmaskingDistribution as UnmaskingDistribution
+from .unmasking import unmasking_distribution as unmasking_distribution

@@ -28,7 +28,7 @@ Sequence_ = tuple[int, ...]
 
 @dataclass(frozen=True)
 class ExactDistribution:
-    """Exact output distribution and cost of a sampler, as returned by `exact_distribution`.
+    """Exact output distribution and cost of a sampler, as returned by `prefix_distribution`.
 
     Args:
         probabilities: Probability of each complete output (token ids of prompt and completion).
@@ -49,7 +49,7 @@ class ExactDistribution:
     states: int
 
 
-def exact_distribution(
+def prefix_distribution(
     sampler: Sampler[Any],
     oracle: Autoregressive,
     verifier: VerifierLike | None = None,
@@ -116,7 +116,7 @@ def sampler_transitions(
         in this state.
 
     Raises:
-        InputError: If `exact_distribution` would raise it.
+        InputError: If `prefix_distribution` would raise it.
     """
     found = StateEnumeration(
         sampler, oracle, verifier, prompt=prompt, max_new_tokens=max_new_tokens, max_states=max_states

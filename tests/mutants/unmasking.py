@@ -1,0 +1,122 @@
+"""Faults of unmasking samplers and of their exact distributions.
+
+Each fault replaces an attribute of a module or class. The comparison with the naive enumeration must detect it for
+samplers of the named kind.
+"""
+
+import torch
+
+from trialogue import enumeration
+from trialogue.samplers.chains.subsets import choose_members
+from trialogue.samplers.cut import Cut
+from trialogue.samplers.exact import unmasking as exact
+from trialogue.samplers.truncation import temper
+from trialogue.samplers.unmasking import (
+    Canvas,
+    Checked,
+    Confidence,
+    DrawThenSelect,
+    Entropy,
+    Factor,
+    Margin,
+    Permutation,
+    RandomSizes,
+    ReMDM,
+    Schedule,
+    Threshold,
+    checked,
+    contract,
+    ordered,
+    remasking,
+)
+
+select_positions = ordered._select
+count_random, count_scheduled = RandomSizes.count, Schedule.count
+run_step, judge, add = ReMDM.step, Checked._accepts, exact._Exploration.add
+
+
+def lowest_scores(state, scores, *rest):
+    return select_positions(state, -scores, *rest)
+
+
+def uniform_members(sets, sizes, choose):
+    """Draw the first member of a subset uniformly among all that leave enough members."""
+    return choose_members(
+        sets, sizes, lambda weights, rows: choose(weights.clamp(min=0, max=0) + weights / 2, rows)
+    )
+
+
+def truncated_first(self, log_probs):
+    return temper(Cut(top_p=self.top_p)(log_probs), self.temperature or 0.01)
+
+
+def remainder_last(self, block, choose):
+    return count_scheduled(self, block._replace(passes=self.passes - 1 - block.passes), choose)
+
+
+def one_pass_late(self, block, choose):
+    return count_random(self, block._replace(passes=(block.passes - 1).clamp_min(0)), choose)
+
+
+def strict_threshold(self, block, choose):
+    return ((block.scores > self.confidence) & block.masked).sum(1).clamp_min(1)
+
+
+def factor_without_one(self, block, choose):
+    scores = block.scores.masked_fill(~block.masked, -torch.inf).sort(dim=1, descending=True).values
+    return ((torch.arange(scores.shape[1]) + 1) * (1 - scores) <= self.factor).sum(1).clamp_min(1)
+
+
+def largest_confidence(self, state, conditionals, choose):
+    """Select by the most probable token instead of the drawn one."""
+    masked = state.masked & ordered._current_block(state, self.blocks)
+    tokens = contract.Drawing(self.temperature, self.top_p or 1.0).draw(
+        state.tokens, masked, conditionals, choose
+    )
+    scores = Confidence().scores(conditionals)
+    selected = ordered._select(state, scores, self.size, self.ties, self.blocks, choose)
+    return ordered._advance(state, tokens, selected, self.size, self.blocks)
+
+
+def masked_prompt(self, state, conditionals, choose):
+    return run_step(self, state._replace(free=torch.ones_like(state.free)), conditionals, choose)
+
+
+def all_tokens(self, tokens, lengths, free, vocab_size):
+    return judge(self, tokens, torch.full_like(lengths, tokens.shape[1]), free, vocab_size)
+
+
+def canvas_only(self, state):
+    """Merge states that differ in their numbers of passes."""
+    return add(self, Canvas(state.tokens, state.masked, state.masked, torch.zeros_like(state.passes)))
+
+
+MUTANTS = [
+    ("ordered", ordered, "_select", lowest_scores),
+    ("ordered", ordered, "_current_block", lambda state, width: state.free),
+    ("ordered", ordered, "choose_members", uniform_members),
+    ("ordered", contract.Drawing, "distribution", truncated_first),
+    ("ordered", Schedule, "count", remainder_last),
+    ("ordered", RandomSizes, "count", one_pass_late),
+    ("ordered", Permutation, "scores", lambda self, x: -torch.tensor(self.positions).expand(len(x), -1)),
+    ("scored", Entropy, "scores", lambda self, x: Confidence().scores(x)),
+    ("scored", Margin, "scores", lambda self, x: Confidence().scores(x)),
+    ("ordered", exact._Exploration, "add", canvas_only),
+    ("ordered", enumeration._Tapes, "untaken", lambda self: (self._calls[:0], self._tapes[:0])),
+    ("by-confidence", Threshold, "count", strict_threshold),
+    ("by-confidence", Factor, "count", factor_without_one),
+    ("draw-then-select", DrawThenSelect, "step", largest_confidence),
+    ("remdm", ReMDM, "step", masked_prompt),
+    ("remdm", remasking, "_flip", lambda p, choose: torch.zeros_like(p, dtype=torch.bool) | (p > 0.5)),
+    ("corrected", remasking, "_DRAWING", contract.Drawing(0.5, 1.0)),
+    (
+        "checked",
+        Checked,
+        "_accepts",
+        lambda self, tokens, *rest: torch.ones_like(tokens[:, 0], dtype=torch.bool),
+    ),
+    ("checked", checked, "ends", lambda tokens, eos: torch.full_like(tokens[:, 0], tokens.shape[1])),
+    ("checked", checked, "choose_members", lambda sets, sizes, choose: sets & (sizes > 0)[:, None]),
+    ("checked-partial", Checked, "_accepts", all_tokens),
+]
+"""Kind of sampler, object, attribute and faulty replacement."""
