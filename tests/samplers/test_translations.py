@@ -24,7 +24,7 @@ from trialogue.samplers.translation.hypotheses import (
     remove_repeats,
 )
 from trialogue.samplers.translation.refining import LengthBeam, most_probable_lengths, random_targets
-from trialogue.samplers.translation.writing import BeamSearch, rescored
+from trialogue.samplers.translation.writing import BeamSearch, rerank
 
 TWIN = CausalTranslator(small_network(causal=True, seed=4))
 REFINER = Refiner(small_network(causal=False, seed=2))
@@ -190,7 +190,7 @@ def test_passes_count_the_calls_of_the_decoder(name, hypotheses, monkeypatch):
     for source in SOURCES:
         found = LengthBeam(4, hypotheses, CHAINS[name]).translate(REFINER, [source])
         assert found[0].passes == len(calls)
-        ranked_again = rescored(TWIN, [source], found)
+        ranked_again = rerank(TWIN, [source], found)
         assert ranked_again[0].passes == len(calls)
         calls.clear()
 
@@ -227,7 +227,7 @@ def test_an_empty_list_of_candidates_has_no_log_probabilities():
 @pytest.mark.parametrize("alpha", [0.0, 1.5])
 def test_the_twin_ranks_the_candidates_of_the_refiner(alpha):
     refined = LengthBeam(3, 4, alpha=9.0).translate(REFINER, SOURCES, seed=3)
-    reranked = rescored(TWIN, SOURCES, refined, alpha)
+    reranked = rerank(TWIN, SOURCES, refined, alpha)
     assert reranked[2] == NOTHING
     for source, before, after in zip(SOURCES, refined, reranked, strict=True):
         if not source:
@@ -249,7 +249,7 @@ def test_the_twin_ranks_the_candidates_of_the_refiner(alpha):
 
 def test_candidates_with_repeated_tokens_are_ranked_unchanged():
     refined = [Translation([Hypothesis([5, 5, 6], 0.0, 0.0), Hypothesis([5, 6], -1.0, -1.0)], 1)]
-    [rank_hypotheses] = rescored(TWIN, [[4]], refined)
+    [rank_hypotheses] = rerank(TWIN, [[4]], refined)
     assert sorted(each.tokens for each in rank_hypotheses.hypotheses) == [[5, 5, 6], [5, 6]]
 
 
@@ -261,12 +261,12 @@ BAD = [
     ("hypotheses=", lambda: BeamSearch(0)),
     ("source=", lambda: LengthBeam().translate(REFINER, [[4] * 7])),
     ("source=", lambda: BeamSearch().translate(TWIN, [[4] * 7])),
-    ("alpha=", lambda: rescored(TWIN, [[4]], [ONE], math.inf)),
+    ("alpha=", lambda: rerank(TWIN, [[4]], [ONE], math.inf)),
     ("candidates=0: use tokens from 4 to", lambda: TWIN.log_probs([[4]], [[[4], [5, 0, 6]]])),
     (f"candidates={EOS}: use tokens from 4 to", lambda: TWIN.log_probs([[4]], [[[4], [5, EOS]]])),
     ("candidates=99: use tokens from 4 to", lambda: TWIN.log_probs([[4]], [[[4], [99]]])),
     ("each of the 2 sources", lambda: TWIN.log_probs([[4], [5]], [[[4]]])),
-    ("each of the 1 sources", lambda: rescored(TWIN, [[4]], [NOTHING, NOTHING])),
+    ("each of the 1 sources", lambda: rerank(TWIN, [[4]], [NOTHING, NOTHING])),
     (f"reads at most {LONGEST} tokens", lambda: TWIN.log_probs([[4]], [[[5] * (LONGEST + 1)]])),
 ]
 
@@ -276,4 +276,4 @@ def test_invalid_input_is_reported():
 
 
 def test_an_empty_translation_needs_no_pass():
-    assert rescored(TWIN, [[4], [5]], [Translation([], 2), NOTHING])[0] == Translation([], 2)
+    assert rerank(TWIN, [[4], [5]], [Translation([], 2), NOTHING])[0] == Translation([], 2)

@@ -20,10 +20,10 @@ from trialogue.training import (
     UniformMasks,
     Update,
     load_model,
+    load_or_train,
     masked_batches,
     next_token_loss,
     train,
-    trained,
 )
 
 KILLED_AT: set[int] = set()
@@ -64,9 +64,9 @@ def equal(one: torch.nn.Module, other: torch.nn.Module) -> bool:
 
 def test_cached_network_matches_training(tmp_path, monkeypatch):
     plain = train(network(), lambda step: batches(5 + step), RECIPE, loss=noisy_loss, progress=False)
-    first = trained(recipe(), tmp_path)
+    first = load_or_train(recipe(), tmp_path)
     monkeypatch.setitem(globals(), "KILLED_AT", set(range(20)))
-    second = trained(recipe(), tmp_path)
+    second = load_or_train(recipe(), tmp_path)
     for found in (first, second):
         assert equal(found.network, plain.model)
         assert torch.equal(found.losses, plain.losses)
@@ -79,27 +79,27 @@ def test_cached_network_matches_training(tmp_path, monkeypatch):
     ]  # fmt: skip
     assert isinstance(load_model(folder / "network.safetensors"), Transformer)
     with pytest.raises(SystemExit):
-        trained(recipe(seed=1), tmp_path)
+        load_or_train(recipe(seed=1), tmp_path)
 
 
 def test_recipe_can_end_early(tmp_path):
-    assert len(trained(recipe(until=AfterSteps(5)), tmp_path).losses) == 5
-    assert len(trained(recipe(), tmp_path).losses) == 20
+    assert len(load_or_train(recipe(until=AfterSteps(5)), tmp_path).losses) == 5
+    assert len(load_or_train(recipe(), tmp_path).losses) == 20
 
 
 def test_killed_training_resumes(tmp_path, monkeypatch):
     checkpointed = recipe(checkpoints=(1, 10, 20))
-    whole = trained(checkpointed, tmp_path / "whole")
+    whole = load_or_train(checkpointed, tmp_path / "whole")
     monkeypatch.setitem(globals(), "KILLED_AT", {10})
     with pytest.raises(SystemExit):
-        trained(checkpointed, tmp_path / "killed")
+        load_or_train(checkpointed, tmp_path / "killed")
     # A checkpoint after the last saved state, at step 9, is written again.
     (checkpointed.folder(tmp_path / "killed") / "checkpoints" / "step-10.safetensors").write_bytes(
         b"half of a fi"
     )
     # A run that started again from the beginning would be killed again.
     monkeypatch.setitem(globals(), "KILLED_AT", set(range(9)))
-    resumed = trained(checkpointed, tmp_path / "killed")
+    resumed = load_or_train(checkpointed, tmp_path / "killed")
     assert equal(resumed.network, whole.network)
     assert torch.equal(resumed.losses, whole.losses)
     assert resumed.checkpoints.steps() == whole.checkpoints.steps() == (1, 10, 20)
@@ -139,10 +139,10 @@ def test_initial_parameters_are_used_and_others_are_random(tmp_path):
     initial = recipe(initial=given).begun().state_dict()
     assert torch.equal(initial.pop(name), given[name])
     assert all(torch.equal(weights, drawn[each]) for each, weights in initial.items())
-    other = trained(recipe(initial=given), tmp_path).network
-    assert not equal(other, trained(recipe(), tmp_path).network)
+    other = load_or_train(recipe(initial=given), tmp_path).network
+    assert not equal(other, load_or_train(recipe(), tmp_path).network)
     for wrong in ({"nothing.weight": drawn[name]}, {name: drawn[name][:1]}):
-        expect_error("initial", trained, recipe(initial=wrong), tmp_path)
+        expect_error("initial", load_or_train, recipe(initial=wrong), tmp_path)
 
 
 def test_hash_depends_on_configs():
@@ -173,7 +173,7 @@ def test_recipes_of_masked_batches_and_other_networks(tmp_path):
     assert len(hashes) == 3
     assert recipe(data=masked(sequences.clone(), 1)).hash in hashes
     tied = Recipe(Tied, TiedConfig(), batches, TrainingConfig(steps=3, batch_size=8), tied_loss, seed=4)
-    assert trained(tied, tmp_path).network.calls == trained(tied, tmp_path).network.calls == 3
+    assert load_or_train(tied, tmp_path).network.calls == load_or_train(tied, tmp_path).network.calls == 3
 
 
 class Opaque:
@@ -200,8 +200,8 @@ def test_fields_without_description_are_rejected(fields, words):
 
 def test_damaged_file_is_rejected(tmp_path):
     folder = recipe().folder(tmp_path)
-    trained(recipe(), tmp_path)
+    load_or_train(recipe(), tmp_path)
     (folder / "losses.safetensors").write_bytes(b"")
-    expect_error("delete the folder", trained, recipe(), tmp_path)
+    expect_error("delete the folder", load_or_train, recipe(), tmp_path)
     (folder / "network.safetensors").write_bytes(b"")
-    expect_error(r"network\.safetensors", trained, recipe(), tmp_path)
+    expect_error(r"network\.safetensors", load_or_train, recipe(), tmp_path)

@@ -13,7 +13,7 @@ import torch
 import trialogue
 from training import commanded_together, trained_together
 from training.trained_together import RECIPE
-from trialogue.training import Trained, trained
+from trialogue.training import Trained, load_or_train
 
 SCRIPT = Path(trained_together.__file__)
 
@@ -56,7 +56,7 @@ def are_close(record: dict[str, Any], single_process: Trained[Any]) -> bool:
 
 @pytest.fixture(scope="module")
 def single_process(tmp_path_factory):
-    return trained(RECIPE, tmp_path_factory.mktemp("alone"))
+    return load_or_train(RECIPE, tmp_path_factory.mktemp("alone"))
 
 
 def test_two_processes_match_one_process_and_one_writes(single_process, tmp_path, monkeypatch):
@@ -64,7 +64,7 @@ def test_two_processes_match_one_process_and_one_writes(single_process, tmp_path
     artifacts = tmp_path / "artifacts"
     monkeypatch.setenv("KILLED_BEFORE", "5")
     with pytest.raises(SystemExit):
-        trained(RECIPE, artifacts)
+        load_or_train(RECIPE, artifacts)
     monkeypatch.delenv("KILLED_BEFORE")
     assert (RECIPE.folder(artifacts) / "training.safetensors").exists()
     main, other = run_two_processes(artifacts, tmp_path / "records")

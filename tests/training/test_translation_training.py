@@ -15,7 +15,7 @@ from trialogue.models.encoder_decoder.refiner import Refiner
 from trialogue.models.encoder_decoder.twin import CausalTranslator
 from trialogue.samplers.translation.refining import LengthBeam
 from trialogue.samplers.translation.writing import BeamSearch
-from trialogue.training import TrainingConfig, trained
+from trialogue.training import TrainingConfig, load_or_train
 from trialogue.training.loop import _identity
 from trialogue.training.translation.batches import TranslationBatches
 from trialogue.training.translation.distillation import cached_translations, greedy_translations
@@ -122,7 +122,7 @@ def test_empty_targets_train_only_the_length():
 
 @pytest.mark.slow
 def test_both_networks_learn_to_reverse(tmp_path):
-    twin = CausalTranslator(trained(SMALL.twin(VOCAB, *PAIRS), tmp_path).network)
+    twin = CausalTranslator(load_or_train(SMALL.twin(VOCAB, *PAIRS), tmp_path).network)
     found = [each.best for each in BeamSearch().translate(twin, TEXTS)]
     assert sum(each == wanted for each, wanted in zip(found, list_rows(PAIRS[1]), strict=True)) > 30
     assert greedy_translations(twin, TEXTS) == found
@@ -131,7 +131,7 @@ def test_both_networks_learn_to_reverse(tmp_path):
     assert torch.equal(
         cached_translations(None, PAIRS[0], kept), append_eos(found)
     )  # the file is read, and the twin is not called
-    refiner = Refiner(trained(SMALL.refiner(VOCAB, *PAIRS), tmp_path).network)
+    refiner = Refiner(load_or_train(SMALL.refiner(VOCAB, *PAIRS), tmp_path).network)
     pupil = SMALL.refiner(VOCAB, *PAIRS, twin.model).begun().state_dict()
     known = twin.model.state_dict()
     assert all(torch.equal(pupil[name], weights) for name, weights in known.items())

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from trialogue.models import Transformer, TransformerConfig
 from trialogue.randomness import generator
-from trialogue.training import Recipe, Trained, TrainingConfig, trained
+from trialogue.training import Recipe, Trained, TrainingConfig, load_or_train
 
 SHAPE = TransformerConfig(vocab_size=3, layers=1, heads=2, width=16, mlp_width=32, max_length=6)
 STEPS = 12
@@ -51,7 +51,7 @@ def record_written_files(folder: Path) -> list[str]:
 def train_and_record(folder: Path) -> tuple[Trained[Transformer], list[str]]:
     """Return the result of the recipe, and the files in `folder` that this process writes."""
     written = record_written_files(folder)
-    return trained(RECIPE, folder), written
+    return load_or_train(RECIPE, folder), written
 
 
 if __name__ == "__main__":

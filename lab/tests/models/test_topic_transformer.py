@@ -79,7 +79,7 @@ def test_attention_over_counts_agrees_with_attention_over_tokens(name: str) -> N
             ("scores + counts.log()[:, None, None]", "scores + 0 * counts.log()[:, None, None].exp()"),
             "one layer",
         ),
-        (("mixed = mixed + self._at(states, asked)", "pass"), "deep"),
+        (("mixed = mixed + self._select_words(states, asked)", "pass"), "deep"),
     ],
 )
 def test_wrong_networks_are_detected(change: tuple[str, str], name: str) -> None:

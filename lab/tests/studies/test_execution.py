@@ -264,4 +264,4 @@ def test_an_error_in_a_worker_keeps_its_message(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"^coin='seed-1': use another") as error:
         execute(STUDY, refused, tmp_path, workers=2)
     assert (error.value.field, error.value.value) == ("coin", "seed-1")
-    assert not Draft(STUDY.result_folder(refused, tmp_path)).has("seed-1")
+    assert not Draft(STUDY.result_folder(refused, tmp_path)).contains("seed-1")

@@ -19,7 +19,7 @@ from trialogue_lab.models.dyck_transformer import (
     uniform_attention_transformer,
 )
 from trialogue_lab.theory.balance import (
-    Balance,
+    PairContributions,
     balance_violation,
     inequality_chain,
     log_weight_decay,
@@ -130,7 +130,7 @@ def test_errors_in_the_inequality_chain_agree_with_the_network() -> None:
     dyck = Dyck(60, (0.5, 0.5), 0.5, 3, complete=False)
     chain = inequality_chain(network, (24,))
     chain_by_prefix = iter((chain.required * chain.lipschitz).tolist())
-    balance = Balance(network)
+    balance = PairContributions(network)
     for d, j in product((2, 3), (0, 1)):
         t, other, _, _ = balance.shortest(j, d)
         for outer, i in product(range(3), (0, 1)):

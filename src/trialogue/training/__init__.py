@@ -29,10 +29,10 @@ is called after updates. `Scheduled` calls a function, `Displacement` measures h
 A `StoppingRule` can end a training early: `train(..., until=rule)`.
 
 `save_model` and `load_model` write and read a network whose class is registered (`trialogue.models.register_network`).
-A `Recipe` describes everything that determines the weights of a network. `trained` trains it once and caches it:
+A `Recipe` describes everything that determines the weights of a network. `load_or_train` trains it once and caches it:
 
     recipe = Recipe(Transformer, model.config, batches, config, loss=masked_token_loss, checkpoints=log_steps(500, 10))
-    model, losses, checkpoints = trained(recipe, "artifacts")
+    model, losses, checkpoints = load_or_train(recipe, "artifacts")
 """
 
 from trialogue.models.networks.saved import load_model, save_model
@@ -62,7 +62,7 @@ from trialogue.training.observers import (
     log_steps,
 )
 from trialogue.training.optimizers import OptimizerFactory
-from trialogue.training.recipes import Recipe, Trained, trained
+from trialogue.training.recipes import Recipe, Trained, load_or_train
 from trialogue.training.running.checkpoints import Checkpoints
 
 __all__ = [
@@ -90,6 +90,7 @@ __all__ = [
     "Update",
     "corpus_score",
     "load_model",
+    "load_or_train",
     "log_steps",
     "masked_batches",
     "masked_token_loss",
@@ -98,5 +99,4 @@ __all__ = [
     "save_model",
     "token_scores",
     "train",
-    "trained",
 ]

@@ -1,7 +1,7 @@
 """Recipes that describe a trained network completely, with a cache of trained networks on disk.
 
     recipe = Recipe(Transformer, TransformerConfig(vocab_size=4), partial(strings, distribution), TrainingConfig(...))
-    network = trained(recipe, artifacts).network
+    network = load_or_train(recipe, artifacts).network
 
 A second call loads the network from the folder. An interrupted training is resumed.
 """
@@ -122,12 +122,12 @@ class Recipe(Generic[NetworkT]):
         return network
 
     def folder(self, artifacts: str | PathLike[str]) -> Path:
-        """Return the folder in which `trained` stores its results."""
+        """Return the folder in which `load_or_train` stores its results."""
         return Path(artifacts) / f"{get_class_registration(self.network).name}-{self.hash}"
 
 
 class Trained(NamedTuple, Generic[NetworkT]):
-    """A trained network, its losses and checkpoints. Result of `trained`.
+    """A trained network, its losses and checkpoints. Result of `load_or_train`.
 
     Attributes:
         network: The trained network in eval mode.
@@ -140,7 +140,7 @@ class Trained(NamedTuple, Generic[NetworkT]):
     checkpoints: Checkpoints
 
 
-def trained(
+def load_or_train(
     recipe: Recipe[NetworkT],
     artifacts: str | PathLike[str],
     *,

@@ -189,9 +189,9 @@ class TopicTransformer(nn.Module, MaskedNetwork, MaskReader):
         for layer in range(self.config.layers):
             last = layer == self.config.layers - 1
             asked = queries if last else torch.arange(len(self.embedding), device=counts.device)[None]
-            mixed = self._mixed(layer, states, asked, weights)
+            mixed = self._attention_output(layer, states, asked, weights)
             if self.config.residual:
-                mixed = mixed + self._at(states, asked)
+                mixed = mixed + self._select_words(states, asked)
             states = mixed
         if self.config.tied and self.config.embeddings == "one-hot":
             predicted = states
@@ -212,7 +212,7 @@ class TopicTransformer(nn.Module, MaskedNetwork, MaskReader):
         """
         everywhere = torch.arange(len(self.embedding), device=counts.device)[None].expand(len(counts), -1)
         present = counts.to(self.embedding.dtype)
-        shares = self._shares(0, self.embedding, everywhere, present)
+        shares = self._attention_weights(0, self.embedding, everywhere, present)
         # For a word that is absent, this is the weight that one additional token of it would have.
         return shares / present.clamp_min(1)[:, None, None, :]
 
@@ -244,7 +244,7 @@ class TopicTransformer(nn.Module, MaskedNetwork, MaskReader):
         device = self.embedding.device
         return self.masked_logits(inputs.to(device), rows.to(device), sites.to(device))
 
-    def _mixed(self, layer: int, states: Tensor, asked: Tensor, counts: Tensor) -> Tensor:
+    def _attention_output(self, layer: int, states: Tensor, asked: Tensor, counts: Tensor) -> Tensor:
         """Return W^V times the attention output (n, Q, d), with concatenated heads, for the query words `asked`."""
         values = states @ self.values[layer].T
         if len(self.value_biases):
@@ -252,7 +252,7 @@ class TopicTransformer(nn.Module, MaskedNetwork, MaskReader):
         if self.config.attention == "uniform":
             shares = counts / counts.sum(1, keepdim=True)
             return (shares[:, None] @ values).expand(-1, asked.shape[1], -1)
-        shares = self._shares(layer, states, asked, counts)
+        shares = self._attention_weights(layer, states, asked, counts)
         heads = values.unflatten(-1, (self.config.heads, -1)).transpose(-2, -3)
         if states.ndim == 2:
             # One product for all documents of the batch, where they share their values.
@@ -261,7 +261,7 @@ class TopicTransformer(nn.Module, MaskedNetwork, MaskReader):
             return mixed.unflatten(1, (documents, asked_for)).movedim(0, 2).flatten(2)
         return (shares @ heads).transpose(1, 2).flatten(2)
 
-    def _shares(self, layer: int, states: Tensor, asked: Tensor, counts: Tensor) -> Tensor:
+    def _attention_weights(self, layer: int, states: Tensor, asked: Tensor, counts: Tensor) -> Tensor:
         """Return each query's attention (n, heads, Q, V + 1) to all occurrences of a word together."""
         heads = self.config.heads
         if self.config.attention == "uniform":
@@ -280,7 +280,7 @@ class TopicTransformer(nn.Module, MaskedNetwork, MaskReader):
             scores = scores.gather(2, asked[:, None, :, None].expand(-1, heads, -1, scores.shape[-1]))
         return (scores + counts.log()[:, None, None]).softmax(-1)
 
-    def _at(self, states: Tensor, asked: Tensor) -> Tensor:
+    def _select_words(self, states: Tensor, asked: Tensor) -> Tensor:
         """Return the vectors (n or 1, Q, d) of the words `asked`."""
         if states.ndim == 2:
             return states[asked]

@@ -93,7 +93,7 @@ def _compute_last_layer_inputs(network: DyckTransformer, kind: int, extra: int) 
     return torch.stack(rows)
 
 
-class Balance:
+class PairContributions:
     """Contributions of matched pairs of brackets to the attention of a network.
 
     Only open brackets matter for the next bracket, so a matched pair should contribute zero. Contributions
@@ -193,12 +193,12 @@ def balance_violation(network: InstanceOf[DyckTransformer], statistic: Statistic
         network: Network to analyze.
         statistic: "thesis" averages the relative norm of a pair's contribution over queries, depths and
             types. "released" averages only the largest norm of each query, as the published code does. Norms
-            are relative to the second and the first norm of `Balance.shortest`, respectively.
+            are relative to the second and the first norm of `PairContributions.shortest`, respectively.
 
     Raises:
-        InputError: If `Balance` rejects the network.
+        InputError: If `PairContributions` rejects the network.
     """
-    balance = Balance(network)
+    balance = PairContributions(network)
     lengths = balance.pairs.norm(dim=-1)
     ratios = []
     for d, j in itertools.product(range(2, balance.depth + 1), range(balance.types)):
@@ -221,7 +221,7 @@ class InequalityChain(NamedTuple):
             errors of the network, divided by `lipschitz`.
         total: Norm (cases,) of the vector that all repeated pairs add to the attention sum.
         total_bound: Upper bound (cases,) on `total`, (4 / `distance` + 1) P, where P is the second norm of
-            `Balance.shortest`.
+            `PairContributions.shortest`.
         pair: Largest norm (cases,) of the vector that one pair adds to the sum of a query.
         pair_bound: Upper bound (cases,) on `pair`, 16 D (4 / eps + 1) P / N.
         lipschitz: Upper bound on the Lipschitz constant of the map from normalized sums to output
@@ -271,9 +271,9 @@ def inequality_chain(
             brackets only, for networks trained on these.
 
     Raises:
-        InputError: If `Balance` rejects the network or a length is below 8 D.
+        InputError: If `PairContributions` rejects the network or a length is below 8 D.
     """
-    balance = Balance(network)
+    balance = PairContributions(network)
     for length in lengths:
         check("lengths", length, integer_range(8 * balance.depth))
     gamma, sizes = _bound_lipschitz_constant(network), balance.pairs.norm(dim=-1)
@@ -316,9 +316,9 @@ def pumped_distances(network: InstanceOf[DyckTransformer], pairs: Natural) -> Te
         type of the repeated pairs.
 
     Raises:
-        InputError: If `Balance` rejects the network.
+        InputError: If `PairContributions` rejects the network.
     """
-    balance = Balance(network)
+    balance = PairContributions(network)
     found = []
     for d, j in itertools.product(range(2, balance.depth + 1), range(balance.types)):
         t, other, _, _ = balance.shortest(j, d)
@@ -350,7 +350,7 @@ def log_weight_decay(
     return math.log(2 * eps / squared) + length * least
 
 
-def _count_brackets(balance: Balance, outer: int, i: int, pairs: int) -> Tensor:
+def _count_brackets(balance: PairContributions, outer: int, i: int, pairs: int) -> Tensor:
     """Count the rows of `state_vectors` in a string of `outer` nested pairs around `pairs` pairs, all of type i."""
     counts = torch.zeros(state_count(balance.types, balance.depth), dtype=torch.float64)
     for at in range(1, outer + 1 + (outer < balance.depth)):
@@ -360,7 +360,12 @@ def _count_brackets(balance: Balance, outer: int, i: int, pairs: int) -> Tensor:
 
 
 def _compute_outputs(
-    balance: Balance, pumped: Tensor, strings: Sequence[Sequence[int]], j: int, d: int, target: Target
+    balance: PairContributions,
+    pumped: Tensor,
+    strings: Sequence[Sequence[int]],
+    j: int,
+    d: int,
+    target: Target,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Compute the attention of a query after each of some strings of open brackets.
 
@@ -380,13 +385,15 @@ def _compute_outputs(
     with torch.no_grad():
         dtype = network.table.dtype
         own = balance.vectors[query].to(dtype).expand(len(attended), -1)
-        logits = network.head(layer.behind(attended.to(dtype), own)).double()
+        logits = network.head(layer.after_attention(attended.to(dtype), own)).double()
     if target == "closing":
         logits = logits[:, 1 : 2 * balance.types : 2]
     return normed, logits.softmax(1), raw
 
 
-def _compute_exact_distribution(balance: Balance, innermost: int, open_prob: float, target: Target) -> Tensor:
+def _compute_exact_distribution(
+    balance: PairContributions, innermost: int, open_prob: float, target: Target
+) -> Tensor:
     """Return the exact distribution of the next bracket, given the type of the innermost open bracket."""
     if target == "closing":
         return torch.eye(balance.types, dtype=torch.float64)[innermost]

@@ -11,8 +11,8 @@ from trialogue.data.ising.model import Ising
 from trialogue.randomness import numpy_generator
 from trialogue_lab.theory.cliques.bounds import (
     clique_assumption,
+    compare_modes,
     hitting_bound,
-    mode_ordering,
     one_step_corollary,
     smallest_parameters,
     stuck_bound,
@@ -70,7 +70,7 @@ def test_the_two_modes_have_the_largest_probabilities():
         field[0] += np.abs(field).sum() + 0.1
         coupling = np.abs(field).sum() + draws.uniform(0.01, 0.5)
         model = Ising.clique(sites, clique, coupling=float(coupling), field=torch.tensor(field))
-        order = mode_ordering(model)
+        order = compare_modes(model)
         assert order.up_over_down > 0
         assert order.down_over_rest > -1e-12
         assert order.flip_residual < 1e-12

@@ -22,9 +22,9 @@ from trialogue.training import (
     IndividualMasks,
     Recipe,
     corpus_score,
+    load_or_train,
     masked_batches,
     masked_token_loss,
-    trained,
 )
 
 
@@ -185,6 +185,6 @@ def train_factored_network(
         sequences, FactoredAttention(config), distribution, batch_size=training.batch_size, seed=training.seed
     )
     recipe = Recipe(FactoredAttention, config, batches, training, loss=masked_token_loss)
-    network = trained(recipe, artifacts, device=device, progress=progress).network
+    network = load_or_train(recipe, artifacts, device=device, progress=progress).network
     network.dtype = torch.float32
     return network

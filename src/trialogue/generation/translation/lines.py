@@ -11,7 +11,7 @@ from trialogue.errors import InputError
 from trialogue.generation.translation.model import TranslationModel
 from trialogue.generation.translation.settings import TranslationSettings
 from trialogue.samplers.translation.hypotheses import Translation
-from trialogue.samplers.translation.writing import rescored
+from trialogue.samplers.translation.writing import rerank
 
 _POOL = 16
 """Number of batches to read ahead, so that lines of similar length are translated together."""
@@ -105,7 +105,7 @@ class LineTranslator:
 
             def refine(sources: Sequence[Sequence[int]], numbers: Sequence[int]) -> list[Translation]:
                 found = beam.translate(refiner, sources, seed=settings.seed, numbers=numbers)
-                return rescored(ranking, sources, found, beam.alpha) if ranking else found
+                return rerank(ranking, sources, found, beam.alpha) if ranking else found
 
             self._translate = refine
 

@@ -20,7 +20,7 @@ from trialogue.generation.translation.settings import PairSettings, TranslationS
 from trialogue.models.encoder_decoder.network import EncoderDecoder
 from trialogue.models.encoder_decoder.twin import CausalTranslator
 from trialogue.storage import atomic_write, compute_sha256, make_folder
-from trialogue.training.recipes import trained
+from trialogue.training.recipes import load_or_train
 from trialogue.training.running.processes import get_processes
 from trialogue.training.translation.distillation import cached_translations
 from trialogue.training.translation.recipes import TranslationTraining, encode_pairs
@@ -88,7 +88,7 @@ def train_translation(
     work = folder / _UNFINISHED
     if pairs.networks != "refiner":
         notify("training the twin")
-        networks["twin"] = trained(recipe, work, progress=True).network
+        networks["twin"] = load_or_train(recipe, work, progress=True).network
         if pairs.distil:
             notify("translating the sources by the twin")
             path = work / f"distilled-{recipe.hash}.safetensors"
@@ -97,7 +97,7 @@ def train_translation(
         notify("training the refiner")
         teacher = networks["twin"] if pairs.distil else None
         recipe = training.refiner(len(vocabulary), sources, targets, teacher)
-        networks["refiner"] = trained(recipe, work, progress=True).network
+        networks["refiner"] = load_or_train(recipe, work, progress=True).network
     model = TranslationModel(vocabulary, networks)
     notify(f"translating {len(parts.test):,} held-out pairs")
     scores = {network: _evaluate(model, network, parts.test, pairs.tokenize) for network in networks}

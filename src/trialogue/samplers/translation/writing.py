@@ -71,7 +71,7 @@ class BeamSearch:
 
 
 @validated
-def rescored(
+def rerank(
     twin: CausalTranslator,
     sources: Sequence[Sequence[int]],
     translations: Sequence[Translation],

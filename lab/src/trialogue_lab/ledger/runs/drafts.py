@@ -135,11 +135,11 @@ class Draft:
             registered = {"commit": self._session.get("commit"), "claims": claims}
             atomic_write(self.folder / CLAIMS, _to_json(registered))
 
-    def has(self, part: str) -> bool:
+    def contains(self, part: str) -> bool:
         """Return whether the measurements of a task are saved."""
         return self._part_file(part).is_file()
 
-    def keep(self, measured: MeasuredPart, session: Mapping[str, object] | None = None) -> None:
+    def save(self, measured: MeasuredPart, session: Mapping[str, object] | None = None) -> None:
         """Save the measurements of a finished task.
 
         Args:

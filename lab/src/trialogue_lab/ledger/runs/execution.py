@@ -81,11 +81,11 @@ def execute(
             {claim.id: claim.registration(values) for claim in study.claims},
         )
         try:
-            for name in filter(draft.has, names):
+            for name in filter(draft.contains, names):
                 report(f"{study.name} {name}: finished in an earlier run")
             lanes: dict[str, list[Part]] = {}
             for part in parts:
-                if not draft.has(part.name):
+                if not draft.contains(part.name):
                     lanes.setdefault(part.lane or part.name, []).append(part)
             if (executor.workers or 1) > len(lanes) > 0:
                 limit = f"at most {len(lanes)} of {executor.workers} workers can measure at the same time"
@@ -100,7 +100,7 @@ def execute(
                 names, lambda rows: stored_estimates(study.claims, Rows(rows, study.kind, values))
             )
         except KeyboardInterrupt as error:
-            kept = sum(map(draft.has, names))
+            kept = sum(map(draft.contains, names))
             where = f"interrupted: {kept} of {len(names)} parts are kept in {folder}"
             raise KeyboardInterrupt(f"{where}. Run the same command to resume.") from error
     return _update_result(study, result)
@@ -147,7 +147,7 @@ def _save_task(
     report: Callable[[str], None],
     session: Mapping[str, object] | None = None,
 ) -> None:
-    draft.keep(measured, session)
+    draft.save(measured, session)
     seconds = time.time() - measured.started
     report(f"{study.name} {measured.part}: {len(measured.rows)} rows in {seconds:.1f} s")
 

@@ -128,9 +128,9 @@ class DyckLayer(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map the residual stream (n, T, m) to the stream (n, T, m') after the layer."""
-        return self.behind(self.attention(x), x)
+        return self.after_attention(self.attention(x), x)
 
-    def behind(self, attended: Tensor, x: Tensor) -> Tensor:
+    def after_attention(self, attended: Tensor, x: Tensor) -> Tensor:
         """Apply the norm, the residual and the ReLU network to the attention output."""
         if not self.norm_of_sum:
             normed = self.norm(attended)

@@ -183,7 +183,7 @@ class DyckTransformer(nn.Module, PrefixOracle):
         for layer in below:
             x = layer(x)
         own = x[torch.arange(len(x), device=x.device), lengths]
-        scores: Tensor = self.head(last.behind(last.attention.at(x, lengths), own))
+        scores: Tensor = self.head(last.after_attention(last.attention.at(x, lengths), own))
         return scores.log_softmax(-1).to(tokens.device)
 
     def _parts(self, lengths: Tensor) -> Iterator[Tensor]:

@@ -20,7 +20,7 @@ from trialogue.models.networks.masked import MaskedNetwork
 from trialogue.models.networks.masked_transformer import MaskedTransformer
 from trialogue.models.networks.transformer import Transformer
 from trialogue.randomness import derive_seed
-from trialogue.training import MaskedBatches, Recipe, masked_batches, masked_token_loss, trained
+from trialogue.training import MaskedBatches, Recipe, load_or_train, masked_batches, masked_token_loss
 from trialogue.training.config import TrainingConfig
 from trialogue_lab.data.sentences import corpus_or_sentences
 from trialogue_lab.ledger import record_model
@@ -65,7 +65,7 @@ def train_or_load_network(config: CloneSettings, name: str, seed: int, artifacts
             shape, training = config.encoder(), config.encoder_training(derive_seed(seed, "cloned encoder"))
             batches = encoder_batches(corpus, Transformer(shape), training)
             recipe = Recipe(Transformer, shape, batches, training, loss=masked_token_loss)
-            return MaskedTransformer(trained(recipe, artifacts).network)
+            return MaskedTransformer(load_or_train(recipe, artifacts).network)
         settings, depth = _network_settings(config), parse_depth(name)
         return train_factored_network(settings, depth, corpus.train, corpus.vocab_size, artifacts, seed=seed)
 

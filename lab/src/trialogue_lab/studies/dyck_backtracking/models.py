@@ -20,7 +20,7 @@ from trialogue.samplers.prefix.contract.sampler import Sampler
 from trialogue.storage import atomic_write
 from trialogue.training.observers import StoppingRule, Update
 from trialogue.training.probes.grid import ProbeConfig, train_probe
-from trialogue.training.recipes import Recipe, Trained, trained
+from trialogue.training.recipes import Recipe, Trained, load_or_train
 from trialogue.verifiers import ProbeVerifier
 from trialogue.verifiers.functions.function import Threshold
 from trialogue.verifiers.random import RandomVerifier
@@ -157,7 +157,7 @@ def train_or_load(config: Config, seed: int, artifacts: Path) -> Trained[Transfo
         )
     data = partial(_sample_batch, strings, config.batch_size, seed)
     recipe = Recipe(Transformer, config.model(), data, config.training(seed), until=until)
-    return trained(recipe, artifacts)
+    return load_or_train(recipe, artifacts)
 
 
 def _sample_batch(strings: Strings, size: int, seed: int, step: int) -> Tensor:

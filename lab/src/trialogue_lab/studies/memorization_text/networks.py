@@ -12,7 +12,7 @@ from trialogue.models.networks.attention_only import AttentionOnly, AttentionOnl
 from trialogue.models.networks.transformer import Transformer, TransformerConfig
 from trialogue.randomness import generator
 from trialogue.training.config import TrainingConfig
-from trialogue.training.recipes import Recipe, trained
+from trialogue.training.recipes import Recipe, load_or_train
 from trialogue_lab.studies.memorization_text.config import Config
 
 _HEADS = 2
@@ -103,7 +103,7 @@ def train_or_load_network(
     kind: Any = AttentionOnly if attention else Transformer
     batches = partial(sample_windows, rows.clone(), context, config.batch_size, seed)
     network: AttentionOnly | Transformer
-    network = trained(Recipe(kind, shape, batches, training, compute_next_token_loss), folder).network
+    network = load_or_train(Recipe(kind, shape, batches, training, compute_next_token_loss), folder).network
     return network
 
 

@@ -20,7 +20,7 @@ from trialogue.models.networks.transformer import Transformer, TransformerConfig
 from trialogue.oracles import Autoregressive, Context, pad_sequences
 from trialogue.randomness import derive_seed, numpy_generator
 from trialogue.training.config import TrainingConfig
-from trialogue.training.recipes import Recipe, trained
+from trialogue.training.recipes import Recipe, load_or_train
 from trialogue_lab.data.list_append.prompts import TRAINING_NAMES, random_names
 
 _PIECES = (
@@ -148,7 +148,7 @@ def train_surrogate(cases: int, steps: int, seed: int, artifacts: Path) -> Surro
     )
     training = TrainingConfig(steps=steps, warmup_steps=min(100, steps), batch_size=_BATCH_SIZE, seed=seed)
     recipe = Recipe(Transformer, config, partial(_sample_completions, cases, seed), training)
-    return Surrogate(trained(recipe, artifacts).network)
+    return Surrogate(load_or_train(recipe, artifacts).network)
 
 
 @cache

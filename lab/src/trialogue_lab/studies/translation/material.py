@@ -26,7 +26,7 @@ from trialogue.models.encoder_decoder.twin import CausalTranslator
 from trialogue.randomness import generator
 from trialogue.storage import atomic_write
 from trialogue.tensor_files import read_tensors, write_tensors
-from trialogue.training import trained
+from trialogue.training import load_or_train
 from trialogue.training.translation.distillation import cached_translations
 from trialogue.training.translation.recipes import encode_pairs
 from trialogue_lab.data.sentences import WORDS
@@ -103,7 +103,7 @@ def load_twin(config: Config, seed: int, artifacts: Path) -> CausalTranslator:
     held = load_corpus(config, seed, artifacts)
     recipe = config.of(TWIN, seed).twin(len(held.vocabulary), *held.train)
     with _lock_artifact(artifacts, f"{TWIN}-{seed}"):
-        return CausalTranslator(trained(recipe, artifacts).network)
+        return CausalTranslator(load_or_train(recipe, artifacts).network)
 
 
 def load_refiner(config: Config, arm: str, seed: int, artifacts: Path) -> Refiner:
@@ -128,7 +128,7 @@ def load_refiner(config: Config, arm: str, seed: int, artifacts: Path) -> Refine
     teacher = load_twin(config, seed, artifacts).model if pupil else None
     recipe = config.of(arm, seed).refiner(len(held.vocabulary), sources, targets, teacher)
     with _lock_artifact(artifacts, f"{arm}-{seed}"):
-        return Refiner(trained(recipe, artifacts).network)
+        return Refiner(load_or_train(recipe, artifacts).network)
 
 
 def _translate_training_sources(config: Config, seed: int, sources: Tensor, artifacts: Path) -> Tensor:

@@ -23,7 +23,7 @@ from trialogue.models.encoder_decoder.twin import CausalTranslator
 from trialogue.samplers.chains.refinement import Refinement
 from trialogue.samplers.translation.hypotheses import Translation, remove_repeats
 from trialogue.samplers.translation.refining import LengthBeam
-from trialogue.samplers.translation.writing import BeamSearch, rescored
+from trialogue.samplers.translation.writing import BeamSearch, rerank
 from trialogue_lab.analysis.adjacent_attention import refined_attention
 from trialogue_lab.ledger import MeasuredRows, Part, parts_by_seed
 from trialogue_lab.studies.translation.config import (
@@ -151,7 +151,7 @@ def _make_rescorer(
     Repeated words are dropped before ranking.
     """
     refine = _make_refiner(config, refiner, REFINER, seed, steps, count, drop_repeats=True)
-    return lambda sources, numbers: rescored(twin, sources, refine(sources, numbers), config.alpha)
+    return lambda sources, numbers: rerank(twin, sources, refine(sources, numbers), config.alpha)
 
 
 def _score_outputs(

@@ -17,7 +17,7 @@ from trialogue.randomness import generator
 from trialogue.samplers.chains.refinement import Refinement
 from trialogue.samplers.translation.refining import LengthBeam
 from trialogue.samplers.translation.writing import BeamSearch
-from trialogue.training.recipes import Recipe, trained
+from trialogue.training.recipes import Recipe, load_or_train
 from trialogue.training.translation.recipes import TranslationTraining, encode_pairs
 from trialogue_lab.analysis.adjacent_attention import refined_attention
 from trialogue_lab.ledger import MeasuredRows
@@ -74,7 +74,7 @@ def measure_network(config: Config, arm: str, seed: int, artifacts: Path) -> Mea
         Three kinds of rows: scores of translations (one row per number of passes), exact output distributions of short
         sentences, and attention. The attention of the twin is not measured.
     """
-    network = trained(make_recipe(config, arm, seed), artifacts).network
+    network = load_or_train(make_recipe(config, arm, seed), artifacts).network
     sources, *_ = _make_test_set(config, seed)
     if arm == TWIN:
         outputs = [found.best for found in BeamSearch().translate(CausalTranslator(network), sources)]

@@ -22,7 +22,7 @@ from trialogue.samplers.exact import exact_values, prefix_tree, total_variation
 from trialogue.samplers.prefix.contract.sampler import Sampler
 from trialogue.training.probes.grid import ProbeConfig
 from trialogue.training.probes.values import train_values
-from trialogue.training.recipes import Recipe, trained
+from trialogue.training.recipes import Recipe, load_or_train
 from trialogue.verifiers import NoisyValues, OutcomeReward
 from trialogue_lab.studies.value_guided.config import EXACT, Config
 from trialogue_lab.theory.value_guided import action_level_distribution, first_leaf
@@ -46,7 +46,7 @@ def train_or_load_model(config: Config, seed: int, artifacts: Path) -> Transform
     recipe = Recipe(
         Transformer, config.model(), partial(_sample_strings, config, seed), config.training(seed)
     )
-    return trained(recipe, artifacts).network
+    return load_or_train(recipe, artifacts).network
 
 
 def _sample_strings(config: Config, seed: int, step: int) -> Tensor:

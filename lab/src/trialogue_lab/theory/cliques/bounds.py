@@ -76,7 +76,7 @@ def clique_assumption(model: Ising) -> CliqueAssumption:
     return CliqueAssumption(model.sites, int(members.sum()), excess, clique_field)
 
 
-class ModeOrdering(NamedTuple):
+class ModeComparison(NamedTuple):
     """Differences of log-probabilities that show which states of a clique are most likely (Proposition 4.3.3).
 
     In states x, all spins of the clique are up. In states y, all of them are down. All other states are
@@ -94,7 +94,7 @@ class ModeOrdering(NamedTuple):
     flip_residual: float
 
 
-def mode_ordering(model: Ising) -> ModeOrdering:
+def compare_modes(model: Ising) -> ModeComparison:
     """Compare the log-probabilities of states with all spins of a clique up, all down, and others (Proposition 4.3.3).
 
     All states are enumerated.
@@ -113,7 +113,7 @@ def mode_ordering(model: Ising) -> ModeOrdering:
     rest = log_weights[~(up | down)]
     # Both modes list the spins outside the clique in the same order.
     flips = log_weights[up] - log_weights[down]
-    return ModeOrdering(
+    return ModeComparison(
         float(log_weights[up].min() - log_weights[down].max()),
         float(log_weights[down].min() - rest.max()) - 2 * excess if len(rest) else math.inf,
         float((flips - 2 * clique_field).abs().max()),
