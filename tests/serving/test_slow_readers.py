@@ -13,17 +13,17 @@ from trialogue.serving.streams import Events, Stream
 def test_only_the_latest_text_of_a_choice_waits():
     async def read() -> list[object]:
         events, failed = Events(), FailedRequest(RequestError(500, "it broke"))
-        for event in (PartialChoice(0, "a"), PartialChoice(1, "b"), PartialChoice(0, "ac"), failed):
+        for event in (PartialChoice(0, "a", 1), PartialChoice(1, "b", 1), PartialChoice(0, "ac", 2), failed):
             events.put(event)
         first = [await events.get() for _ in range(3)]
-        assert first == [PartialChoice(0, "ac"), PartialChoice(1, "b"), failed]
+        assert first == [PartialChoice(0, "ac", 2), PartialChoice(1, "b", 1), failed]
         waiting = asyncio.ensure_future(events.get())
         await asyncio.sleep(0)
         assert not waiting.done()
-        events.put(PartialChoice(0, "acd"))
+        events.put(PartialChoice(0, "acd", 3))
         return [await waiting]
 
-    assert asyncio.run(read()) == [PartialChoice(0, "acd")]
+    assert asyncio.run(read()) == [PartialChoice(0, "acd", 3)]
 
 
 def test_a_stream_without_a_reader_is_cancelled():

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import builtins
 import codecs
+import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -79,6 +81,7 @@ class Tokenization:
         *,
         system: str | None = None,
         tools: Sequence[Mapping[str, Any]] | None = None,
+        template_options: Mapping[str, Any] = MappingProxyType({}),
     ) -> list[int]:
         """Apply the chat template of the tokenizer.
 
@@ -89,6 +92,7 @@ class Tokenization:
             messages: Messages of a conversation in the format of chat templates, or the text of a user message.
             system: Text of a system message to insert before the messages.
             tools: Definitions of functions that the template lists.
+            template_options: Further variables of the template, such as `enable_thinking` (default: none).
 
         Returns:
             Token ids of the prompt.
@@ -104,6 +108,11 @@ class Tokenization:
             raise InputError(
                 "chat", True, "the tokenizer of the model has no chat template. Remove this option"
             )
+        reserved = (
+            inspect.signature(self.tokenizer.apply_chat_template).parameters.keys() & template_options.keys()
+        )
+        if reserved:
+            raise InputError("template_options", min(reserved), "use the name of a variable of the template")
         is_continued = checked_messages[-1]["role"] == "assistant"
         from jinja2 import TemplateError
 
@@ -114,6 +123,7 @@ class Tokenization:
                 add_generation_prompt=not is_continued,
                 continue_final_message=is_continued,
                 return_dict=True,
+                **template_options,
             )
         except (TemplateError, ValueError, TypeError) as error:
             hint = f"the chat template of the model does not accept these messages: {describe_error(error)}"

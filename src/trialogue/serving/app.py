@@ -22,7 +22,7 @@ from starlette.routing import Route
 
 from trialogue.errors import InputError, describe_error
 from trialogue.generation.prompts import json_value
-from trialogue.serving.body import Kind
+from trialogue.serving.body import IGNORED_HEADER, Kind, ignored_parameters
 from trialogue.serving.errors import RequestError
 from trialogue.serving.jobs import Event, FailedRequest, FinishedChoice, Job, PartialChoice
 from trialogue.serving.requests import read_request
@@ -153,10 +153,14 @@ class Application:
 
     async def _respond(self, kind: Kind, request: Request) -> Response:
         body = await self._body(request)
+        ignored = ignored_parameters(body)
+        headers = {IGNORED_HEADER: ", ".join(ignored)} if ignored else {}
         submitted = await self._submit(kind, body, request)
         try:
             if not submitted.job.request.body.stream:
-                return await self._complete_response(request, submitted)
+                response = await self._complete_response(request, submitted)
+                response.headers.update(headers)
+                return response
             # An error before the first event determines the HTTP status.
             first = await self._unless_disconnected(request, submitted.events.get())
             if isinstance(first, FailedRequest):
@@ -164,7 +168,8 @@ class Application:
         except BaseException:
             self.worker.withdraw(submitted.job)
             raise
-        return Stream(self._stream_events(submitted, first), partial(self.worker.withdraw, submitted.job))
+        ended = partial(self.worker.withdraw, submitted.job)
+        return Stream(self._stream_events(submitted, first), ended, headers)
 
     async def _body(self, request: Request) -> Any:
         """Return the JSON body of a request. Raises `RequestError` if it is too large or invalid."""

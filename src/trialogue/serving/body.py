@@ -23,13 +23,26 @@ MOST_TOP_TOKENS = 20
 
 Item = TypeVar("Item")
 _NonEmptyList = Annotated[list[Item], MinLen(1)]
-_Zero = Annotated[float, Interval(ge=0, le=0)]
+_Penalty = Annotated[float, Interval(ge=-2, le=2)]
+_Bias = Annotated[float, Interval(ge=-100, le=100)]
+_Object = dict[str, Any]
+
+IGNORED = frozenset(
+    (
+        *("cache_salt", "guided_decoding_backend", "guided_whitespace_pattern", "modalities", "prediction"),
+        *("priority", "prompt_cache_key", "prompt_cache_retention", "reasoning_effort", "request_id"),
+        *("safety_identifier", "service_tier", "spaces_between_special_tokens", "store", "user", "verbosity"),
+    )
+)
+"""Fields that are accepted and do not affect samples. The response lists them in the header `IGNORED_HEADER`."""
+IGNORED_HEADER = "X-Ignored-Parameters"
 
 
 class _StreamOptions(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     include_usage: bool = False
+    continuous_usage_stats: bool = False
 
 
 class Body(BaseModel):
@@ -54,17 +67,23 @@ class Body(BaseModel):
     response_format: Any = None
     rule: Any = None
     sampler: Any = None
-    # Unsupported fields, which may have only their default value.
-    presence_penalty: _Zero = 0.0
-    frequency_penalty: _Zero = 0.0
-    logit_bias: Annotated[dict[str, Any], MaxLen(0)] = {}
-    store: Literal[False] = False
-    service_tier: Literal["auto", "default"] = "auto"
-    # Fields that do not affect samples.
-    user: Any = None
-    safety_identifier: Any = None
-    prompt_cache_key: Any = None
-    parallel_tool_calls: Any = None
+    # Changes of the distribution of the model, and ends of a completion.
+    presence_penalty: _Penalty = 0.0
+    frequency_penalty: _Penalty = 0.0
+    repetition_penalty: Annotated[float, Interval(gt=0, le=10)] = 1.0
+    logit_bias: dict[str, _Bias] = {}
+    min_tokens: Natural = 0
+    ignore_eos: bool = False
+    stop_token_ids: Annotated[list[int], MaxLen(MOST_STOPS)] = []
+    # Constraints with the names of vLLM.
+    structured_outputs: _Object | None = None
+    guided_json: Any = None
+    guided_regex: Any = None
+    guided_choice: Any = None
+    guided_grammar: Any = None
+    # Fields that may have only their default value.
+    include_stop_str_in_output: Literal[False] = False
+    skip_special_tokens: Literal[True] = True
 
     @property
     def stop_strings(self) -> tuple[str, ...]:
@@ -107,6 +126,8 @@ class ChatBody(Body):
     tools: Any = None
     tool_choice: Any = None
     max_completion_tokens: Count | None = None
+    parallel_tool_calls: bool = False
+    chat_template_kwargs: _Object = {}
     logprobs: bool | None = None
     top_logprobs: Annotated[int, Interval(ge=0, le=MOST_TOP_TOKENS)] = 0
 
@@ -122,13 +143,29 @@ class ChatBody(Body):
 
 
 _UNSUPPORTED = "leave it out: it is not supported"
+_NUMBER = "use a number from {} to {}"
 _HINTS = {
     "prompt": "use a string, a list of strings, a list of token ids, or a list of such lists",
     "stop": f"use a string or a list of at most {MOST_STOPS} strings, none of them empty",
-    "stream_options": 'use {"include_usage": true}',
+    "stream_options": 'use {"include_usage": true}, and "continuous_usage_stats" to report it in every chunk',
+    "chat_template_kwargs": "use an object with variables of the chat template",
+    "structured_outputs": 'use an object such as {"regex": "[0-9]+"}',
     "metadata": "use an object",
-    **dict.fromkeys(("presence_penalty", "frequency_penalty", "logit_bias", "store"), _UNSUPPORTED),
+    **dict.fromkeys(("presence_penalty", "frequency_penalty"), _NUMBER.format(-2, 2)),
+    "logit_bias": 'use an object such as {"5": -100}, with token ids and numbers from -100 to 100',
+    "stop_token_ids": f"use a list of at most {MOST_STOPS} token ids",
+    **dict.fromkeys(("include_stop_str_in_output", "skip_special_tokens"), _UNSUPPORTED),
 }
+
+
+def ignored_parameters(body: object) -> list[str]:
+    """Return the names of the fields of a request that do not affect samples.
+
+    Args:
+        body: Parsed JSON value.
+    """
+    given = body if isinstance(body, Mapping) else {}
+    return sorted(name for name in IGNORED & given.keys() if given[name] is not None)
 
 
 def read_body(kind: Kind, body: object) -> CompletionBody | ChatBody:
@@ -146,7 +183,9 @@ def read_body(kind: Kind, body: object) -> CompletionBody | ChatBody:
     """
     if not isinstance(body, Mapping):
         raise InputError("body", body, "send a JSON object")
-    given = {name: value for name, value in body.items() if value is not None}
+    if body.get("modalities") not in (None, ["text"]):
+        raise InputError("modalities", body["modalities"], 'use ["text"]')
+    given = {name: value for name, value in body.items() if value is not None and name not in IGNORED}
     fields: type[CompletionBody] | type[ChatBody] = CompletionBody if kind == "completion" else ChatBody
     try:
         read = fields.model_validate(given)

@@ -5,6 +5,7 @@ from typing import Any
 
 from trialogue.errors import InputError, require_choice
 from trialogue.generation.prompts import require_tools
+from trialogue.serving.body import ChatBody, CompletionBody
 from trialogue.serving.verifiers import RequestedVerifier
 
 
@@ -76,3 +77,47 @@ def read_response_format(value: object, tools: bool) -> list[RequestedVerifier]:
         if not isinstance(schema, dict | bool):
             raise InputError("response_format", value, hint)
     return [RequestedVerifier("response_format", "json-schema", json.dumps(schema))]
+
+
+_STRUCTURES = {"json": "json-schema", "regex": "regex", "choice": "choice", "grammar": "lark"}
+"""Kinds of verifiers by the name of a constraint in vLLM."""
+_WITHOUT_EFFECT = (
+    "disable_additional_properties",
+    "disable_any_whitespace",
+    "disable_fallback",
+    "whitespace_pattern",
+)
+"""Options of `structured_outputs` that select an implementation of vLLM. JSON never has optional whitespace."""
+
+
+def read_structured_outputs(body: CompletionBody | ChatBody) -> list[RequestedVerifier]:
+    """Convert the constraints of vLLM to verifiers: `structured_outputs`, `guided_json` and similar fields.
+
+    Args:
+        body: Fields of the request.
+
+    Returns:
+        One verifier, or none if there is no such field.
+
+    Raises:
+        InputError: If there are several constraints or a constraint is unknown.
+    """
+    field, given = "structured_outputs", body.structured_outputs or {}
+    structures = {name: value for name, value in given.items() if value is not None}
+    structures = {name: value for name, value in structures.items() if name not in _WITHOUT_EFFECT}
+    for name in _STRUCTURES:
+        value = getattr(body, f"guided_{name}")
+        if value is not None:
+            structures[name], field = value, f"guided_{name}"
+    if structures.get("json_object"):
+        structures["json"] = {"type": "object"}
+    structures.pop("json_object", None)
+    if not structures:
+        return []
+    if len(structures) > 1 or not structures.keys() <= _STRUCTURES.keys():
+        raise InputError(field, sorted(structures), f"use one of {', '.join(_STRUCTURES)}")
+    [(name, content)] = structures.items()
+    content = content if isinstance(content, str) else json.dumps(content)
+    if not content:
+        raise InputError(field, content, "use a constraint that is not empty")
+    return [RequestedVerifier(field, _STRUCTURES[name], content)]

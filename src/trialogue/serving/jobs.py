@@ -18,10 +18,12 @@ class PartialChoice(NamedTuple):
     Attributes:
         choice: Index of the sample in the response.
         text: The text so far.
+        num_tokens: Number of its tokens.
     """
 
     choice: int
     text: str
+    num_tokens: int
 
 
 class TokenScores(NamedTuple):
@@ -105,5 +107,7 @@ class Job:
             self.verifiers.verifier,
             request.max_new_tokens,
             stop=request.body.stop_strings,
+            stop_tokens=request.stop_tokens,
+            penalties=request.penalties,
             **request.sampling.truncation,
         )

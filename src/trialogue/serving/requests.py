@@ -11,10 +11,12 @@ from trialogue.generation.settings import SamplerSettings
 from trialogue.models.hub.opening import TextModel
 from trialogue.models.tokenization import Tokenization
 from trialogue.samplers import SAMPLERS, AdaptiveRejection
+from trialogue.samplers.penalties import Penalties
 from trialogue.samplers.prefix.contract.sampler import Sampler
 from trialogue.serving.body import ChatBody, CompletionBody, Kind, read_body
 from trialogue.serving.errors import RequestError
-from trialogue.serving.formats import read_response_format, read_tools
+from trialogue.serving.formats import read_response_format, read_structured_outputs, read_tools
+from trialogue.serving.penalties import read_penalties, read_stop_tokens
 from trialogue.serving.settings import Serving
 from trialogue.serving.verifiers import RequestedVerifier, VerifierCache
 
@@ -35,6 +37,8 @@ class CompletionRequest:
         calls: Verifier that accepts tool calls, or None. A text that it accepts is returned as a tool call.
         max_new_tokens: Maximum number of tokens per completion.
         max_steps: Maximum number of sampler steps per sample.
+        stop_tokens: Tokens that end a completion, in addition to the end-of-sequence token.
+        penalties: Change of the distribution of the model, or None.
         shares_tables: Whether samples start from rejection tables of earlier requests.
     """
 
@@ -46,6 +50,8 @@ class CompletionRequest:
     calls: RequestedVerifier | None
     max_new_tokens: int
     max_steps: int
+    stop_tokens: tuple[int, ...]
+    penalties: Penalties | None
     shares_tables: bool
 
     @property
@@ -116,11 +122,12 @@ def read_request(
         body.response_format, isinstance(body, ChatBody) and bool(body.tools)
     )
     requested_verifiers += [] if body.rule is None else verifiers.read_rule(body.rule)
+    requested_verifiers += read_structured_outputs(body)
     calls = None
     if isinstance(body, ChatBody):
         field, (tools, calls, required) = "messages", read_tools(body.tools, body.tool_choice)
         requested_verifiers += [calls] if calls is not None and required else []
-        prompts = [_encode_messages(model.tokenization, body.messages, tools)]
+        prompts = [_encode_messages(model.tokenization, body, tools)]
     else:
         field, prompts = "prompt", _encode_prompts(body.prompt, model.tokenization)
     if not all(prompts):
@@ -135,8 +142,20 @@ def read_request(
     steps = serving.max_steps if body.max_steps is None else body.max_steps
     is_seeded = "seed" in body.model_fields_set
     shares_tables = isinstance(sampler, AdaptiveRejection) and not is_seeded and serving.table_prefixes > 0
+    has_constraint = bool(requested_verifiers)
+    stop_tokens = read_stop_tokens(body, model, has_constraint)
     request = CompletionRequest(
-        body, prompts, sampler, sampling, tuple(requested_verifiers), calls, longest, steps, shares_tables
+        body,
+        prompts,
+        sampler,
+        sampling,
+        tuple(requested_verifiers),
+        calls,
+        longest,
+        steps,
+        stop_tokens,
+        read_penalties(body, model, stop_tokens, has_constraint),
+        shares_tables,
     )
     if isinstance(body, CompletionBody) and body.best_of not in (None, body.n):
         raise InputError("best_of", body.best_of, 'leave it out, or use the sampler {"name": "best-of-n"}')
@@ -188,14 +207,18 @@ def _read_sampler(value: object, has_verifier: bool) -> tuple[str, Sampler[Any]]
     return name, sampler
 
 
-def _encode_messages(tokenization: Tokenization, messages: Any, tools: list[Any] | None) -> list[int]:
+def _encode_messages(tokenization: Tokenization, body: ChatBody, tools: list[Any] | None) -> list[int]:
+    messages, options = body.messages, body.chat_template_kwargs
     require_text("messages", json.dumps([messages, tools], ensure_ascii=False))
+    require_text("chat_template_kwargs", json.dumps(options, ensure_ascii=False))
     if isinstance(messages, str):
         raise InputError("messages", messages, 'use a list of objects with "role" and "content"')
     try:
-        return tokenization.chat(messages, tools=tools)
+        return tokenization.chat(messages, tools=tools, template_options=options)
     except InputError as error:
         field = error.field if error.field.startswith("messages") else "messages"
+        if error.field == "template_options":
+            field = "chat_template_kwargs"
         raise InputError(field, error.value, error.hint) from error
 
 

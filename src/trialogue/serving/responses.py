@@ -45,6 +45,10 @@ class CompletionResponse:
         self._id = ("chatcmpl-" if self._chat else "cmpl-") + secrets.token_hex(12)
         self._created = int(time.time())
         self._sent: dict[int, str] = {}
+        self._num_tokens: dict[int, int] = {}
+        options = request.body.stream_options
+        self._reports_usage = options is not None and options.include_usage
+        self._reports_usage_always = options is not None and options.continuous_usage_stats
 
     def complete(self, finished: Sequence[FinishedChoice]) -> dict[str, Any]:
         """Return the body of a response that is not streamed.
@@ -56,21 +60,23 @@ class CompletionResponse:
             JSON values in the format of the OpenAI API.
         """
         ordered = sorted(finished, key=lambda one: one.choice)
+        self._num_tokens = {one.choice: len(one.sample.tokens) for one in finished}
         return {
             **self._head("chat.completion" if self._chat else "text_completion"),
             "choices": [self._choice(one) for one in ordered],
-            "usage": self._usage(ordered),
+            "usage": self._usage(),
             **self._details(ordered),
         }
 
     def growth_chunks(
-        self, choice: int, text: str, log_probs: dict[str, Any] | None = None
+        self, choice: int, text: str, num_tokens: int, log_probs: dict[str, Any] | None = None
     ) -> list[dict[str, Any]]:
         """Return the chunks of a stream that report new text of a sample.
 
         Args:
             choice: Index of the sample in the response.
             text: The complete text of the sample so far.
+            num_tokens: Number of tokens of the sample so far.
             log_probs: Field `logprobs` of the chunk (default: None).
 
         Returns:
@@ -78,7 +84,7 @@ class CompletionResponse:
         """
         new = text[len(self._sent.get(choice, "")) :]
         is_started = choice in self._sent
-        self._sent[choice] = text
+        self._sent[choice], self._num_tokens[choice] = text, num_tokens
         fields = {"index": choice, "logprobs": log_probs, "finish_reason": None}
         if not self._chat:
             return [self._chunk(fields | {"text": new})]
@@ -97,10 +103,11 @@ class CompletionResponse:
             Chunks in the format of the OpenAI API.
         """
         choice, whole = finished[-1].choice, self._choice(finished[-1])
+        num_tokens = self._num_tokens[choice] = len(finished[-1].sample.tokens)
         chunks = []
         if not self._chat:
             if whole["text"] != self._sent.get(choice):
-                chunks += self.growth_chunks(choice, whole["text"], whole["logprobs"])
+                chunks += self.growth_chunks(choice, whole["text"], num_tokens, whole["logprobs"])
             ending: dict[str, Any] = {"text": ""}
         else:
             message, ending = whole["message"], {"delta": {}}
@@ -115,14 +122,14 @@ class CompletionResponse:
                 }
                 chunks.append(self._chunk(fields))
             elif message["content"] != self._sent.get(choice):
-                chunks += self.growth_chunks(choice, message["content"], whole["logprobs"])
+                chunks += self.growth_chunks(choice, message["content"], num_tokens, whole["logprobs"])
         ending |= {"index": choice, "logprobs": None, "finish_reason": whole["finish_reason"]}
         chunks.append(self._chunk(ending | {"trialogue": whole["trialogue"]}))
         if len(finished) == self._request.choices:
             chunks[-1] |= self._details(finished)
-            if self._request.body.stream_options and self._request.body.stream_options.include_usage:
+            if self._reports_usage:
                 # This chunk has no choices, which only clients that request the usage expect.
-                chunks.append(self._chunk() | {"usage": self._usage(finished)})
+                chunks.append(self._chunk() | {"usage": self._usage()})
         return chunks
 
     def _head(self, kind: str) -> dict[str, Any]:
@@ -130,11 +137,11 @@ class CompletionResponse:
 
     def _chunk(self, *choices: dict[str, Any]) -> dict[str, Any]:
         kind = "chat.completion.chunk" if self._chat else "text_completion"
-        return {**self._head(kind), "choices": list(choices)}
+        usage = {"usage": self._usage()} if self._reports_usage_always else {}
+        return {**self._head(kind), "choices": list(choices), **usage}
 
-    def _usage(self, finished: Sequence[FinishedChoice]) -> dict[str, int]:
-        prompt = sum(map(len, self._request.prompts))
-        completion = sum(len(one.sample.tokens) for one in finished)
+    def _usage(self) -> dict[str, int]:
+        prompt, completion = sum(map(len, self._request.prompts)), sum(self._num_tokens.values())
         return {
             "prompt_tokens": prompt,
             "completion_tokens": completion,

@@ -1,7 +1,7 @@
 """Events of a request, and the HTTP response that streams them."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
@@ -43,10 +43,13 @@ class Stream(StreamingResponse):
     Args:
         pieces: Events to send, as text.
         ended: Function called when the response ends or the client disconnects.
+        headers: HTTP headers of the response.
     """
 
-    def __init__(self, pieces: AsyncIterator[str], ended: Callable[[], None]) -> None:
-        super().__init__(pieces, media_type="text/event-stream")
+    def __init__(
+        self, pieces: AsyncIterator[str], ended: Callable[[], None], headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(pieces, media_type="text/event-stream", headers=headers)
         self._ended = ended
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

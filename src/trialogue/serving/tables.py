@@ -136,5 +136,6 @@ def table_key(request: CompletionRequest, prompt: Sequence[int]) -> bytes:
     """
     verifiers = [(one.kind, one.content, one.name) for one in request.requested_verifiers]
     truncation = sorted(request.sampling.truncation.items())
-    settings = (list(prompt), verifiers, truncation, request.max_new_tokens, request.body.stop_strings)
+    ends = request.max_new_tokens, request.body.stop_strings, request.stop_tokens
+    settings = (list(prompt), verifiers, truncation, ends, request.penalties)
     return hashlib.sha256(repr(settings).encode()).digest()

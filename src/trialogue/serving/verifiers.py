@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import Lock
-from typing import Any, Literal
+from typing import Any
 
 from trialogue.errors import InputError
 from trialogue.generation.verifiers.kinds import KINDS
@@ -23,8 +23,6 @@ from trialogue.samplers.prefix.contract.sampler import Sampler
 from trialogue.serving.errors import RequestError
 from trialogue.serving.settings import Serving
 from trialogue.verifiers import GrammarVerifier
-
-Field = Literal["rule", "response_format", "tools"]
 
 CACHE_SIZE = 64
 """Maximum number of cached verifiers."""
@@ -56,7 +54,7 @@ class RequestedVerifier:
         name: Name of a verifier of the server. None if the client gave kind and content.
     """
 
-    field: Field
+    field: str
     kind: str
     content: str
     name: str | None = None

@@ -283,6 +283,7 @@ class Worker:
                 longest=request.max_new_tokens,
                 context=self.context,
                 stop=request.body.stop_strings,
+                stop_tokens=request.stop_tokens,
             )
             for sample, verdict in zip(samples, outcomes, strict=True):
                 finished = FinishedChoice(first + sample.index, sample, verdict)
@@ -307,7 +308,7 @@ class Worker:
         text = job.decode(completion)
         if text != job.shown.get(choice, ""):
             job.shown[choice] = text
-            job.notify(PartialChoice(choice, text))
+            job.notify(PartialChoice(choice, text, len(completion)))
 
     def _recover(self, key: tuple[Sampler[Any], Job | None], run: OpenRun, error: Exception) -> None:
         """Restart the requests of a failed run, each in a separate run, so that only the faulty request fails."""

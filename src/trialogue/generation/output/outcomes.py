@@ -15,8 +15,8 @@ class SampleOutcome(NamedTuple):
     """Whether a sample is accepted, and why it ended.
 
     Attributes:
-        ended: How a complete sample ended: "eos" (end-of-sequence token), "stop" (stop string),
-            "max_new_tokens" or "context" (maximum length of the model). None if it is incomplete.
+        ended: How a complete sample ended: "eos" (end-of-sequence token), "stop" (stop string
+            or stop token), "max_new_tokens" or "context" (maximum length of the model). None if it is incomplete.
         accepted: Whether the sample is complete, all verifiers accept it and no value is below its threshold.
         reason: Reason for the rejection, or None if the sample is accepted.
         value: Product of the values that graded verifiers (functions and probes) give the complete text. None
@@ -40,6 +40,7 @@ def sample_outcomes(
     longest: int,
     context: int | None,
     stop: Sequence[str],
+    stop_tokens: Sequence[int] = (),
 ) -> list[SampleOutcome]:
     """Determine whether each sample is accepted, and why it ended.
 
@@ -53,6 +54,7 @@ def sample_outcomes(
         longest: Maximum number of tokens per completion.
         context: Maximum length of a sequence in tokens, or None.
         stop: Stop strings, which end a text.
+        stop_tokens: Tokens that end a text, in addition to `eos`.
 
     Returns:
         One outcome per sample.
@@ -71,7 +73,9 @@ def sample_outcomes(
         if not stopped:
             if completion and completion[-1] == eos:
                 ended = "eos"
-            elif strings and strings.find(tokenization.bytes(completion)) is not None:
+            elif (completion and completion[-1] in stop_tokens) or (
+                strings and strings.find(tokenization.bytes(completion)) is not None
+            ):
                 ended = "stop"
             else:
                 ended = "context" if length == context else "max_new_tokens"

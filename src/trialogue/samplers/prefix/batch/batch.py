@@ -8,6 +8,7 @@ from torch import Tensor
 from trialogue.errors import InputError
 from trialogue.indices import require_int64
 from trialogue.oracles import Autoregressive, as_context, as_oracle
+from trialogue.samplers.penalties import Penalties
 from trialogue.samplers.prefix.batch import kernels
 from trialogue.samplers.prefix.batch.evaluations import Evaluations
 from trialogue.samplers.prefix.batch.rows import BatchRows, EndConditions, Stop, StopConditions
@@ -37,6 +38,7 @@ class Batch(View):
         stop: Stop condition, or a mapping from `settings_id` to a stop condition (default: none).
         scored: Accumulate the log-probability of each completion before truncation (default: False).
         truncations: Truncation of the next-token distributions by `settings_id`, if it differs between rows.
+        penalties: Changes of the model's distribution by `settings_id`. Requires `truncations` (default: none).
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class Batch(View):
         stop: Stop | Mapping[int, Stop] | None = None,
         scored: bool = False,
         truncations: Mapping[int, Truncated] | None = None,
+        penalties: Mapping[int, Penalties] | None = None,
     ) -> None:
         oracle = as_oracle(oracle)
         self._max_nodes = max(_MIN_NODE_LIMIT, _NODES_PER_CACHED_NODE * memory)
@@ -62,7 +65,15 @@ class Batch(View):
         scores = Scores(capacity) if scored else None
         scratch_rows = max(slots, oracle.batch_size)
         super().__init__(
-            oracle.vocab_size, rows, evaluations, shared, account, scratch_rows, scores, truncations
+            oracle.vocab_size,
+            rows,
+            evaluations,
+            shared,
+            account,
+            scratch_rows,
+            scores,
+            truncations,
+            penalties,
         )
 
     @property

@@ -9,6 +9,7 @@ from trialogue.errors import InputError
 from trialogue.indices import first_outside, require_int64
 from trialogue.oracles import Decoding
 from trialogue.oracles.output_checks import require_log_probs
+from trialogue.samplers.penalties import Penalties
 from trialogue.samplers.prefix.batch import kernels
 from trialogue.samplers.prefix.batch.distribution_cache import Distributions
 from trialogue.samplers.prefix.batch.evaluations import Evaluations
@@ -33,6 +34,7 @@ class View(Decoding):
         scratch_rows: Recommended number of children (rows followed by one token) to evaluate at once.
         scores: Accumulated log-probabilities, which receive each computed distribution (default: none).
         truncations: Truncation of the next-token distributions by `settings_id`, if it differs between rows.
+        penalties: Changes of the model's distribution by `settings_id` (default: none).
 
     Attributes:
         waited: Number (rows,) int64 of consecutive steps in which each row has waited for others to join a
@@ -49,8 +51,9 @@ class View(Decoding):
         scratch_rows: int,
         scores: Scores | None = None,
         truncations: Mapping[int, Truncated] | None = None,
+        penalties: Mapping[int, Penalties] | None = None,
     ) -> None:
-        self._truncations = truncations
+        self._truncations, self._penalties = truncations, penalties
         self.vocab_size, self.eos, self.scratch_rows = vocab_size, rows.ends.eos, scratch_rows
         self._rows, self._evaluations, self._scores = rows, evaluations, scores
         self.shared, self._account = shared, account
@@ -131,10 +134,10 @@ class View(Decoding):
         if features.shape[1] < self.vocab_size:
             nodes = self._rows.take(self._rows.path, rows).gather(1, lengths[:, None])[:, 0]
             return self.shared.distributions[cut].get(
-                nodes, lambda selected: self._distributions(features[selected], cut, rows, selected)
+                nodes, lambda selected: self._distributions(features[selected], cut, rows, lengths, selected)
             )
         # A small output head, or none, is computed as fast as its cached outputs are copied.
-        return self._distributions(features, cut, rows)
+        return self._distributions(features, cut, rows, lengths)
 
     def ready(self, rows: Tensor) -> Tensor:
         """Return which of `rows` (n,) should request their distribution in this step, as (n,) bool.
@@ -209,9 +212,12 @@ class View(Decoding):
         return self._apply_by_truncation(log_probs, rows, Truncated.cut)
 
     def _distributions(
-        self, features: Tensor, cut: bool, rows: Tensor, selected: Tensor | None = None
+        self, features: Tensor, cut: bool, rows: Tensor, lengths: Tensor, selected: Tensor | None = None
     ) -> Distributions:
-        """Compute next-token distributions from `features` (m, features) of `rows` (n,), or of `rows[selected]`."""
+        """Compute next-token distributions from `features` (m, features) of `rows` (n,), or of `rows[selected]`.
+
+        The rows are shortened to `lengths` (n,).
+        """
         truncated, untruncated = self._evaluations.context.distributions(features, cut)
         if not self.shared.checked:
             shape = (len(features), self.vocab_size)
@@ -221,11 +227,35 @@ class View(Decoding):
             self.shared.checked = True
         if self._truncations is not None:
             own = _as_float32(untruncated).to(self._rows.tokens.device)
-            rows = rows if selected is None else rows[selected]
-            return self._apply_by_truncation(own, rows, Truncated.truncate if cut else Truncated.temper), own
+            if selected is not None:
+                rows, lengths = rows[selected], lengths[selected]
+            changed = self._penalised(own, features, rows, lengths) if self._penalties else own
+            return self._apply_by_truncation(
+                changed, rows, Truncated.truncate if cut else Truncated.temper
+            ), own
         different = (truncated,) if untruncated is truncated else (truncated, untruncated)
         # Sampling and verifier values need at least single precision.
         return tuple(_as_float32(distributions).to(self._rows.tokens.device) for distributions in different)
+
+    def _penalised(self, own: Tensor, features: Tensor, rows: Tensor, lengths: Tensor) -> Tensor:
+        """Apply the penalties of each of `rows` (n,) to the log-probabilities `own` (n, vocab) of the model."""
+        assert self._penalties is not None
+        places: dict[Penalties, list[int]] = {}
+        for place, settings_id in enumerate(self._rows.settings_id[rows].tolist()):
+            if settings_id in self._penalties:
+                places.setdefault(self._penalties[settings_id], []).append(place)
+        changed = own.clone() if places else own
+        for penalties, chosen in places.items():
+            those = rows[chosen]
+            changed[chosen] = penalties.log_probs(
+                self._evaluations.context,
+                features[chosen],
+                own[chosen],
+                self._rows.tokens[those],
+                lengths[chosen],
+                self._rows.start[those],
+            )
+        return changed
 
     def _apply_by_truncation(
         self, log_probs: Tensor, rows: Tensor, alter: Callable[[Truncated, Tensor], Tensor]
@@ -315,6 +345,7 @@ class View(Decoding):
             account,
             self.scratch_rows,
             truncations=self._truncations,
+            penalties=self._penalties,
         )
 
 

@@ -5,12 +5,12 @@ from trialogue.samplers.prefix.engine.open_run import (
     OpenRun,
     PartialSample,
     Submission,
-    Terms,
 )
 from trialogue.samplers.prefix.engine.rounds import PromptRounds, SharedState
 from trialogue.samplers.prefix.engine.run import choose_batch_size, generate
 from trialogue.samplers.prefix.engine.running import RunObserver
 from trialogue.samplers.prefix.engine.sample_stream import SampleStream, stream
+from trialogue.samplers.prefix.engine.terms import Terms
 
 __all__ = [
     "FinishedSamples",

@@ -10,6 +10,7 @@ import torch
 
 from trialogue.errors import InputError
 from trialogue.oracles import Autoregressive, Verifier, as_oracle
+from trialogue.samplers.penalties import Penalties
 from trialogue.samplers.prefix.ancestral import Ancestral
 from trialogue.samplers.prefix.batch import DEFAULT_MEMORY, Batch, Stop
 from trialogue.samplers.prefix.contract.cached_verifier import CachedVerifierPerRow
@@ -20,10 +21,9 @@ from trialogue.samplers.prefix.engine.rounds import Rounds, SharedState
 from trialogue.samplers.prefix.engine.run import STEPS_PER_TOKEN, choose_batch_size
 from trialogue.samplers.prefix.engine.running import BatchRun
 from trialogue.samplers.prefix.engine.sample_request import SampleRequest
+from trialogue.samplers.prefix.engine.terms import Terms
 from trialogue.samplers.prefix.output.samples import Samples
 from trialogue.samplers.prefix.prompts import (
-    make_decoder,
-    make_stop_condition,
     maximum_lengths,
     prompt_tensors,
     replace_empty_prompts,
@@ -32,35 +32,7 @@ from trialogue.samplers.prefix.prompts import (
 )
 from trialogue.samplers.truncation import Truncated
 from trialogue.validation import Count, Natural, validated
-from trialogue.verifiers.functions.function import VerifierLike
 from trialogue.verifiers.functions.tolerant import ErrorLog
-
-
-@dataclass(frozen=True)
-class Terms:
-    """Settings of a request other than its prompt and seed. The fields are arguments of `generate`.
-
-    Args:
-        verifier: The verifier (default: none).
-        max_new_tokens: Maximum length of a completion (default: up to the capacity of the run).
-        temperature: Sampling temperature (default: 1).
-        top_p: Probability mass of the most probable tokens to keep (default: 1, all tokens).
-        top_k: Number of most probable tokens to keep (default: all).
-        min_p: Smallest probability to keep, relative to the most probable token (default: 0).
-        stop: Strings that end a completion (default: none).
-    """
-
-    verifier: VerifierLike | None = None
-    max_new_tokens: int | None = None
-    temperature: float = 1.0
-    top_p: float = 1.0
-    top_k: int | None = None
-    min_p: float = 0.0
-    stop: tuple[str, ...] = ()
-
-    def truncated(self, oracle: Autoregressive) -> Truncated:
-        """Return `oracle` with the temperature, top-k, top-p and min-p of these settings."""
-        return Truncated(oracle, self.temperature, self.top_p, self.top_k, self.min_p)
 
 
 @dataclass(eq=False)
@@ -162,6 +134,7 @@ class OpenRun:
         self.sampler = (Ancestral() if sampler is None else sampler).in_tokens(oracle.tokenization)
         self._layers, self._on_error = layers, on_error
         self._stops, self._truncations = dict[int, Stop](), dict[int, Truncated]()
+        self._penalties = dict[int, Penalties]()
         most = oracle.batch_size if batch_size is None else batch_size
         rows = choose_batch_size(oracle, self.sampler, most, most)
         batch = Batch(
@@ -173,6 +146,7 @@ class OpenRun:
             stop=self._stops,
             scored=True,
             truncations=self._truncations,
+            penalties=self._penalties,
         )
         self._verifier = CachedVerifierPerRow({}, batch)
         self._running = BatchRun[Submission](
@@ -228,7 +202,6 @@ class OpenRun:
         if length > self.capacity:
             raise InputError("prompt", length, f"use a prompt of at most {self.capacity} tokens")
         ids = validate_sample_ids(sample_ids, num_samples)
-        decode = make_decoder(self._oracle, list(terms.stop) or None)
         in_use = self._settings_of(terms)
         submission = Submission(
             terms,
@@ -241,7 +214,7 @@ class OpenRun:
             max_steps=max_steps or STEPS_PER_TOKEN * max(1, int(limit[0]) - length),
             rounds=partial(Rounds, self.sampler, shared=None if shared is None else [shared]),
             settings_id=torch.tensor([in_use.number]),
-            decode=decode,
+            decode=terms.decoder(self._oracle),
             parsers=() if in_use.verifier.parser is None else [in_use.verifier.parser],
             raised={} if in_use.raised is None else {in_use.number: in_use.raised},
             scored=token_log_probs,
@@ -255,7 +228,7 @@ class OpenRun:
         """Return the shared entry for the settings `terms`, adding one if no unfinished submission uses them."""
         if terms not in self._settings:
             number, truncation = next(self._numbers), terms.truncated(self._oracle)
-            stop = make_stop_condition(self._oracle, list(terms.stop)) if terms.stop else None
+            stop = terms.stop_condition(self._oracle)
             raised = ErrorLog() if self._on_error == "reject" else None
             verifier = make_row_verifier(terms.verifier, terms.stop, raised)
             if not set(verifier.layers) <= set(self._layers):
@@ -263,6 +236,8 @@ class OpenRun:
                 raise InputError("layers", self._layers, hint)
             self._verifier.add(number, verifier)
             self._truncations[number] = truncation
+            if terms.penalties is not None:
+                self._penalties[number] = terms.penalties
             if stop is not None:
                 self._stops[number] = stop
             self._settings[terms] = _SettingsInUse(number, verifier, raised)
@@ -284,6 +259,7 @@ class OpenRun:
         if not in_use.users:
             del self._settings[submission.terms], self._truncations[in_use.number]
             self._stops.pop(in_use.number, None)
+            self._penalties.pop(in_use.number, None)
             self._verifier.remove(in_use.number)
 
     @property
