@@ -130,7 +130,7 @@ def enumerate_outcomes(
 
 
 class _Tapes:
-    """Choices of the rows of a batch. Each row follows its tape, and then takes first options."""
+    """Prescribed choices of the rows of a batch (tapes). A row takes first options after the end of its tape."""
 
     def __init__(self, tapes: Tensor) -> None:
         self._tapes = tapes

@@ -95,7 +95,7 @@ class Table(PrefixOracle):
         return padded.gather(1, lengths[:, None] + torch.arange(self.memory))
 
     def _log_probs(self, suffix: tuple[int, ...], prefix: tuple[int, ...]) -> Tensor:
-        """Return the log-probabilities (vocab,) after `prefix`, of which the function receives only `suffix`."""
+        """Return the log-probabilities (vocab,) after `prefix`. The function receives its last tokens, `suffix`."""
         try:
             probs = self._distribution(suffix)
         except InputError:

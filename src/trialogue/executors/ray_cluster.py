@@ -223,7 +223,7 @@ class _Actors(Workers):
         self._warned = True
 
     def _hire(self, waiting: int, doing: int) -> None:
-        """Start actors for the lanes that no actor will process otherwise."""
+        """Start actors for work that no existing actor will do."""
         coming = len(self._joining) + len(self._beginning)
         for _ in range(min(waiting, self._wanted - doing) - coming):
             actor = self._actor.remote()

@@ -198,7 +198,7 @@ def _weighted_path(settings: GenerationSettings) -> Path:
 
 
 def _resampling(settings: GenerationSettings) -> dict[str, Any]:
-    """Return the settings of the resampling, which distinguish resampled files from files of weighted samples."""
+    """Return the settings of resampling, which tell a file of resampled samples from one of weighted samples."""
     return settings.identity() | {"resample": True}
 
 

@@ -153,15 +153,16 @@ class Runs(NamedTuple):
 
 @dataclass(frozen=True)
 class Coherence:
-    """The pattern and phase that each window of n texts follows.
+    """The pattern that each window of some texts follows, and the phase of the pattern at which the window starts.
 
-    A window is a stretch of consecutive tokens. A label is the number of a pattern and a phase (the position of the
-    pattern at which the window starts). Each window has the label that differs from it in the fewest tokens.
+    A window is a stretch of consecutive tokens. Its label identifies the pattern and the phase from which it
+    differs in the fewest tokens.
 
     Args:
-        labels: Nearest label of each window, int64 of shape (n, max windows). Entries beyond the end of a text are
+        labels: Label of each window, int64 of shape (n, max windows). Entries beyond the end of a text are
             undefined.
-        distances: Number of tokens in which each window differs from its label, int64 of shape (n, max windows).
+        distances: Number of tokens in which each window differs from its label, int64 of shape (n, max
+            windows).
         start: Index of the first window of each text from which runs are counted, shape (n,).
         windows: Number of windows of each text, shape (n,).
     """

@@ -119,7 +119,7 @@ class _SinglePassContext(Protocol):
 def _features_of_batch(
     context: Context, tokens: Tensor, lengths: Sequence[Sequence[int]], shared: int
 ) -> Iterator[tuple[list[tuple[int, int]], int, Tensor]]:
-    """Yield (row, prefix index) pairs, the number of completed positions, and features (pairs, features)."""
+    """Yield the features (pairs, features) of prefixes, with their rows and prefix indices, and the positions done."""
     start = 0
     # The first `shared` tokens are equal in all rows, so they are evaluated once and copied.
     if shared and not context.recomputes:

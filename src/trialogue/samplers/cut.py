@@ -77,7 +77,7 @@ class Cut:
         return result
 
     def _kept(self, ordered: Tensor) -> Tensor:
-        """Return `ordered` (n, k), sorted by descending probability, with removed tokens at -inf."""
+        """Return log-probabilities (n, k) in descending order, with those of removed tokens set to -inf."""
         if self.top_k is not None:
             ordered = ordered.clone()
             ordered[:, self.top_k :] = -math.inf

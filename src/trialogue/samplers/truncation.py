@@ -166,7 +166,7 @@ class _TruncatedContext(AlteredContext):
 
 
 def _require_one(inner: Truncated, temperature: float, top_p: float, top_k: int | None) -> None:
-    """Raise `InputError` unless truncating `inner` again equals one truncation of its base."""
+    """Raise `InputError` unless two successive truncations can be combined into one."""
     if 0 in (inner.temperature, temperature):
         return
     if inner.top_p == 1 and inner.min_p == 0:

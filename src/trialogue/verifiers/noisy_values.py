@@ -17,19 +17,16 @@ from trialogue.verifiers.random import prefix_uniforms
 
 @validated
 class NoisyValues(Verifier):
-    """Value function that multiplies the values of another one by random factors.
+    """Value function that multiplies the values of another one by random factors, to test samplers with wrong values.
 
-    It serves to test samplers with wrong values. The value of a prefix is V = f V*, where V* is its value under the
-    other function and f a random factor. Only prefixes are changed. Complete sequences keep their value, which is the
-    outcome. The factor of a prefix depends only on `seed` and the prefix. There are three kinds of errors:
+    The value of a prefix is f V*, where V* is its value under the other function. The factor f depends only
+    on `seed` and the prefix. Complete sequences keep their value. There are three kinds of errors:
 
-    - "uniform": f is 1 + `error` or its inverse, each for half of the prefixes. Then V/V* is between 1/(1 + error) and
-      1 + error for every prefix.
-    - "average": f is `spread` or its inverse for a small share of the prefixes, and 1 for all others. The share is
-      chosen such that the means of V/V* and of V*/V are 1 + error at every length. This holds for any distribution of
-      prefixes that is independent of the factors. These errors are small on average, but large for some prefixes.
-    - "last token": f is 1 + `error` if the last token is 0, and its inverse for any other token. These errors are
-      correlated along a sequence and favour the same sequences at every length.
+    - "uniform": f is 1 + `error` or its inverse, each for half of the prefixes.
+    - "average": f is `spread` or its inverse for a small share of the prefixes, and 1 for all others. The
+      means of f and of 1/f are 1 + `error`, so errors are small on average, but large for some prefixes.
+    - "last token": f is 1 + `error` if the last token is 0, and its inverse otherwise. These errors favour
+      the same sequences at every length.
 
     Args:
         values: Verifier or function of a prefix that returns V*.

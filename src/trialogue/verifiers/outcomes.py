@@ -18,22 +18,19 @@ from trialogue.verifiers.functions.function import VerifierLike, as_verifier
 class OutcomeReward(Verifier):
     """Verifier that uses one function for prefixes (a value function) and another for complete sequences (an outcome).
 
-    A value-guided random walk can then use an inaccurate value function and still have the correct target. It moves on
-    the tree of prefixes, whose leaves are the complete sequences. If the values of prefixes are positive, its
-    stationary distribution on the leaves depends only on the outcome.
-
-    In the notation of the thesis, the value of a complete sequence y_1:H after a prompt x is V(x, y_1:H) := tau(x,
-    y_1:H), where tau is the outcome.
+    With it, value-guided samplers have the correct target although the value function is inaccurate: their
+    target depends only on the outcome, if the values of prefixes are positive. In the notation of the thesis,
+    V(x, y_1:H) := tau(x, y_1:H) for a complete sequence y_1:H after a prompt x.
 
     Args:
         values: Verifier or function of a prefix that evaluates prefixes.
         outcome: Verifier or function of a prefix that evaluates complete sequences.
-        viability: Whether `outcome` also evaluates prefixes (default: False). It must then return 0 only for prefixes
-            that cannot be completed to a sequence of positive outcome.
+        viability: Whether `outcome` also evaluates prefixes (default: False). It must then return 0 only for
+            prefixes that cannot be completed to a sequence of positive outcome.
 
     Raises:
-        InputError: If an argument is a `Target`. During sampling with `viability`, if `values` is positive for a prefix
-            to which `outcome` assigns 0. The error names the prefix.
+        InputError: If an argument is a `Target`. During sampling with `viability`, if `values` is positive
+            for a prefix to which `outcome` assigns 0. The error names the prefix.
     """
 
     def __init__(self, values: VerifierLike, outcome: VerifierLike, *, viability: bool = False) -> None:

@@ -21,22 +21,22 @@ _MAX_PARALLEL_ROLLOUTS = 256
 
 @validated
 class RolloutValues(Verifier):
-    """Value function that estimates the value of a prefix by the mean outcome of sampled completions.
+    """Value function that estimates the value of a prefix by the mean outcome of sampled completions (rollouts).
 
-    The value of a complete sequence is its outcome. Every token of a rollout counts as a model call of the sample being
-    generated, so rollouts use up its query budget. The completions depend only on `seed` and the prefix. A prefix
-    therefore always has the same value. Its calls count for the first sample that visits it, so a sample depends on the
-    other samples of the run only if its model calls are bounded.
+    The value of a complete sequence is its outcome. Every token of a rollout counts as a model call of the
+    sample being generated. The completions depend only on `seed` and the prefix, so a prefix always has the
+    same value.
 
     Args:
         outcome: Verifier or function of a prefix that evaluates complete sequences.
         rollouts: Completions per prefix (default: 8).
-        floor: Lower bound of the estimates (default: 0.5 / rollouts). With a bound of 0, a prefix would be rejected
-            although it can be completed.
+        floor: Lower bound of the estimates (default: 0.5 / rollouts). With a bound of 0, a prefix would be
+            rejected although it can be completed.
         seed: Random seed (default: 0).
 
     Raises:
-        InputError: If `outcome` is a `Target`, whose values can be far below any `floor`. Use `RolloutTarget`.
+        InputError: If `outcome` is a `Target`, whose values can be far below any `floor`. Use
+            `RolloutTarget`.
     """
 
     def __init__(
@@ -77,12 +77,12 @@ class RolloutValues(Verifier):
 
 @validated
 class RolloutTarget(Target):
-    """Target whose values of prefixes are estimated from sampled completions (rollouts), as logarithms.
+    """Target that estimates the values of prefixes from sampled completions (rollouts).
 
-    The log-value of a prefix is the logarithm of the mean of exp(v) over sampled completions, where v is the log-value
-    of another target. The log-value of a complete sequence is v, so the target distribution is the same. The estimates
-    guide samplers that use the values of prefixes, such as `ActionLevel` and `SequentialMonteCarlo`. Tokens of rollouts
-    count as model calls. The completions depend only on `seed` and the prefix.
+    The log-value of a prefix is the logarithm of the mean of exp(v) over sampled completions, where v is the
+    log-value of another target. That of a complete sequence is v, so the target distribution is the same. The
+    estimates guide samplers that use the values of prefixes, such as `SequentialMonteCarlo`. Tokens of
+    rollouts count as model calls. The completions depend only on `seed` and the prefix.
 
     Args:
         target: The target.

@@ -64,10 +64,10 @@ class Power(Target):
 def power(alpha: Positive) -> Power:
     """Return the target proportional to p(x)^alpha, where p is the model's distribution of complete sequences x.
 
-    The distribution p includes the temperature, top-k, top-p and min-p of the run. Dividing the logits by a temperature
-    1 / alpha is a different distribution, because it normalises at every token. The target can be used in place of a
-    verifier, or as a factor of `Product`. Samplers that apply a mask before top-k, top-p or min-p have another p, so
-    combine them with a temperature only.
+    It can be used in place of a verifier, or as a factor of `Product`. The distribution p includes the
+    temperature, top-k, top-p and min-p of the run. Sampling at temperature 1 / alpha is different, because it
+    normalises at every token. Combine samplers that apply a mask before top-k, top-p or min-p with a
+    temperature only.
 
     Args:
         alpha: The exponent, above 0. An exponent above 1 prefers probable sequences.
@@ -86,7 +86,8 @@ def power(alpha: Positive) -> Power:
         {(0, 0): 0.667, (0, 1): 0.167, (1, 1): 0.167}
 
     References:
-        Karan and Du (2025), "Reasoning with Sampling: Your Base Model is Smarter Than You Think", arXiv 2510.14901.
+        Karan and Du (2025), "Reasoning with Sampling: Your Base Model is Smarter Than You Think", arXiv
+        2510.14901.
     """
     return Power(alpha)
 

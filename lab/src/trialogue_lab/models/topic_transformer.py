@@ -245,7 +245,7 @@ class TopicTransformer(nn.Module, MaskedNetwork, MaskReader):
         return self.masked_logits(inputs.to(device), rows.to(device), sites.to(device))
 
     def _attention_output(self, layer: int, states: Tensor, asked: Tensor, counts: Tensor) -> Tensor:
-        """Return W^V times the attention output (n, Q, d), with concatenated heads, for the query words `asked`."""
+        """Return the attention output (n, Q, d) of all heads, before the output matrix, for the words `asked`."""
         values = states @ self.values[layer].T
         if len(self.value_biases):
             values = values + self.value_biases[layer]
@@ -262,7 +262,7 @@ class TopicTransformer(nn.Module, MaskedNetwork, MaskReader):
         return (shares @ heads).transpose(1, 2).flatten(2)
 
     def _attention_weights(self, layer: int, states: Tensor, asked: Tensor, counts: Tensor) -> Tensor:
-        """Return each query's attention (n, heads, Q, V + 1) to all occurrences of a word together."""
+        """Return how much attention (n, heads, Q, V + 1) each query pays to each word, summed over its occurrences."""
         heads = self.config.heads
         if self.config.attention == "uniform":
             shares = counts / counts.sum(1, keepdim=True)

@@ -76,7 +76,7 @@ def state_vectors(network: InstanceOf[DyckTransformer]) -> Tensor:
 
 @torch.no_grad()
 def _compute_last_layer_inputs(network: DyckTransformer, kind: int, extra: int) -> Tensor:
-    """Return the last layer's input for each bracket and depth, after `extra` matched pairs of type `kind`."""
+    """Return the last layer's input at each bracket and depth, in strings that start with `extra` closed pairs."""
     types, depth = network.config.types, network.config.depth
     before = [2 * kind, 2 * kind + 1] * extra
     prefixes = [
@@ -238,7 +238,7 @@ class InequalityChain(NamedTuple):
 
 
 def _bound_lipschitz_constant(network: InstanceOf[DyckTransformer]) -> float:
-    """Return an upper bound on how fast the next-token distribution can change with the attention output."""
+    """Return an upper bound on |change of the next-token distribution| / |change of the attention output|."""
     with torch.no_grad():
         layer = network.stack[-1]
         norms = [
@@ -351,7 +351,7 @@ def log_weight_decay(
 
 
 def _count_brackets(balance: PairContributions, outer: int, i: int, pairs: int) -> Tensor:
-    """Count the rows of `state_vectors` in a string of `outer` nested pairs around `pairs` pairs, all of type i."""
+    """Count how often each bracket and depth occurs in `pairs` matched pairs inside `outer` nested pairs of type i."""
     counts = torch.zeros(state_count(balance.types, balance.depth), dtype=torch.float64)
     for at in range(1, outer + 1 + (outer < balance.depth)):
         both = [state_of(token, at, balance.depth) for token in (2 * i, 2 * i + 1)]

@@ -22,7 +22,7 @@ _COMPLETIONS_AT_ONCE = 2**20
 
 
 class _Contexts(NamedTuple):
-    """Groups of samples in which the same k spins are masked and all other spins are equal ("contexts")."""
+    """Groups of samples in which the same k spins are masked and the other spins are equal (a context)."""
 
     sites: Indices  # (c, k), masked sites in ascending order
     outside: Floats  # (c, N), spins outside the mask, zero within
@@ -118,7 +118,7 @@ class BlockConditionals:
         return hessian, scores
 
     def _solve(self, parameters: Floats) -> Iterator[tuple[_Contexts, Floats, Floats]]:
-        """Yield each group of contexts with its log normalizers (c,) and conditional distributions (c, 2^k)."""
+        """Yield the conditional distributions (c, 2^k) of masked spins in c contexts, and the log normalizers."""
         for group in self._groups:
             energies = self._energies(group, parameters)
             log_z = logsumexp(energies, 1)
@@ -138,7 +138,7 @@ class BlockConditionals:
         return hadamard_transform(coefficients)
 
     def _total(self, group: _Contexts, weights: Floats) -> Floats:
-        """Return the gradient (d,) of the log-weights of the completions, summed with `weights` (c, 2^k)."""
+        """Return the gradient (d,) of sum over contexts and masked values of weights (c, 2^k) * log-weight."""
         sites = group.sites
         single, pair, first, second = small_subsets(sites.shape[1])
         moments = hadamard_transform(weights)
@@ -159,7 +159,7 @@ class BlockConditionals:
 
 
 def _sum_covariances(local: Floats, weights: Floats, outside: Floats, k: int) -> Floats:
-    """Return the weighted sum of the covariances of the features that involve masked spins."""
+    """Return the weighted sum over contexts of the covariance matrix of the features with masked spins."""
     factors = np.column_stack((np.ones(len(outside)), outside))
     weighted = local * weights[:, None, None]
     spins = np.einsum("cab,cu,cv->aubv", weighted[:, :k, :k], factors, factors)
@@ -184,7 +184,7 @@ def _compute_gradients(residual: Floats, outside: Floats, k: int) -> Floats:
 
 
 def _find_distinct_rows(*columns: Bools) -> tuple[Indices, Indices]:
-    """Return indices of the distinct rows of the joined `columns` (n, m), and the inverse (n,)."""
+    """Return the indices of distinct rows of matrices joined side by side, and for each row its place among them."""
     packed = np.packbits(np.concatenate(columns, 1), axis=1)
     keys = packed.view(f"V{packed.shape[1]}")[:, 0]
     _, places, inverse = np.unique(keys, return_index=True, return_inverse=True)

@@ -244,7 +244,7 @@ class Clique:
         return odds
 
     def _member_odds(self, member: Tensor, free: Tensor, weights: Tensor) -> Tensor:
-        """Return the log-odds (rows,) of +1 for one free member (rows, 1) from the log-weights of all counts."""
+        """Return the log-odds (rows,) that the only masked member (rows, 1) of the clique is +1."""
         rest = self._log_sums(free.scatter(1, member, False))[0]
         field = self._field[member[:, 0]]
         plus = (weights[:, 1:] + rest[:, :-1]).logsumexp(1) + field

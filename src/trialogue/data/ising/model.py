@@ -151,7 +151,7 @@ class Ising(Masked, Enumerable, Joint):
 
     @property
     def _pair_factor(self) -> int:
-        """Number of times that the sum over pairs counts each pair."""
+        """How often the sum over pairs counts each pair (1 or 2)."""
         return 2 if self.pairs == "ordered" else 1
 
     @property

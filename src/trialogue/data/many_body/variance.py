@@ -39,7 +39,7 @@ def energy_variances(positions: Numbers, vectors: Numbers, order: int) -> Number
 
 
 def _position_factors(positions: Numbers, order: int) -> list[float]:
-    """Return the factor of each variance that depends on the positions, for 0, ..., `order` sites."""
+    """Return the part of the variance that depends on the positions, for 0, ..., `order` sites."""
     # The square is a sum over pairs p, p'. For each pair, the sum over sets is the coefficient of
     # x^r y^(order - r) z^(order - r) in the product over sites of 1 + x j j' + y j + z j' + y z j j'.
     totals = [0.0] * (order + 1)

@@ -141,7 +141,7 @@ class _Iterates:
                 self._scale.append(scale)
 
     def indices(self, counts: Tensor) -> Tensor:
-        """Return, for each index of an iterate in `counts` (n,), the row of `table` that holds this iterate."""
+        """Return the row of `table` that holds each of the iterates with the indices `counts` (n,)."""
         if self._cycle is None:
             return counts
         first = self._cycle[0]
@@ -149,7 +149,7 @@ class _Iterates:
         return torch.where(counts < first, counts, first + (counts - first) % period)
 
     def log_scale(self, count: int) -> float:
-        """Return the sum of the entries subtracted up to the iterate with index `count`."""
+        """Return the total of the numbers that were subtracted to normalise the iterates up to index `count`."""
         if self._cycle is None or count < len(self._scale):
             return self._scale[count]
         first, scale_per_cycle = self._cycle

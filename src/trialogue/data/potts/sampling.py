@@ -90,7 +90,7 @@ def initial_distributions(messages: Messages, windows: int) -> list[Tensor]:
 
 
 def _message_indices(messages: Messages, windows: int) -> tuple[Tensor, int]:
-    """Return the index (windows,) of the backward message after each site, and how many tables fit into memory."""
+    """Return which backward message (windows,) belongs to each site, and how many tables fit into memory."""
     indices = messages.backward_indices(torch.arange(windows - 1, -1, -1))
     return indices, max(1, _MAX_ENTRIES // (messages.states * messages.vocab))
 

@@ -201,7 +201,7 @@ def precise_moduli(matrix: "mpmath.matrix") -> "list[mpmath.mpf]":
 
 
 def _balance_weights(log_weights: Tensor, vocab: int, states: int) -> NDArray[np.float64]:
-    """Return the weights (V, V^(W-1)) of a similar transfer matrix whose row sums are about 1, to avoid underflow."""
+    """Rescale the transfer matrix, with the same eigenvalues, so that its row sums are about 1 and do not underflow."""
     leading = log_weights.view(vocab, states)
     right = torch.zeros(states, dtype=torch.float64)
     max_steps = min(_MAX_BALANCING_STEPS, _MAX_BALANCING_UPDATES // leading.numel())

@@ -139,7 +139,7 @@ class Walls:
         return (runs + scale[:, None]).flatten().logsumexp(0)
 
     def _runs(self, labels: Tensor, windows: int) -> Iterator[Tensor]:
-        """Generate the log-weights (k, states) of runs of 0, 1, ..., `windows` windows with each of k `labels`."""
+        """Yield the log-weights (k, states) of runs of 0, 1, ..., `windows` windows that all have one of k `labels`."""
         allowed = self._allowed(labels)
         runs = torch.zeros(len(labels), self._messages.states, dtype=torch.float64)
         yield runs
@@ -153,7 +153,7 @@ class Walls:
         return [torch.where(table == labels[:, None], log_weights, -math.inf) for table in self._tables]
 
     def _extend(self, runs: Tensor, allowed: Tensor) -> Tensor:
-        """Return the log-weights (k, states) of `runs` (k, states) extended by one window."""
+        """Return the log-weights (k, states) of such sequences with one more window."""
         vocab, states = self._messages.vocab, self._messages.states
         weights = runs[:, :, None] + allowed.view(len(runs), states, vocab)
         return weights.view(len(runs), vocab, states).logsumexp(1)

@@ -111,7 +111,7 @@ class SudokuPuzzles(WeightedPrefixes):
 
     @property
     def size(self) -> int:
-        """Number of equally likely pairs of a solution and a choice of the cells of the clues."""
+        """Number of pairs of a solution and the cells whose digits are given (clues), all equally likely."""
         return len(sudoku_grids()) * comb(CELLS, self.clues)
 
     def states(self) -> Tensor:

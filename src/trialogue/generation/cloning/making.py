@@ -177,7 +177,7 @@ def _make_with_workers(
 def _start_worker(
     maker: CloneMaker, folder: SharedFolder, kept: Files
 ) -> Callable[[int], tuple[MadeClone, Files]]:
-    """Start a worker, and return its function that creates a clone. It also returns files that are not shared."""
+    """Start a worker, and return its function, which creates a clone and returns its files that are not shared."""
     with folder.beginning() as work:
         if work != folder.path:
             for path, content in kept.items():

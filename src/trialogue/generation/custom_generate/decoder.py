@@ -66,7 +66,7 @@ def decoding(
         max_steps: Stop a sample after this many sampler steps (default: 1000 per token of the longest
             completion).
         batch_size: Number of sequences sampled at the same time.
-        memory: Memory limit in bytes, see `trialogue.samplers.generate`.
+        memory: Number of prefixes whose model results are cached (see `trialogue.samplers.generate`).
         recompute: Whether to evaluate every prefix without a cache, for models whose state cannot be rewound.
 
     Returns:

@@ -34,7 +34,7 @@ class _UncutDecoding:
         return self.cut(distributions, rows) if cut else distributions
 
     def cut(self, log_probs: Tensor, rows: Tensor | None = None) -> Tensor:
-        """Truncate and renormalise `log_probs` (n, vocab) of `rows` (n,), and store the input."""
+        """Truncate and normalise `log_probs` (n, vocab) of `rows` (n,), and store them as they were before."""
         self.uncut = log_probs
         return self._decoding.cut(log_probs, rows)
 

@@ -60,13 +60,13 @@ class TranslationSettings:
 
     @property
     def beam(self) -> LengthBeam:
-        """Decoder of the refiner with these options."""
+        """Decoder of the refinement model with these options."""
         chain = Refinement(start=self.start, keep=self.keep, steps=self.steps)
         return LengthBeam(self.steps, self.hypotheses, chain, self.alpha, not self.keep_repeats)
 
     @property
     def search(self) -> BeamSearch:
-        """Decoder of the twin with these options."""
+        """Decoder of the autoregressive model with these options."""
         return BeamSearch(self.hypotheses, self.alpha)
 
 

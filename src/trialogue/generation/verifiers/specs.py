@@ -324,7 +324,7 @@ def has_mask(spec: str) -> bool:
 
 
 def _call_with_option(rule: ConstraintSettings, spec: str, call: Callable[[], Result]) -> Result:
-    """Return the result of `call`. If it raises `InputError` about `spec`, the message refers to the user's option."""
+    """Return the result of `call`. An `InputError` about a spec is changed to name the option that the user gave."""
     try:
         return call()
     except InputError as error:

@@ -184,14 +184,13 @@ def sharpening_weights(
 
 
 def sharpened_distance(logs: NDArray[np.float64]) -> float:
-    """Estimate a total variation distance from importance weights.
+    """Estimate a total variation distance from importance weights w, as mean(|w / mean(w) - 1|) / 2.
 
     Args:
         logs: Log-weights of sampled texts, shape (rows,). Entries of -inf are left out.
 
     Returns:
-        Half the mean absolute deviation of the weights, divided by their mean, from 1. NaN if all entries are
-        -inf.
+        The estimate. NaN if all entries are -inf.
     """
     if not np.isfinite(logs).any():
         return float("nan")

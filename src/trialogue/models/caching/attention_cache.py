@@ -246,7 +246,7 @@ class AttentionCache(Context):
         return x
 
     def _embed(self, ids: Tensor, positions: Tensor) -> Tensor:
-        """Return `Transformer.embed` with detached parameters, so that no gradients are recorded."""
+        """Return the embeddings of input ids at given positions, without recording gradients."""
         if self._positions is None:
             return self._model.embed(ids, positions).detach()
         return torch.embedding(self._embedding, ids) + torch.embedding(self._positions, positions)
@@ -259,7 +259,7 @@ class AttentionCache(Context):
         return torch.where(positions == 0, self._model.bos, ids)
 
     def _storage_indices(self, rows: Tensor, positions: Tensor) -> Tensor:
-        """Return flat storage indices (2 * n,) of the key and value at each position (n,), interleaved."""
+        """Return where the keys and values of each position (n,) are stored, as flat indices (2 * n,)."""
         return ((rows * (self._capacity + 1) + positions)[:, None] + self._values_offset).view(-1)
 
     def _store_keys_values(self, layer: int, weights: _BlockWeights, x: Tensor, indices: Tensor) -> Tensor:
@@ -275,7 +275,7 @@ class AttentionCache(Context):
         return linear(x, weights.queries)
 
     def _key_range(self, first: int, last: int) -> slice:
-        """Return the range of positions that at least one of the positions `first` to `last` attends to."""
+        """Return the range of positions to which one of the positions `first` to `last` attends."""
         return slice(0 if self._window is None else max(0, first + 1 - self._window), last + 1)
 
     def _keys_values(self, store: Tensor, rows: Tensor, span: slice) -> _KeysValuesByLayer:
@@ -311,7 +311,7 @@ class AttentionCache(Context):
         return attended.view(q.shape)
 
     def _attend_by_product(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
-        """Compute `_attend_once` over keys and values (n, keys, width), with one matrix product per row."""
+        """Compute the attention of one query per row to keys and values (n, keys, width), by matrix products."""
         scores = torch.bmm(q[:, None] * self._scaled_heads, k.transpose(1, 2))
         if mask is not None:
             scores += mask

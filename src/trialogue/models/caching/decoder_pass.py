@@ -32,7 +32,7 @@ class _Norm(NamedTuple):
 
 
 class _Layer(NamedTuple):
-    """Modules of a layer, collected once because attribute look-ups are slow for a single row."""
+    """Modules of a layer, collected once because looking up attributes is slow."""
 
     attention_norm: _Norm
     query: PackedLinear
@@ -88,7 +88,7 @@ class DecoderPass:
         return cls(body) if len({part.states for part in linear_layers}) == 1 else None
 
     def as_loaded(self) -> bool:
-        """Return whether no module has a forward hook, so that this pass, which calls no hooks, may be used."""
+        """Return whether this pass may be used: it calls no forward hooks, so no module must have one."""
         return not any(self._hooks)
 
     def __call__(

@@ -112,7 +112,7 @@ class PretrainedContext(Context):
         return features[:, first : first + width]
 
     def _pass(self, ids: Tensor, rows: Tensor, last: Tensor, settings: dict[str, Any]) -> Tensor:
-        """Run the network on ids (n, m), and return features (k, features) at index `last` (k,) of `rows` (k,)."""
+        """Run the network on ids (n, m), and return the features (k, features) at one index of each of k rows."""
         oracle = self._oracle
         states = bool(self._layers)
         self.passes += 1

@@ -148,5 +148,5 @@ def merge_heads(x: Tensor) -> Tensor:
 
 
 def attention_bias(allowed: Tensor) -> Tensor:
-    """Return a bias for attention scores, 0 where `allowed` is True and a large negative number elsewhere."""
+    """Return a mask to add to attention scores: 0 where `allowed` is True, and a large negative number elsewhere."""
     return torch.zeros(allowed.shape, device=allowed.device).masked_fill_(~allowed, -1e4)

@@ -189,7 +189,7 @@ class EncoderDecoder(nn.Module):
         return last[0].weights(x, mask, vectors, last[1], encoded.mask)
 
     def _decoder_inputs(self, inputs: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the embeddings, the bias of self-attention scores, and the position embeddings."""
+        """Return the embeddings, the mask added to attention scores, and the position embeddings."""
         self._require_length("targets", inputs)
         length = inputs.shape[1]
         positions = torch.arange(length, device=inputs.device)

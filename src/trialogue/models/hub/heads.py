@@ -50,6 +50,6 @@ def _head_classes(kind: Kind, config: type[Any]) -> set[str]:
 
 
 def _remote_classes(kind: Kind, config: Any) -> set[str]:
-    """Return the name of the class that has this output head, in the code of the model's repository."""
+    """Return the class name with this output head in the code of the model's repository."""
     reference = (getattr(config, "auto_map", None) or {}).get(f"AutoModelFor{kind}")
     return {reference.rsplit(".", 1)[-1]} if isinstance(reference, str) else set()

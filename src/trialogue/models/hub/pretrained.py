@@ -332,7 +332,7 @@ class PretrainedOracle(TextModel):
             raise InputError("model", self.name, f"its cached passes differ from uncached ones. {fix}")
 
     def _is_binding_window(self, window: int) -> bool:
-        """Return whether sequences longer than `window` give wrong results with a cache, or are too long to check."""
+        """Return whether cached passes are wrong, or cannot be checked, for sequences longer than `window`."""
         if self.max_length is not None and self.max_length <= window:
             return False
         return window > _CHECKED_WINDOW or not self._is_cache_correct(max(window + 2, CHECKED_LENGTH))

@@ -50,7 +50,7 @@ class FactoredLayer(NamedTuple):
         return F.pad(full.T, (0, 0, 0, 1))
 
     def token_value_vectors(self, tokens: Tensor) -> Tensor:
-        """Return the value vector of each of the unmasked `tokens` (n, N), as (n, N, V)."""
+        """Return the row of the value matrix for each of the unmasked `tokens` (n, N), as (n, N, V)."""
         first = self.values[-1].T
         if len(self.values) == 1:
             return F.embedding(tokens, first)
@@ -59,7 +59,7 @@ class FactoredLayer(NamedTuple):
         return F.embedding(tokens, first @ self.values[0].T)
 
     def token_entries(self, states: Tensor, tokens: Tensor) -> Tensor:
-        """Apply the value matrix to states (n, N, V), and return the entry (n, N) of the token of each site."""
+        """Return the entry (n, N) of the value matrix times states (n, N, V) that belongs to the token at each site."""
         for factor in reversed(self.values[1:]):
             states = F.linear(states, factor)
         return torch.einsum("nir,nir->ni", states, F.embedding(tokens, self.values[0]))
@@ -113,7 +113,7 @@ def masked_token_logits(
 def _attend_masked_sites(
     layers: Sequence[FactoredLayer], tokens: Tensor, copies_at_once: int, norm: Norm | None
 ) -> Tensor:
-    """Return the attention output (n, N, V) of the last layer at each site i, with site i masked."""
+    """Return the output (n, N, V) of the last attention layer at each site i of a copy in which site i is masked."""
     first, last, added = layers[0].attention, layers[-1].attention, layers[0].token_value_vectors(tokens)
     summed, states = first @ added, one_hot(tokens, added.shape[-1], added.dtype)
     if len(layers) > 2 or norm is not None:
@@ -137,7 +137,7 @@ def _attend_copies(
     copies: tuple[Tensor, Tensor],
     norm: Norm | None,
 ) -> Tensor:
-    """Return the attention output (c, V) of the last layer for copies of rows (c,) with sites (c,) masked."""
+    """Return the output (c, V) of the last attention layer for c copies of rows, each with one masked site."""
     rows, sites = copies
     back = layers[0].attention.T[sites]
     copy_states = (summed[rows] - back[:, :, None] * added[rows, sites][:, None]).square_()

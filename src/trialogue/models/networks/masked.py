@@ -150,7 +150,7 @@ class MaskedNetwork(Masked):
             return self.logits_at(inputs, rows, sites).to(inputs.device, self.dtype)
 
     def _point_masses(self, tokens: Tensor) -> Tensor:
-        """Return the log-probabilities (..., vocab_size) of distributions that put all mass on `tokens` (...)."""
+        """Return log-probabilities (..., vocab_size) that give each of `tokens` (...) probability one."""
         self._require_data(tokens)
         log_probs = tokens.new_full((*tokens.shape, self.vocab_size), -torch.inf, dtype=self.dtype)
         return log_probs.scatter_(-1, tokens[..., None], 0.0)

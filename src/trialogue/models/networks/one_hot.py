@@ -71,7 +71,7 @@ class OneHotNetwork(nn.Module, MaskedNetwork, MaskReader):
         return self.logits(inputs[rows], sites)
 
     def logits_at(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
-        """Compute the logits (q, vocab_size) at given positions (sites) in `dtype`. See `MaskedNetwork.logits_at`."""
+        """Compute the logits (q, vocab_size) at given positions (sites), with numbers of type `dtype`."""
         self._require(inputs)
         device = next(self.parameters()).device
         return self.logits(inputs[rows].to(device), sites.to(device), self.dtype)

@@ -101,7 +101,7 @@ def pack_weights(
 
 
 def _bytes_packed(layers: list[nn.Linear], packing: Packing) -> int:
-    """Return the size in bytes of the packed weights of `layers`, without scales."""
+    """Return the size in bytes of the packed weights of some layers, without the scales."""
     bits = sum(FORMATS[name].bits for name in {packing.few, packing.many} & set(available_formats()))
     return sum(layer.weight.numel() for layer in layers) * bits // 8
 
@@ -162,7 +162,7 @@ def mean_total_variation(first: Tensor, second: Tensor) -> float:
 
 
 def _time_formats(plain: list[nn.Linear], head: Any) -> tuple[dict[str, float], dict[str, float]]:
-    """Measure CPU seconds by format, for one row and for many rows, with layers of the most common shape."""
+    """Measure CPU seconds of a matrix product in each format, for one row and for many rows."""
     body = [layer for layer in plain if layer is not head] or plain
     shape, _ = Counter(layer.weight.shape for layer in body).most_common(1)[0]
     layers = [layer for layer in body if layer.weight.shape == shape][:_MEASURED_LAYERS]

@@ -31,7 +31,7 @@ class GgufBlocks(NamedTuple):
 
     @property
     def four_bits(self) -> bool:
-        """Whether the codes have 4 bits and groups of 32 weights, so that int4 layers can use them."""
+        """Whether weights are stored as 4-bit integers in groups of 32, which int4 layers can use."""
         return self.kind in _FOUR_BITS
 
     @property

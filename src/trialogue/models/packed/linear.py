@@ -217,7 +217,7 @@ def describe_formats(model: nn.Module) -> str:
 def is_plain(
     layer: nn.Module | None, blocks: Mapping[nn.Module, GgufBlocks] | None = None
 ) -> TypeGuard[nn.Linear]:
-    """Return whether a layer is an unmodified `nn.Linear` with float32 weights on the CPU or in `blocks`."""
+    """Return whether a layer is an unmodified `nn.Linear` whose float32 weights are on the CPU or in a GGUF file."""
     # A subclass, a hook, an overridden forward method or another kind of tensor can change the result.
     if (
         type(layer) is not nn.Linear

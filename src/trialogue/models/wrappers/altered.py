@@ -100,5 +100,5 @@ class AlteredContext(DerivedContext):
         return altered, altered if untruncated is log_probs else self._alter(untruncated)
 
     def cut(self, log_laws: Tensor) -> Tensor:
-        """Apply top-k and top-p of the base context to `log_laws` (n, vocab)."""
+        """Apply top-k and top-p of the base context to log-probabilities (n, vocab)."""
         return self._base.cut(log_laws)

@@ -45,7 +45,7 @@ class Processed(Autoregressive):
 
 
 class _ProcessedContext(DerivedContext):
-    """Context that appends the prefix to the features of `base`, because the prefix is shorter than the scores."""
+    """Context that stores the prefix next to the features of `base`, from which scores are processed."""
 
     def __init__(self, base: Context, process: Process, capacity: int) -> None:
         super().__init__(base)
@@ -86,7 +86,7 @@ class _ProcessedContext(DerivedContext):
 
 
 def _integer_dtype(like: Tensor) -> torch.dtype:
-    """Return the integer dtype whose bit patterns fill complete columns of the dtype of `like`."""
+    """Return the integer dtype in which tokens are stored next to features of the dtype of `like`."""
     return torch.int64 if like.element_size() == 8 else torch.int32
 
 

@@ -27,9 +27,9 @@ serve(Connection(int(sys.argv[1])), *sys.argv[3:])
 class FileFunction:
     """Function of a user's Python file that is called in a separate process.
 
-    The process executes the file once and keeps its state between calls. It is replaced by a new process after a call
-    that exceeds the timeout, is interrupted or ends the process. It ends when this object is garbage-collected. Calls
-    from several threads are serialized. Arguments and results are sent as JSON.
+    The process executes the file once and keeps its state between calls. It is replaced by a new one after a
+    call that exceeds the timeout, is interrupted or ends the process. Arguments and results are sent as JSON,
+    one call at a time.
 
     Args:
         path: Path of the Python file.

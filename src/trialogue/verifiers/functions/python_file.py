@@ -23,17 +23,17 @@ def python_verifier(
 ) -> TextVerifier | FunctionVerifier:
     """Create a verifier from a function in a Python file.
 
-    The file is executed in a separate process, and so is every call of the function. If a call takes longer than
-    `timeout`, the process is ended. The next call starts a new process, which executes the file again. As in a script,
-    the file and the function can import modules from the folder of the file. Output of the file is redirected to
-    standard error.
+    The file and every call of the function are executed in a separate process. After a call that takes longer
+    than `timeout`, a new process executes the file again. As in a script, the file can import modules from
+    its folder.
 
     Args:
         path: Path of the Python file.
         name: Name of the function.
-        tokenization: Tokenization that converts token ids to text. If given, the function receives text. Otherwise it
-            receives a tuple of token ids.
-        scope: "sequence" passes prompt and completion to the function, "completion" only the completion (default).
+        tokenization: Tokenization that converts token ids to text. If given, the function receives text.
+            Otherwise it receives a tuple of token ids.
+        scope: "sequence" passes prompt and completion to the function, "completion" only the completion
+            (default).
         whole: Whether to call the function for complete sequences only. Prefixes then have the value 1.
         timeout: Maximum duration of a call in seconds (default: no limit).
 

@@ -28,11 +28,9 @@ class _Alarm(BaseException):
 def call_within(seconds: float, function: Callable[[Argument], Result], argument: Argument) -> Result:
     """Call a function with a time limit, and return its result.
 
-    In the main thread, a signal interrupts the function, even inside a regular expression. The previous signal handler
-    and timer are restored afterwards. If the function catches the exception, its result is discarded, and it is
-    interrupted again every `seconds`. A function that catches every interruption and never returns cannot be stopped.
-    In other threads and on systems without timers, the function runs in a daemon thread, which is abandoned after the
-    time limit.
+    In the main thread, a signal interrupts the function, even inside a regular expression. It is interrupted
+    again every `seconds` if it catches the exception. In other threads and on systems without timers, the
+    function runs in a daemon thread, which is abandoned after the time limit.
 
     Args:
         seconds: Time limit in seconds.

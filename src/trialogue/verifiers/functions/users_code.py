@@ -15,11 +15,10 @@ def format_error_location(error: BaseException, file: str | None = None) -> str:
 
     Args:
         error: Exception with a traceback.
-        file: Path of the user's file. If a frame of the traceback is in this file, the last such frame is returned.
-            Otherwise the last frame outside of this package is returned.
+        file: Path of the user's file (default: any file outside of this package).
 
     Returns:
-        The location with a leading space, or an empty string if there is no such frame.
+        The last such location in the traceback, with a leading space. An empty string if there is none.
     """
     here = str(Path(__file__).parent)
     frames = [

@@ -208,7 +208,7 @@ class SemiprimeTuples(DecimalDistribution):
         return 10 ** (self.digits - 1) <= number < 10**self.digits
 
     def _factor_weights(self, product: int, first: Prefix, second: Prefix) -> Sequence[float]:
-        """Return weights of the next digit of the factors, after the digits `first` and `second` of both."""
+        """Return weights of the next digit of the two factors, given their digits so far, `first` and `second`."""
         n = self.digits
         if len(first) < n:
             factors = self.arithmetic.factor(product)

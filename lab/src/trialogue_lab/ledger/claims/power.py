@@ -95,7 +95,7 @@ def _largest_deviation(values: NDArray[np.floating[Any]]) -> float:
 
 
 def _compute_region(criterion: Criterion) -> tuple[float, float]:
-    """Return the interval of means that meet the criterion. It contains logarithms if the statistic is logarithmic."""
+    """Return the interval of means that meet the criterion (of logarithms, if the statistic is logarithmic)."""
     if not criterion.statistic.logarithmic:
         return criterion.region
     bottom, top = criterion.region

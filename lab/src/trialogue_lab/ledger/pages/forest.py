@@ -88,7 +88,7 @@ def _draw_claim(axes: "Axes", y: int, verdict: Verdict) -> None:
 
 
 def _subtract_threshold(verdict: Verdict, value: float) -> float:
-    """Return `value` minus the claim's threshold. Logarithms are subtracted if the statistic uses them."""
+    """Return `value` minus the claim's threshold, or the difference of their logarithms for a logarithmic statistic."""
     threshold = verdict.claim.criterion.threshold
     if not verdict.claim.statistic.logarithmic or threshold <= 0 or math.isnan(value):
         return value - threshold

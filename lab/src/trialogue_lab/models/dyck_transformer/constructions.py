@@ -41,7 +41,7 @@ class _Size(NamedTuple):
         return [(token, token // 2, d) for token in range(2 * self.types) for d in range(1, self.depth + 1)]
 
     def direction(self, kind: int, pair_depth: int) -> int:
-        """Return the index of the direction that represents an open bracket of a type and depth."""
+        """Return the index of the vector that represents an open bracket of a type and depth."""
         return kind * self.depth + pair_depth - 1
 
 
@@ -218,7 +218,7 @@ def _compute_decoder_widths(size: _Size) -> tuple[int, ...]:
 def _write_decoder(
     network: DyckTransformer, size: _Size, ratios: Tensor, smallest: float, seed: int, open_prob: float
 ) -> None:
-    """Set value vectors in orthogonal directions (equations 2.63 and 2.64) and the six-layer ReLU network."""
+    """Set the value weights to orthogonal vectors (equations 2.63 and 2.64), and build the six-layer ReLU network."""
     types, depth = size
     states, pairs = state_count(*size), types * depth
     drawn = torch.empty(states, states - 1, dtype=torch.float64)

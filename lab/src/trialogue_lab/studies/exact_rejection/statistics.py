@@ -91,7 +91,10 @@ def mean_of_question(rows: Rows, column: str) -> "Series[float]":
 
 
 def _select_requests(rows: Rows, free: bool | None) -> DataFrame:
-    """Return the rows of requests, with model calls per output. `free` selects schemas with or without free strings."""
+    """Return the measurements of requests, with model calls per output.
+
+    `free` selects JSON schemas with (True) or without (False) strings of arbitrary content. None selects all.
+    """
     table = rows["request"] if free is None else rows.where("request", free=free)
     return table.assign(
         exact_calls=table.calls / table.accepted.replace(0, np.nan),

@@ -42,7 +42,7 @@ class CorollaryInstance(Settings):
 
     @property
     def corollary(self) -> bounds.OneStepBounds:
-        """The bounds that Corollary 4.1.1 gives for this instance."""
+        """Bounds of Corollary 4.1.1 on how long samplers of this Ising model need."""
         sizes = (self.sites, self.clique, self.block_size, self.least.excess, self.least.clique_field)
         return bounds.one_step_corollary(*sizes, delta=self.delta, steps=self.steps)
 

@@ -94,7 +94,7 @@ def measure_trees(config: Config, seed: int, _: Path) -> MeasuredRows:
 
 
 def _compute_tempered_distance(levels: Levels, target: Array, tau: float) -> float:
-    """Return the total variation distance between sampling at temperature `tau` and the target."""
+    """Return the total variation distance between the target and sampling each token at temperature `tau`."""
     return trees.compute_variation(
         np.exp(trees.compute_log_joint(trees.apply_temperatures(levels, [tau] * len(levels)))), target
     )

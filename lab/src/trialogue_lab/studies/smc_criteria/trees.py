@@ -92,7 +92,10 @@ def _compute_product_value(base: float, target: float, prefix: Prefix) -> float:
 
 
 def _compute_branch_value(base: float, target: float, length: int, error: float, prefix: Prefix) -> float:
-    """Return the approximate value of a prefix if the outcome depends on the first token only."""
+    """Return the value of a prefix with errors, if the outcome depends on the first token only.
+
+    The exact value is multiplied by exp(± error) for each missing token.
+    """
     if not prefix:
         return 1.0
     exact = (1 - target) / (1 - base) if prefix[0] else target / base

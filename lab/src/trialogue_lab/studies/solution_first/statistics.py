@@ -64,7 +64,7 @@ def counted_fall(rows: Rows, counted: int) -> float:
 
 
 def _compute_largest_log_ratio(table: DataFrame) -> float:
-    """Return the maximum of log(entry / entry one row above)."""
+    """Return the largest log(entry / entry above it) in a table."""
     ratios = table.apply(np.log).diff().to_numpy()
     if np.isnan(ratios).all():
         raise NoRows("a trend needs at least two sizes")

@@ -29,7 +29,7 @@ _TRAINED = "W^V trained by the squared loss and SGD at a rate of 0.01"
 def _make_claim_near_zero(
     arm: str, name: str, shape: str, criterion: Criterion, place: str, *, grade: bool
 ) -> Claim:
-    """Return the claim about one of the trainings whose initial weights are near zero."""
+    """Return a claim about value matrices that are trained from initial weights near zero."""
     figure, where, printed = _ARMS[arm]
     citation = cited(
         f"Thesis Figure {figure}, {place}", printed, f"thesis:T-Fig{figure}", grade=grade, setting=_SETTING

@@ -186,7 +186,7 @@ def _compute_variation(distribution: Array, sites: Array) -> float:
 
 
 def _minimize_variation(distribution: Array, sites: Array) -> ProductDistribution:
-    """Minimize the smoothed total variation distance with L-BFGS."""
+    """Minimize a smooth approximation of the total variation distance with L-BFGS."""
     logits = np.log(np.maximum(sites, 1e-12))
 
     def objective(free: Array, width: float) -> tuple[float, Array]:

@@ -168,6 +168,6 @@ def mask_average_deviation(
 
 
 def _compute_root(twos: int, vocab_size: int, power: int, factor: float) -> float:
-    """Return sqrt(2^twos |Omega|^power factor), or infinity on overflow."""
+    """Return sqrt(2^twos * vocab_size^power * factor), or infinity if it overflows."""
     log = (twos * math.log(2) + power * math.log(vocab_size) + math.log(factor)) / 2
     return math.exp(log) if log < math.log(sys.float_info.max) else math.inf

@@ -293,7 +293,7 @@ def _make_encoder(distributions: Tensor, weights: Tensor, unembedding: Tensor, s
 
 
 def _solve_scale(gaps: NDArray[np.float64], entropy: float) -> float:
-    """Solve log sum_j exp(lambda gaps_j) = `entropy` for lambda. The gaps are at most 0."""
+    """Return the scale lambda at which log sum_j exp(lambda gaps_j) = `entropy`, for gaps of at most 0."""
 
     def excess(scale: float) -> float:
         return float(np.log(np.exp(scale * gaps).sum())) - entropy

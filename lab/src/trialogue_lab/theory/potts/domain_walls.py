@@ -188,7 +188,7 @@ class OneWall(NamedTuple):
 
     @property
     def entropy(self) -> float:
-        """Log of `states` in nats, -inf for no states; at most `largest_wall_entropy`."""
+        """Logarithm of the number of sequences `states` in nats, -inf for none; at most `largest_wall_entropy`."""
         return math.log(self.states) if self.states else -math.inf
 
 
@@ -318,7 +318,10 @@ def _require_stored(table: NDArray[np.float64], sequences: NDArray[np.int64]) ->
 
 
 def _list_distinct_splices(sequences: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return pattern and position of each switch away from pattern 0, without equal or stored sequences."""
+    """Return where sequences switch from pattern 0 to another pattern, as pattern and position.
+
+    Each resulting sequence is listed once, and only if it is not a stored pattern.
+    """
     count, length = sequences.shape
     same_end = np.zeros((length + 1, count), dtype=np.int64)
     for site in range(length - 1, -1, -1):

@@ -29,7 +29,7 @@ _PERIODS = 100_000
 def _advance(
     mass: Array, codes: NDArray[np.int64], following: NDArray[np.int64], table: Array, after: Array
 ) -> float:
-    """Move the probability of each window to its successors, and return the probability that is lost."""
+    """Move the probability of each window by one token, and return the probability of leaving the pattern."""
     lost, contexts, tokens = 0.0, table.shape[0], table.shape[1]
     for index in range(len(mass)):
         if mass[index] == 0:
@@ -204,7 +204,7 @@ class PatternSurvival:
         return probabilities
 
     def _followers(self, position: int) -> NDArray[np.int64]:
-        """Return the windows that follow the pattern if their first token is at `position`, as sorted indices."""
+        """Return the sorted codes of the windows at `position` that are nearer to this pattern than to others."""
         own = self._distances(self._label, position)
         follows = np.ones(len(own), dtype=bool)
         for label in range(len(self._predicted)):
@@ -222,7 +222,7 @@ class PatternSurvival:
         return distances
 
     def _successors(self, position: int) -> NDArray[np.int64]:
-        """Return the next window (n, V) after each window and token, -1 if it leaves the pattern."""
+        """Return the index of the next window (n, V) after each window and token, or -1 if it leaves the pattern."""
         alive, following = self._alive[position], self._alive[(position + 1) % self.period]
         windows = self.vocab_size**self.window
         codes = (alive[:, None] * self.vocab_size + np.arange(self.vocab_size)) % windows

@@ -90,7 +90,7 @@ def compute_leading_eigenvalue(matrix: csr_array, temperature: float) -> float:
 
 
 def _find_recurrent_windows(log_weights: NDArray[np.float64]) -> Mask:
-    """Return, as a mask (V,) * W, which windows can occur infinitely often in a sequence."""
+    """Return which windows can occur infinitely often in a sequence, (V,) * W bool."""
     allowed = log_weights > -math.inf
     _, component = connected_components(transfer_matrix(allowed.astype(float)), connection="strong")
     source, target = matrix_positions(log_weights)
@@ -117,7 +117,7 @@ def _has_infinite_sequence(log_weights: NDArray[np.float64], masks: Sequence[Mas
 
 
 def _remove_transient_entries(matrix: csr_array) -> csr_array:
-    """Set the entries between different strongly connected components to zero."""
+    """Set transitions between states that cannot reach each other to zero."""
     _, component = connected_components(matrix, connection="strong")
     entries = matrix.tocoo()
     inside = component[entries.row] == component[entries.col]

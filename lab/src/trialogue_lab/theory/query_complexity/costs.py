@@ -168,7 +168,7 @@ class _Level(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """For each of n prefixes and each next token: its probability, and whether it ends an accepted sequence."""
+    """Next tokens after n prefixes: the probability of each, and whether it completes an accepted sequence."""
 
     distributions: Tensor
     ends: Tensor
@@ -206,7 +206,7 @@ class _Tree:
 
     @torch.inference_mode()
     def step(self, level: _Level, ends_only: bool = False) -> _Step:
-        """Compute the next tokens of each prefix. With `ends_only`, only complete sequences are verified."""
+        """Compute the next tokens of each prefix. With `ends_only`, the verifier judges complete sequences only."""
         parts = []
         for batch in self._batches(level.tokens):
             rows = torch.arange(len(batch.tokens))
@@ -226,7 +226,7 @@ class _Tree:
         return _Step(*map(torch.cat, zip(*parts, strict=True)))
 
     def below(self, level: _Level, weights: Tensor) -> _Level:
-        """Return the children of positive `weights` (n, vocab), with equivalent ones merged."""
+        """Return the prefixes that are one token longer and have positive weight, merging equivalent ones."""
         rows, token = weights.nonzero(as_tuple=True)
         length = level.tokens.shape[1] + 1
         if len(rows) > self.max_nodes:

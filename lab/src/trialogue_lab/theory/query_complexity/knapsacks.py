@@ -130,7 +130,7 @@ def knapsack_by_lattice(weights: Sequence[int], total: Natural) -> Prefix | None
 
 
 def _reduce_lattice(basis: list[list[int]]) -> list[list[int]]:
-    """Reduce the lattice `basis` in steps that include more and more digits of the last column."""
+    """Apply LLL reduction to a lattice, with more and more digits of the last column."""
     digits = max(abs(row[-1]).bit_length() for row in basis)
     for unseen in range(digits // _DIGITS * _DIGITS, -1, -_DIGITS):
         seen = [[*row[:-1], row[-1] >> unseen] for row in basis]

@@ -234,7 +234,7 @@ def embedding_bias(
 
 
 def _add_mask_entries(words: Tensor, column: Tensor) -> Tensor:
-    """Add a first row of zeros and the first column `column` (V,) to the matrix `words` (V, V)."""
+    """Extend the matrix `words` (V, V) by a row of zeros and by `column` (V,) for the mask token, both in front."""
     return torch.cat(
         (torch.zeros(1, len(words) + 1, dtype=torch.float64), torch.cat((column[:, None], words), 1))
     )

@@ -170,7 +170,7 @@ class ValueGuidedChain:
 
     @cached_property
     def _before_leaves(self) -> tuple[NDArray[np.int64], AbsorbingChain]:
-        """Indices of incomplete prefixes, and the transition matrix between them."""
+        """Indices of the incomplete prefixes, and the transition matrix between them."""
         inner = np.flatnonzero(~self.leaf)
         rows = self.transitions[inner]
         return inner, AbsorbingChain(rows[:, inner], rows @ self.leaf.astype(np.float64))

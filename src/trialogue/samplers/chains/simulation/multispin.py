@@ -140,7 +140,7 @@ def _pack_spins(tokens: Tensor, blocks: int) -> Words:
 
 
 def _pack_classes(classes: list[SiteClass]) -> tuple[NDArray[np.generic], ...]:
-    """Convert classes of sites to arrays for `sweep_words`: masks, lengths, columns, drawn and flip."""
+    """Convert classes of sites with equal couplings to the arrays that `sweep_words` needs."""
     columns, thresholds = [0], []
     widest = max(sum(kind.counts) for kind in classes) + 1
     drawn, flip = np.zeros((2, len(classes), widest), np.uint64)

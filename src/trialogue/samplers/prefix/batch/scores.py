@@ -33,7 +33,7 @@ class Scores:
         self._distributions.append((rows, lengths, log_probs))
 
     def add(self, rows: int) -> None:
-        """Append scores of zero for `rows` new rows, which have no completion yet."""
+        """Append zero log-probabilities for `rows` new rows, which have no completion yet."""
         zeros = torch.zeros(rows, self.values.shape[1], dtype=torch.float64)
         self.values = torch.cat((self.values, zeros))
 
