@@ -32,7 +32,7 @@ RELATIVE = re.compile(r"(?<=\]\()(?![a-z]+:|[/#])")
 NOTEBOOK = re.compile(r"(?<=\]\()([\w./]*quickstart)\.ipynb")
 """A link to the quickstart notebook."""
 NOTEBOOK_PAGE = "tutorials/quickstart.md"
-LINKED = ("findings.md", "index.md", "verdict-history.md")
+LINKED = ("findings.md", "index.md", "verdict-history.md", "bibliography.md")
 """Pages of which the names of studies become links. The repository has no file to link, so only the site has these."""
 SPEAKING = ("findings.md", "index.md")
 """Pages with interpretations of studies, in order of precedence."""
@@ -152,7 +152,7 @@ def what_it_means(name: str, spoken: Mapping[str, str], names: Collection[str]) 
     """
     for page, text in spoken.items():
         said = ["## What it means"]
-        for section in re.split(r"^(?=#{1,2} )", text, flags=re.MULTILINE):
+        for section in re.split(r"^(?=#{1,3} )", text, flags=re.MULTILINE):
             if excerpt := _excerpt(section, name):
                 title = section.partition("\n")[0].lstrip("# ")
                 others = [f"[{one}]({one}.md)" for one in names if one != name and _speaks(excerpt, one)]
