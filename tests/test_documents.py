@@ -10,10 +10,9 @@ from packaging.utils import canonicalize_name
 
 import trialogue
 from refusals import expect_error
-from trialogue_lab import studies
+from trialogue_lab.ledger import ledger_records
 from trialogue_lab.ledger.claims.documents import DOCUMENTS
 from trialogue_lab.ledger.pages.documents import fill
-from trialogue_lab.ledger.stored import stored_summaries
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "templates"
@@ -79,16 +78,15 @@ def test_a_record_is_short_and_has_all_sections(record):
     assert sections == ["## Context", "## Decision", "## Consequences", "## Evidence"]
 
 
-def test_the_bibliography_has_an_entry_for_every_publication_and_names_its_studies():
+def test_the_bibliography_has_an_entry_for_every_publication_and_names_its_studies(ledger_entries):
     page = (ROOT / "docs" / "bibliography.md").read_text(encoding="utf-8")
     entries = {text.partition('"')[0]: text for text in page.split('<a id="')[1:]}
     assert [key for key in DOCUMENTS if key not in entries] == []
     listed = {key: set(re.findall("`([a-z0-9-]+)`", entries[key].partition("\n## ")[0])) for key in DOCUMENTS}
     found = {key: set() for key in DOCUMENTS}
-    for study in stored_summaries(studies.modules()).values():
-        for record in study.claims:
-            if record["statement_id"]:
-                found[record["statement_id"].partition(":")[0]].add(study.name)
+    for record in ledger_records(ledger_entries):
+        if record["statement_id"]:
+            found[record["statement_id"].partition(":")[0]].add(record["study"])
     assert listed == found
 
 
