@@ -9,6 +9,7 @@ from . import verifiers as verifiers
 from .models.hub.pretrained import load_pretrained as load_pretrained
 from .samplers.chains.engine import run_chain as run_chain
 from .samplers.chains.simulation.sweeps import run_sweeps as run_sweeps
+from .samplers.confidence import confidence as confidence
 from .samplers.exact import exact_distribution as exact_distribution
 from .samplers.exact import target_distribution as target_distribution
 from .samplers.exact import total_variation as total_variation

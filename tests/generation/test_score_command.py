@@ -7,7 +7,8 @@ import pytest
 
 from models.tiny_pretrained import tiny_oracle
 from refusals import commands_without_expected_error
-from trialogue import score
+from trialogue import confidence, score
+from trialogue.verifiers import GrammarVerifier
 
 
 @pytest.fixture
@@ -42,6 +43,35 @@ def test_texts_are_scored_and_judged(scored):
     assert "accepted" not in scored(lines)[0]
     both = scored(lines, "--regex", "[0-9]+", "--choice", "1984", "1985")
     assert [one["reason"] and one["reason"].partition(":")[0] for one in both] == ["regex", None, "regex"]
+
+
+SCHEMA = json.dumps(
+    {
+        "type": "object",
+        "properties": {"a": {"enum": [1, 2]}, "b": {"type": "integer", "minimum": 1, "maximum": 300}},
+        "required": ["a", "b"],
+        "additionalProperties": False,
+    }
+)
+
+
+def test_confidence_of_fields(scored, run):
+    text = '{"a":1,"b":7}'
+    found, other = scored(
+        [{"prompt": "the cat", "text": text}, "no JSON"], "--json-schema", SCHEMA, "--confidence"
+    )
+    model = tiny_oracle()
+    expected = confidence(model, "the cat", text, GrammarVerifier.json_schema(SCHEMA, model.tokenization))
+    assert found["confidence"] == pytest.approx(
+        {pointer: field.probability for pointer, field in expected.items()}, rel=1e-3
+    )
+    assert found["confidence_error"] == pytest.approx({"/b": expected["/b"].standard_error}, rel=1e-3)
+    assert other["confidence"] is None
+    words = ("--prompt", "the cat", "--max-new-tokens", "30", "--json-schema", SCHEMA)
+    made = run(*words, "--confidence").checked().lines
+    assert list(made[0]["confidence"]) == ["/a", "/b"]
+    assert all(0 < share <= 1 for share in made[0]["confidence"].values())
+    run("--prompt", "the cat", "--confidence").require_error("use it with one JSON verifier")
 
 
 def test_samples_of_generate_get_their_log_probabilities(run, run_command, model):
@@ -83,6 +113,7 @@ def test_bad_input(model, tmp_path, monkeypatch, run_command):
             (f"{command} tokens.jsonl", """tokens.jsonl:1': its "tokens" must be"""),
             (f"{command} large.jsonl", "large.jsonl:1"),
             (f"{command} raises.jsonl --verifier python:rule.py:check", "no"),
+            (f"{command} raises.jsonl --confidence", "use it with one JSON verifier"),
             (f"{command} raises.jsonl --sampler exact", "--sampler"),
             (f"{command} raises.jsonl --out none/deep.jsonl", "there is no folder"),
         ],

@@ -188,7 +188,7 @@ def test_whitespace_is_compact_by_default():
     assert [value(compact, text) for text in texts] == [True, False, False]
     assert [value(flexible, text) for text in texts] == [True, True, True]
     assert [value(separated, text) for text in texts] == [False, True, False]
-    assert GrammarVerifier.json_schema(schema, TOKENS)._grammar == compact._grammar
+    assert GrammarVerifier.json_schema(schema, TOKENS).grammar == compact.grammar
     with pytest.raises(InputError, match="whitespace='loose': use one of compact, flexible"):
         GrammarVerifier.json_schema(schema, TOKENS, whitespace="loose")
 

@@ -24,8 +24,8 @@ def score(arguments: argparse.Namespace) -> None:
     """Compute the log-probability of given texts under a language model, and judge them by verifiers.
 
     Prints one JSON record per text, with the log-probability of the text after its prompt (in nats) and of each token.
-    If there are constraints, the record also states whether the text is accepted, and why not. On a terminal, prints a
-    table instead.
+    If there are constraints, the record also states whether the text is accepted, and why not. With --confidence, it
+    also has the probability of each field of a JSON text. On a terminal, prints a table instead.
     """
     from trialogue.generation.given_texts import ScoreInputs, read_texts
     from trialogue.generation.settings import ModelSettings
@@ -45,6 +45,8 @@ def score(arguments: argparse.Namespace) -> None:
         raise
     inputs, rule, machine = parsed["model and texts"], parsed["verifiers"], parsed["machine"]
     rule.require_used()
+    if inputs.confidence:
+        rule.find_json()
     texts = read_texts(inputs.texts)
 
     from trialogue.storage import atomic_write, require_folder
@@ -84,6 +86,7 @@ def _score(
             texts,
             {_shorten(spec): one.verifier for spec, one in zip(rule.specs, verifiers, strict=True)},
             chat=inputs.chat,
+            confidence_of=_shorten(rule.specs[rule.find_json()]) if inputs.confidence else None,
             on_error=rule.on_error,
             batch_size=machine.batch_size,
             progress=bar.update,
@@ -100,7 +103,7 @@ def _print(records: Sequence[dict[str, Any]]) -> None:
     from trialogue.display.terminal import console, grid
 
     heads = ["text", "tokens", "log-prob (nats)", "per token"]
-    judged = "accepted" in records[0]
+    judged, has_confidence = "accepted" in records[0], "confidence" in records[0]
     lines = []
     for record in records:
         total, count = record["log_prob"], len(record["tokens"])
@@ -110,8 +113,22 @@ def _print(records: Sequence[dict[str, Any]]) -> None:
             format_number(total / count if total and count else total),
         )
         verdict = ["yes" if record["accepted"] else record["reason"]] if judged else []
-        lines.append((repr(record["text"])[1:-1], *numbers, *verdict))
-    console().print(grid("", [*heads, *(["accepted"] if judged else [])], lines))
+        fields = [_format_confidence(record)] if has_confidence else []
+        lines.append((repr(record["text"])[1:-1], *numbers, *verdict, *fields))
+    heads += ["accepted"] * judged + ["confidence"] * has_confidence
+    console().print(grid("", heads, lines))
+
+
+def _format_confidence(record: dict[str, Any]) -> str:
+    """Return the confidence of all fields as text, with standard errors of estimates."""
+    from trialogue.display.numbers import format_number
+
+    errors = record.get("confidence_error", {})
+    return ", ".join(
+        f"{pointer} {format_number(probability)}"
+        + (f" ± {format_number(errors[pointer], 1)}" if pointer in errors else "")
+        for pointer, probability in (record["confidence"] or {}).items()
+    )
 
 
 def add(commands: Commands) -> None:

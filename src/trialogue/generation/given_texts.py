@@ -28,6 +28,9 @@ class ScoreInputs:
     which are then scored instead of its usual tokenization), "id". Files of `trialogue generate` have this form."""
     chat: bool = False
     """Apply the model's chat template to each prompt."""
+    confidence: bool = False
+    """Compute the probability of each field of a JSON text among the values that the grammar allows. A field with more
+    than 256 allowed values, such as a free string, is drawn again 16 times to estimate it."""
     out: Annotated[Path | None, arg(metavar="FILE")] = None
     """Write the JSON Lines to FILE, and replace it (default: standard output)."""
 

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from trialogue.display.numbers import finite_or_none
 from trialogue.errors import InputError
+from trialogue.generation.field_confidence import confidence_record
 from trialogue.generation.given_texts import GivenText
 from trialogue.generation.prompts import with_location
 from trialogue.models.hub.opening import TextModel
@@ -23,6 +24,7 @@ def score_texts(
     verifiers: Mapping[str, Verifier] | None = None,
     *,
     chat: bool = False,
+    confidence_of: str | None = None,
     on_error: Literal["raise", "reject"] = "raise",
     batch_size: int | None = None,
     progress: Callable[[int], object] | None = None,
@@ -35,6 +37,8 @@ def score_texts(
         verifiers: Verifiers by name. A text is accepted if all of these accept it (default: none, so that no text is
             judged). The name is part of the reason if there are several.
         chat: Whether to apply the chat template to prompts.
+        confidence_of: Name of the verifier with a JSON grammar for which the confidence of each field is computed
+            (default: none).
         on_error: Whether an error of a verifier is raised (default) or rejects the text.
         batch_size: Maximum number of sequences per forward pass (default: 16).
         progress: Function called with the number of completed positions after each forward pass (default: none).
@@ -42,7 +46,7 @@ def score_texts(
     Returns:
         One record per text. It contains the "text", its "log_prob" in nats, its "tokens" and their "log_probs". It also
         contains the "id" and the "sample" of the text if it has them, and with `verifiers` "accepted" and "reason". A
-        log-probability of minus infinity is None.
+        log-probability of minus infinity is None. With `confidence_of`, it contains the result of `confidence_record`.
 
     Raises:
         InputError: If a text or its tokens do not fit the model, or a verifier cannot judge a text without the model.
@@ -67,6 +71,8 @@ def score_texts(
         if verifiers:
             reason = _rejection(completion, prompt, oracle.tokenization, verifiers, on_error)
             record |= {"accepted": reason is None, "reason": reason}
+            if confidence_of is not None:
+                record |= confidence_record(oracle, prompt, completion, verifiers[confidence_of])
         records.append(record)
     return records
 

@@ -116,6 +116,9 @@ class Sampling(SamplerSettings):
     of the prompt, but not on other prompts."""
     log_probs: bool = False
     """Write the log-probability of each token under the model, before mask, temperature and truncation."""
+    confidence: bool = False
+    """Write the probability of each field of a JSON text among the values that the grammar allows, before temperature
+    and truncation. A field with more than 256 allowed values, such as a free string, is drawn again 16 times."""
     resample: bool = False
     """Resample the output from the weighted samples in proportion to their weights."""
 
@@ -238,7 +241,9 @@ class GenerationSettings:
 
     def __post_init__(self) -> None:
         for prompt in self.prompts:
-            self.verifiers_for(prompt)
+            rule = self.verifiers_for(prompt)
+            if self.sampling.confidence:
+                with_location(prompt.where, rule.find_json)
         self.rule.require_used(spec for prompt in self.prompts for spec in prompt.rule)
         if self.sampling.accepted_per_prompt * len(self.prompts) > MOST_SAMPLES:
             name = "n" if self.sampling.until is None else "until"
@@ -317,8 +322,9 @@ class GenerationSettings:
         name, sampling = self.sampling.sampler, asdict(self.sampling)
         # The number of samples and resampling do not affect the samples themselves.
         del sampling["n"], sampling["until"], sampling["max_tries"], sampling["resample"]
-        if not sampling["log_probs"]:
-            del sampling["log_probs"]
+        for added in ("log_probs", "confidence"):
+            if not sampling[added]:
+                del sampling[added]
         sampling["max_new_tokens"] = self.sampling.max_completion_tokens
         values = {
             "sampler": sampling.pop("sampler"),

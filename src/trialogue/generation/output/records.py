@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from trialogue.generation.field_confidence import confidence_record
 from trialogue.generation.output.outcomes import SampleOutcome, sample_outcomes
 from trialogue.generation.output.sink import Record
 from trialogue.generation.settings import GenerationSettings, Sampling
@@ -87,11 +88,15 @@ def make_records(
     )
     generation_config = compare_generation_config(oracle.generation_config, sampling)
     records = []
-    for (place, number), sample, verdict in zip(keys, samples, outcomes, strict=True):
+    for row, ((place, number), sample, verdict) in enumerate(zip(keys, samples, outcomes, strict=True)):
         outcome = make_outcome_record(sample, verdict, weighted=settings.sampler.weighted)
         value = outcome.pop("value")
         if sample.token_log_probs is not None:
             outcome["log_probs"] = list(map(finite_or_none, sample.token_log_probs))
+        if sampling.confidence:
+            verifier = next(one.verifier for one in built[place] if one.kind.is_json)
+            prompt = samples.tokens[row, : int(samples.prompt_lengths[row])].tolist()
+            outcome |= confidence_record(oracle, prompt, sample.tokens, verifier, sampling.seed)
         records.append(
             {
                 "id": settings.prompts[place].id,

@@ -97,6 +97,18 @@ class ConstraintSettings(VerifierOptions):
                 hint = f"leave it out: it applies only to {applies_to}"
                 raise InputError(field, getattr(self, field), hint)
 
+    def find_json(self) -> int:
+        """Return the index in `specs` of the only JSON verifier, for the option `confidence`.
+
+        Raises:
+            InputError: If there is not exactly one JSON verifier.
+        """
+        places = [place for place, spec in enumerate(self.specs) if _split(spec)[0].is_json]
+        if len(places) != 1:
+            hint = f"use it with one JSON verifier, such as --json-schema FILE; there are {len(places)}"
+            raise InputError("confidence", True, hint)
+        return places[0]
+
     def combined(self, prompt: Prompt) -> "ConstraintSettings":
         """Return these verifiers together with the additional verifiers of a prompt.
 

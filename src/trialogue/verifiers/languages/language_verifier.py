@@ -118,6 +118,9 @@ class LanguageVerifier(Verifier):
         memory: Number of completions whose token masks are cached, at one bit per token of the vocabulary.
         field: Name of the option in error messages.
 
+    Attributes:
+        grammar: Grammar of the language in llguidance's dialect of Lark, with the option `no_forcing`.
+
     Raises:
         InputError: If the grammar does not compile or accepts nothing.
     """
@@ -127,7 +130,7 @@ class LanguageVerifier(Verifier):
     has_mask = True
 
     def __init__(self, language: Language, tokenization: Tokenization, memory: Count, field: str) -> None:
-        self._grammar, self._tokenization = language.grammar, tokenization
+        self.grammar, self._tokenization = language.grammar + _NO_FORCING, tokenization
         self.parser, self.notes = language.parse, language.notes
         self._field, self._source = field, language.source
         self._memory = memory
@@ -135,7 +138,7 @@ class LanguageVerifier(Verifier):
         self._size, self._eos = tokenizer.vocab_size, tokenizer.eos_token
         self._ends = frozenset(tokenizer.eos_tokens)
         self._letters = [token for token, data in enumerate(token_bytes(tokenization)) if len(data) == 1]
-        self._start = make_matcher(tokenizer, self._grammar + _NO_FORCING)
+        self._start = make_matcher(tokenizer, self.grammar)
         if self._start.is_error():
             raise self._error(self._start)
         self._matchers: OrderedDict[bytes, LLMatcher] = OrderedDict()  # The keys are the consumed tokens.
@@ -143,7 +146,7 @@ class LanguageVerifier(Verifier):
         self._rows, self._lock = 1, Lock()
         self._stopped: StoppedLanguage | None = None
         self._accepts = language.acceptance()
-        self._shortlist = ClosingTokens(self._grammar, _NO_FORCING, tokenization)
+        self._shortlist = ClosingTokens(language.grammar, _NO_FORCING, tokenization)
         start = self._prefix(b"")
         if start is None or not (start.accepted or self._viable_mask(b"", start).any()):
             raise InputError(field, self._source, "the tokenizer can produce no text that is accepted")
@@ -159,7 +162,7 @@ class LanguageVerifier(Verifier):
         """
         stopped = copy(self)
         stopped._stopped = StoppedLanguage(
-            self._grammar + _NO_FORCING, StopStrings(stop), self._tokenization, self._error, self._accepts
+            self.grammar, StopStrings(stop), self._tokenization, self._error, self._accepts
         )
         return stopped
 
