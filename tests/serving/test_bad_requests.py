@@ -26,7 +26,6 @@ from trialogue.serving.settings import Address, Serving
 from trialogue.serving.verifiers import RequestedVerifier, VerifierCache
 
 TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
-FORMAT = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "integer"}}}
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +112,12 @@ CHATS = [
     ({"tools": [TOOL], "tool_choice": "must"}, "tool_choice"),
     ({"tools": [TOOL], "tool_choice": {"type": "function", "function": {"name": "g"}}}, "tool_choice"),
     ({"tool_choice": "required"}, "tool_choice"),
-    ({"tools": [TOOL], "response_format": FORMAT}, "response_format"),
+    ({"tools": [TOOL], "response_format": {"type": "xml"}}, "response_format"),
+    ({"tools": [TOOL], "tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": []}}, "tool_choice"),
+    (
+        {"tools": [TOOL], "tool_choice": {"type": "allowed_tools", "mode": "any", "tools": [TOOL]}},
+        "tool_choice",
+    ),
     ({"response_format": {"type": "xml"}}, "response_format"),
     ({"response_format": {"type": "json_schema"}}, "response_format"),
     (

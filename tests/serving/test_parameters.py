@@ -137,3 +137,27 @@ def test_variables_of_the_chat_template_can_be_set(model):
     finally:
         tokenizer.chat_template = TEMPLATE
     assert model.tokenization.text(thought) == model.tokenization.text(plain) + "<think></think>"
+
+
+def test_one_response_may_contain_several_tool_calls(client):
+    parameters = {"type": "object", "properties": {"a": {"enum": [1, 2]}}, "required": ["a"]}
+    tools = [{"type": "function", "function": {"name": name, "parameters": parameters}} for name in "fg"]
+
+    def calls(**settings: Any) -> list[Any]:
+        settings |= {"tools": tools, "messages": USER, "model": "tiny", "max_tokens": 80, "n": 8, "seed": 1}
+        choices = client.chat.completions.create(**settings).choices
+        return [choice.message.tool_calls for choice in choices if choice.trialogue["accepted"]]
+
+    longer = {"min_tokens": 45}
+    several = calls(tool_choice="required", parallel_tool_calls=True, extra_body=longer)
+    assert max(map(len, several)) > 1
+    assert {call.function.name for listed in several for call in listed} <= {"f", "g"}
+    assert set(map(len, calls(tool_choice="required"))) == {1}
+    # A text of several calls is one that the model wrote without a constraint on calls.
+    twice = {
+        "rule": {
+            "regex": '\\{"name":"f","arguments":\\{"a":1\\}\\}\n\\{"name":"g","arguments":\\{"a":2\\}\\}'
+        }
+    }
+    assert [call.function.name for call in calls(extra_body=twice)[0]] == ["f", "g"]
+    assert calls(extra_body=twice, parallel_tool_calls=False)[0] is None

@@ -177,9 +177,11 @@ def test_responses_follow_a_schema(client):
 
 
 def test_tools_are_called(client):
+    listed = [{"type": "function", "function": {"name": "list"}}]
     for choice, names in (
         ("required", {"count", "list"}),
-        ({"type": "function", "function": {"name": "list"}}, {"list"}),
+        (listed[0], {"list"}),
+        ({"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": listed}}, {"list"}),
     ):
         response = chat(client, tools=TOOLS, tool_choice=choice, n=4, max_tokens=60, seed=4)
         for one in response.choices:
@@ -197,6 +199,18 @@ def test_tools_are_called(client):
     assert response.message.tool_calls[0].function.arguments == '{"a": 7}'
     none = chat(client, tools=TOOLS, tool_choice="none", rule={"regex": called}, max_tokens=60).choices[0]
     assert none.message.content == '{"name":"count","arguments":{"a":7}}'
+
+
+def test_tools_can_be_combined_with_a_response_format(client):
+    schema = {"type": "json_schema", "json_schema": {"name": "answer", "schema": SCHEMA}}
+    settings = {"tools": TOOLS, "response_format": schema, "max_tokens": 60, "n": 16, "seed": 1}
+    kinds = set()
+    for choice in chat(client, **settings).choices:
+        assert choice.trialogue["accepted"], choice.trialogue["reason"]
+        kinds.add(choice.finish_reason)
+        if choice.finish_reason == "stop":
+            assert json.loads(choice.message.content) in SCHEMA["enum"]
+    assert kinds == {"stop", "tool_calls"}
 
 
 def joined(stream: Any) -> tuple[dict[int, list[str]], dict[int, Any], list[Any]]:

@@ -103,6 +103,40 @@ def test_calls_follow_the_format_of_the_template(form):
     assert mistakes(form) == 0
 
 
+@pytest.mark.parametrize("form", FORMATS)
+def test_several_calls_follow_the_template_if_it_allows_them(form):
+    template, call, space = FORMATS[form]
+    verifier = GrammarVerifier.tools(TOOLS, tokenization(template), parallel=True)
+    separator = "" if form in ("in tags", "by name") else "\n"
+    valid = [(name, arguments) for name, arguments, valid in CALLS if valid]
+    texts = [call % (name, json.dumps(one, separators=("," + space, ":" + space))) for name, one in valid]
+    calls = [{"name": name, "arguments": arguments} for name, arguments in valid]
+    assert value(verifier, texts[0])
+    assert verifier.parser(texts[0]) == calls[:1]
+    whole = separator.join(texts)
+    is_possible = form in ("in tags", "by name") or call == FORMATS["not stated"][1]
+    assert value(verifier, whole) == is_possible
+    if is_possible:
+        assert verifier.parser(whole) == calls
+        invalid = call % (
+            "weather",
+            json.dumps({"city": "Oslo", "days": 4}, separators=("," + space, ":" + space)),
+        )
+        assert not value(verifier, separator.join([*texts, invalid]))
+
+
+@pytest.mark.parametrize("form", ["in tags", "not stated"])
+def test_a_text_with_a_schema_may_replace_the_call(form):
+    template, call, _ = FORMATS[form]
+    schema = {"type": "object", "properties": {"note": {"type": "string"}, "name": {"type": "integer"}}}
+    verifier = GrammarVerifier.tools(TOOLS, tokenization(template), answer=schema)
+    assert verifier.parser(call % ("stop", "{}")) == {"name": "stop", "arguments": {}}
+    for text in (call % ("stop", "{}"), '{"note":"a"}', '{"name":3}', "{}"):
+        assert value(verifier, text), text
+    assert not value(verifier, '{"name":"x"}')
+    assert verifier.parser('{"note":"a"}') == {"note": "a"}
+
+
 def test_calls_in_the_format_of_another_template_are_rejected():
     for form, (template, _, _) in FORMATS.items():
         verifier = GrammarVerifier.tools(TOOLS, tokenization(template))

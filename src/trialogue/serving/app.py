@@ -218,7 +218,7 @@ class Application:
             if completion.calls is not None:
                 pending = _await_verifiers(verifiers.get((completion.calls,), completion.sampler, ()))
                 [call] = (await self._unless_disconnected(request, pending)).built
-                parse = call.verifier.parser
+                parse = partial(_parse_calls, call.verifier.parser)
             name, tokenization = self._serving.model_name, worker.model.tokenization
             response = CompletionResponse(completion, judging, name, tokenization, parse)
             job = Job(completion, judging, notify)
@@ -270,6 +270,12 @@ class Application:
                 break
             event = await submitted.events.get()
         yield "data: [DONE]\n\n"
+
+
+def _parse_calls(parser: Callable[[str], Any], text: str) -> list[dict[str, Any]]:
+    """Return the tool calls of a text. Raises `ValueError` if it does not consist of calls."""
+    calls = parser(text)
+    return calls if isinstance(calls, list) else [calls]
 
 
 async def _await_verifiers(judging: Future[RequestVerifiers]) -> RequestVerifiers:

@@ -126,7 +126,7 @@ class ChatBody(Body):
     tools: Any = None
     tool_choice: Any = None
     max_completion_tokens: Count | None = None
-    parallel_tool_calls: bool = False
+    parallel_tool_calls: bool | None = None
     chat_template_kwargs: _Object = {}
     logprobs: bool | None = None
     top_logprobs: Annotated[int, Interval(ge=0, le=MOST_TOP_TOKENS)] = 0

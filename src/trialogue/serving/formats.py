@@ -1,7 +1,7 @@
 """Verifiers that enforce the tools and the response format of a request."""
 
 import json
-from typing import Any
+from typing import Any, NamedTuple
 
 from trialogue.errors import InputError, require_choice
 from trialogue.generation.prompts import require_tools
@@ -9,55 +9,110 @@ from trialogue.serving.body import ChatBody, CompletionBody
 from trialogue.serving.verifiers import RequestedVerifier
 
 
-def read_tools(tools: object, choice: object) -> tuple[list[Any] | None, RequestedVerifier | None, bool]:
+class ToolUse(NamedTuple):
+    """The tools of a chat request.
+
+    Attributes:
+        template: Tool definitions for the chat template, or None.
+        callable: Definitions of the tools that the response may call. Empty if it may not call a tool.
+        is_required: Whether the response must consist of calls.
+        is_parallel: Whether the response may contain several calls. If None, a required response has one call.
+    """
+
+    template: list[Any] | None
+    callable: list[Any]
+    is_required: bool
+    is_parallel: bool | None
+
+    @property
+    def calls(self) -> RequestedVerifier | None:
+        """Verifier that accepts calls of the tools, or None."""
+        if not self.callable:
+            return None
+        return self._verifier(
+            "tools", bool(self.is_parallel) if self.is_required else self.is_parallel is not False
+        )
+
+    def constraint(self, formats: list[RequestedVerifier]) -> list[RequestedVerifier]:
+        """Return the verifiers that the response must satisfy.
+
+        Args:
+            formats: Verifiers for the response format. A response that is not a call must satisfy them.
+        """
+        if self.is_required:
+            return [self._verifier("tools", bool(self.is_parallel))]
+        if not self.callable or not formats:
+            return formats
+        answer = json.loads(formats[0].content)
+        return [self._verifier("response_format", bool(self.is_parallel), answer=answer)]
+
+    def _verifier(self, field: str, parallel: bool, **options: object) -> RequestedVerifier:
+        content = {"tools": self.callable, "parallel": parallel, **options}
+        return RequestedVerifier(field, "tools", json.dumps(content))
+
+
+def read_tools(tools: object, choice: object, parallel: bool | None) -> ToolUse:
     """Read the fields `tools` and `tool_choice` of a chat request.
 
     Args:
         tools: Value of the field `tools`, or None.
         choice: Value of the field `tool_choice`, or None.
-
-    Returns:
-        Three values. The first has the tool definitions for the chat template, or None. The second is a
-        verifier that accepts calls of these tools, or None. The third is True if the response must be a tool
-        call.
+        parallel: Whether the response may contain several calls, or None.
 
     Raises:
         InputError: If a field is invalid.
     """
-    hint = 'use "none", "auto", "required" or {"type": "function", "function": {"name": NAME}}'
+    hint = 'use "none", "auto", "required", {"type": "function", "function": {"name": NAME}} or allowed_tools'
     if tools is None:
         if choice not in (None, "none", "auto"):
             raise InputError("tool_choice", choice, "leave it out or add tools")
-        return None, None, False
+        return ToolUse(None, [], False, parallel)
     require_tools(tools)
     assert isinstance(tools, list)
+    mode = "auto" if choice is None else choice
+    allowed = tools
     if isinstance(choice, dict):
-        function = choice.get("function")
-        name = function.get("name") if isinstance(function, dict) else None
-        if choice.get("type") != "function" or not isinstance(name, str):
+        mode, names = _allowed_tools(choice) or (None, [])
+        if mode is None:
             raise InputError("tool_choice", choice, hint)
-        chosen = [one for one in tools if one.get("function", one).get("name") == name]
-        if not chosen:
-            raise InputError("tool_choice", choice, "use the name of one of the tools")
-        return tools, RequestedVerifier("tools", "tools", json.dumps(chosen)), True
-    choice = "auto" if choice is None else choice
-    if require_choice("tool_choice", choice, ("none", "auto", "required"), hint) == "none":
-        return None, None, False
-    return tools, RequestedVerifier("tools", "tools", json.dumps(tools)), choice == "required"
+        allowed = [one for one in tools if one.get("function", one).get("name") in names]
+        if len(allowed) < len(names):
+            raise InputError("tool_choice", choice, "use the names of the tools")
+    if require_choice("tool_choice", mode, ("none", "auto", "required"), hint) == "none":
+        return ToolUse(None, [], False, parallel)
+    return ToolUse(tools, allowed, mode == "required", parallel)
 
 
-def read_response_format(value: object, tools: bool) -> list[RequestedVerifier]:
+def _allowed_tools(choice: dict[str, Any]) -> tuple[str, set[str]] | None:
+    """Return the mode and the names of the allowed tools of a `tool_choice`, or None if it is invalid."""
+    # The definition is flat in the Responses API, and nested in chat completions.
+    definition = choice.get(str(choice.get("type")), choice)
+    if not isinstance(definition, dict):
+        return None
+    if choice.get("type") == "function":
+        mode, listed = "required", [definition]
+    elif choice.get("type") == "allowed_tools":
+        mode, listed = definition.get("mode"), definition.get("tools")
+    else:
+        return None
+    if not isinstance(listed, list) or not listed or mode not in ("auto", "required"):
+        return None
+    functions = [one.get("function", one) if isinstance(one, dict) else None for one in listed]
+    names = [one.get("name") if isinstance(one, dict) else None for one in functions]
+    return (mode, set(names)) if all(isinstance(name, str) for name in names) else None
+
+
+def read_response_format(value: object) -> list[RequestedVerifier]:
     """Convert the field `response_format` of a request to verifiers.
 
     Args:
         value: Value of the field, or None.
-        tools: Whether the request has tools. They cannot be combined with a JSON format.
 
     Returns:
         Verifiers that the text must satisfy. Empty for plain text.
 
     Raises:
-        InputError: If the value is invalid or combined with tools.
+        InputError: If the value is invalid.
     """
     hint = 'use {"type": "json_schema", "json_schema": {"name": NAME, "schema": SCHEMA}}, or the type "json_object"'
     if value is None:
@@ -67,9 +122,6 @@ def read_response_format(value: object, tools: bool) -> list[RequestedVerifier]:
         raise InputError("response_format", value, hint)
     if kind == "text":
         return []
-    if tools:
-        hint = "leave out tools or response_format: they cannot be combined"
-        raise InputError("response_format", value, hint)
     schema: object = {"type": "object"}
     if kind == "json_schema":
         named = value.get("json_schema")

@@ -118,18 +118,15 @@ def read_request(
     if body.model not in (None, serving.model_name):
         message = f"model={body.model!r}: use {serving.model_name!r}, the model of this server"
         raise RequestError(404, message, "model", "model_not_found")
-    requested_verifiers = read_response_format(
-        body.response_format, isinstance(body, ChatBody) and bool(body.tools)
-    )
-    requested_verifiers += [] if body.rule is None else verifiers.read_rule(body.rule)
-    requested_verifiers += read_structured_outputs(body)
-    calls = None
+    requested_verifiers, calls = read_response_format(body.response_format), None
     if isinstance(body, ChatBody):
-        field, (tools, calls, required) = "messages", read_tools(body.tools, body.tool_choice)
-        requested_verifiers += [calls] if calls is not None and required else []
-        prompts = [_encode_messages(model.tokenization, body, tools)]
+        field, tools = "messages", read_tools(body.tools, body.tool_choice, body.parallel_tool_calls)
+        requested_verifiers, calls = tools.constraint(requested_verifiers), tools.calls
+        prompts = [_encode_messages(model.tokenization, body, tools.template)]
     else:
         field, prompts = "prompt", _encode_prompts(body.prompt, model.tokenization)
+    requested_verifiers += [] if body.rule is None else verifiers.read_rule(body.rule)
+    requested_verifiers += read_structured_outputs(body)
     if not all(prompts):
         if model.empty_prompt is None:
             hint = "use a text: the prompt is empty and the model has no BOS token"

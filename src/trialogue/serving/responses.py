@@ -5,6 +5,7 @@ import json
 import secrets
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from trialogue.generation.output.records import COSTS, make_cost_record, make_outcome_record
@@ -27,8 +28,8 @@ class CompletionResponse:
         verifiers: Verifiers of the request.
         model: Name of the model.
         tokenization: Tokenization of the model.
-        parse: Function that returns the name and the arguments of a tool call. It raises `ValueError` for a
-            text that is not a tool call. None if the request has no tools.
+        parse: Function that returns name and arguments of each tool call in a text. It raises `ValueError` for
+            a text that does not consist of tool calls. None if the request has no tools.
     """
 
     def __init__(
@@ -37,7 +38,7 @@ class CompletionResponse:
         verifiers: RequestVerifiers,
         model: str,
         tokenization: Tokenization,
-        parse: Callable[[str], Any] | None,
+        parse: Callable[[str], list[dict[str, Any]]] | None,
     ) -> None:
         self._request, self._verifiers, self._model = request, verifiers, model
         self._tokenization, self._parse = tokenization, parse
@@ -166,15 +167,13 @@ class CompletionResponse:
 
     def _choice(self, finished: FinishedChoice) -> dict[str, Any]:
         choice, sample, verdict = finished.choice, finished.sample, finished.verdict
-        text, call = sample.text or "", None
+        text, calls = sample.text or "", list[dict[str, Any]]()
         if self._parse is not None:
-            try:
-                call = self._parse(text)
-            except ValueError:
-                call = None
+            with suppress(ValueError):
+                calls = self._parse(text)
         weighted = self._request.sampler.weighted
         details = {**make_outcome_record(sample, verdict, weighted=weighted), **make_cost_record(sample)}
-        reason = "tool_calls" if call is not None else self._finish_reason(finished)
+        reason = "tool_calls" if calls else self._finish_reason(finished)
         fields = {"index": choice, "finish_reason": reason, "trialogue": details}
         fields["logprobs"] = self._log_probs(finished)
         if not self._chat:
@@ -182,14 +181,8 @@ class CompletionResponse:
                 text = self._request.prompt_text(choice, self._tokenization) + text
             return fields | {"text": text}
         message: dict[str, Any] = {"role": "assistant", "content": text, "refusal": None}
-        if call is not None:
-            function = {"name": call["name"], "arguments": json.dumps(call["arguments"], ensure_ascii=False)}
-            message |= {
-                "content": None,
-                "tool_calls": [
-                    {"id": f"call_{secrets.token_hex(8)}", "type": "function", "function": function}
-                ],
-            }
+        if calls:
+            message |= {"content": None, "tool_calls": [_tool_call(call) for call in calls]}
         return fields | {"message": message}
 
     def _finish_reason(self, finished: FinishedChoice) -> str:
@@ -210,3 +203,12 @@ class CompletionResponse:
         if self._chat:
             return chat_log_probs(scores, tokenization)
         return completion_log_probs(scores, tokenization, body.num_top_tokens)
+
+
+def _tool_call(call: dict[str, Any]) -> dict[str, Any]:
+    arguments = json.dumps(call["arguments"], ensure_ascii=False)
+    return {
+        "id": f"call_{secrets.token_hex(8)}",
+        "type": "function",
+        "function": {"name": call["name"], "arguments": arguments},
+    }

@@ -2,7 +2,7 @@
 
 import json
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,6 +18,7 @@ from trialogue.generation.verifiers.specs import (
     combine_verifiers,
 )
 from trialogue.models.hub.opening import TextModel
+from trialogue.models.tokenization import Tokenization
 from trialogue.oracles import Verifier
 from trialogue.samplers.prefix.contract.sampler import Sampler
 from trialogue.serving.errors import RequestError
@@ -33,12 +34,20 @@ _COMPILING = 4
 """Maximum number of concurrent compilations."""
 MAX_SPEC_LENGTH = 1 << 16
 """Maximum length of a spec in characters, since the compilation time grows more than linearly."""
-_CLIENT_KINDS = {
+
+
+def _tools(content: str, tokenization: Tokenization, *, memory: int) -> GrammarVerifier:
+    """Return a verifier of tool calls for definitions of tools, or for the arguments of `GrammarVerifier.tools`."""
+    options = json.loads(content) if content.startswith('{"tools":') else {"tools": content}
+    return GrammarVerifier.tools(options.pop("tools"), tokenization, memory=memory, **options)
+
+
+_CLIENT_KINDS: dict[str, Callable[..., GrammarVerifier]] = {
     "regex": GrammarVerifier.regex,
     "choice": GrammarVerifier.choice,
     "lark": GrammarVerifier.lark,
     "json-schema": GrammarVerifier.json_schema,
-    "tools": GrammarVerifier.tools,
+    "tools": _tools,
 }
 """Kinds of verifiers that clients may specify. None of them reads a file."""
 

@@ -132,24 +132,31 @@ class GrammarVerifier(LanguageVerifier):
         tokenization: Tokenization,
         *,
         whitespace: Whitespace = "compact",
+        parallel: bool = False,
+        answer: JsonSchema | None = None,
         memory: int = 4096,
     ) -> Self:
-        """Create a verifier that accepts a single call of one of the given tools.
+        """Create a verifier that accepts a call of one of the given tools.
 
         The format of the call is taken from the chat template of the tokenizer. If the template defines none, a call is
-        written as `{"name":...,"arguments":...}`. `parser` returns a dictionary with the keys `name` and `arguments`.
+        written as `{"name":...,"arguments":...}`. `parser` returns a dictionary with the keys `name` and `arguments`,
+        or with `parallel` a list of them.
 
         Args:
             tools: Definitions of tools in the format of OpenAI, Anthropic or MCP, or their JSON text.
             tokenization: Tokenization of the language model.
             whitespace: "compact" uses the whitespace of the chat template in the arguments (default). "flexible" allows
                 whitespace wherever JSON does.
+            parallel: Accept several calls (default: False, exactly one). If the chat template defines no format for
+                several calls, only one is accepted.
+            answer: JSON Schema of texts that are accepted instead of calls (default: none).
             memory: Number of completions whose token masks are cached (default: 4096).
 
         Raises:
             InputError: If a definition or a schema is invalid. The error names the tool.
         """
-        return cls(tools_language(tools, tokenization, whitespace), tokenization, memory, "tools")
+        language = tools_language(tools, tokenization, whitespace, parallel, answer)
+        return cls(language, tokenization, memory, "tools")
 
     @classmethod
     def lark(cls, grammar: str, tokenization: Tokenization, *, memory: int = 4096) -> Self:

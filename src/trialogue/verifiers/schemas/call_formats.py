@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import takewhile
 from typing import Any, NamedTuple
 
@@ -31,6 +31,8 @@ class CallFormat(NamedTuple):
     """Whitespace options of llguidance for the arguments."""
     remark: str | None = None
     """Warning for the user."""
+    separator: str | None = None
+    """Text between two calls in one answer, or None if an answer can contain only one call."""
 
     def grammar(self, name: str, arguments: str) -> str:
         """Return the right-hand side of a Lark grammar rule that matches a call of a tool.
@@ -42,6 +44,26 @@ class CallFormat(NamedTuple):
         parts = [*_literals(self.before, name), arguments, *_literals(self.behind, name)]
         return " ".join(parts)
 
+    def schema(self, name: str, parameters: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return a JSON Schema of the calls of a tool, or None if a call is not a JSON object.
+
+        Args:
+            name: Name of the tool.
+            parameters: JSON Schema of its arguments.
+        """
+        try:
+            call = json.loads(f"{self.before}{{}}{self.behind}".replace(_NAME, name))
+        except ValueError:
+            return None
+        if not isinstance(call, dict) or _ID in call.values():
+            return None
+        # References such as "#/$defs/NAME" refer to the root of the schema.
+        shared = {key: parameters[key] for key in ("$defs", "definitions") if key in parameters}
+        arguments = {key: value for key, value in parameters.items() if key not in shared}
+        properties = {key: arguments if value == {} else {"const": value} for key, value in call.items()}
+        required = {"required": list(call), "additionalProperties": False}
+        return {"type": "object", "properties": properties, **required, **shared}
+
     def arguments(self, name: str) -> Callable[[str], str | None]:
         """Return a function that extracts the JSON text of the arguments from a call of a tool.
 
@@ -52,10 +74,7 @@ class CallFormat(NamedTuple):
             Function from the text of a call to the text of its arguments. It returns None if the text is not a call of
             this tool.
         """
-        before, behind = (
-            re.escape(text.replace(_NAME, name)).replace(_ID, _IDENTIFIER)
-            for text in (self.before, self.behind)
-        )
+        before, behind = self._patterns(name)
         pattern = re.compile(f"{before}(.*){behind}", re.DOTALL)
 
         def extract(text: str) -> str | None:
@@ -63,6 +82,38 @@ class CallFormat(NamedTuple):
             return None if match is None else match[1]
 
         return extract
+
+    def first_call(self, name: str) -> Callable[[str, int], tuple[str, int] | None]:
+        """Return a function that extracts the JSON text of the arguments from a call of a tool within a text.
+
+        Args:
+            name: Name of the tool.
+
+        Returns:
+            Function from a text and the place of a call in it to the text of its arguments and the place after the
+            call. It returns None if no call of this tool begins at the place.
+        """
+        before, behind = map(re.compile, self._patterns(name))
+
+        def extract(text: str, start: int) -> tuple[str, int] | None:
+            if (begin := before.match(text, start)) is None:
+                return None
+            try:
+                _, end = json.JSONDecoder().raw_decode(text, text.index("{", begin.end()))
+            except (ValueError, RecursionError):
+                return None
+            finish = behind.match(text, end)
+            return None if finish is None else (text[begin.end() : end], finish.end())
+
+        return extract
+
+    def _patterns(self, name: str) -> tuple[str, str]:
+        """Return regular expressions that match the texts before and after the arguments."""
+        before, behind = (
+            re.escape(text.replace(_NAME, name)).replace(_ID, _IDENTIFIER)
+            for text in (self.before, self.behind)
+        )
+        return before, behind
 
 
 def json_format(spacing: dict[str, Any], remark: str) -> CallFormat:
@@ -72,7 +123,7 @@ def json_format(spacing: dict[str, Any], remark: str) -> CallFormat:
         spacing: Whitespace options of llguidance for the arguments.
         remark: Warning to be shown to the user.
     """
-    return CallFormat(f'{{"name":"{_NAME}","arguments":', "}", spacing, remark)
+    return CallFormat(f'{{"name":"{_NAME}","arguments":', "}", spacing, remark, "\n")
 
 
 def template_format(tokenization: Tokenization) -> CallFormat | None:
@@ -91,8 +142,8 @@ def template_format(tokenization: Tokenization) -> CallFormat | None:
     answer, special = _render(tokenization, {"content": _TEXTUAL}), _special(tokenization)
     # Some templates expect the arguments as an object, others as JSON text.
     for form in (dict, json.dumps):
-        written = _render(tokenization, _call(_NAME, _ID, form(_ARGUMENTS)))
-        other = _render(tokenization, _call(_OTHER_NAME, _OTHER_ID, form(_OTHER_ARGUMENTS)))
+        first, second = (_NAME, _ID, form(_ARGUMENTS)), (_OTHER_NAME, _OTHER_ID, form(_OTHER_ARGUMENTS))
+        written, other = (_render(tokenization, _message(call)) for call in (first, second))
         if written is None or other is None or answer is None:
             continue
         if prompt is not None and prompt != history and written.startswith(prompt):
@@ -106,13 +157,28 @@ def template_format(tokenization: Tokenization) -> CallFormat | None:
         message_end = found.behind[end.start() :] if end else _common_suffix(found.behind, answer, special)
         found = found._replace(behind=found.behind.removesuffix(message_end))
         if other.startswith(written[:start]) and _matches_another_call(found, other[start:], message_end):
+            both = _render(tokenization, _message(first, second)) or ""
+            one, two, several = (text[start:].removesuffix(message_end) for text in (written, other, both))
+            found = found._replace(separator=_separator(one, two, several))
             return _move_special_tokens(found, special)
     return None
 
 
-def _call(name: str, identifier: str, arguments: object) -> dict[str, Any]:
-    call = {"type": "function", "id": identifier, "function": {"name": name, "arguments": arguments}}
-    return {"content": "", "tool_calls": [call]}
+def _separator(one: str, two: str, both: str) -> str | None:
+    """Return the white space between two calls in the text of `both`, or None if they are written in another way."""
+    if len(both) < len(one) + len(two) or not (both.startswith(one) and both.endswith(two)):
+        return None
+    between = both[len(one) : len(both) - len(two)]
+    return between if not between.strip() else None
+
+
+def _message(*calls: tuple[str, str, object]) -> dict[str, Any]:
+    """Return a message with tool calls, each given by name, id and arguments."""
+    functions = [
+        {"type": "function", "id": identifier, "function": {"name": name, "arguments": arguments}}
+        for name, identifier, arguments in calls
+    ]
+    return {"content": "", "tool_calls": functions}
 
 
 def _render(tokenization: Tokenization, answer: dict[str, Any] | None, prompt: bool = False) -> str | None:
@@ -216,7 +282,9 @@ def _move_special_tokens(found: CallFormat, special: re.Pattern[str]) -> CallFor
         if began
         else None
     )
-    return found._replace(before=before, remark=remark)
+    # A text cannot contain the special tokens with which a second call would begin.
+    separator = None if began else found.separator
+    return found._replace(before=before, remark=remark, separator=separator)
 
 
 def _literals(text: str, name: str) -> list[str]:

@@ -15,8 +15,6 @@ from trialogue.verifiers.functions.function import VerifierLike
 class Terms:
     """Settings of a request other than its prompt and seed. The fields are arguments of `generate`.
 
-    Requests with equal terms and the same verifier share cached results of common prompts.
-
     Args:
         verifier: The verifier (default: none).
         max_new_tokens: Maximum length of a completion (default: up to the capacity of the run).
