@@ -1,6 +1,7 @@
 """Every name that a namespace of the package exports appears on a page of the reference."""
 
 import ast
+import importlib.util
 import re
 from pathlib import Path
 
@@ -60,6 +61,19 @@ def test_every_exported_name_is_documented(stub):
         for name, module in exported.items()
         if module not in SHOWN and f"{module}.{name}" not in SHOWN
     }
+
+
+def test_every_page_lists_its_modules_in_a_table():
+    spec = importlib.util.spec_from_file_location("reference_tables", ROOT / "docs" / "reference.py")
+    tables = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tables)
+    stale = [
+        line.split(" | ")[:2]
+        for page in tables.PAGES
+        for line in tables.with_table(page.read_text(encoding="utf-8")).splitlines()
+        if line.startswith("| ") and " | ".join(line.split(" | ")[:2]) not in page.read_text(encoding="utf-8")
+    ]
+    assert not stale, "run `python docs/reference.py`"
 
 
 def test_no_name_is_documented_twice():

@@ -160,7 +160,10 @@ def test_differences_are_signed_numbers_or_a_dash() -> None:
     assert (format_difference(1, 1.5), format_difference(1.5, 1.0)) == ("+0.500", "-0.500")
     # Differences of rounding count as none, and others do not.
     assert (format_difference(1.0, 1.0 + 1e-10), format_difference(3e-15, 1e-15)) == ("0", "0")
-    assert (format_difference(1.0, 1.0 + 1e-8), format_difference(1e-10, 2e-10)) == ("+1.00e-08", "+1.00e-10")
+    assert (format_difference(1.0, 1.0 + 1e-8), format_difference(1e-10, 2e-10)) == (
+        "+1.00×10⁻⁸",
+        "+1.00×10⁻¹⁰",
+    )
     assert (
         format_difference("a", 1.0)
         == format_difference(True, False)

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from trialogue.display.columns import text_table, wrap_words
-from trialogue.display.numbers import ABSENT, format_number
+from trialogue.display.numbers import ABSENT, format_number, plain_exponent
 from trialogue_lab.ledger.claims.answers import ALPHA, LATE, NOT_PRINTED, WITHDRAWN, Origin
 from trialogue_lab.ledger.counts import Record
 
@@ -40,10 +40,11 @@ def format_criterion(record: Record) -> str:
     Args:
         record: Record of a claim that is not withdrawn.
     """
-    margin = f" ± {record['margin']:g}" if record["margin"] else ""
+    threshold = plain_exponent(f"{record['threshold']:g}")
+    margin = " ± " + plain_exponent(f"{record['margin']:g}") if record["margin"] else ""
     ours = " (margin ours)" if record["margin"] and record["origin"] == "published" else ""
     grade = " (grade)" if record["grade"] else ours
-    return f"{_SIGNS[record['direction']]} {record['threshold']:g}{margin}{grade}"
+    return f"{_SIGNS[record['direction']]} {threshold}{margin}{grade}"
 
 
 def format_numbers(record: Record) -> str:

@@ -345,7 +345,7 @@ def print_comparison(
         if shown:
             out.print(grid(title, (head, *pair, "difference"), shown))
     if hidden:
-        rule = f"equal, which means that numbers differ by at most a share of {TOLERANCE:g}"
+        rule = f"equal, which means that numbers differ by at most {TOLERANCE * 1e9:g} part in a billion"
         out.print(f"{hidden:,} rows that are {rule}, are not shown: use --all")
     out.print(Text(str(comparison), style="bold"))
 
