@@ -1,5 +1,7 @@
-"""The packages in `examples` run."""
+"""The packages in `examples` run, and the examples in docstrings are correct."""
 
+import doctest
+import importlib
 import json
 import re
 import shlex
@@ -14,6 +16,9 @@ from trialogue_lab.ledger.runs.execution import execute
 from trialogue_lab.ledger.study import load_study
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
+SOURCES = {"trialogue": EXAMPLES.parent / "src", "trialogue_lab": EXAMPLES.parent / "lab" / "src"}
+UNDEFINED = {"trialogue.samplers.judging", "trialogue.training.running.checkpoints"}
+"""Modules whose examples use names that they do not define."""
 
 
 def test_a_study_in_a_separate_package_runs(tmp_path, monkeypatch):
@@ -56,3 +61,20 @@ def test_completions_of_the_documented_prompts_satisfy_their_verifiers(tmp_path,
             assert int(record["text"]) % 2 == 0
         if record["accepted"] and record["id"] == "review":
             assert json.loads(record["text"])["stars"] in range(1, 6)
+
+
+def test_the_examples_in_docstrings_are_correct():
+    names = [
+        ".".join(file.relative_to(source).with_suffix("").parts)
+        for package, source in SOURCES.items()
+        for file in (source / package).rglob("*.py")
+        if ">>>" in file.read_text(encoding="utf-8")
+    ]
+    runner, finder = doctest.DocTestRunner(), doctest.DocTestFinder()
+    for name in set(names) - UNDEFINED:
+        module = importlib.import_module(name)
+        own = [thing for thing in vars(module).values() if getattr(thing, "__module__", "") == name]
+        for thing in own:
+            for example in finder.find(thing, thing.__name__, module=False, globs=dict(vars(module))):
+                assert runner.run(example).failed == 0, example.name
+    assert runner.tries > 100

@@ -29,6 +29,12 @@ def effective_sample_size(log_weights: Tensor) -> float:
 
     Raises:
         InputError: If a weight is NaN or infinite.
+
+    Example:
+        >>> import torch
+        >>> from trialogue.samplers import effective_sample_size
+        >>> effective_sample_size(torch.tensor([0.0, 0.0, -torch.inf]))
+        2.0
     """
     log_weights = real_tensor("log_weights", log_weights, "give logarithms of weights (n,)").flatten()
     wrong = log_weights.isnan() | (log_weights == math.inf)

@@ -127,6 +127,13 @@ def score(
         InputError: If there is not one prompt per completion. Also if a token does not belong to the
             vocabulary, a sequence is longer than the context of the model, or texts are given for a model
             without a tokenization.
+
+    Example:
+        >>> from trialogue import score
+        >>> from trialogue.data import Table
+        >>> table = Table([[0.5, 0.25], [0.0, 0.25]])  # Probabilities of the sequences of two tokens
+        >>> score(table, [(), (0,)], [(0, 1), (1,)]).log_prob.exp()
+        tensor([0.2500, 0.3333], dtype=torch.float64)
     """
     oracle = as_oracle(oracle)
     if len(prompts) != len(completions) and not isinstance(completions, str):

@@ -275,7 +275,7 @@ def check_weights_under_truncation(sampler: Sampler[Any]) -> None:
 def _rescale(
     sampler: Sampler[Any], weights: dict[Prefix, float], due: dict[Prefix, float]
 ) -> dict[Prefix, float]:
-    """Return `weights`, rescaled to the sum of `due` if the sampler's weights are only correct up to a factor."""
+    """Return `weights`, rescaled to the sum of `due` if the weights of the sampler have an unknown common factor."""
     total = math.fsum(weights.values())
     if sampler.weights_estimate_mass or not total:
         return weights

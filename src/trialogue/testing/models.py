@@ -248,7 +248,7 @@ def _states_and_masks(model: SequenceModel, sites: int | None, seed: int) -> tup
 
 
 def _role(model: SequenceModel, role: Any) -> Any:
-    """Convert `model` to an instance of the base class `role`."""
+    """Convert `model` to an instance of the base class `role`, such as `Masked`."""
     checked = as_model(model)
     if not isinstance(checked, role):
         raise InputError(

@@ -219,7 +219,7 @@ class _Objective(nn.Module):
 
 
 def _identity(model: nn.Module, config: TrainingConfig) -> dict[str, Any]:
-    """Return the properties that two runs must share to follow the same trajectory, except their batches."""
+    """Return the properties that must be equal to resume a run: the network and the settings, but not the batches."""
     shapes = {name: list(parameter.shape) for name, parameter in model.named_parameters()}
     network_config = getattr(model, "config", None)
     of_network = {}

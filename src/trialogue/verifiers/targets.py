@@ -169,7 +169,7 @@ def tilted(
         >>> from trialogue.data import Table
         >>> table = Table([[0.5, 0.25], [0.0, 0.25]])
         >>> {x: round(p, 3) for x, p in target_distribution(table, tilted(sum, 0.5)).items()}
-        {(0, 0): 0.316, (0, 1): 0.26, (1, 1): 0.429}
+        {(0, 0): 0.314, (0, 1): 0.259, (1, 1): 0.427}
     """
     if isinstance(reward, Verifier) or is_verifier(reward):
         return Tilted(reward, beta, whole)  # type: ignore[arg-type]

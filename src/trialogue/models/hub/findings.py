@@ -84,7 +84,7 @@ def _environment() -> dict[str, Any]:
 
 @cache
 def _code() -> str:
-    """Return a hash of the code that loads pretrained models."""
+    """Return a hash of the source code that loads pretrained models."""
     digest, folder = hashlib.sha256(), Path(__file__).parent
     for file in sorted(folder.rglob("*.py")):
         digest.update(file.read_bytes())

@@ -146,6 +146,16 @@ def run_chain(
     Raises:
         InputError: If an argument is out of range, the chain cannot run on the model, or the chain is not
             ergodic.
+
+    Example:
+        >>> import torch
+        >>> from trialogue import run_chain
+        >>> from trialogue.data import Ising
+        >>> from trialogue.samplers import Gibbs
+        >>> start = torch.zeros(2, 4, dtype=torch.int64)
+        >>> run = run_chain(Gibbs(), Ising.clique(4, 3, 0.4, 0.0), start=start, steps=100)
+        >>> run.tokens.shape
+        torch.Size([2, 4])
     """
     kind = as_chain(chain)
     start = _validate_start(start, model)

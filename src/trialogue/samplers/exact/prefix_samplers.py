@@ -150,6 +150,14 @@ def target_distribution(
 
     Raises:
         InputError: If no sequence has a positive value, or there are more prefixes.
+
+    Example:
+        >>> from trialogue import target_distribution
+        >>> from trialogue.data import Table
+        >>> table = Table([[0.5, 0.25], [0.0, 0.25]])  # Probabilities of the sequences of two tokens
+        >>> target = target_distribution(table, lambda prefix: prefix != (0, 0))
+        >>> {output: round(probability, 3) for output, probability in target.items()}
+        {(0, 1): 0.5, (1, 1): 0.5}
     """
     most, whole = check("max_states", max_states, Count), as_verifier(verifier)
     masks = [factor for factor in whole.parts or (whole,) if factor.has_mask]

@@ -41,6 +41,16 @@ def transition_matrix(sampler: Any, model: Any, *args: Any, **settings: Any) -> 
 
     Raises:
         InputError: If `sampler` is neither a chain nor a sampler, or one of the two functions raises it.
+
+    Example:
+        >>> from trialogue import transition_matrix
+        >>> from trialogue.data import Ising
+        >>> from trialogue.samplers import Gibbs
+        >>> transition_matrix(Gibbs(), Ising.clique(2, 2, 0.4, 0.0))
+        tensor([[0.6900, 0.1550, 0.1550, 0.0000],
+                [0.3450, 0.3100, 0.0000, 0.3450],
+                [0.3450, 0.0000, 0.3100, 0.3450],
+                [0.0000, 0.1550, 0.1550, 0.6900]], dtype=torch.float64)
     """
     if isinstance(sampler, type):
         raise InputError("sampler", sampler.__name__, f"give an instance: {sampler.__name__}()")

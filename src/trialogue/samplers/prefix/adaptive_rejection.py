@@ -99,6 +99,15 @@ class AdaptiveRejection(Sampler[AdaptiveRejectionState | WeightedAdaptiveRejecti
 
     Raises:
         InputError: If `then` is given without `max_attempts`.
+
+    Example:
+        >>> from trialogue import generate
+        >>> from trialogue.data import Table
+        >>> from trialogue.samplers import AdaptiveRejection
+        >>> table = Table([[0.5, 0.25], [0.0, 0.25]])  # Probabilities of the sequences of two tokens
+        >>> samples = generate(table, sampler=AdaptiveRejection(), verifier=lambda x: x != (0, 0), num_samples=4)
+        >>> samples.completions()
+        [(0, 1), (0, 1), (1, 1), (0, 1)]
     """
 
     max_attempts: BoundedCount | None = None

@@ -20,6 +20,15 @@ class BestOfN(Sampler[NoState]):
 
     Args:
         candidates: Number of completions to draw (default: 4).
+
+    Example:
+        >>> from trialogue import generate
+        >>> from trialogue.data import Table
+        >>> from trialogue.samplers import BestOfN
+        >>> table = Table([[0.5, 0.25], [0.0, 0.25]])  # Probabilities of the sequences of two tokens
+        >>> samples = generate(table, sampler=BestOfN(), verifier=lambda x: x != (0, 0), num_samples=4)
+        >>> samples.completions()
+        [(0, 1), (1, 1), (0, 1), (0, 0)]
     """
 
     candidates: GroupSize = 4

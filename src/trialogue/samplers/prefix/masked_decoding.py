@@ -39,6 +39,15 @@ class MaskedDecoding(Sampler[LogWeightState]):
 
     Args:
         mask_first: Apply the mask before top-k and top-p (default: True).
+
+    Example:
+        >>> from trialogue import generate
+        >>> from trialogue.data import Table
+        >>> from trialogue.samplers import MaskedDecoding
+        >>> table = Table([[0.5, 0.25], [0.0, 0.25]])  # Probabilities of the sequences of two tokens
+        >>> samples = generate(table, sampler=MaskedDecoding(), verifier=lambda x: x != (0, 0), num_samples=4)
+        >>> samples.completions()
+        [(0, 1), (0, 1), (0, 1), (0, 1)]
     """
 
     mask_first: bool = True

@@ -117,6 +117,15 @@ class TokenwiseRejection(Sampler[NoState | TokenwiseRejectionState]):
     Args:
         max_rejections: A row fails after this many consecutive rejected draws at one position (default: no
             bound).
+
+    Example:
+        >>> from trialogue import generate
+        >>> from trialogue.data import Table
+        >>> from trialogue.samplers import TokenwiseRejection
+        >>> table = Table([[0.5, 0.25], [0.0, 0.25]])  # Probabilities of the sequences of two tokens
+        >>> samples = generate(table, sampler=TokenwiseRejection(), verifier=lambda x: x != (0, 0), num_samples=4)
+        >>> samples.completions()
+        [(0, 1), (0, 1), (0, 1), (0, 1)]
     """
 
     max_rejections: BoundedCount | None = None

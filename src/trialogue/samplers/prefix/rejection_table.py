@@ -60,7 +60,7 @@ class RejectionTable:
 
     @property
     def _own(self) -> tuple[float, list[tuple[int, float]]]:
-        """Return the content of this table, without the tables of its continuations."""
+        """Return the two fields of this table, without the tables of longer prefixes."""
         return self.log_unvisited, [(token, log_prob) for token, (log_prob, _) in self.children.items()]
 
     def __hash__(self) -> int:
@@ -101,7 +101,7 @@ class RejectionTable:
         return torch.tensor(self._masses, dtype=torch.float64)
 
     def with_unvisited(self, log_unvisited: float) -> "RejectionTable":
-        """Return a copy with another `log_unvisited`, or `REJECTED` if no completion is open."""
+        """Return a copy with another `log_unvisited`, or `REJECTED` if it excludes all completions."""
         return _table(log_unvisited, self.children)
 
     def __len__(self) -> int:
@@ -241,6 +241,6 @@ def _bound_unvisited(table: RejectionTable, other: RejectionTable) -> float:
 
 
 def _table(log_unvisited: float, children: Mapping[int, Child]) -> RejectionTable:
-    """Create a table from its two fields. Return `REJECTED` if no completion is open."""
+    """Create a table from its two fields, or return `REJECTED` if it excludes all completions."""
     table = RejectionTable(log_unvisited, children)
     return REJECTED if table.log_open == -math.inf else table

@@ -89,6 +89,15 @@ class SequentialMonteCarlo(Sampler[ParticleState]):
         proposal: How to draw the next token of a particle (default: oracle).
         resampling: Draw ancestors independently or by one uniform number (default: multinomial).
         mask_first: Apply the mask before top-k and top-p, for proposal=mask (default: True).
+
+    Example:
+        >>> from trialogue import generate
+        >>> from trialogue.data import Table
+        >>> from trialogue.samplers import SequentialMonteCarlo
+        >>> table = Table([[0.5, 0.25], [0.0, 0.25]])  # Probabilities of the sequences of two tokens
+        >>> samples = generate(table, sampler=SequentialMonteCarlo(), verifier=lambda x: x != (0, 0), num_samples=4)
+        >>> samples.completions()
+        [(1, 1), (1, 1), (1, 1), (1, 1)]
     """
 
     particles: GroupSize = 8

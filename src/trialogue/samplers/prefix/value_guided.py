@@ -187,6 +187,15 @@ class ValueGuided(_Walk[NoState | ValueGuidedState]):
 
     Args:
         stop_at_leaf: Stop at the first complete sequence (default: True).
+
+    Example:
+        >>> from trialogue import generate
+        >>> from trialogue.data import Table
+        >>> from trialogue.samplers import ValueGuided
+        >>> table = Table([[0.5, 0.25], [0.0, 0.25]])  # Probabilities of the sequences of two tokens
+        >>> samples = generate(table, sampler=ValueGuided(), verifier=lambda x: x != (0, 0), num_samples=4)
+        >>> samples.completions()
+        [(0, 1), (0, 1), (1, 1), (1, 1)]
     """
 
     stop_at_leaf: bool = True

@@ -291,5 +291,5 @@ def split_examples(
 
 
 def _group_key(text: LabelledText, by: str) -> tuple[str | None, ...]:
-    """Return the key of the group of texts that must be in the same split."""
+    """Return a key that is equal for texts that must be in the same split."""
     return (text.prompt,) if by == "prompt" and text.prompt is not None else (text.prompt, text.completion)

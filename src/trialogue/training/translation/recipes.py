@@ -80,11 +80,11 @@ class TranslationTraining:
         self.training()
 
     def noise(self) -> Noise:
-        """Return the corruption of the targets for the refiner."""
+        """Return how target tokens are corrupted in the training of the refinement model."""
         return Noise(self.correct, self.masked)
 
     def network(self, vocab_size: int, *, causal: bool) -> EncoderDecoderConfig:
-        """Return the network config of the twin (`causal=True`) or the refiner (`causal=False`)."""
+        """Return the config of the autoregressive network (`causal=True`) or of the refinement network."""
         return EncoderDecoderConfig(
             vocab_size=vocab_size,
             encoder_layers=self.layers,

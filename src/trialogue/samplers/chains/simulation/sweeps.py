@@ -77,6 +77,13 @@ def run_sweeps(
     Raises:
         InputError: If an argument is out of range, a start is outside of the model, or the method does not
             support the model or device.
+
+    Example:
+        >>> from trialogue import run_sweeps
+        >>> from trialogue.data import Ising
+        >>> run_sweeps(Ising.clique(4, 3, 0.4, 0.0), sweeps=100, chains=2)
+        tensor([[0, 1, 0, 0],
+                [1, 1, 1, 0]])
     """
     many_body = isinstance(model, ManyBody)
     if many_body and method is None:

@@ -67,7 +67,7 @@ class CostAccount:
     owner: Tensor
 
     def for_children(self, rows: Tensor) -> "CostAccount":
-        """Return an account for temporary rows, which adds their costs to the counters of `rows` (n,)."""
+        """Return an account for temporary rows, whose costs are added to the counters of `rows` (n,)."""
         return CostAccount(self.meter, self.owner[rows])
 
 

@@ -113,6 +113,14 @@ def generate(
         InputError: If an argument is out of range, or a prompt is too long or outside the vocabulary. During
             the run, if a verifier does not return one finite non-negative number per row, or the oracle gives
             every token probability zero.
+
+    Example:
+        >>> from trialogue import generate
+        >>> from trialogue.data import Table
+        >>> table = Table([[0.5, 0.25], [0.0, 0.25]])  # Probabilities of the sequences of two tokens
+        >>> samples = generate(table, num_samples=3)
+        >>> samples.completions()
+        [(0, 1), (0, 1), (0, 0)]
     """
     settings = RunSettings(
         sampler=sampler,

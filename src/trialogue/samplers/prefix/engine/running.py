@@ -209,7 +209,7 @@ class BatchRun(Generic[RequestT]):
         return self.requests[bisect_right(self.requests, place, key=lambda request: request.earliest) - 1]
 
     def _select_finished_roots(self, roots: set[Root]) -> set[Root]:
-        """Return those of `roots` (prompts with their settings) for which all samples of all requests are finished."""
+        """Return those of `roots` (prompts with their settings) of which no request has unfinished samples."""
         return {root for root in roots if not any(root in request for request in self.requests)}
 
     @property
