@@ -45,10 +45,12 @@ STUDIES = ("card", "coin", "dice", "ring", "urn")
 def site(tmp_path_factory, ledger_entries):
     """Build the site in strict mode, as `make docs` does.
 
-    Figures and the gallery take a minute and have separate tests, so placeholders replace them.
+    Figures and the gallery take a minute and have separate tests, so placeholders replace them. Links do not depend on
+    the search index and on the line breaks of signatures, which take a third of the time.
     """
     from mkdocs.commands.build import build
     from mkdocs.config import load_config
+    from mkdocstrings_handlers.python._internal import rendering
 
     folder = tmp_path_factory.mktemp("site")
     with pytest.MonkeyPatch.context() as monkeypatch:
@@ -56,7 +58,10 @@ def site(tmp_path_factory, ledger_entries):
         monkeypatch.setattr("trialogue_lab.ledger.ledger", lambda *_: ledger_entries)
         monkeypatch.setattr(document, "render_gallery", lambda _: "<html></html>")
         monkeypatch.setattr(study_pages, "svg", lambda *_: "<svg></svg>")
-        build(load_config(str(ROOT / "mkdocs.yml"), site_dir=str(folder), strict=True))
+        monkeypatch.setattr(rendering, "_get_formatter", lambda: lambda code, _: code)
+        config = load_config(str(ROOT / "mkdocs.yml"), site_dir=str(folder), strict=True)
+        config.plugins["material/search"].config.enabled = False
+        build(config)
     return folder
 
 

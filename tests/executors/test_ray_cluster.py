@@ -33,9 +33,9 @@ class Nodes:
         self.nodes: dict[str, Any] = {}
 
     def at_least(self, count: int) -> None:
-        """Add nodes with two processors each until there are at least `count` nodes."""
+        """Add nodes with one processor each until there are at least `count` nodes."""
         while len(self.nodes) < count:
-            node = self.cluster.add_node(num_cpus=2)
+            node = self.cluster.add_node(num_cpus=1)
             self.nodes[node.node_id] = node
         # The cluster may not yet have detected that a node was killed.
         self.cluster.wait_for_nodes(timeout=120)
@@ -80,7 +80,7 @@ def is_alive(process: str) -> bool:
 
 @pytest.mark.parametrize("killed", ["worker", pytest.param("node", marks=pytest.mark.slow)])
 def test_only_unfinished_items_of_a_dead_worker_or_node_are_repeated(killed, nodes, executor, tmp_path):
-    lanes = [[(f"lane{lane}", number) for number in range(3)] for lane in range(4)]
+    lanes = [[(f"lane{lane}", number) for number in range(3)] for lane in range(2)]
     dead: list[str] = []
 
     def kill() -> None:
@@ -91,7 +91,6 @@ def test_only_unfinished_items_of_a_dead_worker_or_node_are_repeated(killed, nod
         if killed == "node":
             nodes.kill(node)
         else:
-            processes = processes[:1]
             os.kill(int(processes[0]), signal.SIGKILL)
         dead.extend(processes)
         while any(map(is_alive, processes)):
@@ -112,7 +111,7 @@ def test_only_unfinished_items_of_a_dead_worker_or_node_are_repeated(killed, nod
     restarted = [name for name, _, process in starts if process in dead]
     assert len(restarted) == len(dead)
     assert all(sum(name == other for other, _, _ in starts) == 2 for name in restarted)
-    assert len(starts) == 12 + len(restarted)
+    assert len(starts) == 6 + len(restarted)
     kept = {path.name.removeprefix("kept.") for path in tmp_path.glob("kept.*")}
     assert {".".join(place) for _, *place in starts} <= kept
 

@@ -8,20 +8,16 @@ import pytest
 from matplotlib.figure import Figure as Drawing
 
 from ledger.record import record_of
-from trialogue_lab import studies
-from trialogue_lab.ledger import Entry, Figure, ledger
+from trialogue_lab.ledger import Entry, Figure
 from trialogue_lab.ledger.pages.figures import svg
 from trialogue_lab.ledger.pages.tables import sheet
-from trialogue_lab.ledger.runs.results import COMMITTED
 
 RECORD = json.loads((Path(__file__).parent / "record.json").read_text(encoding="utf-8"))
 
 
-@pytest.fixture(scope="module", params=RECORD)
-def entry(request: pytest.FixtureRequest) -> Entry:
-    """Return the entry of a study, whose claims are judged once for all tests."""
-    (entry,) = ledger([studies.find(request.param)], COMMITTED)
-    return entry
+@pytest.fixture(params=RECORD)
+def entry(request: pytest.FixtureRequest, ledger_entries: list[Entry]) -> Entry:
+    return next(entry for entry in ledger_entries if entry.study.name == request.param)
 
 
 def committed_figure(entry: Entry, figure: Figure) -> str:
