@@ -58,7 +58,9 @@ def layer_of(module: str) -> str:
 def nodes(text: str) -> list[ast.AST]:
     """Return the import statements and the constants of a module."""
     return [
-        node for node in ast.walk(ast.parse(text)) if isinstance(node, (ast.Import, ast.ImportFrom, ast.Constant))
+        node
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, (ast.Import, ast.ImportFrom, ast.Constant))
     ]
 
 

@@ -7,10 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from mutants.modules import altered
 from one_line_errors import refusals
 from trialogue.randomness import generator
-from trialogue_lab.theory import gradient_flow
 from trialogue_lab.theory.gradient_flow import GaussianFlow, SampleFlow, Weights, growth_rate, integrate
 
 SIZE = 3
@@ -67,18 +65,6 @@ def test_gaussian_moments_agree_with_quadrature():
     points, mass = quadrature(covariance())
     expected = float(loss(*WEIGHTS, points[:, 0], points[:, 1:], mass))
     assert GaussianFlow(covariance()).loss(WEIGHTS) == pytest.approx(expected, rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        ("+ 2 * gram.square()\n        # This", "+ gram.square()\n        # This"),
-        ("+ 2 * (gram * last) @ mixed", ""),
-        ("-2 * last[:, None] * third", "-last[:, None] * third"),
-    ],
-)
-def test_wrong_moments_are_rejected(change):
-    assert gaussian_error(altered(gradient_flow, change, compiled=False)["GaussianFlow"]) > 1e-2
 
 
 def test_first_layer_stays_zero_and_last_layer_follows_the_closed_form():

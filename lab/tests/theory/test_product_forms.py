@@ -2,9 +2,7 @@
 
 import pytest
 
-from mutants.modules import altered
 from trialogue.data import ManyBody
-from trialogue_lab.theory import product_forms
 from trialogue_lab.theory.product_forms import product_form_bound
 from trialogue_lab.training.population import MaskedPopulation
 
@@ -24,11 +22,3 @@ def test_lower_orders_have_larger_bounds_on_four_body_interactions() -> None:
     target = population(4)
     two, three = (product_form_bound(target, order, starts=2) for order in (2, 3))
     assert two > three + 0.01 > target.entropy + 0.02
-
-
-def test_bound_without_minimisation_is_detected() -> None:
-    broken = altered(
-        product_forms, ("_STEPS = 50", "_STEPS = 1"), ("_ROUNDS = 40", "_ROUNDS = 0"), compiled=False
-    )
-    target = population(2)
-    assert broken["product_form_bound"](target, 2, starts=2) > target.entropy + 0.01

@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from data.potts import potts_enumeration as by_hand
-from mutants import potts as mutants
-from refusals import expect_error, expect_failure
+from refusals import expect_error
 from trialogue.data import PottsChain
 from trialogue.data.potts import messages as potts_messages
 from trialogue.data.potts.messages import Messages
@@ -80,18 +79,6 @@ def test_chain_with_one_window(name):
     assert chain.wall_probabilities(chain.window, 0.7).shape == (0,)
     assert chain.expected_domain_walls(chain.window, 0.7) == 0
     close(chain.run_length_distribution(chain.window, 0.7), torch.ones(1))
-
-
-def test_thermodynamics_reject_a_mutant(monkeypatch):
-    monkeypatch.setattr("trialogue.data.potts.chain.Messages", mutants.UntiltedMessages)
-    chain = PottsChain(by_hand.random_table(2, 2, 3))
-    expect_failure("", check_thermodynamics, chain, 6, 0.7)
-
-
-def test_walls_reject_a_mutant(monkeypatch):
-    monkeypatch.setattr("trialogue.data.potts.chain.StoredPatterns", mutants.RelativePhases)
-    chain = PottsChain.from_patterns([[0, 1, 2], [0, 0, 1]], window=3, penalty=0.8)
-    expect_failure("", check_walls, chain, 6, 0.7)
 
 
 def test_labels_of_a_pattern_in_any_phase():

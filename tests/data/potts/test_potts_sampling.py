@@ -5,7 +5,6 @@ import pytest
 import torch
 
 from data.potts import potts_enumeration as by_hand
-from mutants import potts as mutants
 from trialogue.data import PottsChain
 from trialogue.data.potts import sampling as potts_sampling
 from trialogue.data.potts.sampling import LANES, alias_tables, split_entry_bits
@@ -62,13 +61,6 @@ def test_tables_multiply_to_the_distribution(name, temperature):
     torch.testing.assert_close(
         distribution_of_tables(chain, length, temperature), distribution, rtol=0, atol=1e-14
     )
-
-
-def test_tables_reject_a_mutant(monkeypatch):
-    monkeypatch.setattr("trialogue.data.potts.chain.Messages", mutants.UntiltedMessages)
-    chain = PottsChain(by_hand.random_table(2, 2, 3))
-    distribution, _ = by_hand.distribution(chain, 6, 0.7)
-    assert float((distribution_of_tables(chain, 6, 0.7) - distribution).abs().max()) > 1e-3
 
 
 def sample_in_python(chain: PottsChain, n: int, length: int, temperature: float, seed: int) -> torch.Tensor:

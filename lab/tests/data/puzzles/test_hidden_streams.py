@@ -6,7 +6,6 @@ from collections import Counter
 import pytest
 import torch
 
-from mutants.arithmetic import ForgetfulStream
 from refusals import expect_error
 from trialogue.errors import InputError
 from trialogue.samplers import Ancestral
@@ -41,13 +40,6 @@ def test_hidden_factors_preserve_the_distribution_without_factoring(digits: int,
     cost = tuples.arithmetic.cost
     assert (cost.factorings, cost.factoring_steps) == (0, 0)
     assert cost.multiplications > 0
-
-
-def test_stream_without_memory_is_detected() -> None:
-    tuples = SemiprimeTuples(2)
-    good = hidden_factors(tuples)
-    broken = ForgetfulStream(good._source, good._public, tuples.max_length, 10)
-    assert distance(broken, tuples) > 0.5
 
 
 @pytest.mark.parametrize("bits", [4, 9])

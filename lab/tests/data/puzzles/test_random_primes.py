@@ -6,7 +6,6 @@ import pytest
 import torch
 from sympy import isprime, nextprime, primerange
 
-from mutants.arithmetic import CompositePrimes
 from one_line_errors import refusals
 from refusals import expect_error
 from trialogue.samplers import Ancestral, generate
@@ -42,10 +41,6 @@ def largest_error(oracle: RandomPrimes) -> float:
 @pytest.mark.parametrize("digits", [1, 2, 3])
 def test_random_primes_are_exactly_uniform(digits: int) -> None:
     assert largest_error(RandomPrimes(digits)) < 1e-15
-
-
-def test_composite_numbers_are_detected() -> None:
-    assert largest_error(CompositePrimes(3)) > 1e-3
 
 
 def test_expected_trials_agree_with_published_values() -> None:

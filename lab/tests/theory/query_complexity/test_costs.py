@@ -1,12 +1,12 @@
 """Tests of exact costs against recursion, exact distributions of samplers and the values of section 3.1."""
 
 import math
+from functools import partial
 
 import mpmath
 import pytest
 import torch
 
-from mutants.modules import altered
 from one_line_errors import refusals
 from refusals import expect_error
 from samplers.reference_distributions import rejection_queries, tokenwise
@@ -21,75 +21,25 @@ from trialogue.oracles import Verifier
 from trialogue.samplers import TokenwiseRejection
 from trialogue.samplers.exact import exact_distribution
 from trialogue.testing.trees import VIABLE
-from trialogue_lab.theory.query_complexity import costs, rejection_cost, tokenwise_cost, tokenwise_success
+from trialogue_lab.theory.query_complexity import rejection_cost, tokenwise_cost, tokenwise_success
 
 UNIFORM = Table(lambda _: (0.25,) * 4, 4)
-
-
-def error_on_trees(names, enough: float = math.inf) -> float:
-    """Return the largest relative difference from costs by recursion over the definitions."""
-    worst = 0.0
-    for tree in VIABLE:
-        table = tree.table()
-        worst = max(
-            worst, abs(names["rejection_cost"](table, tree.allows) / rejection_queries(tree, tree.allows) - 1)
-        )
-        for rule in (tree.allows, tree.judges):
-            _, queries, stuck = tokenwise(tree, rule)
-            cost, success = names["tokenwise_cost"](table, rule), names["tokenwise_success"](table, rule)
-            worst = max(
-                worst,
-                abs(success - (1 - stuck)),
-                float(cost != queries) if queries == math.inf else abs(cost / queries - 1),
-            )
-            for most in (1, 3):
-                distribution = exact_distribution(TokenwiseRejection(max_rejections=most), table, rule)
-                bounded = names["tokenwise_cost"](table, rule, max_rejections=most)
-                success = names["tokenwise_success"](table, rule, max_rejections=most)
-                worst = max(
-                    worst,
-                    abs(bounded / distribution.expected_calls - 1),
-                    abs(success - (1 - distribution.failed)),
-                )
-        if worst > enough:
-            break
-    return worst
+close = partial(pytest.approx, rel=1e-12, abs=1e-12)
 
 
 def test_costs_agree_with_recursion_on_random_trees() -> None:
-    assert error_on_trees(vars(costs)) < 1e-12
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        (
-            "torch.where(chance > 0, _compute_acceptance(chance, most) / chance, most)",
-            "torch.where(chance > 0, 1 / chance, most)",
-        ),
-        ("return calls / accepted if", "return calls if"),
-    ],
-)
-def test_wrong_costs_are_detected(old: str, new: str) -> None:
-    assert error_on_trees(altered(costs, (old, new), compiled=False), enough=1e-3) > 1e-3
-
-
-def error_of_rare_acceptance(names) -> float:
-    """Return the largest relative error for acceptance probabilities of each token from 1e-300 to 1."""
-    worst = mpmath.mpf(0)
-    with mpmath.workdps(1000):
-        for weight in (1e-300, 1e-100, 1e-18, 1e-17, 1e-15, 1e-9, 1e-3, 0.3, 1.0, 1e3, 1e17):
-            table = Table(lambda _, weight=weight: (1.0, weight), 2, max_length=2)
-            chance = mpmath.mpf(weight) / (1 + mpmath.mpf(weight))
-            for most in (None, 1, 2, 7, 1000, 10**9):
-                found = 1 if most is None else 1 - (1 - chance) ** most
-                cost = found / chance * (1 + found)
-                got = names["tokenwise_cost"](table, only_ones, max_rejections=most)
-                success = names["tokenwise_success"](table, only_ones, max_rejections=most)
-                worst = max(worst, abs(got / cost - 1))
-                if found**2 > 1e-300:
-                    worst = max(worst, abs(success / found**2 - 1))
-        return float(worst)
+    for tree in VIABLE:
+        table = tree.table()
+        assert rejection_cost(table, tree.allows) == close(rejection_queries(tree, tree.allows))
+        for rule in (tree.allows, tree.judges):
+            _, queries, stuck = tokenwise(tree, rule)
+            assert tokenwise_success(table, rule) == close(1 - stuck)
+            assert tokenwise_cost(table, rule) == close(queries)
+            for most in (1, 3):
+                distribution = exact_distribution(TokenwiseRejection(max_rejections=most), table, rule)
+                assert tokenwise_cost(table, rule, max_rejections=most) == close(distribution.expected_calls)
+                success = tokenwise_success(table, rule, max_rejections=most)
+                assert success == close(1 - distribution.failed)
 
 
 def only_ones(sequence: tuple[int, ...]) -> bool:
@@ -97,12 +47,17 @@ def only_ones(sequence: tuple[int, ...]) -> bool:
 
 
 def test_costs_are_precise_for_small_acceptance_probabilities() -> None:
-    assert error_of_rare_acceptance(vars(costs)) < 1e-12
-
-
-def test_cancellation_for_small_acceptance_probabilities_is_detected() -> None:
-    change = ("-torch.expm1(most * torch.log1p(-chance))", "1 - (1 - chance) ** most")
-    assert error_of_rare_acceptance(altered(costs, change, compiled=False)) > 1e-3
+    with mpmath.workdps(1000):
+        for weight in (1e-300, 1e-100, 1e-18, 1e-17, 1e-15, 1e-9, 1e-3, 0.3, 1.0, 1e3, 1e17):
+            table = Table(lambda _, weight=weight: (1.0, weight), 2, max_length=2)
+            chance = mpmath.mpf(weight) / (1 + mpmath.mpf(weight))
+            for most in (None, 1, 2, 7, 1000, 10**9):
+                found = 1 if most is None else 1 - (1 - chance) ** most
+                cost = found / chance * (1 + found)
+                got = tokenwise_cost(table, only_ones, max_rejections=most)
+                success = tokenwise_success(table, only_ones, max_rejections=most)
+                assert abs(got / cost - 1) < 1e-12
+                assert found**2 <= 1e-300 or abs(success / found**2 - 1) < 1e-12
 
 
 def test_acceptance_below_double_precision_raises_a_one_line_error() -> None:
@@ -117,13 +72,9 @@ def test_acceptance_below_double_precision_raises_a_one_line_error() -> None:
         expect_error(r"^verifier=.*below 1e-300", call)
 
 
-def cost_of_dyck(length: int, names=None) -> tuple[float, float]:
-    dyck, names = Dyck(length, (0.5, 0.5)), names or vars(costs)
-    arguments = (UNIFORM, dyck)
-    return (
-        names["rejection_cost"](*arguments, max_new_tokens=length),
-        names["tokenwise_cost"](*arguments, max_new_tokens=length),
-    )
+def cost_of_dyck(length: int) -> tuple[float, float]:
+    dyck = Dyck(length, (0.5, 0.5))
+    return tuple(cost(UNIFORM, dyck, max_new_tokens=length) for cost in (rejection_cost, tokenwise_cost))
 
 
 @pytest.mark.parametrize(("length", "rejection", "tokenwise"), [(8, 2341, 19.28), (16, 1.877e5, 35.72)])
@@ -134,18 +85,6 @@ def test_costs_of_dyck_strings_agree_with_published_values(
     assert found == pytest.approx((rejection, tokenwise), rel=3e-4)
     strings = math.comb(length, length // 2) // (length // 2 + 1) * 2 ** (length // 2)
     assert found[0] == pytest.approx(length * 4**length / strings, rel=1e-12)
-
-
-def test_merging_different_prefixes_is_detected() -> None:
-    careless = altered(
-        costs,
-        (
-            "tokens if memory is None else memory, torch.cat(known))",
-            "tokens[:, :0], torch.cat(known)[:, :1])",
-        ),
-        compiled=False,
-    )
-    assert cost_of_dyck(8, careless)[1] != pytest.approx(19.28, rel=3e-4)
 
 
 def test_prefixes_of_arbitrary_functions_are_not_merged() -> None:

@@ -3,11 +3,9 @@
 import pytest
 import torch
 
-from mutants.modules import altered
 from samplers.chains.simulation.reference_kernels import draw_token, mix
 from samplers.chains.simulation.test_heat_bath import TABLES
 from trialogue.randomness import GAMMA, Streams, derive_seed
-from trialogue.samplers.chains.simulation import chromatic as module
 from trialogue.samplers.chains.simulation.chromatic import Chromatic, colour_sites
 
 
@@ -37,24 +35,10 @@ def reference_tokens(tables, chain, seed, sweeps):
     return tokens
 
 
-def differs_from_reference(kind, tables) -> bool:
-    simulation = kind(tables, 5, 3)
-    for _ in range(3):
-        simulation.advance(1)
-    return any(simulation.tokens[chain].tolist() != reference_tokens(tables, chain, 3, 3) for chain in (0, 4))
-
-
 @pytest.mark.parametrize("name", TABLES)
 def test_chains_equal_the_reference_with_the_same_numbers(name):
-    assert not differs_from_reference(Chromatic, TABLES[name])
-
-
-@pytest.mark.parametrize(
-    ("name", "change"),
-    [
-        ("windows", ("torch.where(keeps, column", "torch.where(~keeps, column")),
-        ("disordered", ("self._used += self._sites", "self._used += 1")),
-    ],
-)
-def test_faulty_kernels_are_detected(name, change):
-    assert differs_from_reference(altered(module, change, compiled=False)["Chromatic"], TABLES[name])
+    simulation = Chromatic(TABLES[name], 5, 3)
+    for _ in range(3):
+        simulation.advance(1)
+    for chain in (0, 4):
+        assert simulation.tokens[chain].tolist() == reference_tokens(TABLES[name], chain, 3, 3)
