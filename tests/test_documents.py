@@ -31,10 +31,7 @@ def test_a_document_equals_its_filled_template(name, ledger_entries):
     ("expression", "message"),
     [
         ('number("dyck", "x")', "study='dyck': the ledger has no such study"),
-        (
-            'number("dyck-backtracking", "x")',
-            "number='x': the study dyck-backtracking has no such statistic",
-        ),
+        ('number("dyck-backtracking", "x")', "number='x': the study dyck-backtracking has no such statistic"),
         ('claim("dyck-backtracking", "x")', "claim='x': the study dyck-backtracking has no such claim"),
         ("nothing", "cannot be filled: 'nothing' is undefined"),
         ("1 +", "template=1: cannot be filled"),

@@ -164,19 +164,7 @@ def test_arguments_of_a_class_are_validated_before_post_init():
         expect_error(re.escape(message), Interval, **arguments)
 
 
-NOT_REAL_NUMBERS = [
-    "1",
-    b"1",
-    None,
-    True,
-    np.True_,
-    1j,
-    np.complex64(1),
-    [1.0],
-    np.ones(1),
-    math.nan,
-    object,
-]
+NOT_REAL_NUMBERS = ["1", b"1", None, True, np.True_, 1j, np.complex64(1), [1.0], np.ones(1), math.nan, object]
 NOT_INTEGERS = [*NOT_REAL_NUMBERS, 1.0, 1.5, np.float64(1), torch.tensor(1.0), torch.tensor(True), math.inf]
 KINDS = [Positive, NonNegative, Share]
 

@@ -233,18 +233,12 @@ COMMANDS: list[tuple[str, str]] = [
     (f"{UNIFORM} --sampler value-guided", "add --verifier SPEC or --values FILE"),
     (f"{UNIFORM} --values exact", "leave it out: the sampler ancestral uses no values"),
     (f"{UNIFORM} --sampler value-guided --values exact", "add --verifier SPEC: exact values"),
-    (
-        f"{TWO_COINS} --verifier regex:000",
-        "verifier=0.0: use another verifier or more tokens",
-    ),
+    (f"{TWO_COINS} --verifier regex:000", "verifier=0.0: use another verifier or more tokens"),
     (f"{TWO_COINS} --figure tree.pdf", "ends in .svg or .png"),
     (f"{UNIFORM} --chat", "chat=True: leave it out: only a language model (--model) has a chat template"),
     ("--model tiny --system Hi", "system='Hi': add --chat"),
     (f"{UNIFORM} --quota 3", "it belongs to the sampler backtracking"),
-    (
-        f"{UNIFORM} --on-error reject",
-        "on_error='reject': leave it out: the exact distribution requires",
-    ),
+    (f"{UNIFORM} --on-error reject", "on_error='reject': leave it out: the exact distribution requires"),
 ]
 
 

@@ -138,8 +138,7 @@ class CountOfOnes(SubsetSum):
 
 
 @pytest.mark.parametrize(
-    ("faulty", "oracle"),
-    [(DepthOnly(8), LANGUAGE), (CountOfOnes(SUMS.weights, (4, 7)), fair_bits(5))],
+    ("faulty", "oracle"), [(DepthOnly(8), LANGUAGE), (CountOfOnes(SUMS.weights, (4, 7)), fair_bits(5))]
 )
 def test_wrong_residuals_are_rejected(faulty, oracle):
     expect_failure("has an equal residual", check_verifier, faulty, oracle, num_samples=100)

@@ -222,9 +222,7 @@ def test_a_worker_starts_with_the_requested_number_of_threads(threads, tmp_path,
     assert worker.do(7) == (7, threads)
 
 
-def test_threads_of_an_accelerated_worker_are_limited_to_the_processors_of_gpu_nodes(
-    monkeypatch,
-):
+def test_threads_of_an_accelerated_worker_are_limited_to_the_processors_of_gpu_nodes(monkeypatch):
     cluster = Cluster(healthy, CPU=4, GPU=1)
     monkeypatch.setattr(
         cluster,

@@ -175,11 +175,7 @@ def test_masked_distributions_are_correct(draw, kind):
         assert torch.equal(found.nan_to_num(7), torch.where(mask, distributions, -math.inf).nan_to_num(7))
 
 
-@fuzz(
-    (*WEIGHTS, "negative", "too much", "nothing at all"),
-    st.integers(-1, 70),
-    st.integers(-1, 70),
-)
+@fuzz((*WEIGHTS, "negative", "too much", "nothing at all"), st.integers(-1, 70), st.integers(-1, 70))
 def test_alias_tables_have_the_given_distribution(draw, coin_bits, alias_bits):
     contexts, vocab = draw.integer(1, 4), draw.integer(1, 9)
     distribution = log_weights(draw, contexts, vocab).float().softmax(-1).double().numpy()

@@ -47,10 +47,7 @@ BAD: list[tuple[str, str]] = [
     ),
     (f"{CAT} --quotta=3", "did you mean --quota, which belongs to the sampler backtracking?"),
     (f"{CAT} --temprature 1", "'--temprature': neither the command nor the sampler ancestral"),
-    (
-        "--prompt Name a city",
-        "word='a': quote texts of several words, and write an option before each",
-    ),
+    ("--prompt Name a city", "word='a': quote texts of several words, and write an option before each"),
     (
         f"{CAT} --sampler backtracking --verifier {REGEX} --erase-prompt",
         "erase_prompt=True: leave it out, or use trialogue.samplers.generate",
@@ -98,10 +95,7 @@ BAD: list[tuple[str, str]] = [
         "verifier='lark:bad.jsonl': line 1, column 1: expecting rule, token or statement",
     ),
     (f"{CAT} --verifier probe:none.safetensors@0.5", "the file none.safetensors cannot be read"),
-    (
-        f"{CAT} --verifier probe:none.safetensors@9",
-        "threshold=9.0: use a probability above 0",
-    ),
+    (f"{CAT} --verifier probe:none.safetensors@9", "threshold=9.0: use a probability above 0"),
     (f"{CAT} --verifier python:rules.py", "write it as python:FILE.py:FUNCTION"),
     (
         f"{CAT} --verifier python:rules.py:hanging --verifier-timeout 0.2 {MASK}",
@@ -125,10 +119,7 @@ BAD: list[tuple[str, str]] = [
 ]
 
 BAD += [
-    (
-        f"{CAT} --out {special}{more}",
-        f"out='{special}': use a regular file, or leave it out",
-    )
+    (f"{CAT} --out {special}{more}", f"out='{special}': use a regular file, or leave it out")
     for special in ("-", "/dev/null", "pipe")
     for more in ("", f" --sampler weighted-rejection --verifier {REGEX} --resample")
 ]

@@ -59,8 +59,7 @@ OPTIONS = {
 def test_every_sampler_runs(sampler, shell):
     budget = "--max-queries 300 --max-new-tokens 4 --n 2 --top-k 300"
     result = shell(
-        f"--prompt a --verifier python:rules.py:no_cat --sampler {sampler} {budget}",
-        OPTIONS.get(sampler, ""),
+        f"--prompt a --verifier python:rules.py:no_cat --sampler {sampler} {budget}", OPTIONS.get(sampler, "")
     ).checked()
     assert len(result.lines) == 2
     assert all(line["accepted"] for line in result.lines)
@@ -72,8 +71,7 @@ def test_every_finished_sample_has_a_finish_reason(shell):
     assert (cut["accepted"], cut["ended"]) == (False, "max_new_tokens")
     assert cut["reason"] == "cut at max_new_tokens=3: rejected by the verifier"
     failed = shell(
-        f"{prompt} --verifier {REGEX} --sampler masked-decoding",
-        "--no-mask-first --temperature 0",
+        f"{prompt} --verifier {REGEX} --sampler masked-decoding", "--no-mask-first --temperature 0"
     )
     assert (failed.lines[0]["reason"], failed.lines[0]["ended"]) == (
         "failed: no token allowed among those that temperature, top_k, top_p and min_p keep",

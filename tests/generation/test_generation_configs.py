@@ -31,12 +31,7 @@ from trialogue.errors import InputError
 from trialogue.generation.custom_generate import RejectedSamplesError, call, decoding, oracles, processors
 from trialogue.models.hub.pretrained import PretrainedOracle
 from trialogue.models.tokenization import Tokenization
-from trialogue.samplers import (
-    Ancestral,
-    MaskedDecoding,
-    Rejection,
-    WeightedRejection,
-)
+from trialogue.samplers import Ancestral, MaskedDecoding, Rejection, WeightedRejection
 from trialogue.verifiers import FunctionVerifier, GrammarVerifier
 
 LETTERS = re.compile(rb"[a-e ]*")
@@ -195,10 +190,7 @@ def no_e(tokens: tuple[int, ...]) -> bool:
 @pytest.mark.parametrize("drawing", [{"do_sample": False}, {"top_k": 9}], ids=["greedy", "sampled"])
 @pytest.mark.parametrize(
     "rule",
-    [
-        {},
-        {"sampler": MaskedDecoding(), "verifier": FunctionVerifier(no_e, scope="completion")},
-    ],
+    [{}, {"sampler": MaskedDecoding(), "verifier": FunctionVerifier(no_e, scope="completion")}],
     ids=["ancestral", "function"],
 )
 def test_samples_do_not_depend_on_the_returned_outputs(rule, drawing):
@@ -362,12 +354,7 @@ def test_a_single_prompt_may_have_a_function_of_allowed_tokens():
 
 @pytest.mark.parametrize(
     ("sampler", "live"),
-    [
-        (Ancestral(), True),
-        (MaskedDecoding(), True),
-        (WeightedRejection(), True),
-        (Rejection(), False),
-    ],
+    [(Ancestral(), True), (MaskedDecoding(), True), (WeightedRejection(), True), (Rejection(), False)],
     ids=repr,
 )
 def test_a_streamer_receives_each_token_when_it_is_sampled(sampler, live):

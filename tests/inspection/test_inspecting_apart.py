@@ -47,13 +47,7 @@ def saved_files(out: Path) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_remote_workers_and_one_process_have_equal_results(
-    workers,
-    workspace,
-    tmp_path,
-    capfd,
-    monkeypatch,
-):
+def test_remote_workers_and_one_process_have_equal_results(workers, workspace, tmp_path, capfd, monkeypatch):
     opened: list[str] = []
     load = Subject.load
 
@@ -126,13 +120,7 @@ class OutdatedFilesExecutor(Elsewhere):
 
 
 @pytest.mark.parametrize("file", ["text.txt", "training/checkpoint-10/model.safetensors"])
-def test_workers_with_other_files_are_rejected(
-    file,
-    workspace,
-    tmp_path,
-    capfd,
-    monkeypatch,
-):
+def test_workers_with_other_files_are_rejected(file, workspace, tmp_path, capfd, monkeypatch):
     monkeypatch.setitem(EXECUTORS, "behind", OutdatedFilesExecutor)
     words = ("--text", workspace / "text.txt", "--executor", f"behind:{workspace / file}")
     assert inspect(workspace, tmp_path, *words) == 2

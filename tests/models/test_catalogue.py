@@ -138,13 +138,7 @@ def test_failed_pull_leaves_no_files(empty, wheel, monkeypatch):
     assert [path.name for path in empty.iterdir() if path.name != ".tiny.lock"] == []
 
 
-def test_invalid_input_raises_one_line_errors(
-    empty,
-    wheel,
-    monkeypatch,
-    capsys,
-    tmp_path,
-):
+def test_invalid_input_raises_one_line_errors(empty, wheel, monkeypatch, capsys, tmp_path):
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
     other = tmp_path / "other.whl"

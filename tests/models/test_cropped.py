@@ -18,13 +18,7 @@ from trialogue.models.wrappers.cropped import Cropped, Endless
 from trialogue.models.wrappers.processed import Processed
 from trialogue.oracles import Autoregressive, Context, next_log_probs
 from trialogue.randomness import generator
-from trialogue.samplers import (
-    Backtracking,
-    MaskedDecoding,
-    ValueGuided,
-    generate,
-    truncated,
-)
+from trialogue.samplers import Backtracking, MaskedDecoding, ValueGuided, generate, truncated
 from trialogue.samplers.exact import exact_distribution, total_variation
 from trialogue.testing import check_oracle
 from trialogue.testing.trees import RandomTree, viable

@@ -35,9 +35,7 @@ def without_bos() -> PretrainedOracle:
 @pytest.mark.parametrize(
     "altered", [lambda oracle: oracle, lambda oracle: truncated(oracle, top_k=5), processed]
 )
-def test_empty_prompt_is_bos_of_pretrained_model(
-    altered,
-):
+def test_empty_prompt_is_bos_of_pretrained_model(altered):
     oracle = altered(tiny_oracle())
     expected = generate(oracle, [[BOS]], max_new_tokens=4, num_samples=3)
     for prompts in ([""], [[]], None, torch.zeros(1, 0).long(), (torch.tensor([[7, 7]]), torch.tensor([0]))):

@@ -15,10 +15,7 @@ from trialogue.models.encoder_decoder.refiner import Refiner
 from trialogue.models.encoder_decoder.twin import CausalTranslator
 from trialogue.oracles import next_log_probs
 from trialogue.randomness import generator
-from trialogue.samplers import (
-    MaskedDecoding,
-    Rejection,
-)
+from trialogue.samplers import MaskedDecoding, Rejection
 from trialogue.testing.models import check_masked
 from trialogue.testing.oracles import check_oracle
 from trialogue.training import load_model, save_model

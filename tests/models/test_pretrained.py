@@ -332,8 +332,7 @@ def test_loading_errors_explain_the_reason(tmp_path, make, message):
 
 
 @pytest.mark.parametrize(
-    "device",
-    ["nowhere", "cuda:99", "meta", *([] if torch.backends.cuda.is_built() else ["cuda"])],
+    "device", ["nowhere", "cuda:99", "meta", *([] if torch.backends.cuda.is_built() else ["cuda"])]
 )
 def test_missing_devices_are_reported(device):
     expect_error(f"device='{device}': it cannot be used here: ", load_pretrained, "anything", device=device)

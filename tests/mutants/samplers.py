@@ -27,9 +27,7 @@ from trialogue.samplers import (
     ValueGuided,
     WeightedRejection,
 )
-from trialogue.samplers.prefix import (
-    rejection_draws,
-)
+from trialogue.samplers.prefix import rejection_draws
 
 
 @dataclass

@@ -11,7 +11,7 @@ from batches import AllChildrenVerifier
 from mutants.samplers import FirstVisitMask, UnweightedFallback
 from refusals import expect_error
 from trialogue.data import Table
-from trialogue.samplers import AdaptiveRejection, Ancestral, Rejection, generate, truncated
+from trialogue.samplers import AdaptiveRejection, Ancestral, generate, truncated
 from trialogue.samplers.exact import exact_distribution, target_distribution
 from trialogue.samplers.prefix import adaptive_rejection, rejection_draws
 from trialogue.samplers.prefix.contract.objects import ObjectColumn
@@ -126,20 +126,6 @@ def test_samples_of_a_round_do_not_depend_on_later_rounds_or_on_the_batch():
         assert long.calls.tolist() == short.calls.tolist()
     for long, first in zip(drawn(12, 7), drawn(4, 7), strict=True):
         assert long.tokens[:4].tolist() == first.tokens[:4].tolist()
-
-
-def test_it_never_needs_more_calls_than_rejection():
-    for tree in SMALL_TREES[:20]:
-        calls = [
-            exact_distribution(sampler, tree.table(), verifier).expected_calls
-            for sampler, verifier in (
-                (Rejection(), tree.allows),
-                (AdaptiveRejection(), tree.allows),
-                (AdaptiveRejection(), AllChildrenVerifier(tree.allows)),
-            )
-        ]
-        assert calls[0] >= calls[1] - 1e-9
-        assert calls[1] >= calls[2] - 1e-9
 
 
 def test_simulated_calls_agree_with_expected_calls():
@@ -279,15 +265,6 @@ def test_a_failure_names_the_attempts_or_the_constraint_and_its_truncation():
     ):
         settings = {"length": 1, "drawn": 0, "max_new_tokens": 8, "context": None, "refusal": None}
         assert explain_failure(sampler, cut=cut, remark=remark, **settings) == expected
-
-
-def test_a_bound_on_attempts_does_not_bias_the_samples():
-    for tree in WIDE_TREES[:5]:
-        target = target_distribution(tree.table(), tree.allows)
-        for most in (1, 2, 3):
-            found = exact_distribution(AdaptiveRejection(max_attempts=most), tree.table(), tree.allows)
-            share = 1 - found.failed
-            assert max(abs(found.probabilities[x] / share - target[x]) for x in target) < 1e-12
 
 
 def test_a_bound_on_model_calls_biases_the_samples():

@@ -6,13 +6,7 @@ import torch
 from batches import batch_of
 from trialogue.data.table import Table
 from trialogue.oracles import PrefixOracle
-from trialogue.samplers import (
-    Backtracking,
-    SequentialMonteCarlo,
-    TokenwiseRejection,
-    ValueGuided,
-    generate,
-)
+from trialogue.samplers import Backtracking, SequentialMonteCarlo, TokenwiseRejection, ValueGuided, generate
 from trialogue.samplers.prefix.batch import batch as batches
 from trialogue.samplers.prefix.batch.tree import FeatureCache, NodeTable, NodeTree
 from trialogue.samplers.prefix.contract.moves import Moves
@@ -40,9 +34,7 @@ def narrow(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "sampler",
-    [ValueGuided(), ValueGuided(momentum=1.0), TokenwiseRejection()],
-    ids=repr,
+    "sampler", [ValueGuided(), ValueGuided(momentum=1.0), TokenwiseRejection()], ids=repr
 )
 def test_removed_nodes_do_not_change_samples(sampler, request):
     settings = {"sampler": sampler, "verifier": TREE.value, "num_samples": 12, "batch_size": 4, "seed": 2}
@@ -193,9 +185,7 @@ def run_of_many_prompts(monkeypatch, sampler, prompts, verifier, memory):
 
 @pytest.mark.parametrize("memory", [8])
 @pytest.mark.parametrize(
-    "sampler",
-    [Backtracking(2, 2), SequentialMonteCarlo(2)],
-    ids=lambda sampler: type(sampler).__name__,
+    "sampler", [Backtracking(2, 2), SequentialMonteCarlo(2)], ids=lambda sampler: type(sampler).__name__
 )
 def test_only_the_nodes_of_finished_prompts_are_removed(monkeypatch, sampler, memory):
     # Some prompts are repeated long after their first samples have finished.

@@ -116,10 +116,7 @@ def test_children_are_evaluated_in_small_batches_of_their_own_length():
 def test_a_product_counts_one_call_per_row_and_one_per_judged_child():
     other = Recording(OTHER.value)
     run = generate(
-        TREE.table(),
-        sampler=MaskedDecoding(),
-        verifier=Product(Masking(TREE.allows), other),
-        num_samples=30,
+        TREE.table(), sampler=MaskedDecoding(), verifier=Product(Masking(TREE.allows), other), num_samples=30
     )
     inner = int((run.lengths - run.prompt_lengths).sum())
     assert len(other.calls) == len(set(other.calls))

@@ -9,10 +9,7 @@ import torch
 from models.tiny_pretrained import tiny_oracle
 from mutants import samplers as mutants
 from refusals import expect_error
-from samplers.reference_distributions import (
-    largest_difference,
-    normalised,
-)
+from samplers.reference_distributions import largest_difference, normalised
 from trialogue.errors import InputError
 from trialogue.samplers import (
     ActionLevel,

@@ -188,8 +188,4 @@ def test_a_missing_extra_is_reported(module, extra, call, monkeypatch):
     monkeypatch.setitem(sys.modules, module, None)
     caught = expect_error("", call)
     hint = f"it is not installed: pip install 'trialogue[{extra}]'"
-    assert (caught.field, caught.value, caught.hint) == (
-        "package",
-        module.split(".")[0],
-        hint,
-    )
+    assert (caught.field, caught.value, caught.hint) == ("package", module.split(".")[0], hint)

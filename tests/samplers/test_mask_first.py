@@ -97,10 +97,7 @@ def test_a_repeated_truncation_is_detected(sampler, monkeypatch):
 
 @pytest.mark.parametrize(
     "sampler",
-    [
-        MaskedDecoding(mask_first=False),
-        SequentialMonteCarlo(1, proposal="mask", mask_first=False),
-    ],
+    [MaskedDecoding(mask_first=False), SequentialMonteCarlo(1, proposal="mask", mask_first=False)],
     ids=repr,
 )
 def test_truncation_before_the_mask_equals_tokenwise_rejection(sampler):

@@ -133,12 +133,7 @@ def test_two_loops_cannot_share_a_stream():
 def test_samples_can_be_indexed():
     oracle = tiny_oracle()
     verifier = GrammarVerifier.json_schema({"type": "integer"}, oracle.tokenization)
-    options = {
-        "sampler": MaskedDecoding(),
-        "verifier": verifier,
-        "max_new_tokens": 9,
-        "num_samples": 12,
-    }
+    options = {"sampler": MaskedDecoding(), "verifier": verifier, "max_new_tokens": 9, "num_samples": 12}
     samples = generate(oracle, ["the cat"], **options, seed=3)
     assert len(samples) == len(list(samples)) == 12
     accepted = samples[samples.accepted]

@@ -15,11 +15,7 @@ from trialogue.data.table import Table
 from trialogue.errors import InputError
 from trialogue.models.wrappers.cropped import Endless
 from trialogue.randomness import numpy_generator
-from trialogue.samplers import (
-    Truncated,
-    generate,
-    truncated,
-)
+from trialogue.samplers import Truncated, generate, truncated
 from trialogue.samplers.nucleus import nucleus
 
 COINS = Table(lambda prefix: [0.5, 0.5], 2, max_length=3)

@@ -15,10 +15,7 @@ def adamw(parameters: Sequence[Tensor], config: TrainingConfig) -> torch.optim.O
     decayed = [parameter for parameter in parameters if parameter.ndim >= 2]
     others = [parameter for parameter in parameters if parameter.ndim < 2]
     return torch.optim.AdamW(
-        [
-            {"params": decayed, "weight_decay": config.weight_decay},
-            {"params": others, "weight_decay": 0.0},
-        ],
+        [{"params": decayed, "weight_decay": config.weight_decay}, {"params": others, "weight_decay": 0.0}],
         lr=config.learning_rate,
         betas=(config.beta_1, config.beta_2),
         fused=True,

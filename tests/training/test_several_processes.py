@@ -26,11 +26,7 @@ def launch_two(*words: str) -> subprocess.CompletedProcess[str]:
         "ACCELERATE_USE_CPU": "1",
     }
     ran = subprocess.run(
-        [sys.executable, *program, *words],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=250,
+        [sys.executable, *program, *words], env=environment, capture_output=True, text=True, timeout=250
     )
     assert ran.returncode == 0, ran.stderr[-2000:]
     return ran

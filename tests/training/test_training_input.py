@@ -27,10 +27,7 @@ from trialogue.training import (
     packed_token_loss,
 )
 from trialogue.training.masking import uniform_masks
-from trialogue.training.probes.calibration import (
-    fit_calibration,
-    rejection_threshold,
-)
+from trialogue.training.probes.calibration import fit_calibration, rejection_threshold
 from trialogue.training.probes.grid import ProbeConfig, train_probe
 from trialogue.training.probes.probe_training import ProbeTrainingConfig
 

@@ -26,14 +26,7 @@ from trialogue.training.translation.recipes import TranslationTraining, encode_p
 TEXTS = [list(text) for count in (1, 2, 3) for text in product((4, 5, 6), repeat=count)]
 PAIRS = encode_pairs(TEXTS, [[token + 1 for token in reversed(text)] for text in TEXTS], 6)
 SMALL = TranslationTraining(
-    layers=1,
-    heads=2,
-    width=32,
-    mlp_width=64,
-    max_length=6,
-    steps=400,
-    batch_size=13,
-    learning_rate=5e-3,
+    layers=1, heads=2, width=32, mlp_width=64, max_length=6, steps=400, batch_size=13, learning_rate=5e-3
 )
 
 

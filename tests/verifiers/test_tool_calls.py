@@ -151,10 +151,7 @@ def test_notes_describe_the_format_and_late_checks():
             "in a list",
             "the prompt must end with '<pad>', because the chat template begins a tool call with it",
         ),
-        (
-            "not stated",
-            "the chat template defines no usable format for tool calls; calls are",
-        ),
+        ("not stated", "the chat template defines no usable format for tool calls; calls are"),
         (
             "in tags",
             "weather_now: the grammar does not enforce uniqueItems, which is checked when a text is complete",

@@ -155,10 +155,7 @@ def test_intervals_of_means_of_shares_have_the_nominal_coverage(coverage: Module
 
 @pytest.mark.parametrize(
     ("bounds", "name", "alpha"),
-    [
-        ("student_bounds", "exponential", 0.01),
-        ("mean_bounds", "shares, mean 0.99, correlation 0.3", 0.01),
-    ],
+    [("student_bounds", "exponential", 0.01), ("mean_bounds", "shares, mean 0.99, correlation 0.3", 0.01)],
 )
 def test_coverage_check_rejects_intervals_that_do_not_cover(
     coverage: ModuleType, bounds: str, name: str, alpha: float

@@ -42,11 +42,7 @@ def test_two_variables_with_different_cross_ratios_are_incompatible():
 
 
 @pytest.mark.parametrize(
-    "table",
-    [
-        torch.zeros(2, 3, 2),
-        torch.tensor([[[0.0, 0.0], [0.0, 0.0]], [[-math.inf, 0.0], [0.0, 0.0]]]),
-    ],
+    "table", [torch.zeros(2, 3, 2), torch.tensor([[[0.0, 0.0], [0.0, 0.0]], [[-math.inf, 0.0], [0.0, 0.0]]])]
 )
 def test_errors_name_the_invalid_argument(table):
     with pytest.raises(InputError) as caught:

@@ -302,11 +302,7 @@ def test_passages_contain_all_words_in_order():
     lines = ["w " * 7, "x " * 30, "y " * 12, "z " * 3]
     found = split_passages(["\n".join(lines), "short one"], 20)
     assert {passage.document for passage in found} == {0}
-    assert [len(passage.text.split()) for passage in found] == [
-        20,
-        10,
-        15,
-    ]  # w alone is too short
+    assert [len(passage.text.split()) for passage in found] == [20, 10, 15]  # w alone is too short
     whole = split_passages(["\n".join(lines[1:3])], 20)
     assert " ".join(passage.text for passage in whole).split() == "".join(lines[1:3]).split()
     expect_error("words=9: use at least 10", split_passages, ["a"], 9)

@@ -6,15 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from dyck_enumeration import (
-    DISTRIBUTIONS,
-    String,
-    lower_ceiling,
-    mutated,
-    prefixes,
-    strings,
-    words,
-)
+from dyck_enumeration import DISTRIBUTIONS, String, lower_ceiling, mutated, prefixes, strings, words
 
 from refusals import expect_error, expect_failure
 from trialogue.data.dyck.kernels import DyckError

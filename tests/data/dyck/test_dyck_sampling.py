@@ -8,13 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
-from dyck_enumeration import (
-    DISTRIBUTIONS,
-    String,
-    mutated,
-    open_more,
-    words,
-)
+from dyck_enumeration import DISTRIBUTIONS, String, mutated, open_more, words
 from torch import Tensor
 
 from refusals import expect_error

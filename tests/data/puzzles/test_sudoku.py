@@ -7,12 +7,7 @@ import pytest
 import torch
 
 from one_line_errors import refusals
-from trialogue.data.puzzles.sudoku import (
-    SudokuPuzzles,
-    allowed_digits,
-    dead_end_probability,
-    sudoku_grids,
-)
+from trialogue.data.puzzles.sudoku import SudokuPuzzles, allowed_digits, dead_end_probability, sudoku_grids
 from trialogue.samplers import Ancestral, generate
 from trialogue.samplers.exact import exact_distribution, total_variation
 

@@ -130,10 +130,7 @@ def test_share_moments_equal_sample_moments(t):
         (lambda: TopicModel(3, 2, 1).draw(2, (5, 4)), "lengths=4: use at least 5"),
         (lambda: TopicModel(3, 2, 1).log_prob(torch.tensor([[6]])), "tokens=6: use words from 0 to 5"),
         (lambda: TopicModel(3, 2, 1).log_prob(torch.tensor([1])), r"tokens=\(1,\): give words"),
-        (
-            lambda: TopicModel(3, 2, 1).draw(10**12, 5),
-            "documents=1000000000000: sample at most",
-        ),
+        (lambda: TopicModel(3, 2, 1).draw(10**12, 5), "documents=1000000000000: sample at most"),
         (lambda: TopicModel(3, 2, concentration=1.0).rates(BERT), "model='Dirichlet': give a TopicModel"),
     ],
 )

@@ -13,11 +13,7 @@ from models.tiny_pretrained import next_distribution, save_tiny
 from trialogue.models.hub.pretrained import PretrainedOracle, load_pretrained
 from trialogue.models.packed import linear as packed_linear
 from trialogue.models.packed.formats import available_formats
-from trialogue.models.packed.linear import (
-    PackedLinear,
-    WeightIsPackedError,
-    pack_linear_layers,
-)
+from trialogue.models.packed.linear import PackedLinear, WeightIsPackedError, pack_linear_layers
 from trialogue.randomness import generator
 
 pytestmark = pytest.mark.skipif(

@@ -198,10 +198,7 @@ INVALID = [
     ("start=2: use tokens below vocab_size=2", lambda: run(start=START + 2)),
     ("chain_ids=", lambda: run(chain_ids=[0, 1, 1])),
     (r"until=\(3, 4\): return one bool", lambda: run(until=lambda tokens: tokens == 1)),
-    (
-        "budget=0: use at least 1",
-        lambda: hitting_times(Gibbs(), MODEL, start=START, target=all_up, budget=0),
-    ),
+    ("budget=0: use at least 1", lambda: hitting_times(Gibbs(), MODEL, start=START, target=all_up, budget=0)),
     (
         r"block=17: .*2\^17 states.*ChainRule",
         lambda: run(chain=BlockGibbs(17), model=TOTAL, start=torch.zeros(1, 18).long()),

@@ -175,11 +175,7 @@ def test_blocks_of_a_masked_oracle_need_the_chain_rule():
     close(transition_matrix(BlockGibbs(1), masked), transition_matrix(Gibbs(), masked))
 
 
-MODELS = [
-    random_ising(1, 4),
-    Conditionals(random_joint(2, 3, 3)),
-    Energies(random_joint(2, 3, 3)),
-]
+MODELS = [random_ising(1, 4), Conditionals(random_joint(2, 3, 3)), Energies(random_joint(2, 3, 3))]
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)

@@ -11,12 +11,7 @@ from one_line_errors import refusals
 from refusals import expect_error
 from samplers.reference_distributions import rejection_queries, tokenwise
 from trialogue.data import Dyck, Table
-from trialogue.data.puzzles.hidden_string import (
-    SubsetSum,
-    fair_bits,
-    hidden_string_task,
-    some_zero_task,
-)
+from trialogue.data.puzzles.hidden_string import SubsetSum, fair_bits, hidden_string_task, some_zero_task
 from trialogue.oracles import Verifier
 from trialogue.samplers import TokenwiseRejection
 from trialogue.samplers.exact import exact_distribution

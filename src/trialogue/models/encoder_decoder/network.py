@@ -14,7 +14,7 @@ from trialogue.errors import InputError
 from trialogue.models.encoder_decoder.config import EncoderDecoderConfig
 from trialogue.models.encoder_decoder.layers import DecoderBlock, EncoderBlock, attention_bias
 from trialogue.models.networks.registry import register_network
-from trialogue.models.networks.transformer import draw_weights
+from trialogue.models.networks.transformer import draw_weights, empty_embedding
 from trialogue.validation import Natural, Several, validated
 
 
@@ -100,9 +100,9 @@ class EncoderDecoder(nn.Module):
         self.config, self.bos = config, BOS
         # Modules are created on the meta device, because the default initialisation uses the global generator.
         with torch.device("meta"):
-            self.token_embedding = nn.Embedding(config.vocab_size, config.width)
-            self.source_position_embedding = nn.Embedding(config.max_length + 1, config.width)
-            self.position_embedding = nn.Embedding(config.max_length + 1, config.width)
+            self.token_embedding = empty_embedding(config.vocab_size, config.width)
+            self.source_position_embedding = empty_embedding(config.max_length + 1, config.width)
+            self.position_embedding = empty_embedding(config.max_length + 1, config.width)
             self.encoder = nn.ModuleList(EncoderBlock(config) for _ in range(config.encoder_layers))
             self.encoder_norm = nn.LayerNorm(config.width)
             self.blocks = nn.ModuleList(DecoderBlock(config) for _ in range(config.decoder_layers))
@@ -110,10 +110,8 @@ class EncoderDecoder(nn.Module):
             self.head = nn.Linear(config.width, config.vocab_size, bias=False)
             if not config.causal:
                 self.length_head = nn.Linear(config.width, config.max_length + 1)
-            self.head.weight = self.token_embedding.weight
-        self.to_empty(device=torch.get_default_device())
-        self.head.weight = self.token_embedding.weight
         draw_weights(self, config.encoder_layers + config.decoder_layers, seed, "encoder-decoder")
+        self.head.weight = self.token_embedding.weight
 
     def embed(self, tokens: Tensor, positions: Tensor) -> Tensor:
         """Embed decoder inputs `tokens` (...) at `positions` (...) as a residual stream (..., width)."""

@@ -161,16 +161,32 @@ class TransformerBlock(nn.Module):
         return F.dropout(added, self.dropout, self.training) if self.dropout else added
 
 
-@torch.no_grad()
-def draw_weights(network: nn.Module, layers: int, seed: int, stream: str) -> None:
-    """Initialise the weights of a network as in GPT-2.
+def empty_embedding(count: int, width: int) -> nn.Embedding:
+    """Return an embedding without initial weights.
+
+    The default initialisation imports `torch._dynamo` on the meta device, which takes a second.
 
     Args:
-        network: Network whose parameters are overwritten.
+        count: Number of embedded ids.
+        width: Width of the embedding.
+    """
+    return nn.Embedding.from_pretrained(torch.empty(count, width), freeze=False)
+
+
+@torch.no_grad()
+def draw_weights(network: nn.Module, layers: int, seed: int, stream: str) -> None:
+    """Create the weights of a network on the default device, and initialise them as in GPT-2.
+
+    Args:
+        network: Network with parameters on the meta device.
         layers: Number of blocks, which determines the scale of residual projections.
         seed: Seed of the weights.
         stream: Name of the random stream.
     """
+    device = torch.get_default_device()
+    # In contrast to `to_empty`, this does not import sympy.
+    created = {name: torch.empty(of.shape, device=device) for name, of in network.named_parameters()}
+    network.load_state_dict(created, assign=True)
     for name, parameter in network.named_parameters():
         if parameter.ndim == 1:
             parameter.fill_(float(name.endswith("norm.weight")))
@@ -210,13 +226,12 @@ class Transformer(nn.Module, Autoregressive, MaskReader):
         token_width = config.width - (config.positions == "linear")
         # Modules are created on the meta device, because the default initialisation uses the global generator.
         with torch.device("meta"):
-            self.token_embedding = nn.Embedding(config.vocab_size + 3 - config.causal, token_width)
+            self.token_embedding = empty_embedding(config.vocab_size + 3 - config.causal, token_width)
             if config.positions == "learned":
-                self.position_embedding = nn.Embedding(config.max_length + 2, config.width)
+                self.position_embedding = empty_embedding(config.max_length + 2, config.width)
             self.blocks = nn.ModuleList(TransformerBlock(config) for _ in range(config.layers))
             self.final_norm = nn.LayerNorm(config.width)
             self.head = nn.Linear(config.width, self.vocab_size, bias=False)
-        self.to_empty(device=torch.get_default_device())
         draw_weights(self, config.layers, seed, "transformer")
 
     def embed(self, tokens: Tensor, positions: Tensor) -> Tensor:

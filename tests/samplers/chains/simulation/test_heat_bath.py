@@ -7,11 +7,7 @@ import pytest
 import torch
 
 from refusals import calls_without_expected_error
-from samplers.chains.simulation.reference_kernels import (
-    SMALL_MODELS,
-    disordered,
-    heat_bath,
-)
+from samplers.chains.simulation.reference_kernels import SMALL_MODELS, disordered, heat_bath
 from samplers.chains.small_models import ring
 from trialogue.data import Ising, window_tables
 from trialogue.data.site_tables import SiteTables, make_alias_entries, probability_thresholds

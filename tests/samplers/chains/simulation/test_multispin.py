@@ -6,11 +6,7 @@ import torch
 from scipy.special import expit
 
 from refusals import expect_error
-from samplers.chains.simulation.reference_kernels import (
-    disordered,
-    multispin,
-    star,
-)
+from samplers.chains.simulation.reference_kernels import disordered, multispin, star
 from samplers.chains.small_models import ring
 from trialogue.data import Ising, window_tables
 from trialogue.data.ising.neighbourhoods import SiteClass
