@@ -13,7 +13,6 @@ from torch import Tensor
 
 from models.tiny_pretrained import random_model, save_tiny
 from refusals import expect_error
-from trialogue.errors import InputError
 from trialogue.models.hub.checkpoint_loading import load_checkpoint
 from trialogue.models.hub.pretrained_masked import PretrainedMasked, load_pretrained_masked
 from trialogue.oracles import Masked
@@ -182,11 +181,9 @@ def test_remote_code_is_reported_and_not_run(tmp_path):
     classes = {"AutoConfig": "own.Own", "AutoModelForMaskedLM": "own.Own", "AutoModelForCausalLM": "own.Own"}
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "own", "auto_map": classes}))
     (tmp_path / "own.py").write_text("raise SystemExit")
-    expect_error(
-        "code from its repository, which is not supported for masked models", load_pretrained_masked, tmp_path
-    )
-    with pytest.raises(InputError, match=r"code from its repository\. If you trust it, use remote_code=True"):
-        load_checkpoint("CausalLM", tmp_path)
+    message = r"code from its repository\. If you trust it, use remote_code=True"
+    expect_error(message, load_pretrained_masked, tmp_path)
+    expect_error(message, load_checkpoint, "CausalLM", tmp_path)
 
 
 def test_invalid_input_raises_one_line_errors():

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from trialogue.cli.parsing.commands import Commands
 from trialogue.cli.parsing.samplers import parse_with_sampler, print_samplers_and_verifiers
+from trialogue.cli.unmasking import distribution_of_unmasking, is_unmasking
 
 if TYPE_CHECKING:
     from trialogue.generation.exact.report import SamplerDistribution
@@ -25,6 +26,9 @@ def distribution(arguments: argparse.Namespace) -> None:
     The command also prints the total variation distance to the target, the model's distribution restricted to accepted
     outputs.
     """
+    if is_unmasking(arguments.overrides):
+        distribution_of_unmasking(arguments.overrides)
+        return
     try:
         settings = parse_settings(arguments.overrides)
     except SystemExit:

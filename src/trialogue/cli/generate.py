@@ -14,6 +14,7 @@ from trialogue.cli.parsing.samplers import (
     sampler_class,
     unescape,
 )
+from trialogue.cli.unmasking import generate_by_unmasking, is_unmasking
 from trialogue.start_up import pause_collector
 
 if TYPE_CHECKING:
@@ -29,6 +30,9 @@ def generate(arguments: argparse.Namespace) -> int:
     Samples are written as JSON Lines. On a terminal, their texts are printed with log-weights and the reasons of
     rejections.
     """
+    if is_unmasking(arguments.overrides):
+        generate_by_unmasking(arguments.overrides)
+        return 0
     with pause_collector():
         try:
             settings = parse_settings(arguments.overrides)

@@ -1,9 +1,10 @@
 """Registries of samplers and chains by name.
 
-A package registers a class by an entry point in the group `trialogue.samplers` or `trialogue.chains`. The name of the
-entry point is the name of the sampler or chain, and its value is the class.
+A package registers a class by an entry point in the group `trialogue.samplers`, `trialogue.chains` or
+`trialogue.unmasking`. The name of the entry point is the name of the sampler or chain, and its value is the class.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from trialogue.registry import Registry
@@ -11,6 +12,7 @@ from trialogue.registry import Registry
 if TYPE_CHECKING:
     from trialogue.oracles import Chain
     from trialogue.samplers.prefix.contract.sampler import Sampler
+    from trialogue.samplers.unmasking.contract import Unmasking
 
 SAMPLERS: "Registry[type[Sampler[Any]]]" = Registry(
     "trialogue.samplers",
@@ -51,3 +53,18 @@ CHAINS: "Registry[type[Chain[Any]]]" = Registry(
     },
 )
 """Chains by name."""
+
+UNMASKING: "Registry[Callable[..., Unmasking[Any]]]" = Registry(
+    "trialogue.unmasking",
+    "sampler",
+    {
+        "random": "trialogue.samplers.unmasking.named:random",
+        "left-to-right": "trialogue.samplers.unmasking.named:left_to_right",
+        "confidence": "trialogue.samplers.unmasking.named:confidence",
+        "entropy": "trialogue.samplers.unmasking.named:entropy",
+        "margin": "trialogue.samplers.unmasking.named:margin",
+        "draw-then-select": "trialogue.samplers.unmasking.named:draw_then_select",
+        "remdm": "trialogue.samplers.unmasking.remasking:ReMDM",
+    },
+)
+"""Functions and classes that create unmasking samplers, by name."""

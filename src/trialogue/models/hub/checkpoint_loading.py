@@ -248,7 +248,7 @@ class Checkpoint:
         except (OSError, ValueError, ImportError, RuntimeError, KeyError, SafetensorError) as error:
             if isinstance(error, InputError):
                 raise
-            hint = explain_load_error(error, base or self.name, self.kind)
+            hint = explain_load_error(error, base or self.name)
             hint = hint if base is None else f"its base model {base!r} cannot be loaded: {hint}"
             raise InputError("model", self.name, hint) from error
         finally:

@@ -11,13 +11,12 @@ Kind = Literal["CausalLM", "MaskedLM", "SequenceClassification", "Model"]
 """Output head of a transformers model, where "Model" stands for a model without a head."""
 
 
-def explain_load_error(error: BaseException, name: str, kind: Kind) -> str:
+def explain_load_error(error: BaseException, name: str) -> str:
     """Explain in one line why a checkpoint could not be loaded, with advice to the user.
 
     Args:
         error: Error of transformers or of the hub library.
         name: Model name that was passed by the user.
-        kind: Output head that was requested.
     """
     errors: list[BaseException] = []
     cause: BaseException | None = error
@@ -34,8 +33,6 @@ def explain_load_error(error: BaseException, name: str, kind: Kind) -> str:
         "ConnectError",
     }
     if "trust_remote_code" in text:
-        if kind == "MaskedLM":
-            return "it needs code from its repository, which is not supported for masked models. Use another model"
         return (
             "it needs code from its repository. If you trust it, use remote_code=True (--trust-remote-code)"
         )

@@ -1,5 +1,6 @@
-"""Pretrained masked language models of Hugging Face, such as BERT."""
+"""Pretrained masked language models of Hugging Face, such as BERT, and masked diffusion models, such as LLaDA."""
 
+import inspect
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,15 @@ from torch import Tensor
 
 from trialogue.errors import InputError
 from trialogue.models.hub.adapters import transformers_model
-from trialogue.models.hub.checkpoint_loading import load_checkpoint
+from trialogue.models.hub.checkpoint_loading import Checkpoint
+from trialogue.models.hub.load_errors import Kind
 from trialogue.models.networks.masked import MaskedNetwork
 from trialogue.validation import Count, validated
+
+DIFFUSION: dict[str, Kind] = {"llada": "Model", "Dream": "Model", "mdlm": "MaskedLM"}
+"""Class that loads a masked diffusion model, by the `model_type` of its configuration."""
+_SHIFTED = {"Dream"}
+"""Model types whose logits at a position belong to the next position."""
 
 
 def load_pretrained_masked(
@@ -20,16 +27,18 @@ def load_pretrained_masked(
     device: str | torch.device | None = None,
     dtype: str | torch.dtype = "float32",
     batch_size: int = 32,
+    remote_code: bool = False,
 ) -> "PretrainedMasked":
-    """Load a pretrained masked language model.
+    """Load a pretrained masked language model, or a masked diffusion model (LLaDA, Dream, MDLM).
 
-    Code from the model's repository is never executed.
+    The architectures of the diffusion models are not part of transformers. They need code from their repositories.
 
     Args:
         name: Hub id, folder, or short name of a model that was set up with `trialogue models pull`.
         device: Device of the model (default: the GPU if available, otherwise the CPU).
         dtype: Name of a torch dtype, or "auto" for the dtype of the checkpoint.
         batch_size: Number of sequences that are evaluated together.
+        remote_code: Allow code from the model's repository to run (default: False).
 
     Returns:
         The model with its tokenizer.
@@ -38,12 +47,14 @@ def load_pretrained_masked(
         InputError: If the model cannot be loaded, if the checkpoint has no head for masked tokens, or if the tokenizer
             is missing or has no mask token.
     """
-    model, tokenizer = load_checkpoint("MaskedLM", name, device=device, dtype=dtype)
+    checkpoint = Checkpoint("MaskedLM", name, device=device, dtype=dtype, remote_code=remote_code)
+    checkpoint.kind = DIFFUSION.get(checkpoint.config.model_type, "MaskedLM")
+    model, tokenizer = checkpoint.model(), checkpoint.tokenizer
     return PretrainedMasked(model, tokenizer, name=str(name), batch_size=batch_size)
 
 
 class PretrainedMasked(MaskedNetwork):
-    """Masked language model of Hugging Face, for use with Markov chains.
+    """Masked language model of Hugging Face, for use with `unmask` and Markov chains.
 
     Sequences are token ids from the tokenizer, including special tokens and padding. Special tokens such as
     [CLS], [SEP] and padding never change, and are never predicted at other positions.
@@ -58,6 +69,7 @@ class PretrainedMasked(MaskedNetwork):
         vocab_size: Number of tokens that have a logit.
         mask: Id of the mask token.
         max_length: Maximum number of tokens of a sequence, or None if unlimited.
+        eos: Id of the token that ends a text of a diffusion model, or None.
         frame: Ids (n,) int64 of the special tokens that never change.
 
     Raises:
@@ -72,21 +84,38 @@ class PretrainedMasked(MaskedNetwork):
         self.tokenizer = tokenizer
         self.name = name or str(getattr(model.config, "_name_or_path", "")) or type(model).__name__
         self.batch_size = batch_size
-        if tokenizer.mask_token_id is None:
-            raise InputError(
-                "model", self.name, "its tokenizer has no mask token. Use a masked language model"
-            )
-        self.mask = int(tokenizer.mask_token_id)
         head = model.get_output_embeddings()
         self.vocab_size = int(model.config.vocab_size if head is None else head.weight.shape[0])
         self._device = model.device
         self.dtype = torch.promote_types(model.dtype, torch.float32)
         self.max_length = longest_text(model, tokenizer)
+        self.mask = self._find_mask()
+        kind = model.config.model_type
+        self._accepts_timesteps = "timesteps" in inspect.signature(model.forward).parameters
+        self._shift = int(kind in _SHIFTED)
+        self.eos: int | None = tokenizer.eos_token_id if kind in DIFFUSION else None
         special = {token for token in tokenizer.all_special_ids if token < self.vocab_size}
-        self.frame = torch.tensor(sorted(special - {self.mask, tokenizer.unk_token_id}), dtype=torch.int64)
+        fixed = set() if kind in DIFFUSION else special - {self.mask, tokenizer.unk_token_id}
+        self.frame = torch.tensor(sorted(fixed), dtype=torch.int64)
+        special = {self.mask} if kind in DIFFUSION else special
         excluded = sorted(special | set(range(len(tokenizer), self.vocab_size)))
         self._excluded = torch.tensor(excluded, device=self._device)
-        self._padding: int | None = tokenizer.pad_token_id
+        # Padding of diffusion models may be the token that ends a text, and their sequences have equal lengths.
+        self._padding: int | None = None if kind in DIFFUSION else tokenizer.pad_token_id
+
+    def _find_mask(self) -> int:
+        """Return the id of the mask token, from the tokenizer or the configuration. MDLM uses the last id."""
+        config = self.model.config
+        found = self.tokenizer.mask_token_id
+        if found is None:
+            found = getattr(config, "mask_token_id", None)
+        if found is None and config.model_type == "mdlm":
+            found = self.vocab_size - 1
+        if found is None:
+            raise InputError(
+                "model", self.name, "its tokenizer has no mask token. Use a masked language model"
+            )
+        return int(found)
 
     def encode(self, texts: Sequence[str]) -> Tensor:
         """Tokenize texts, with special tokens and padding on the right.
@@ -111,6 +140,27 @@ class PretrainedMasked(MaskedNetwork):
             raise InputError("texts", len(texts), hint)
         padding = 0 if self._padding is None else self._padding
         return torch.tensor([[*ids, *[padding] * (longest - len(ids))] for ids in sequences])
+
+    def masked_prompt(self, text: str, masks: int = 0) -> Tensor:
+        """Tokenize a text, and append mask tokens before the special tokens that end it.
+
+        Args:
+            text: Text, which may contain the mask token of the tokenizer.
+            masks: Number of mask tokens to append (default: 0).
+
+        Returns:
+            Token ids (N,) int64.
+
+        Raises:
+            InputError: If there are more tokens than the model has positions.
+        """
+        ids = self.tokenizer(text, verbose=False)["input_ids"]
+        end = len(ids)
+        while end and ids[end - 1] in self.frame.tolist():
+            end -= 1
+        ids[end:end] = [self.mask] * masks
+        self._require_valid_length(len(ids))
+        return torch.tensor(ids, dtype=torch.int64)
 
     def decode(self, tokens: Tensor) -> list[str]:
         """Return the texts of `tokens` (rows, N) without special tokens."""
@@ -140,10 +190,13 @@ class PretrainedMasked(MaskedNetwork):
         """
         self._require_valid_length(inputs.shape[1])
         inputs, rows, sites = (part.to(self._device) for part in (inputs, rows, sites))
-        attention_mask = (
-            torch.ones_like(inputs) if self._padding is None else (inputs != self._padding).long()
-        )
-        logits: Tensor = self.model(input_ids=inputs, attention_mask=attention_mask).logits[rows, sites]
+        options: dict[str, Tensor] = {}
+        if self._padding is not None:
+            options["attention_mask"] = (inputs != self._padding).long()
+        if self._accepts_timesteps:
+            options["timesteps"] = torch.zeros(len(inputs), device=self._device)
+        output = self.model(input_ids=inputs, **options)
+        logits: Tensor = getattr(output, "logits", output)[rows, (sites - self._shift).clamp_min(0)]
         return logits.index_fill_(1, self._excluded, -torch.inf)
 
     def _require_valid_length(self, length: int) -> None:

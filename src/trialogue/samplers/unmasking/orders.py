@@ -107,7 +107,8 @@ class Entropy(Order):
 
     def scores(self, conditionals: Tensor) -> Tensor:
         """Return minus the entropy in nats at each position, (rows, length), given `conditionals`."""
-        return -rounded(torch.special.entr(conditionals.exp()).sum(2))
+        # Bounded logarithms avoid the product of 0 and infinity.
+        return rounded((conditionals.exp() * conditionals.clamp_min(-1e9)).sum(2))
 
 
 @validated
