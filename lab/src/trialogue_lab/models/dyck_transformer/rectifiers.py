@@ -89,7 +89,7 @@ class Rectifiers:
 
         Returns:
             For each point, an affine function of this layer: 1 if the value is near this point, and 0 near
-                the others.
+            the others.
         """
         ramps = [
             self.ramp(form, (2 * low + high) / 3, (low + 2 * high) / 3) for low, high in pairwise(points)
