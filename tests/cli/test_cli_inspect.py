@@ -177,7 +177,8 @@ def test_inspections_are_compared(workspace, tmp_path, inspect, run_command):
     page = (tmp_path / "both.html").read_text()
     assert "checkpoint-5" in page
     for shown in (" ".join(out.split()), page):
-        assert "From model to " in shown.replace(str(workspace / "model"), "model")
+        assert "From model to checkpoint-5, “copied, mean" in shown
+        assert "A perfect model has 1." in shown
     assert "copied, tokens since the first occurrence: 16" in page
     assert "random weights" not in page
     code, out, _ = run_command("compare", *words, "--control")
@@ -278,6 +279,12 @@ def test_a_conclusion_needs_disjoint_intervals(model, control, words):
         (
             [(1.0, None, None), (3.0, None, None)],
             "From step 0 to step 1, “copied” changed from 1 to 3. Without intervals, chance is not excluded.",
+        ),
+        # A number below 1e-6 is a rounding error.
+        (
+            [(1e-8, 0.0, 1e-7), (0.1, 0.0, 0.2)],
+            "From step 0 to step 1, “copied” shows no change, because the intervals overlap (from 0 [0, 0] to 0.100 "
+            "[0, 0.200]).",
         ),
         ([(1.0, None, None)] * 2, "From step 0 to step 1, “copied” stayed at 1."),
         ([(1.0, None, None)], ""),

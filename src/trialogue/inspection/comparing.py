@@ -53,8 +53,8 @@ def read_inspections(places: Sequence[str | Path]) -> dict[str, dict[str, Any]]:
         places: Files or folders written by `trialogue inspect`, at least two.
 
     Returns:
-        Contents of the files `inspection.json`, by the name of the model. If two models have the same name, the
-        path is added to their names.
+        Contents of the files `inspection.json`, by the name of the model, without folders if that is unique. If two
+        models have the same name, the path is added to their names.
 
     Raises:
         InputError: If fewer than two places are given, a place is given twice, a file is not an inspection, or
@@ -81,6 +81,9 @@ def read_inspections(places: Sequence[str | Path]) -> dict[str, dict[str, Any]]:
                 hint = f"{first} has a different {field}. Inspect the models with the same settings"
                 raise InputError(field, str(path) if field in ("text", "clones") else value, hint)
     names = [str(record["model"]) for record in records]
+    last_parts = [name.rstrip("/").rpartition("/")[2] for name in names]
+    if len(set(last_parts)) == len(names):
+        names = last_parts
     return {
         name if names.count(name) == 1 else f"{name} ({path})": record
         for name, path, record in zip(names, paths, records, strict=True)

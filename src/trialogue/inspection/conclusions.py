@@ -23,6 +23,7 @@ _LEARNED = {
 }
 """For each measure, the verdicts for a model that is better than random weights, and for one that is worse."""
 _BETTER, _WORSE = f"The model is better than {CONTROL}.", f"The model is worse than {CONTROL}."
+_ROUNDING = 1e-6
 _DETECTED_BYTES = 16
 """Number of bytes within which a departure is often not noticed yet."""
 
@@ -120,6 +121,8 @@ def describe_change(measure: str, series: Sequence[Series], *, is_training: bool
         if beyond:
             label, point = extreme(beyond, key=lambda pair: pair[1].value)
             stated += f" In between, it was {side}: {format_point(point)} ({label})."
+    if quantity.exact is not None and measure != "decoding":
+        stated += f" A perfect model has {_format(quantity.exact)}."
     return stated
 
 
@@ -308,4 +311,6 @@ def _survival(series: Series | None, length: int) -> float | None:
 
 
 def _format(value: float) -> str:
+    # Models compute in float32, so smaller numbers are rounding errors.
+    value = 0.0 if abs(value) < _ROUNDING else value
     return format_number(int(value) if value.is_integer() else value)
