@@ -301,6 +301,29 @@ def test_a_change_needs_disjoint_intervals(numbers, sentences):
     assert describe_change("copying", series, is_training=True) == sentences
 
 
+@pytest.mark.parametrize(
+    ("ratio", "control", "end"),
+    [
+        ((1.2, 1.1, 1.3), None, "are related."),
+        (
+            (1.0, 0.9, 1.1),
+            None,
+            "The interval contains 1, so this run does not show that the model relates these words.",
+        ),
+        ((0.8, 0.7, 0.9), None, "are less similar."),
+        ((1.2, 1.1, 1.3), (1.0, 0.9, 1.05), "The difference is unlikely to be chance."),
+    ],
+)
+def test_the_ratio_of_topics_is_compared_with_one_without_a_control(ratio, control, end):
+    def series(numbers):
+        return Series(
+            "x", [single_quantity("ratio", Point(*numbers), finding="They are {} times as similar")]
+        )
+
+    random_weights = series(control) if control else Series("random weights", [])
+    assert describe_conclusion("topics", series(ratio), random_weights).endswith(end)
+
+
 def test_different_quantities_are_not_compared():
     series = [named(**{f"gained_by_{length}_tokens": Point(1.0, 0.9, 1.1)}) for length in (64, 128)]
     assert describe_change("context", series).endswith(

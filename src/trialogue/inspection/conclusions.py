@@ -275,12 +275,29 @@ def _describe_interactions(model: Series, control: Series | None) -> str:
     )
 
 
+def _describe_topics(model: Series, control: Series | None) -> str:
+    """Compare the ratio of similarities with 1, because random weights often have no ratio."""
+    ratio = main_quantity("topics", model)
+    if ratio is None or not ratio.finding or _last_point(control, ratio.name) is not None:
+        return ""
+    point = ratio.points[0]
+    stated = f"{ratio.finding.format(format_point(point))}."
+    if point.low is None or point.high is None:
+        return f"{stated} {_NO_INTERVAL}"
+    if point.low > 1:
+        return f"{stated} The model has learned that these words are related."
+    if point.high < 1:
+        return f"{stated} To the model, words of one topic are less similar."
+    return f"{stated} The interval contains 1, so this run does not show that the model relates these words."
+
+
 _DESCRIPTIONS: dict[str, Callable[[Series, Series | None], str]] = {
     "consistency": _describe_consistency,
     "context": _describe_context,
     "decoding": _describe_decoding,
     "interactions": _describe_interactions,
     "patterns": _describe_patterns,
+    "topics": _describe_topics,
 }
 """Measures whose conclusion is not a comparison of one number. A function returns "" if a quantity is missing."""
 
