@@ -136,7 +136,7 @@ def test_finished_measures_are_not_repeated(workspace, model, found, inspect, mo
     assert "top-p 0.9" in more.out
 
 
-def test_the_checkpoints_of_a_training_are_inspected(workspace, inspect):
+def test_the_checkpoints_of_a_training_are_inspected(workspace, inspect, run_command):
     def steps(inspection: Inspection) -> list[int]:
         return [one["step"] for one in inspection.record["measures"]["copying"]["checkpoints"]]
 
@@ -145,6 +145,9 @@ def test_the_checkpoints_of_a_training_are_inspected(workspace, inspect):
     assert "step 10" in first.out
     assert "copying: From step 5 to step 10, “copied, mean over" in first.out
     assert "A number rose or fell if" in first.out
+    compared = run_command("compare", first.folder, workspace / "found")[1]
+    assert "copying: training: From step 5 to step 10, “copied, mean over" in compared
+    assert "copying: From training, step 10 to model, “copied, mean over" in compared
     assert steps(first) == [5, 10]
     assert 'id="copying-steps-' in first.page
     assert "step 5" in first.page

@@ -30,6 +30,11 @@ def test_all_texts_have_equal_probabilities_after_export(scaled, tmp_path):
     texts = ["".join(TOKENS[token] for token in row) for row in rows.tolist()]
     assert subject.tokenizer(texts)["input_ids"] == [[model.eos, *row] for row in rows.tolist()]
     assert (subject.frame, subject.max_length) == (([model.eos], []), 4)
+    again = save_gpt2(model, subject.tokenizer.backend_tokenizer, tmp_path / "checkpoint-2")
+    assert (
+        Subject.load(again, device="cpu").tokenizer(texts)["input_ids"]
+        == subject.tokenizer(texts)["input_ids"]
+    )
     with torch.no_grad():
         expected = model(torch.cat((torch.full((len(rows), 1), model.bos), rows), 1))
     torch.testing.assert_close(subject.logits(subject.framed(rows)), expected, rtol=0, atol=1e-5)
