@@ -18,9 +18,9 @@ _ROWS_AT_ONCE = 1 << 16
 class Enumeration:
     """Replacement for a random function `choose` that visits all possible sequences of random choices.
 
-    The code that calls `choose` is run once for every branch, that is, every sequence of choices of positive
-    probability. The weight of a branch is its probability. Several states are enumerated in one batch, each
-    with a group of `members` rows.
+    The code that calls `choose` is run once for every branch. A branch is a sequence of choices with positive
+    probability, and its weight is this probability. Several states, for example the states of a Markov chain, can be
+    enumerated in one batch. Each state then has a group of `members` rows, whose choices belong to the same branch.
 
     Args:
         groups: Number of states.

@@ -17,10 +17,10 @@ from trialogue.validation import check, integer_range
 
 
 def alias_table(distribution: NDArray[np.float64], coin_bits: int, alias_bits: int) -> NDArray[np.uint64]:
-    """Build one alias table for each distribution.
+    """Build a table for fast sampling from each of several distributions (alias method, Walker 1977).
 
-    See the module for the format of a table. Each probability has an absolute error of at most V
-    2^-coin_bits.
+    The docstring of this module describes the format of a table. Probabilities are rounded, with an absolute error of
+    at most V 2^-coin_bits.
 
     Args:
         distribution: Probabilities (contexts, V), one distribution per row.
@@ -50,7 +50,11 @@ def alias_table(distribution: NDArray[np.float64], coin_bits: int, alias_bits: i
 
 @compiled
 def _pack(weights: NDArray[np.int64], entries: NDArray[np.uint64], coin_bits: int, alias_bits: int) -> None:
-    """Fill `entries` with Vose's algorithm (1991). Rows of `weights` sum to V * 2^coin_bits and are overwritten."""
+    """Fill each row of `entries` with the alias table for a row of `weights` (algorithm of Vose 1991).
+
+    The weights are integers with the sum V * 2^coin_bits in each row, and are overwritten. An entry contains the
+    threshold of a column in its upper bits, and the alias in its lower `alias_bits` bits.
+    """
     vocab = weights.shape[1]
     full = 1 << coin_bits
     small, large = np.empty(vocab, np.int64), np.empty(vocab, np.int64)

@@ -174,10 +174,10 @@ class Coherence:
 
     @property
     def walls(self) -> Tensor:
-        """Boolean mask (n, max windows - 1) of domain walls.
+        """Boolean mask (n, max windows - 1) of domain walls, where a text changes to another pattern or phase.
 
-        Entry [i, j] is True if windows j and j + 1 of text i have different labels. Windows before `start` and
-        beyond the end of the text are False.
+        Entry [i, j] is True if windows j and j + 1 of text i have different labels. Windows before `start` and beyond
+        the end of the text are False.
         """
         index = torch.arange(self.labels.shape[1] - 1)
         within = (index >= self.start[:, None]) & (index + 1 < self.windows[:, None])

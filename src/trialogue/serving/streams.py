@@ -21,7 +21,9 @@ class Events:
         self._available = asyncio.Event()
 
     def put(self, event: Event) -> None:
-        """Add an event. It replaces an unread event with an older text of the same sample.
+        """Add an event to the queue.
+
+        If the event contains the text of a sample, it replaces an older text of this sample that has not been read.
 
         Args:
             event: Event of the request.

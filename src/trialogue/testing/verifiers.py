@@ -35,7 +35,7 @@ class _Sequences(NamedTuple):
         return batch
 
     def of(self, rows: Tensor) -> "_Sequences":
-        """Return the sequences in `rows` (m,)."""
+        """Return the sequences with the indices `rows` (m,)."""
         return _Sequences(*(field[rows] for field in self))
 
     def __str__(self) -> str:

@@ -291,7 +291,7 @@ def _losses_and_hits(logits: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _as_masked(model: object) -> Masked | None:
-    """Return `model` as a masked oracle, or None for a causal model."""
+    """Return an adapter that predicts masked tokens with `model`, or None if the model is causal."""
     if isinstance(model, Transformer):
         return None if model.mask is None else MaskedTransformer(model)
     return model if isinstance(model, Masked) else None

@@ -179,7 +179,7 @@ def tilted(
 
 
 class _Reward(FunctionVerifier):
-    """Function of token ids whose results may be negative."""
+    """Reward function of token ids. A reward may be negative, unlike the value of another verifier."""
 
     _kind = "reward"
 
@@ -192,4 +192,4 @@ class _Reward(FunctionVerifier):
 
 
 class _TextReward(_Reward, TextVerifier):
-    """Function of text whose results may be negative."""
+    """Reward function of text. A reward may be negative, unlike the value of another verifier."""

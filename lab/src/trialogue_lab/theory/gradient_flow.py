@@ -181,12 +181,13 @@ class GaussianFlow:
         return float(linear + self.excess(weights)) / 2
 
     def excess(self, weights: Weights) -> Tensor:
-        """Return the part of the expected squared error that comes from the first layer.
+        """Return the expected square of the first layer's contribution to the prediction.
 
             E[(sum_j a_j lambda_j^2)^2] = sum_jk a_j a_k (G_jj G_kk + 2 G_jk^2), with G = B C B^T
 
-        C is the covariance of the inputs x_1, ..., x_L. The result is not negative, and zero for B = 0.
-        Appendix B prints C where B C B^T is meant.
+        The prediction is sum_j a_j (x_j + lambda_j^2) with lambda = B x, where B are the weights of the first layer and
+        C is the covariance of the inputs x. The first layer increases the expected squared error by this number.
+        Appendix B of the paper prints C instead of B C B^T.
 
         Args:
             weights: Weights a and B of the two layers.

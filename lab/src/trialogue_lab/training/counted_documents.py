@@ -24,16 +24,17 @@ Loss = Literal["cross-entropy", "squared"]
 
 
 class DocumentBatch(NamedTuple):
-    """Word counts of documents, and the masked words to predict.
+    """Documents as word counts, with the masked words to predict.
 
-    Token 0 is [MASK], and token i is word i - 1.
+    Token 0 is [MASK], and token i is word i - 1. As in BERT, a masked position shows [MASK], the correct word or a
+    random word. Predictions depend on the shown token only, so positions that show the same token are counted together.
 
     Attributes:
         counts: Number of occurrences of each token in the input (b, V + 1), float32.
-        queries: Input tokens at the positions to predict (b, Q), int64. The first one is [MASK] and stands
-            for all positions that show it. The others are padded with zeros.
-        asked: Share of the document's masked positions that have a given query and correct word (b, Q, V +
-            1), float32.
+        queries: Distinct tokens (b, Q) int64 that masked positions show. The first one is [MASK], and the others are
+            padded with zeros.
+        asked: Share (b, Q, V + 1) float32 of the document's masked positions that show a given token and have a given
+            correct word.
     """
 
     counts: Tensor

@@ -129,15 +129,15 @@ def _minimize(
 
 
 def _has_minimum(conditionals: BlockConditionals, decrement: float, curvature: float) -> bool:
-    """Return whether the Newton decrement at a point proves that the loss has a unique minimizer.
+    """Return whether the loss is certain to have a unique minimizer, judging by its derivatives at one point.
 
-    The criterion is a Newton decrement of at most sqrt(`curvature`) / (2 R), where R bounds the gradient of a
+    The criterion is sqrt(`decrement`) <= sqrt(`curvature`) / (2 R), where R bounds the norm of the gradient for one
     sample (Bach 2010, Self-concordant analysis for logistic regression, Proposition 2).
 
     Args:
         conditionals: The loss.
-        decrement: Squared Newton decrement.
-        curvature: Lower bound on the smallest eigenvalue of the Hessian.
+        decrement: Squared Newton decrement g' H^-1 g, for the gradient g and the Hessian H of the loss.
+        curvature: Lower bound on the smallest eigenvalue of H.
     """
     reach = 2 * conditionals.touched**0.5
     return bool(max(decrement, 0.0) * (2 * reach) ** 2 <= curvature)

@@ -378,9 +378,11 @@ class PottsChain:
         return self._walls(temperature).log_run_lengths(windows).exp()
 
     def no_wall_probability(self, length: int, temperature: float) -> float:
-        """Return the probability that all windows of a sequence have the same label.
+        """Return the probability that a sequence follows a single stored pattern from its first to its last token.
 
-        The label of a window is the pattern and phase with the smallest Hamming distance to it.
+        Each window of W tokens is labeled with the stored pattern, and its phase, that differs from it in the fewest
+        tokens. A position at which the label changes is called a domain wall. The result is the probability of a
+        sequence without domain walls.
 
         Args:
             length: Number L of tokens of a sequence, at least W.

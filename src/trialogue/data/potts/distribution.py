@@ -200,11 +200,14 @@ class PottsDistribution(Masked, Enumerable, Joint):
 
 
 class _Neighbourhood:
-    """Rows restricted to the sites that share a window with a site of the block, padded on the left.
+    """The sites on which the resampling of a block of sites depends, in each row of a batch.
+
+    A site belongs to the neighborhood if some window of W tokens contains both it and a site of the block. Rows are
+    padded on the left to the same number M of sites.
 
     Attributes:
-        sites: Site indices (rows, M) in ascending order. W - 1 columns and the padding come first.
-        in_block: Whether (rows, M) bool each of them belongs to the block.
+        sites: Site indices (rows, M) in ascending order, after W - 1 columns of zeros and the padding.
+        in_block: Boolean mask (rows, M) of the sites that belong to the block.
     """
 
     def __init__(self, distribution: PottsDistribution, tokens: Tensor, block: Tensor) -> None:

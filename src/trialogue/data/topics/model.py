@@ -106,7 +106,7 @@ class TopicModel(Masked, Energy):
         streams = Streams(derive_seed(seed, "topics", "documents"), rows)
 
         def uniform(count: int) -> Tensor:
-            """Return the next `count` random numbers (n, count) of every document."""
+            """Return `count` new uniform random numbers in [0, 1) for each document, shape (n, count)."""
             return streams.uniform(rows.repeat_interleave(count)).view(-1, count)
 
         sizes = shortest + (uniform(1) * (longest - shortest + 1)).long()

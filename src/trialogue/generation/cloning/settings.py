@@ -104,7 +104,10 @@ class TextSettings:
 @validated
 @dataclass(frozen=True, kw_only=True)
 class DrawingSettings:
-    """Options of `trialogue clone` on sampling from the network by a Markov chain."""
+    """Options of `trialogue clone` for the Markov chains that sample the clones.
+
+    A clone is a set of sequences sampled from a network that was trained on the text.
+    """
 
     sampler: Sampler = "gibbs"
     """Markov chain that draws the sequences. gibbs resamples one token given all others. metropolis is the published

@@ -154,7 +154,7 @@ def _ending(streamer: Any) -> Iterator[None]:
 def _build_verifier(
     verifier: Verifier | Callable[[Tokenization], Verifier] | None, tokenization: Tokenization
 ) -> Verifier | None:
-    """Return the verifier for a tokenization."""
+    """Return `verifier`, or the verifier that it builds if it is a function of the tokenization."""
     if verifier is None:
         return None
     if is_verifier(verifier):

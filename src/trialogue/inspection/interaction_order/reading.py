@@ -100,7 +100,9 @@ def saturation_step(steps: Sequence[int], losses: Sequence[float], tolerance: fl
 
 
 def compute_gap(clone: CloneLoss, text: CloneLoss) -> Gap:
-    """Subtract the loss on the original text from the loss of the same model on a clone.
+    """Subtract the loss of a model on a text from its loss on a clone of the text.
+
+    A clone of order k is a copy of the text in which only interactions of up to k tokens remain.
 
     Args:
         clone: Loss on the clone.

@@ -321,7 +321,7 @@ class AttentionOnly(nn.Module, PrefixOracle):
         return torch.cat(rows)
 
     def remember(self, contexts: Tensor) -> None:
-        """Store the contexts (T, S) int64 for which the network was constructed."""
+        """Store the contexts (T, S) int64 whose next-token distributions the network was constructed to return."""
         self.config = replace(self.config, stored=len(contexts))
         self.contexts = contexts.clone()
         self._known = set()

@@ -149,12 +149,15 @@ def _attend_copies(
 def attend_last_layer(
     layers: Sequence[FactoredLayer], states: Tensor, sites: Tensor, norm: Norm | None
 ) -> Tensor:
-    """Apply all layers after the first, except the values of the last layer.
+    """Return the attention output of the last layer, given the states after the first layer.
+
+    All layers in between are applied. In the last layer, states are averaged with the attention weights, and its value
+    matrix is not applied.
 
     Args:
-        layers: Layers of the network.
+        layers: All layers of the network.
         states: States after the first layer, (n, N, V).
-        sites: Site of each row, (n,) int64.
+        sites: Index (n,) int64 of the site at which the output of each row is computed.
         norm: Layer norm after every layer but the last, or None.
 
     Returns:

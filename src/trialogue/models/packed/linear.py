@@ -234,7 +234,11 @@ def is_plain(
 
 
 def load_missing_weights(blocks: Mapping[nn.Module, GgufBlocks]) -> None:
-    """Load the float32 weights of linear layers from a GGUF file."""
+    """Load the weights of linear layers on the meta device, as float32 tensors.
+
+    Args:
+        blocks: The quantized weights in a GGUF file, by layer. Layers that already have weights are unchanged.
+    """
     for layer, stored in blocks.items():
         if isinstance(layer, nn.Linear) and layer.weight.is_meta:
             layer.weight = nn.Parameter(stored.weight(), requires_grad=False)

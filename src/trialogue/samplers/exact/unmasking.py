@@ -110,7 +110,11 @@ class _Exploration:
         return len(self._places)
 
     def add(self, state: Any) -> Tensor:
-        """Return the index (rows,) of the state of each row. States that are new will be expanded."""
+        """Return the index (rows,) of each row's state in the list of all states.
+
+        States that were not found before are appended to the list. The next call of `expand` computes the steps from
+        them.
+        """
         fields = tensors(state)
         columns = [
             field.reshape(len(field), -1).contiguous().cpu().numpy().view(np.uint8) for field in fields
@@ -185,7 +189,7 @@ class _Exploration:
 
 
 def _joined(parts: list[tuple[Tensor, Tensor, Tensor]]) -> tuple[Any, Any, Any]:
-    """Concatenate columns of indices, indices and probabilities, as NumPy arrays."""
+    """Concatenate triples (row indices, column indices, probabilities) to three NumPy arrays."""
     indices = torch.zeros(0, dtype=torch.int64)
     columns = zip((indices, indices, indices.double()), *parts, strict=True)
     first, second, third = (torch.cat(column).numpy() for column in columns)

@@ -16,13 +16,14 @@ from trialogue.validation import validated
 
 
 class BlockValueGuidedState(NamedTuple):
-    """State of `BlockValueGuided`: the prefix from which each sample draws its next candidate blocks.
+    """State of `BlockValueGuided`: length and value of the current prefix of each sample.
 
-    All rows of one sample have the same state.
+    The sampler samples candidates for the block of tokens after this prefix. Each candidate has its own row, and all
+    rows of a sample have the same state.
 
     Attributes:
-        length: Length (rows,) int64 of this prefix.
-        log_value: Logarithm (rows,) float64 of the verifier's value of this prefix. It is -inf at the prompt,
+        length: Length (rows,) int64 of the current prefix.
+        log_value: Logarithm (rows,) float64 of the verifier's value of the current prefix. It is -inf at the prompt,
             from which the sampler cannot go back, and before the value is computed.
     """
 

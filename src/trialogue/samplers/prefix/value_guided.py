@@ -328,7 +328,7 @@ class StationaryValueGuided(_Walk[StationaryValueGuidedState]):
         return moves, StationaryValueGuidedState(up & ~again, steps, tries - (again & (tries > 0)).long())
 
     def _draw_num_steps(self, decoding: Decoding, rows: Tensor, choose: Choose) -> Tensor:
-        """Draw the number of steps (n,) of the next try of each row."""
+        """Draw the number of steps (n,) of the random walk that each row is about to start at its prompt."""
         horizon = decoding.limit[rows] - decoding.start[rows]
         most = 4 * horizon**2 if self.steps is None else torch.full_like(horizon, self.steps)
         if self.node == "last":

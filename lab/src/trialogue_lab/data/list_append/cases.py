@@ -234,7 +234,7 @@ def _skip_blanks(line: str, position: int) -> int:
 def _parse_literal(
     line: str, position: int, errors: dict[Fault, CaseError]
 ) -> tuple[tuple[Lexeme, ...], int]:
-    """Return the lexemes of the literal at `position` and its end."""
+    """Parse the Python literal that starts at `position`. Return its lexical tokens and the position after it."""
     reading = read_literal(line, position)
     if reading.fault is not None:
         raise _LineError(errors[reading.fault], reading.position)

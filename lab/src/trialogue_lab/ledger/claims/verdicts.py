@@ -276,7 +276,7 @@ def _describe_power(claim: Claim, pilot_power: float, effect: float) -> str:
 
 
 def _describe_extreme_interval(claim: Claim, replications: int, alpha: float) -> str:
-    """Describe the narrowest possible interval of a fraction, which occurs if all replications agree."""
+    """Describe the interval for the case that all replications have the same outcome, in which it is narrowest."""
     if claim.criterion.direction == "equal":
         return ""
     reach = math.exp(math.log(alpha / 2) / replications)

@@ -55,9 +55,11 @@ METHODS = {
 
 
 def parts(config: Config) -> list[Part]:
-    """Return one task per question.
+    """Return the tasks of a run, one for each question to the language model.
 
-    Every seed selects one question for each kind of constraint, "regex" (regular expression) and "json-schema".
+    Each task computes or samples the answers of several decoding methods, and measures their distance from the target
+    distribution. Every seed selects two questions. One requires answers that match a regular expression ("regex"), and
+    the other one answers that fit a JSON schema ("json-schema").
 
     Args:
         config: Settings of the run.

@@ -45,7 +45,7 @@ class Config(Settings):
     decay: Positive = 1e-3
 
     def check(self) -> None:
-        """Check the number of seeds for Table 2.6.
+        """Check that there are enough seeds to compare the attention of several networks.
 
         Raises:
             InputError: If `grid_seeds` has exactly one seed. Differences between networks need at least two.

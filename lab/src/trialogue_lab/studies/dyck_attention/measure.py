@@ -21,10 +21,11 @@ _SHOWN_NETWORKS = 2
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run.
+    """Return the tasks of a run, each of which trains networks to predict closing brackets.
 
-    The first tasks train and measure one network each. Every further task trains all networks of one row of Table 2.6
-    of the thesis. It measures how much their attention weights differ.
+    The first tasks train one network each, and measure its accuracy and its attention. Every further task trains
+    several networks with the same hyperparameters (one row of Table 2.6 of the thesis) and different seeds. It measures
+    how much their attention weights differ.
 
     Args:
         config: Settings of the run.
@@ -102,7 +103,7 @@ def _measure_network(config: Config, name: str, seed: int, _: Path) -> MeasuredR
 
 
 def _measure_setting(config: Config, setting: networks.GridSetting, _: Path) -> MeasuredRows:
-    """Measure all networks of a row of Table 2.6, and the differences between their attention weights."""
+    """Train networks with the same hyperparameters and different seeds, and compare their attention weights."""
     types, depth = setting.types, setting.depth
     config = replace(config, standard_learning_rate=config.grid_learning_rate)
     patterns_by_seed: dict[int, list[Tensor]] = {}

@@ -65,7 +65,7 @@ STANDARD_ARMS = {
 
 
 class GridSetting(NamedTuple):
-    """Hyperparameters of one row of Table 2.6 of the thesis.
+    """Hyperparameters of a group of networks, which form one row of Table 2.6 of the thesis.
 
     Attributes:
         types: Number of bracket types.
@@ -79,10 +79,7 @@ class GridSetting(NamedTuple):
 
     @property
     def arm(self) -> NetworkVariant:
-        """Architecture and training procedure of the networks in this row.
-
-        The residual connection is added after the norm, as in equation 2.42.
-        """
+        """Architecture and training procedure of the networks with these hyperparameters."""
         return NetworkVariant(replace(STANDARD, norm="attention", mlps=((50, 50),) * self.layers))
 
     def __str__(self) -> str:

@@ -38,9 +38,7 @@ def _count_closed(rows: Rows, arm: str) -> Counts:
 
 @trainings
 def minimal(rows: Rows, arm: str, column: str) -> "Series[float]":
-    """Return a measurement of networks whose first layer is a fixed embedding.
-
-    The networks are trained to predict closing brackets.
+    """Return a measurement of networks whose first layer is a fixed embedding of brackets.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -58,8 +56,6 @@ def minimal(rows: Rows, arm: str, column: str) -> "Series[float]":
 def standard(rows: Rows, arm: str, column: str) -> "Series[float]":
     """Return a measurement of networks with two transformer layers.
 
-    The networks are trained to predict closing brackets.
-
     Args:
         rows: Measurements of a run, as one table per kind of row.
         arm: Variant of the network, for example "standard", or "standard, uniform" (uniform attention weights).
@@ -74,7 +70,7 @@ def standard(rows: Rows, arm: str, column: str) -> "Series[float]":
 
 @grid_trainings
 def setting_closed(rows: Rows, setting: GridSetting) -> "Series[float]":
-    """Return the accuracy on closing brackets of the networks in one row of Table 2.6.
+    """Return the accuracy with which networks of one size predict closing brackets.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -88,10 +84,9 @@ def setting_closed(rows: Rows, setting: GridSetting) -> "Series[float]":
 
 @exact
 def learned_share(rows: Rows) -> float:
-    """Return the fraction of networks with an accuracy above 97 %.
+    """Return the fraction of networks that predict more than 97 % of the closing brackets correctly.
 
-    The accuracy is the fraction of closing brackets that a network predicts correctly. The fraction is computed for
-    each row of Table 2.6, and the smallest one is returned.
+    The fraction is computed for each combination of hyperparameters, and the smallest one is returned.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -171,7 +166,7 @@ def standard_variation(rows: Rows, arm: str, layer: int) -> "Series[float]":
 
 @grid_trainings
 def setting_variation(rows: Rows, setting: GridSetting, layer: int) -> "Series[float]":
-    """Return the squared distance between attention weights for different seeds, for one row of Table 2.6.
+    """Return the squared distance between attention weights of networks with different seeds, as a ratio.
 
         variation = mean over pairs of networks of |A - B|^2 / (expected |A - B|^2 of random causal attention)
 
@@ -179,7 +174,8 @@ def setting_variation(rows: Rows, setting: GridSetting, layer: int) -> "Series[f
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        setting: Row of the table: number of bracket types, largest number of open brackets, and number of layers.
+        setting: Hyperparameters of the networks: number of bracket types, largest number of open brackets, and number
+            of layers.
         layer: Number of the layer, from 1.
 
     Returns:
@@ -190,16 +186,15 @@ def setting_variation(rows: Rows, setting: GridSetting, layer: int) -> "Series[f
 
 @grid_trainings
 def table_variation(rows: Rows, layer: int, least_layers: int = 2) -> "Series[float]":
-    """Return how much the attention of networks with different seeds differs, averaged over rows of Table 2.6.
+    """Return how much the attention weights of networks with different training seeds differ.
 
-    The difference is a squared distance of attention weights, relative to random attention (see
-    `setting_variation`).
+    The difference is a squared distance, relative to random attention (see `setting_variation`). It is averaged over
+    all combinations of hyperparameters, which are the rows of Table 2.6 of the thesis.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         layer: Number of the layer whose attention weights are compared, from 1.
-        least_layers: Smallest number of layers of the networks. Rows of the table with fewer layers are
-            omitted.
+        least_layers: Smallest number of layers of the networks. Combinations with fewer layers are omitted.
 
     Returns:
         One mean of jackknife pseudo-values per training seed.

@@ -61,7 +61,8 @@ class GrammarAligned(Sampler[SuccessRateState]):
     def merged(self, start: SuccessRateState, ends: SuccessRateState) -> SuccessRateState:
         """Return the state from which the next sample starts.
 
-        It contains the success rates that all samples so far have estimated.
+        The state contains the success rates that were estimated from all samples so far. The success rate of a prefix
+        is the probability that the model continues it to an allowed output.
 
         Args:
             start: State from which the current samples started.

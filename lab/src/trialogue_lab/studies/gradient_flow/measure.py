@@ -30,7 +30,10 @@ _POINTS = 31
 
 
 def parts(config: Config) -> list[Part]:
-    """Return one task per seed of a random distribution of the tokens.
+    """Return the tasks of a run, one for each random distribution of the tokens.
+
+    Each task computes how the weights of a two-layer network change under gradient flow (gradient descent with
+    infinitely small steps), and compares this with published formulas.
 
     Args:
         config: Settings of the run.
@@ -282,7 +285,7 @@ def measure_decay(config: Config, covariance: Tensor, weights: Weights) -> Measu
 
 
 def measure_growth(flow: SampleFlow, last: Tensor) -> MeasuredRows:
-    """Fit the exponential growth rate of a small first layer, and compare it with equation 13.
+    """Fit the exponential growth rate of a small first layer under gradient flow, and compare it with a formula.
 
     Args:
         flow: Gradient flow of a two-layer network on samples of the tokens.
@@ -325,17 +328,18 @@ def measure_growth(flow: SampleFlow, last: Tensor) -> MeasuredRows:
 
 
 def measure_example(config: Config, seed: int) -> MeasuredRows:
-    """Compute the growth rate of a network's first layer in the published example.
+    """Compute the growth rate of a network's first layer for independent skewed tokens.
 
-    The tokens of the example are independent and skewed. They are centered exponential variables or their negatives, so
-    that their third moments are 2 or -2. The predicted token x_0 is independent of them.
+    The paper gives this distribution as an example. The tokens are centered exponential variables or their negatives,
+    so that their third moments are 2 or -2. The predicted token x_0 is independent of them.
 
     Args:
         config: Number of tokens and of samples.
         seed: Seed of the samples and of the last layer.
 
     Yields:
-        One row per sign of the third moments, for a last layer with entries of one sign and of both signs.
+        One row per sign of the third moments, for a last layer with entries of one sign and of both signs. `rate` is
+        the growth rate.
     """
     uniform = torch.rand(config.draws, config.size, generator=generator(seed, "gradient-flow", "skewed"))
     others, target = (

@@ -16,9 +16,6 @@ distributions = Replication("draw", "seeds")
 def kept(rows: Rows, decays: bool = False) -> "Series[float]":
     """Return the ratio (final norm / initial norm) of a network's first layer after gradient flow.
 
-    The network predicts one token from the others as A2 . (x + (A1 x)^2), where A1 is its first layer. The tokens are
-    Gaussian. The first layer then has nothing to learn, because only pairs of tokens interact.
-
     Args:
         rows: Measurements of a run, as one table per kind of row.
         decays: Whether the gradient flow includes weight decay.
@@ -32,9 +29,6 @@ def kept(rows: Rows, decays: bool = False) -> "Series[float]":
 @distributions
 def growth(rows: Rows, column: str) -> "Series[float]":
     """Return the exponential growth rate of a network's first layer, or a related measurement.
-
-    The network predicts one token from the others as A2 . (x + (A1 x)^2), where A1 is its first layer. A1 is close to
-    zero and follows the gradient flow, while A2 is fixed. The tokens have three-body interactions.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -50,10 +44,10 @@ def growth(rows: Rows, column: str) -> "Series[float]":
 
 @distributions
 def example(rows: Rows, positive: bool, both_signs: bool, column: str = "rate") -> "Series[float]":
-    """Return the exponential growth rate of a network's first layer in the published example.
+    """Return the exponential growth rate of a network's first layer, for independent skewed tokens.
 
     The network predicts one token from the others as A2 . (x + (A1 x)^2), where A1 is its first layer. A1 is close to
-    zero and follows the gradient flow, while A2 is fixed. The tokens are independent and skewed.
+    zero and follows the gradient flow, while A2 is fixed. The paper gives this distribution of tokens as an example.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.

@@ -222,9 +222,9 @@ def gain_of_all_masks(rows: Rows, coupling: float) -> "Series[float]":
 
 @draws
 def within_trace(rows: Rows, coupling: float) -> "Series[float]":
-    """Return the share of training sets with squared error at most Tr Gamma / n.
+    """Return the share of fitted Ising models whose squared error is at most Tr Gamma / n.
 
-    Ising models are fitted to n >= 1,000 samples by predicting masked spins from the others. Gamma is the asymptotic
+    Each model is fitted to n >= 1,000 samples by predicting masked spins from the others. Gamma is the asymptotic
     covariance of the fitted parameters, so the expected squared error is about Tr Gamma / n.
 
     Args:
@@ -232,7 +232,7 @@ def within_trace(rows: Rows, coupling: float) -> "Series[float]":
         coupling: Coupling J between the spins of the true model.
 
     Returns:
-        One mean share over n and the numbers of masked spins, per seed.
+        One share per seed, averaged over sizes n of the training set and over numbers of masked spins.
     """
     return select_fit_column(rows, "within_trace", coupling).mean(axis=1).groupby("seed").mean()
 

@@ -27,10 +27,10 @@ SPLITS = (0.1, 0.5, 0.9)
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run.
+    """Return the tasks of a run, which test bounds on Ising models that are fitted by predicting masked spins.
 
-    The first task computes how slowly the KL divergence of a sampler decreases from a rare state. Every other task has
-    one seed, and measures bounds on data sets and properties of random Ising models.
+    The first task computes how slowly a sampler approaches its target from a rare state. Every other task has one seed.
+    It fits models to data sets, compares their errors with bounds, and measures properties of random Ising models.
 
     Args:
         config: Settings of the run.
@@ -162,7 +162,10 @@ def sample_model(spins: int, deviation: float, draws: np.random.Generator) -> Is
 def measure_decay(
     config: Config, model: Ising, masks: BlockDistribution, draws: np.random.Generator
 ) -> MeasuredRows:
-    """Test bounds on the rate at which a continuous-time Gibbs sampler converges to an Ising model.
+    """Test two upper bounds on the distance of a Gibbs sampler from its target, as a function of time.
+
+    The sampler runs in continuous time. The target is an Ising model, and p_t is the distribution of the sampler at
+    time t.
 
     Args:
         config: Times at which the distance is measured.
@@ -171,13 +174,13 @@ def measure_decay(
         draws: Random number generator of the starting distribution.
 
     Yields:
-        One row for a random starting distribution, and one for the least likely state. If a bound holds, its
-        number is at most zero:
+        One row for a random distribution p_0, and one if p_0 is the least likely state. Each number is the maximum over
+        t of log(distance / bound), and is at most zero if the bound holds.
 
-        - `chi_square`: maximum over times t of log chi^2(p_t) - log chi^2(p_0) + 2 t / C, with the Poincaré
-          constant C.
-        - `entropy`: maximum over t of log KL(p_t) - log KL(p_0) + t / c, with an upper bound c on the
-          constant of approximate tensorization.
+        - `chi_square`: the bound chi^2(p_t) <= exp(-2 t / C) chi^2(p_0), where C is the Poincaré constant of the
+          sampler.
+        - `entropy`: the bound KL(p_t) <= exp(-t / c) KL(p_0), where c is an upper bound on the constant of approximate
+          tensorization of entropy.
     """
     p = model.probabilities()
     matrix = block_dynamics(p, masks)

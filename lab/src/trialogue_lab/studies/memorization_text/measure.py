@@ -28,7 +28,10 @@ WEIGHT_BYTES = 4
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run, one per sample of the text.
+    """Return the tasks of a run, one for each sample of the text.
+
+    Each task estimates the next-token distributions of its sample. It then builds and trains networks that store them,
+    and measures their errors.
 
     Args:
         config: Settings of the run.
@@ -39,7 +42,8 @@ def parts(config: Config) -> list[Part]:
 class TextSample:
     """A sample of a text, with the next-token distributions after its most frequent contexts.
 
-    Networks are built to store these distributions. A context is a sequence of S tokens.
+    A context is a sequence of S tokens. The distributions are relative frequencies in the sample, stored as a table
+    with one row per context. Networks are built to return the same distributions.
 
     Args:
         config: Settings of the run.

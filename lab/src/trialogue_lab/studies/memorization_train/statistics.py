@@ -156,10 +156,11 @@ def straightness(rows: Rows, experiment: str, width: int, form: str = PER_HEAD) 
 
 @trainings
 def exponent(rows: Rows) -> "Series[float]":
-    """Return the exponent b if the accuracy gained per attention head grows like width^b.
+    """Return the exponent b in the power law (accuracy gained per attention head) ~ width^b.
 
-    The accuracy gained per head is the slope of a linear fit for each width. Heads are as wide as the
-    embedding. The networks are trained to predict one random token after every pair of tokens.
+    The networks are trained to predict one random token after every pair of tokens. For each width of the embedding, a
+    line is fitted to the accuracy as a function of the number of heads. The slope of the line is the gain per head. The
+    heads are as wide as the embedding.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.

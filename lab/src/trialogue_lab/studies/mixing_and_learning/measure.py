@@ -22,7 +22,10 @@ RANK_TOLERANCE = 1e-9
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run, one per set of random models.
+    """Return the tasks of a run, one for each seed of the random models.
+
+    Each task computes how accurately the parameters of random Ising models are estimated by predicting masked spins
+    from the others. It compares this accuracy with bounds from the speed of a Markov chain.
 
     Args:
         config: Settings of the run.
@@ -44,10 +47,10 @@ def _measure(config: Config, seed: int, _: Path) -> MeasuredRows:
 
 
 def compare_bounds(config: Config, targets: list[Any], seed: int) -> MeasuredRows:
-    """Compare the asymptotic covariance of pseudolikelihood estimation with its upper bound.
+    """Compare the errors of parameter estimates with theoretical upper bounds, for random models.
 
-    Pseudolikelihood estimation fits the parameters of a model by predicting masked variables from all others. A mask
-    distribution chooses the masked variables.
+    Parameters are estimated by pseudolikelihood, that is, by predicting masked variables from all others. A mask
+    distribution chooses the masked variables. The error is the asymptotic covariance of the estimates.
 
     Args:
         config: Settings of the run.
@@ -79,7 +82,8 @@ def compare_bounds(config: Config, targets: list[Any], seed: int) -> MeasuredRow
 def make_mask_distributions(config: Config, seed: int, place: int) -> dict[str, block_laws.BlockDistribution]:
     """Return all mask distributions that are tested on a model.
 
-    A mask distribution chooses the set of variables that pseudolikelihood estimation predicts from all others.
+    A mask is a set of variables that an estimator predicts from all others, to fit the parameters of the model
+    (pseudolikelihood). A mask distribution chooses the mask at random.
 
     Args:
         config: Settings of the run, with the number N of variables and the number of random sets.
@@ -87,8 +91,9 @@ def make_mask_distributions(config: Config, seed: int, place: int) -> dict[str, 
         place: Index of the model in its set.
 
     Returns:
-        The distributions by name. For every k from 1 to N, one chooses k variables uniformly. Another one chooses among
-        random sets with fixed weights, and the last one uses weights that depend on the state.
+        The distributions by name. The first N are uniform over all masks of k variables, for k from 1 to N. The next
+        one chooses among random masks with fixed probabilities. In the last one, these probabilities depend on the
+        values of the variables.
     """
     sizes = range(1, config.sites + 1)
     uniform = {
@@ -145,10 +150,10 @@ def compare_covariance(
 def count_closed_classes(
     model: pseudolikelihood.ExponentialFamily, masks: block_laws.BlockDistribution
 ) -> float:
-    """Return the number of closed classes (sets of states that a chain cannot leave) of a Gibbs sampler.
+    """Return the number of sets of states that a Gibbs sampler cannot leave (closed classes).
 
-    The sampler resamples random blocks of variables (equation 4.26), and its states are pairs of a model
-    state and a block. It has a spectral gap only if there is exactly one closed class.
+    The sampler resamples random blocks of variables (equation 4.26), and its states are pairs of a model state and a
+    block. Its mixing speed is defined only if there is exactly one closed class.
 
     Args:
         model: The model.
@@ -218,7 +223,7 @@ def measure_gains(targets: list[Any]) -> MeasuredRows:
 
 
 def _compute_gains(model: Any) -> Iterator[dict[str, float]]:
-    """Yield, for each k, how much estimation improves from k to k + 1 masked variables."""
+    """Yield, for each k, how much more accurate parameter estimates are with k + 1 masked variables than with k."""
     probabilities, features = pseudolikelihood.enumerate_family(model)
     theorem = pseudolikelihood.compare_mask_sizes(model)
     information = [

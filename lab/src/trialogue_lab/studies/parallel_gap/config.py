@@ -37,44 +37,42 @@ class CorollaryInstance(Settings):
     sites: Count
 
     def check(self) -> None:
-        """Raise `InputError` if the assumptions do not hold."""
+        """Raise `InputError` if the assumptions of Corollary 4.1.1 do not hold."""
         _ = self.corollary
 
     @property
     def corollary(self) -> bounds.OneStepBounds:
-        """Bounds of Corollary 4.1.1 on how long samplers of this Ising model need."""
+        """Bounds of Corollary 4.1.1 on the numbers of steps that two samplers of this Ising model need."""
         sizes = (self.sites, self.clique, self.block_size, self.least.excess, self.least.clique_field)
         return bounds.one_step_corollary(*sizes, delta=self.delta, steps=self.steps)
 
     @property
     def label(self) -> str:
-        """Name of the instance in rows and tables."""
+        """Name of the instance in rows and tables, with its parameters."""
         return f"δ = {self.delta:g}, M = {self.steps:g}, |C| = {self.clique}, N = {self.sites}"
 
     @property
     def block_size(self) -> int:
-        """The smallest number k of jointly resampled spins that the assumptions allow."""
+        """The smallest number k of jointly resampled spins for which Corollary 4.1.1 holds."""
         return bounds.smallest_block_size(self.sites, self.clique, self.delta)
 
     @property
     def least(self) -> bounds.SmallestParameters:
-        """The smallest coupling excess J_0 and field h_G of the clique that the assumptions allow.
+        """Smallest field and coupling of the clique for which Corollary 4.1.1 holds.
 
-        The coupling of the clique is J = J_0 + h_G.
+        The field h_G is the sum of the fields of all spins in the clique. The excess J_0 is the coupling between two
+        spins of the clique minus h_G. Both are in units of the temperature.
         """
         return bounds.smallest_parameters(self.clique, delta=self.delta, steps=self.steps)
 
     @property
     def field(self) -> float:
-        """The field h of each spin of the clique."""
+        """The field h of each spin of the clique, in units of the temperature."""
         return self.least.clique_field / self.clique
 
     @property
     def log_matrices(self) -> tuple[Array, Array]:
-        """Log transition matrices of the number of up spins in the clique.
-
-        The first one is for k-Gibbs, and the second one is for independent parallel updates.
-        """
+        """Log transition matrices of two samplers, with the number of up spins in the clique as the state."""
         coupling = self.least.excess + self.least.clique_field
         blocks = chains.block_chain(self.sites, self.clique, coupling, self.field, self.block_size)
         return blocks, chains.parallel_chain(self.clique, coupling, self.field)

@@ -16,14 +16,16 @@ from trialogue_lab.studies.parallel_gap.transitions import (
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run.
+    """Return the tasks of a run, each of which studies samplers of Ising models with a clique of coupled spins.
 
     Args:
         config: Settings of the run.
 
     Returns:
-        One task for exact probabilities, one for distances to distributions of independent spins, one for simulations,
-        and one per trained network. Networks that imitate independent parallel updates, the control, come last.
+        Three tasks, and one task per network. The first task computes exact probabilities that all spins of a clique
+        turn up. The second one computes how far single steps of samplers are from independent updates of all spins. The
+        third one simulates samplers. Each further task trains one network to imitate single steps of a sampler. The
+        last networks imitate independent updates, for comparison.
     """
 
     def exact(_: Path) -> MeasuredRows:

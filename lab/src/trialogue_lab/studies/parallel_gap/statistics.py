@@ -32,10 +32,10 @@ def select_networks(rows: Rows, chain: str) -> DataFrame:
 
 @draws
 def both_events(rows: Rows) -> "Series[float]":
-    """Return the smallest difference between a simulated probability and its bound 1 - delta in Corollary 4.1.1.
+    """Return the smallest difference between a simulated probability and its lower bound 1 - delta.
 
-    The probability is that one step of k-Gibbs turns all coupled spins of an Ising model up, and M
-    independent parallel updates do not. A step of k-Gibbs resamples k random spins jointly.
+    The probability is that one step of k-Gibbs turns all coupled spins of an Ising model up, and that M independent
+    parallel updates do not. A step of k-Gibbs resamples k random spins jointly. Corollary 4.1.1 gives the bound.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -68,10 +68,10 @@ def leaves(rows: Rows) -> Counts:
 
 @draws
 def hits(rows: Rows) -> "Series[float]":
-    """Return the smallest difference between a simulated probability and its bound 1 - delta in Proposition 4.1.4.
+    """Return the smallest difference between a simulated probability and its lower bound 1 - delta.
 
-    The probability is that k-Gibbs turns all coupled spins of an Ising model up within the proposition's number of
-    steps. A step of k-Gibbs resamples k random spins jointly.
+    The probability is that k-Gibbs turns all coupled spins of an Ising model up within a given number of steps. A step
+    of k-Gibbs resamples k random spins jointly. Proposition 4.1.4 gives the number of steps and the bound.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -103,7 +103,9 @@ def simulation_error(rows: Rows) -> "Series[float]":
 def network(
     rows: Rows, chain: str, number: str, sites: int | None = None, how: str = "max"
 ) -> "Series[float]":
-    """Return a measurement of networks that imitate single steps of a sampler.
+    """Return a measurement of a network that imitates single steps of a sampler.
+
+    The sampler runs on an Ising model in which all spins are coupled.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.

@@ -21,14 +21,14 @@ _SHORT = 8
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run.
+    """Return the tasks of a run, each of which measures how long stored patterns last.
 
     Args:
         config: Settings of the run.
 
     Returns:
-        One task for exact Potts chains at low temperature, and two tasks per seed: simulated texts and simulated
-        lattices.
+        One task that computes exact probabilities for Potts chains at low temperature, and two tasks per seed. One of
+        them generates text with random language models, and the other one simulates Potts models on a square lattice.
     """
     simulated = [
         Part(f"{name}-{seed}", partial(measure, config, seed), lane=str(seed))
@@ -44,17 +44,19 @@ def _measure_cold_chains(config: Config, _: Path) -> MeasuredRows:
 
 
 def measure_cold_chain(family: NamedChain, length: int) -> MeasuredRows:
-    """Compute the probability that a Potts chain stays in one pattern at low temperature.
+    """Compute the probability that a random sequence follows a single pattern, at low temperatures.
 
-    A Potts chain is a distribution over token sequences. Temperatures are E / 1, E / 2, E / 4, ..., E / 64,
-    where E is the smallest positive energy of a window of tokens.
+    A Potts chain is a distribution over token sequences with some stored patterns. Its energy is a sum over windows of
+    successive tokens, and is zero for the patterns. A position where a sequence changes from one pattern to another is
+    called a domain wall. The temperatures are E, E / 2, E / 4, ..., E / 64, where E is the smallest positive energy of
+    a window.
 
     Args:
         family: The Potts chain.
-        length: Length of the longer sequences in tokens. The shorter ones have eight tokens.
+        length: Number of tokens of a sequence. Sequences of eight tokens are measured too.
 
     Yields:
-        One row per temperature E / `cold` and length, with the probability `no_wall`. For eight tokens,
+        One row per temperature E / `cold` and length. `no_wall` is the probability of no domain wall. For eight tokens,
         `limit` is this probability at temperature zero.
     """
     chain = family.chain
@@ -70,9 +72,10 @@ def measure_cold_chain(family: NamedChain, length: int) -> MeasuredRows:
 
 
 def simulate_plane(config: Config, seed: int, _: Path) -> MeasuredRows:
-    """Simulate Potts models on a square lattice whose sites all start in one state.
+    """Simulate Potts models on a square lattice, and measure how many sites keep their initial state.
 
-    A site has one of V states. Two neighboring sites in different states cost energy 1.
+    A site has one of V states, and all sites start in the same one. Two neighboring sites in different states cost
+    energy 1.
 
     Args:
         config: Numbers V of states, side length, temperatures, and numbers of simulations and sweeps.

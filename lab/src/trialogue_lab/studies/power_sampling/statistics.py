@@ -61,9 +61,10 @@ def least_excess(rows: Rows) -> float:
 
 @draws
 def best_factor(rows: Rows) -> "Series[float]":
-    """Return the temperature T at which importance weights vary least, as alpha * T.
+    """Return the temperature at which importance weights vary least, multiplied by alpha.
 
-    Texts are sampled from the model p at temperature T, giving q(x). The weight of a text is p(x)^alpha / q(x).
+    The target is the normalized power p(x)^alpha of a model's distribution p. Texts x are sampled from the model at
+    some temperature, with probability q(x), and have the importance weights p(x)^alpha / q(x).
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -76,10 +77,12 @@ def best_factor(rows: Rows) -> "Series[float]":
 
 @draws
 def variance_ratio(rows: Rows) -> "Series[float]":
-    """Return the smallest variance of importance weights over temperatures, relative to temperature 1 / alpha.
+    """Return by what factor the best temperature reduces the variance of importance weights.
 
-    Texts are sampled from the model p at a temperature, giving q(x). The importance weight of a text is p(x)^alpha /
-    q(x).
+        ratio = (smallest variance over all temperatures) / (variance at temperature 1 / alpha)
+
+    The target is the normalized power p(x)^alpha of a model's distribution p. Texts x are sampled from the model at
+    some temperature, with probability q(x), and have the importance weights p(x)^alpha / q(x).
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.

@@ -62,9 +62,9 @@ def particles(rows: Rows, length: int, values: str = POSITIVE) -> "Series[float]
 
 @targets
 def log_calls(rows: Rows, sampler: str = "", length: int | None = None) -> "Series[float]":
-    """Return log10 of the number of model calls per output.
+    """Return log10 of the number of model calls that a sampler needs per output.
 
-    The samplers use a perfect verifier that states whether a valid completion of a prefix exists.
+    The sampler uses a perfect verifier, which rejects a prefix if it has no valid completion.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -87,8 +87,9 @@ def branch(
 ) -> "Series[float]":
     """Return a measurement of samplers that are guided by values with errors.
 
-    The value of a prefix is the expected outcome of its completions. Its Bellman error is log(value / expected value
-    one token later).
+    The value of a prefix is the expected outcome of its completions. An error is log(value of a prefix / expected value
+    one token later), and is called a Bellman error. The outcome depends only on the first token, which selects one of
+    two branches.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -152,9 +153,10 @@ def rise_of_exponent(rows: Rows) -> "Series[float]":
 
 @targets
 def criterion_correlation(rows: Rows, criterion: str) -> "Series[float]":
-    """Return the rank correlation of a criterion with the error of sequential Monte Carlo (SMC).
+    """Return the rank correlation between a criterion and the error of sequential Monte Carlo (SMC).
 
-    The correlation is over small random trees. The error is the total variation distance of the output from the target.
+    A criterion is a number that is meant to predict whether SMC works. The error is the total variation distance of the
+    output of SMC from the target. Both are computed for many small random models (trees).
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -176,9 +178,6 @@ def criterion_correlation(rows: Rows, criterion: str) -> "Series[float]":
 @targets
 def worse_curves(rows: Rows, curve: str = ANY) -> "Series[float]":
     """Return the share of verifiers for which rejection is less accurate than best-of-n.
-
-    Rejection returns the first output with a score above a threshold, and best-of-n returns the best of n outputs. Both
-    sample equally many outputs on average. Verifiers are given by random ROC curves.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -229,9 +228,12 @@ def distance_in_the_limit(rows: Rows) -> "Series[float]":
 
 @draws
 def shortfall(rows: Rows, threshold: float) -> "Series[float]":
-    """Return the share of token 0 in the target minus its share in outputs of sequential Monte Carlo.
+    """Return how much too rarely sequential Monte Carlo generates token 0.
 
-    Values of prefixes are perfect. Token 0 is more frequent in the target than under the model.
+        shortfall = (probability of token 0 in the target) - (frequency of token 0 in the outputs)
+
+    Sequential Monte Carlo extends several sequences, called particles, and resamples them by the values of their
+    prefixes. Values are exact here, and the target has a higher probability of token 0 than the model.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -239,7 +241,7 @@ def shortfall(rows: Rows, threshold: float) -> "Series[float]":
             With 1, they are resampled after every token.
 
     Returns:
-        (share of token 0 in the target) - (share in the outputs), per seed of the outputs.
+        One difference per seed of the outputs.
     """
     table = rows.where("draws", threshold=threshold).set_index("seed")
     return table.target - table.share
@@ -247,15 +249,18 @@ def shortfall(rows: Rows, threshold: float) -> "Series[float]":
 
 @draws
 def computed_shortfall(rows: Rows) -> "Series[float]":
-    """Return the share of token 0 in the target minus its exact share under sequential Monte Carlo.
+    """Return how much too small the exact probability of token 0 is under sequential Monte Carlo.
 
-    Particles are resampled after every token by perfect values of prefixes.
+        shortfall = (probability of token 0 in the target) - (probability of token 0 in the outputs)
+
+    Sequential Monte Carlo extends several sequences, called particles. Here, they are resampled after every token by
+    exact values of their prefixes.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
-        (share of token 0 in the target) - (exact share in the outputs), per seed of the outputs.
+        One difference per seed of the outputs.
     """
     table = rows.where("draws", threshold=1.0).set_index("seed")
     return table.target - table.computed

@@ -36,14 +36,16 @@ CONCENTRATION, LENGTHS = 0.1, (100, 150)
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run.
+    """Return the tasks of a run, each of which computes optimal weights of a one-layer transformer.
+
+    The transformer predicts masked words of documents from a topic model, in which every topic has its own words.
 
     Args:
         config: Settings of the run.
 
     Returns:
-        One task per small topic model, per large topic model and per landscape of the loss, and one task for document
-        lengths.
+        One task per small topic model, one per large topic model, one per plot of the loss over the attention weights,
+        and one task for documents of different lengths.
     """
     return [
         *(

@@ -12,10 +12,10 @@ from trialogue_lab.ledger import NoRows, Rows, exact
 
 @exact
 def least_growth(rows: Rows, edge: str, values: str) -> float:
-    """Return the smallest growth of an edge of the low-loss region with the number of topics per document.
+    """Return the smallest growth of the region of low loss with the number of topics per document.
 
-    The region contains all pairs of attention weights whose loss is close to the minimum (see `region`).
-    Growth is the increase of log(edge) from one number of topics per document to the next.
+    The region is the set of attention weights of a one-layer transformer whose loss is close to the minimum (see
+    `region`). The result is the smallest increase of log(edge of the region) from one number of topics to the next.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -72,26 +72,29 @@ def region(rows: Rows, column: str, tau: int, values: str = "block") -> float:
 
 @exact
 def landscape(rows: Rows, column: str, tau: int, values: str = "block", variant: str = "printed") -> float:
-    """Return a property of the optimal attention weights in the loss landscapes of Figures 2.7 and 2.8.
+    """Return a property of the attention weights that minimize the loss of a one-layer transformer.
 
-    A one-layer transformer predicts masked words of a topic model. See `minimum` for other topic models.
+    The transformer predicts masked words of documents that contain `tau` topics. Its attention has two weights,
+    relative to words of other topics: beta for the same word, and alpha for other words of the same topic. The topic
+    model is that of the published plots of the loss (Figures 2.7 and 2.8 of the thesis).
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
-        column: Name of the property, for example "beta", the weight of the same word relative to words of other topics.
+        column: Name of the property, for example "beta".
         tau: Number of topics per document.
         values: Form of the value matrix: "block" (entries are constant within topics) or "diagonal".
-        variant: Formula of the loss: "printed" as published, "mask" for the exact loss, or "nomask" for the exact loss
-            without attention to [MASK].
+        variant: Formula of the loss: "printed" for the published one, "mask" for the exact loss, or "nomask" for the
+            exact loss without attention to [MASK].
     """
     return float(rows.require("landscape-minimum", tau=tau, values=values, variant=variant)[column].iloc[0])
 
 
 @exact
 def at_length(rows: Rows, column: str, length: int = 150, distribution: str = "Dirichlet") -> float:
-    """Return a property of the optimal value matrix for documents of a given length.
+    """Return a property of the value matrix that minimizes the loss on documents of a given length.
 
-    A one-layer transformer predicts masked words of a topic model. Its value matrix has one entry per pair of words.
+    A one-layer transformer predicts masked words of documents from a topic model. Its value matrix has one entry per
+    pair of words.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.

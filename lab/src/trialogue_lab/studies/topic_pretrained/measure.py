@@ -21,13 +21,16 @@ _TOPICS_SHOWN = 8
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run.
+    """Return the tasks of a run, one for each pretrained model and seed.
+
+    Each task measures how similar a model's representations of two words are, for words of the same topic and of
+    different topics. The tasks of a model run in order, so that the model is loaded once.
 
     Args:
         config: Settings of the run.
 
     Returns:
-        One task per model and seed. The tasks of a model run in order, so that the model is loaded once.
+        The tasks.
     """
     return [
         Part(
@@ -105,7 +108,7 @@ def _load_model(name: Name, tiny: bool) -> AttentionModel:
 
 @cache
 def _load_passages(text: str, words: int) -> tuple[list[Passage], str]:
-    """Return the passages of a text, and the identity of its files as JSON."""
+    """Split a text into passages, and return them with JSON that identifies the version of its files."""
     if not text:
         return split_passages(make_synthetic_documents(), words), ""
     texts = load_hub_texts(text)[0] if text in HUB and not Path(text).exists() else open_local_text(text)

@@ -46,12 +46,12 @@ class Sentence(Settings):
 
     @property
     def longest(self) -> int:
-        """Number of tokens of the longest translation."""
+        """Number of tokens of the longest possible translation."""
         return sum(max(word) for word in self.words)
 
     @property
     def vocab_size(self) -> int:
-        """Number of tokens of all synonyms."""
+        """Number of different tokens that can occur in a translation. No two synonyms share a token."""
         return sum(map(sum, self.words))
 
     def translations(self, coupling: float, slips: float = SLIPS) -> HiddenMarkov:

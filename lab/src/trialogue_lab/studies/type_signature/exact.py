@@ -27,9 +27,10 @@ GPT4: tuple[int, ...] = (
 
 
 def measure_exactly(vectors: int) -> MeasuredRows:
-    """Compute all values of the study that need no sampling.
+    """Compute all measurements of the study that need no sampling.
 
-    A tuple contains a semiprime pq and its prime factors p and q.
+    Most of them are about tuples of a semiprime pq and its prime factors p and q, which a generator writes digit by
+    digit.
 
     Args:
         vectors: Number of random vectors of factoring probabilities on which the overlap bound is tested.
@@ -53,9 +54,10 @@ def measure_exactly(vectors: int) -> MeasuredRows:
 
 
 def measure_orders() -> MeasuredRows:
-    """Compare the output of generators of number tuples with the uniform distribution.
+    """Compare the output of generators of tuples of numbers with the uniform distribution over tuples.
 
-    A tuple contains a semiprime pq and its prime factors p and q. The generators write the numbers in different orders.
+    A tuple contains a semiprime pq and its prime factors p and q. Each generator writes them digit by digit, in one of
+    several orders.
 
     Yields:
         One row per number of digits and order. `variation` is the total variation distance, and `factorings` is the
@@ -100,13 +102,14 @@ def measure_seeded_generators() -> MeasuredRows:
 
 
 def measure_reduction() -> MeasuredRows:
-    """Factor semiprimes by running an exact generator of tuples on them.
+    """Test that a generator of tuples [pq, p, q] can be used to factor numbers.
 
-    A tuple [pq, p, q] contains a semiprime and its prime factors. Given a semiprime as the beginning of the tuple, the
-    generator writes its factors.
+    A tuple contains a semiprime pq and its prime factors p and q. The generator samples tuples exactly, one digit after
+    another. If its output is forced to begin with a given semiprime, the digits that follow are the factors.
 
     Yields:
-        One row per number of digits of the factors, with the number of all semiprimes and the number of factored ones.
+        One row per number of digits of the factors. `semiprimes` is the number of semiprimes of this size, and
+        `factored` is the number of those that were factored.
     """
     for digits in (1, 2, 3):
         tuples = SemiprimeTuples(digits)
@@ -149,9 +152,9 @@ def measure_density() -> MeasuredRows:
 def measure_overlap(vectors: int) -> MeasuredRows:
     """Compare the largest possible overlap of a generator with its upper bound sqrt(epsilon).
 
-    A generator writes tuples of a semiprime pq and its prime factors p and q. Its overlap is 1 minus the total
-    variation distance from the uniform distribution over tuples. Epsilon is the mean probability with which semiprimes
-    can be factored.
+    A generator writes a semiprime pq and then its prime factors p and q. Its overlap is 1 minus the total variation
+    distance from the uniform distribution over such tuples. Epsilon is the mean probability that the generator can
+    factor a semiprime.
 
     Args:
         vectors: Number of random vectors of factoring probabilities.
@@ -230,14 +233,16 @@ def measure_randomized_generators() -> MeasuredRows:
 
 
 def measure_games() -> MeasuredRows:
-    """Compare generators that fix a solution in advance with generators that do not.
+    """Compare two ways of generating the same sequences: with a solution chosen in advance, and without one.
 
-    In twenty questions, the solution is the object that the answers describe. For polynomials, it is the set of roots.
+    In twenty questions, a sequence consists of yes/no answers about one object. A player can choose the object first,
+    or give answers that agree with at least one object. For polynomials, a sequence consists of coefficients and roots,
+    and either of them can be written first.
 
     Yields:
         One row per number of objects, and one row per degree of the polynomials. `variation` is the total variation
-        distance between the outputs of the two generators. For twenty questions, `looked_up` is the mean number of
-        objects that are looked up per token.
+        distance between the two distributions of sequences. For twenty questions, `looked_up` is the mean number of
+        objects that the player without a chosen object looks up per answer.
     """
     for objects in (16, 64, 256, 1024):
         player = TwentyQuestions.from_hashes(objects, 8)

@@ -13,14 +13,14 @@ from trialogue_lab.theory.factoring.reduction import second_number_cost
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run.
+    """Return the tasks of a run: exact computations, counted costs, and trained networks.
 
     Args:
         config: Settings of the run.
 
     Returns:
-        One task for exact values, one for counted costs, and one per network. The networks of a seed are trained in
-        order.
+        One task that computes exact numbers by enumeration, one task that counts the operations for generating a
+        number, and one task per network. The networks of a seed are trained in order.
     """
     return [
         Part("exact", lambda _: measure_exactly(config.vectors)),
@@ -39,10 +39,10 @@ def parts(config: Config) -> list[Part]:
 
 
 def measure_costs(config: Config) -> MeasuredRows:
-    """Count the operations for writing the second number of a tuple after the first one.
+    """Count the operations that are needed to write the second number of a tuple, given the first one.
 
-    The tuple contains two primes and their product. If the product comes first, the second number requires factoring
-    it. Otherwise, the second number is a random prime. Only operations for its first digit are counted.
+    The tuple contains two primes and their product. If the product comes first, it must be factored. Otherwise, the
+    second number is a random prime. Only the operations for its first digit are counted.
 
     Args:
         config: Settings of the run, with the numbers of digits and of tuples, and the seeds.

@@ -48,9 +48,9 @@ class NetworkTraining:
         return 2 * self.digits if self.stream == HIDDEN else 0
 
     def add_hidden_tokens(self, public: Tensor) -> Tensor:
-        """Put the digits of p and q in front of tuples.
+        """Put the digits of the primes p and q, as hidden tokens, in front of tuples.
 
-        Without hidden tokens, the tuples are returned unchanged.
+        If the network has no hidden tokens, the tuples are returned unchanged.
 
         Args:
             public: Visible tokens (n, 4 digits).
@@ -62,7 +62,7 @@ class NetworkTraining:
 
 
 def train_network(training: NetworkTraining, seed: int) -> Transformer:
-    """Train a network to generate tuples of a semiprime and its prime factors.
+    """Train a network to generate tuples of two primes and their product.
 
     Args:
         training: Settings of the network and its training.
@@ -91,9 +91,9 @@ def train_network(training: NetworkTraining, seed: int) -> Transformer:
 
 
 def measure_network(training: NetworkTraining, samples: int, seed: int) -> MeasuredRows:
-    """Train a network, and measure how well it generates uniformly distributed tuples.
+    """Train a network to generate tuples of numbers, and measure how close it is to the uniform distribution.
 
-    A tuple contains two primes and their product.
+    A tuple contains two primes and their product. Some networks write the two primes as hidden tokens before the tuple.
 
     Args:
         training: Settings of the network and its training.
@@ -101,9 +101,12 @@ def measure_network(training: NetworkTraining, samples: int, seed: int) -> Measu
         seed: Seed of the training.
 
     Yields:
-        One row per network. `valid` is the share of generated tuples that are valid. `overlap` is 1 minus the total
-        variation distance from the uniform distribution, or a lower bound on it with hidden tokens. `excess` is the KL
-        divergence in nats from the data to the network. Further rows have the excess by position.
+        One row about the network, and one row per token position with the excess at this position.
+
+        - `valid`: share of generated tuples that are valid.
+        - `overlap`: 1 minus the total variation distance from the uniform distribution over tuples. For a network with
+          hidden tokens, it is a lower bound on this number.
+        - `excess`: KL divergence in nats from the training data to the network.
     """
     network, tuples = train_network(training, seed), training.tuples
     common = {"seed": seed, "digits": training.digits, "stream": training.stream}

@@ -34,10 +34,10 @@ def trials_over_bound(rows: Rows) -> float:
 
 @exact
 def factored(rows: Rows, digits: int) -> float:
-    """Return the number of semiprimes that a generator of tuples factors.
+    """Return the number of semiprimes that are factored by a generator of tuples [pq, p, q].
 
-    A tuple [pq, p, q] contains a semiprime and its prime factors. Given a semiprime as the beginning of the tuple, the
-    generator writes its factors.
+    A tuple contains a semiprime pq and its prime factors p and q. The generator is forced to begin with a given
+    semiprime, and then writes the factors.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -48,10 +48,10 @@ def factored(rows: Rows, digits: int) -> float:
 
 @exact
 def unfactored(rows: Rows) -> float:
-    """Return the number of semiprimes that a generator of tuples does not factor.
+    """Return the number of semiprimes, of any size, that a generator of tuples [pq, p, q] fails to factor.
 
-    The number is a sum over all sizes. A tuple [pq, p, q] contains a semiprime and its prime factors. Given a semiprime
-    as the beginning of the tuple, the generator should write its factors.
+    A tuple contains a semiprime pq and its prime factors p and q. The generator is forced to begin with a given
+    semiprime, and should then write the factors.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -77,7 +77,7 @@ def hidden_factorings(rows: Rows) -> float:
 
 @exact
 def largest(rows: Rows, /, kind: str, column: str = "variation", **values: object) -> float:
-    """Return the maximum of a measured column over selected rows.
+    """Return the maximum of one measurement over all rows of one kind.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -91,9 +91,10 @@ def largest(rows: Rows, /, kind: str, column: str = "variation", **values: objec
 
 @exact
 def largest_excess(rows: Rows, kind: str, column: str) -> float:
-    """Return the largest difference (measurement - upper bound).
+    """Return how far a measurement exceeds its upper bound, at most.
 
-    The bound holds if the result is not positive.
+    The result is the maximum of (measurement - upper bound) over all rows of one kind. The bound holds if the result is
+    not positive.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -105,7 +106,7 @@ def largest_excess(rows: Rows, kind: str, column: str) -> float:
 
 @exact
 def largest_gap(rows: Rows, kind: str, first: str, second: str) -> float:
-    """Return the largest absolute difference between two measured columns.
+    """Return the largest absolute difference between two columns over all rows of one kind.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -153,10 +154,10 @@ def largest_fall(rows: Rows, least: int) -> float:
 
 @costs
 def cost(rows: Rows, routine: str, digits: int) -> "Series[float]":
-    """Return the mean number of operations for the second number of a tuple.
+    """Return the mean number of operations that are needed to write the second number of a tuple.
 
-    The tuple contains two primes and their product. If the product comes first, the second number requires factoring
-    it. Otherwise, the second number is a random prime. The operations are those for its first digit.
+    The tuple contains two primes and their product. If the product comes first, it must be factored. Otherwise, the
+    second number is a random prime. Only the operations for its first digit are counted.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.

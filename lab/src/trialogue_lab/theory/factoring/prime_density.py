@@ -36,14 +36,15 @@ def density_integral(numbers: Annotated[ArrayLike, Reals("n")]) -> Tensor:
 
 @validated
 def density_variation(digits: Count, counted: Natural = 0) -> Tensor:
-    """Compute the total variation distance of an approximate generator of primes from uniform primes.
+    """Compute the error of a generator that writes random primes digit by digit with approximate probabilities.
 
-    The generator chooses each digit in proportion to the approximate number of primes with this prefix, the integral of
-    1 / ln x. The distances are exact sums over all prefixes.
+    The generator chooses each digit in proportion to the number of primes that start with the digits so far. This
+    number is approximated by the integral of 1 / ln x. The error is the total variation distance from a uniformly
+    random prime, computed exactly.
 
     Args:
         digits: Number of digits of a prime.
-        counted: Number of last digits for which primes are counted exactly instead.
+        counted: Number of last digits for which the generator uses exact numbers of primes (default: 0).
 
     Returns:
         Total variation distances (digits,) float64. Entry k - 1 compares the distributions of the first k digits.

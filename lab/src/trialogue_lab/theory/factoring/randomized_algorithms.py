@@ -54,7 +54,9 @@ def derandomize(function: CoinFunction, outcomes: Count, vocab_size: int, length
 def distribution_over_coins(
     function: CoinFunction, outcomes: Count, length: Count, *, fresh: bool = True
 ) -> dict[Prefix, float]:
-    """Return the distribution of the sequences of a randomized algorithm, summed over all random numbers.
+    """Compute the output distribution of a randomized algorithm that generates a sequence token by token.
+
+    The algorithm is run once for each possible combination of its random integers, and equal outputs are counted.
 
     Args:
         function: Function from a prefix and an integer below `outcomes` to the next token.

@@ -192,10 +192,11 @@ class TupleByTrials:
 def second_number_cost(
     digits: int, order: Order, samples: Count, seed: int = 0, *, arithmetic: Arithmetic | None = None
 ) -> Operations:
-    """Count the operations of `TupleByTrials` for the first digit of the second number of a tuple.
+    """Count the operations that generate the first digit of the second number of a tuple.
 
-    The first number is given. In the factors-first order, the digit belongs to a prime. In the product-first order, it
-    belongs to a factor of the given product.
+    A tuple contains two primes and their product. `TupleByTrials` generates it digit by digit. In the order
+    "factors-first", the second number is a random prime. In the order "product-first", it is a factor of the first
+    number, which the algorithm must factor.
 
     Args:
         digits: Number of digits of a prime.
@@ -221,10 +222,11 @@ def second_number_cost(
 def first_number_costs(
     digits: int, order: Order, samples: Count, seed: int = 0, *, arithmetic: Arithmetic | None = None
 ) -> list[Operations]:
-    """Count the operations of `TupleByTrials` for each digit of the first number of a tuple.
+    """Count the operations that generate each digit of the first number of a tuple.
 
-    In the factors-first order, this number is a prime of n digits. In the product-first order, it is a product of 2 n
-    digits, generated from random pairs of primes until one matches the prefix.
+    A tuple contains two primes of n digits and their product. `TupleByTrials` generates it digit by digit. In the order
+    "factors-first", the first number is a random prime. In the order "product-first", it is a product of 2 n digits. It
+    is found by multiplying random primes until the product agrees with the previous digits.
 
     Args:
         digits: Number n of digits of a prime.

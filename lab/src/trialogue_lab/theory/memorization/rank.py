@@ -174,13 +174,14 @@ def expected_rank_for(
 
 @validated
 def require_capacity(config: InstanceOf[AttentionOnlyConfig], contexts: Contexts) -> None:
-    """Raise `InputError` if a network cannot store arbitrary next-token distributions after all contexts.
+    """Raise `InputError` if a network is too small to store any given next-token distributions after the contexts.
 
-    It can if the features of the T contexts have rank T for some weights (see `expected_rank_for`).
+    The features of a context are the outputs of the attention heads and the embedding of the last token. The network is
+    large enough if the features of the T contexts are linearly independent for some weights (see `expected_rank_for`).
 
     Args:
         config: Shape of the network.
-        contexts: Distinct contexts (T, S).
+        contexts: Distinct contexts (T, S), each a sequence of S tokens.
     """
     total, length = contexts.shape
     have, skip = expected_rank_for(config, contexts), expected_rank_for(config, contexts, 0)

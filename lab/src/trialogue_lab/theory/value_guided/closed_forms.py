@@ -37,7 +37,10 @@ class FirstLeaf(NamedTuple):
 
     @property
     def steps(self) -> float:
-        """Expected number of steps if the walk stays in place with probability 1/2 at each step."""
+        """Expected number of steps of the lazy walk until it reaches its first complete sequence.
+
+        The lazy walk stays in place with probability 1/2 at each step, so it needs twice as many steps as moves.
+        """
         return 2 * self.moves
 
 

@@ -129,17 +129,18 @@ def draw_alias_tokens(
     row: NDArray[np.uint8],
     vocab: np.uint64,
 ) -> None:
-    """Draw new tokens of one site from alias tables (Walker), in each chain of a block.
+    """Draw new tokens of one site with an alias table, in each chain of a block of chains.
 
-    An alias table has one column per token, with a threshold and an alias (another token). The upper 32 bits of number
-    * vocab select a column. The next 27 bits are compared with the threshold, and select the token of the column or its
-    alias.
+    The table stores the distributions of a token given its neighbors (see `trialogue.data.alias`). A distribution has
+    one column per token, with a threshold and a second token, called its alias. A 32-bit random number u selects the
+    column floor(u * vocab / 2^32). The next 27 bits of the product are compared with the threshold. If they are below
+    it, the new token is that of the column, and otherwise the alias.
 
     Args:
-        numbers: Random numbers (LANES,).
-        places: Index (LANES,) of the distribution in the table.
+        numbers: Random numbers (LANES,), one for each chain.
+        places: Index (LANES,) in the table of the first column of each chain's distribution.
         entries: The table.
-        row: Output: tokens (LANES,).
+        row: Output: the new tokens (LANES,).
         vocab: Number of tokens.
     """
     for lane in range(LANES):

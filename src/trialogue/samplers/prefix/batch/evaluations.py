@@ -17,18 +17,19 @@ from trialogue.samplers.prefix.batch.tree import renumber_nodes
 
 
 class Evaluations:
-    """Runs the model on the sequences (rows) of a batch, and reuses what its key-value cache already holds.
+    """Model evaluations of the sequences (rows) of a batch, with reuse of the key-value cache.
 
-    Each row has a slot, its part of the key-value cache. Only the positions at which the slot does not yet
-    hold the row's tokens are evaluated. Prefixes are identified by integer ids (nodes).
+    Each row uses one slot of the key-value cache. A token is evaluated only if the slot does not hold it yet at its
+    position. To compare the two, every prefix has an integer id.
 
     Args:
         opened: Function that returns the key-value cache. It is called when the cache is first needed.
-        evaluated: Id (slots, capacity + 1) of the prefix that each slot holds at each position, -1 for none.
-        slot: Slot (rows,) of each row.
+        evaluated: Ids (slots, capacity + 1) of the prefixes in each slot, by their length, and -1 where a slot is
+            empty.
+        slot: Index (rows,) of the slot of each row.
         rows: The sequences.
-        shared: Results that all rows share, by prefix.
-        account: Counters of the evaluations.
+        shared: Results that are stored by prefix and shared by all rows.
+        account: Counters of model evaluations.
     """
 
     def __init__(

@@ -334,7 +334,7 @@ class CachedVerifierPerRow(CachedVerifier):
 
     @property
     def has_targets(self) -> bool:  # type: ignore[override]
-        """Whether a factor of any verifier is a `Target`."""
+        """Whether the verifier of any row is a `Target` or a product with a `Target` as a factor."""
         return any(verifier.has_targets for verifier in self._verifiers.values())
 
     def add(self, settings_id: int, verifier: Verifier) -> None:

@@ -219,5 +219,5 @@ class BatchRun(Generic[RequestT]):
 
     @property
     def trace(self) -> Trace | None:
-        """The moves so far, if they are recorded."""
+        """All tokens that were appended and removed so far, or None if they are not recorded."""
         return None if self._recorder is None else self._recorder.trace()
