@@ -86,6 +86,9 @@ def test_invalid_input_prints_one_line_and_exits_with_code_2(run: Run, tmp_path:
             "ledger --verdict unsure",
             "use holds, refuted, undecided, not tested, altered, withdrawn, or other",
         ),
+        ("ledger --statement nonsense", "it matches no claim. Give a part"),
+        ("ledger --runs nowhere", "runs='nowhere': the folder does not exist"),
+        (f"{smoke} --seeds one", "--seeds: wrong type of value: 'one'"),
         ("ledger --source novel", "source='novel': no publication has this key or title"),
         ("ledger biased-coin --statement nonsense", "it matches no claim of biased-coin"),
         ("compare nothing b", "no finished result"),
@@ -193,7 +196,7 @@ def test_a_report_is_written_into_the_named_folder_but_not_into_the_committed_re
 
 def test_a_missing_folder_of_results_is_reported(run: Run) -> None:
     output = run("ledger", "--results", "nowhere")
-    assert (output.code, "results='nowhere': the folder does not exist" in output.err) == (0, True)
+    assert (output.code, "results='nowhere': the folder does not exist" in output.err) == (2, True)
     assert not Path("nowhere").exists()
 
 

@@ -127,10 +127,10 @@ def _warn(line: str) -> None:
     print(f"trialogue: {line}", file=sys.stderr)
 
 
-def _check_folder(results: Path | None) -> None:
-    """Warn if the folder of results does not exist."""
-    if results is not None and not results.is_dir():
-        _warn(f"results={str(results)!r}: the folder does not exist")
+def _check_folder(name: str, folder: Path | None) -> None:
+    """Raise `InputError` if the folder of an option was given and does not exist."""
+    if folder is not None and not folder.is_dir():
+        raise InputError(name, str(folder), "the folder does not exist")
 
 
 def _execute(study: "Study[Any]", config: object, arguments: argparse.Namespace) -> "Result":
@@ -161,7 +161,9 @@ def show_ledger(arguments: argparse.Namespace) -> None:
     from trialogue_lab.ledger.claims.documents import find_documents
     from trialogue_lab.ledger.pages.screens import claims_screen, select_claims, summary_screen
 
-    _check_folder(arguments.results)
+    _check_folder("results", arguments.results)
+    if arguments.runs != Path("runs"):
+        _check_folder("runs", arguments.runs)
     filters: dict[str, Any] = {
         "answers": [answer for found in arguments.verdict or () for answer in found],
         "origins": arguments.origin or (),
@@ -174,6 +176,10 @@ def show_ledger(arguments: argparse.Namespace) -> None:
         return
     summaries = _collect_summaries(arguments.results)
     if any(filters.values()):
+        if filters["statement"] and not any(
+            select_claims(found, statement=filters["statement"]).claims for found in summaries
+        ):
+            raise InputError("statement", filters["statement"], f"it matches no claim. {_STATEMENT_HINT}")
         print(claims_screen([select_claims(found, **filters) for found in summaries], width))
         return
     print(summary_screen(summaries, width))
@@ -232,10 +238,8 @@ def _show_studies(arguments: argparse.Namespace, filters: "Mapping[str, Any]", w
         return
     statement = filters["statement"]
     if statement and not ledger_records(select(entries, statement=statement)):
-        hint = (
-            f"it matches no claim of {', '.join(arguments.study)}. Give a part of a statement, or a whole id"
-        )
-        raise InputError("statement", statement, hint)
+        names = f" of {', '.join(arguments.study)}" if arguments.study else ""
+        raise InputError("statement", statement, f"it matches no claim{names}. {_STATEMENT_HINT}")
     out = console(width)
     terminal.print_ledger(out, entries, **filters, verbose=arguments.verbose)
     if own:
@@ -280,7 +284,7 @@ def fill(arguments: argparse.Namespace) -> None:
     if len(arguments.template) > 1 and not into_folder:
         raise InputError("out", str(arguments.out), "give an existing folder for several templates")
     require_folder(arguments.out)
-    _check_folder(arguments.results)
+    _check_folder("results", arguments.results)
     entries = ledger(studies.importable(_warn), arguments.results)
     for path in arguments.template:
         try:
@@ -313,6 +317,8 @@ def _parse_verdict(text: str) -> tuple[str, ...]:
 
 
 _VERDICTS = "holds, refuted, undecided, not tested, altered, withdrawn, or other for the last three"
+
+_STATEMENT_HINT = "Give a part of a statement, or a whole id"
 
 _HELP = {
     "run STUDY": "run this study",

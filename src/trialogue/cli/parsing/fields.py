@@ -244,7 +244,8 @@ def _parse_with_tyro(
     except SystemExit as error:
         if not error.code:
             raise
-        return None, [], _first_paragraph(box.getvalue())
+        unreadable = r"Error parsing (--\S+): Could not find valid parse for arguments: \[(.*)\]"
+        return None, [], re.sub(unreadable, r"\1: wrong type of value: \2", _first_paragraph(box.getvalue()))
     return parsed, unknown, ""
 
 
