@@ -9,8 +9,9 @@ from trialogue.generation.translation.scores import translation_quality
 from trialogue.inspection.topic_structure.words import tokenize_passages
 
 OPTIONAL = (
-    *("arviz_base", "arviz_stats", "datasets", "h5netcdf", "joblib", "matplotlib", "pandas", "peft", "ray"),
-    *("sacrebleu", "shtab", "sklearn", "statsmodels", "tensorboard", "trialogue_lab", "xarray"),
+    *("arviz_base", "arviz_stats", "datasets", "h5netcdf", "joblib", "matplotlib", "pandas", "peft"),
+    *("prometheus_client", "ray", "sacrebleu", "shtab", "sklearn", "statsmodels", "tensorboard"),
+    *("trialogue_lab", "xarray"),
 )
 """Packages of the extras and of the laboratory. Torch requires sympy and mpmath, so they are not listed."""
 

@@ -37,7 +37,7 @@ class Loopback:
 @contextmanager
 def serving(model: TextModel, rows: int = 8, **limits: object) -> Iterator[Loopback]:
     settings = Serving(model="tiny", **limits)
-    served = create_application(model, settings, MachineSettings(batch_size=rows), KEY)
+    served = create_application(model, settings, MachineSettings(batch_size=rows), [KEY])
     with open_socket(Address(port=0)) as socket:
         server = create_server(served.app, 1)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]})

@@ -13,7 +13,8 @@ from trialogue.start_up import pause_collector
 def serve(arguments: argparse.Namespace) -> None:
     """Serve a language model over an OpenAI-compatible HTTP interface, with constraints and samplers.
 
-    The endpoints are /v1/completions and /v1/chat/completions. Requests may also contain "rule" (a verifier),
+    The endpoints are /v1/completions, /v1/chat/completions, /v1/responses, /v1/embeddings, /v1/models, /tokenize,
+    /detokenize, /tokenizer_info, /metrics and /health. Requests may also contain "rule" (a verifier),
     "sampler", "top_k", "min_p", "max_queries" and "max_steps". Responses report the outcome and the cost of each sample
     under "trialogue".
 

@@ -89,17 +89,18 @@ def _allowed_tools(choice: dict[str, Any]) -> tuple[str, set[str]] | None:
     definition = choice.get(str(choice.get("type")), choice)
     if not isinstance(definition, dict):
         return None
-    if choice.get("type") == "function":
-        mode, listed = "required", [definition]
-    elif choice.get("type") == "allowed_tools":
+    mode: Any = "required"
+    listed: Any = [definition]
+    if choice.get("type") == "allowed_tools":
         mode, listed = definition.get("mode"), definition.get("tools")
-    else:
+    elif choice.get("type") != "function":
         return None
     if not isinstance(listed, list) or not listed or mode not in ("auto", "required"):
         return None
     functions = [one.get("function", one) if isinstance(one, dict) else None for one in listed]
     names = [one.get("name") if isinstance(one, dict) else None for one in functions]
-    return (mode, set(names)) if all(isinstance(name, str) for name in names) else None
+    found = {name for name in names if isinstance(name, str)}
+    return (mode, found) if all(isinstance(name, str) for name in names) else None
 
 
 def read_response_format(value: object) -> list[RequestedVerifier]:

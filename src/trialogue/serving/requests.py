@@ -122,9 +122,9 @@ def read_request(
     if isinstance(body, ChatBody):
         field, tools = "messages", read_tools(body.tools, body.tool_choice, body.parallel_tool_calls)
         requested_verifiers, calls = tools.constraint(requested_verifiers), tools.calls
-        prompts = [_encode_messages(model.tokenization, body, tools.template)]
+        prompts = [encode_messages(model.tokenization, body, tools.template)]
     else:
-        field, prompts = "prompt", _encode_prompts(body.prompt, model.tokenization)
+        field, prompts = "prompt", encode_prompts(body.prompt, model.tokenization)
     requested_verifiers += [] if body.rule is None else verifiers.read_rule(body.rule)
     requested_verifiers += read_structured_outputs(body)
     if not all(prompts):
@@ -204,7 +204,17 @@ def _read_sampler(value: object, has_verifier: bool) -> tuple[str, Sampler[Any]]
     return name, sampler
 
 
-def _encode_messages(tokenization: Tokenization, body: ChatBody, tools: list[Any] | None) -> list[int]:
+def encode_messages(tokenization: Tokenization, body: ChatBody, tools: list[Any] | None) -> list[int]:
+    """Return the token ids of the messages of a chat.
+
+    Args:
+        tokenization: Tokenization of the model.
+        body: Fields of the request.
+        tools: Tool definitions for the chat template, or None.
+
+    Raises:
+        InputError: If a message is invalid.
+    """
     messages, options = body.messages, body.chat_template_kwargs
     require_text("messages", json.dumps([messages, tools], ensure_ascii=False))
     require_text("chat_template_kwargs", json.dumps(options, ensure_ascii=False))
@@ -219,16 +229,28 @@ def _encode_messages(tokenization: Tokenization, body: ChatBody, tools: list[Any
         raise InputError(field, error.value, error.hint) from error
 
 
-def _encode_prompts(value: str | Sequence[Any], tokenization: Tokenization) -> list[list[int]]:
+def encode_prompts(
+    value: str | Sequence[Any], tokenization: Tokenization, field: str = "prompt"
+) -> list[list[int]]:
+    """Return the token ids of one or several texts.
+
+    Args:
+        value: A text, token ids, or a list of texts or of token ids.
+        tokenization: Tokenization of the model.
+        field: Name of the field in error messages (default: "prompt").
+
+    Raises:
+        InputError: If a text cannot be encoded, or an id does not belong to the vocabulary.
+    """
     several = [value] if isinstance(value, str) or isinstance(value[0], int) else value
     for text in several:
         if isinstance(text, str):
-            require_text("prompt", text)
+            require_text(field, text)
     prompts = [tokenization.encode(one) if isinstance(one, str) else list(one) for one in several]
     for token in (token for prompt in prompts for token in prompt):
         if not 0 <= token < tokenization.vocab_size:
             hint = f"use token ids from 0 to {tokenization.vocab_size - 1}"
-            raise InputError("prompt", token, hint)
+            raise InputError(field, token, hint)
     return prompts
 
 

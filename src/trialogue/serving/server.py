@@ -4,6 +4,7 @@ import ipaddress
 import os
 import socket
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from typing import Any
 
 import uvicorn
@@ -14,6 +15,7 @@ from trialogue.generation.verifiers.specs import ConstraintSettings
 from trialogue.models.hub.opening import TextModel, open_pretrained
 from trialogue.samplers.prefix.batch import DEFAULT_MEMORY
 from trialogue.serving.app import Application
+from trialogue.serving.metrics import Metrics
 from trialogue.serving.settings import Address, Serving
 from trialogue.serving.starting import choose_context, warm_up
 from trialogue.serving.tables import TableCache
@@ -28,9 +30,11 @@ def create_application(
     model: TextModel,
     serving: Serving,
     machine: MachineSettings,
-    api_key: str | None = None,
+    api_keys: Sequence[str] = (),
     hosts: Sequence[str] = ("*",),
+    origins: Sequence[str] = (),
     report: Callable[[str], None] = lambda _: None,
+    has_metrics: bool = False,
 ) -> Application:
     """Create the HTTP application for a loaded model.
 
@@ -38,9 +42,11 @@ def create_application(
         model: Loaded model.
         serving: Name of the model, limits of requests and named verifiers.
         machine: Options on the hardware.
-        api_key: Key that clients must send, or None.
+        api_keys: Keys, of which clients must send one (default: none is required).
         hosts: Host names that requests may use in the header `Host`. "*" allows all.
+        origins: Origins of web pages that may send requests (default: none).
         report: Function called with messages (default: none are shown).
+        has_metrics: Whether the server has the route /metrics, which needs prometheus_client.
 
     Raises:
         InputError: If a named verifier was made for another model.
@@ -63,7 +69,8 @@ def create_application(
         memory=DEFAULT_MEMORY if machine.memory is None else machine.memory,
         tables=TableCache(serving.table_prefixes, report),
     )
-    return Application(worker, rules, serving, api_key, hosts)
+    metrics = Metrics(worker) if has_metrics else None
+    return Application(worker, rules, serving, api_keys, hosts, origins, metrics)
 
 
 def serve(
@@ -77,7 +84,7 @@ def serve(
         machine: Options on the hardware.
         report: Function called with progress messages and with the URL of the server.
     """
-    api_key = os.environ.get(_KEY_VARIABLE) or None if address.api_key is None else address.api_key
+    api_keys = address.keys(os.environ.get(_KEY_VARIABLE) or None)
     with open_socket(address) as bound:
         report(f"loading {serving.model}")
         checkpoint = open_pretrained(
@@ -88,9 +95,13 @@ def serve(
         )
         model = checkpoint.load(recompute=machine.recompute, weights=machine.weights)
         host, port = bound.getsockname()[:2]
-        served = create_application(model, serving, machine, api_key, allowed_hosts(address, host), report)
+        has_metrics = find_spec("prometheus_client") is not None
+        if not has_metrics:
+            report("/metrics is not available: pip install prometheus-client")
+        hosts, origins = allowed_hosts(address, host), address.allow_origin
+        served = create_application(model, serving, machine, api_keys, hosts, origins, report, has_metrics)
         warm_up(served.worker, served.verifiers, serving)
-        if api_key is None and not ipaddress.ip_address(host).is_loopback:
+        if not api_keys and not ipaddress.ip_address(host).is_loopback:
             report(f"every client that can reach {host} has access: use --api-key KEY to require a key")
         report(f"serving {serving.model_name} at http://{_in_url(host)}:{port}/v1")
         create_server(served.app, address.grace).run(sockets=[bound])

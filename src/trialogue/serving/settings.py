@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 from annotated_types import Ge, Interval
@@ -10,6 +11,7 @@ from tyro.conf import arg
 from trialogue.errors import InputError
 from trialogue.validation import Count, Natural, NonNegative, validated
 
+_ORIGIN = re.compile(r"\*|[a-z][a-z0-9+.-]*://[^/\s]+")
 _NAME = re.compile(r"\*|(\*\.)?[\w.-]+|\[[0-9a-fA-F:.]+\]")
 
 
@@ -86,8 +88,14 @@ class Address:
     """Accept requests to this host name, in addition to localhost and HOST; *.example.org matches subdomains and *
     matches everything. Repeat the option for more names. Other requests get status 400. Without this option, a HOST
     that other machines can reach accepts every name."""
+    allow_origin: Annotated[tuple[str, ...], arg(metavar="ORIGIN")] = ()
+    """Accept requests from web pages of this origin, such as https://example.org; * accepts all. Repeat the option for
+    more origins."""
     api_key: Annotated[str | None, arg(metavar="KEY")] = None
     """Require the header "Authorization: Bearer KEY" (default: $TRIALOGUE_API_KEY, if set)."""
+    api_keys: Annotated[Path | None, arg(metavar="FILE")] = None
+    """Accept the keys in this file, one per line, in addition to --api-key. Empty lines and lines that begin with # are
+    skipped."""
     grace: Annotated[NonNegative, arg(metavar="SECONDS")] = 30.0
     """Wait this many seconds for running requests before the server stops."""
 
@@ -96,5 +104,32 @@ class Address:
             if not _NAME.fullmatch(name):
                 hint = "use a name without scheme and port, for example example.org, *.example.org or *"
                 raise InputError("allowed_host", name, hint)
+        for origin in self.allow_origin:
+            if not _ORIGIN.fullmatch(origin):
+                hint = "use a scheme and a host without a path, for example https://example.org, or *"
+                raise InputError("allow_origin", origin, hint)
         if self.api_key == "":
             raise InputError("api_key", "", "use a key that is not empty, or leave it out")
+
+    def keys(self, default: str | None = None) -> list[str]:
+        """Return the keys of the options `api_key` and `api_keys`, of which clients must send one.
+
+        Args:
+            default: Key that is used if the option `api_key` is not given.
+
+        Raises:
+            InputError: If the file cannot be read or has no keys.
+        """
+        key = default if self.api_key is None else self.api_key
+        keys = [] if key is None else [key]
+        if self.api_keys is None:
+            return keys
+        try:
+            lines = self.api_keys.read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            hint = f"it cannot be read: {getattr(error, 'strerror', None) or error}"
+            raise InputError("api_keys", str(self.api_keys), hint) from None
+        listed = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
+        if not listed:
+            raise InputError("api_keys", str(self.api_keys), "use a file with at least one key")
+        return [*keys, *listed]

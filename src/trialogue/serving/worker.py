@@ -2,6 +2,8 @@
 
 from collections import deque
 from collections.abc import Sequence
+from concurrent.futures import Future
+from functools import partial
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from typing import Any
@@ -15,8 +17,9 @@ from trialogue.samplers import OpenRun
 from trialogue.samplers.prefix.contract.sampler import Sampler
 from trialogue.samplers.prefix.prompts import make_decoder
 from trialogue.serving.errors import RequestError
+from trialogue.serving.evaluations import EvaluationQueue, Parts
 from trialogue.serving.jobs import FailedRequest, FinishedChoice, Job, PartialChoice
-from trialogue.serving.scoring import ScoringQueue, empty_choices
+from trialogue.serving.scoring import empty_choices, score_choices
 from trialogue.serving.tables import SharedTable, TableCache, table_key
 
 
@@ -51,12 +54,12 @@ class Worker:
         self.model, self.rows, self.context = model, rows, context
         self._most, self._samplers, self._layers, self._memory = most, samplers, layers, memory
         self.tables = tables
-        self._commands = SimpleQueue[tuple[str, Job | None]]()
+        self._commands = SimpleQueue[tuple[str, Any]]()
         self._waiting = deque[Job]()
         self._runs: dict[tuple[Sampler[Any], Job | None], OpenRun] = {}
         """Runs by sampler, ordered by the time at which a job last joined."""
         self._jobs: dict[OpenRun, list[Job]] = {}
-        self._scoring = ScoringQueue(model, rows)
+        self._evaluations = EvaluationQueue()
         self._unfinished, self._lock = 0, Lock()
         self._thread = Thread(target=self._work, args=(torch.get_num_threads(),), name="worker", daemon=True)
         self.closing = False
@@ -114,6 +117,26 @@ class Worker:
                 raise _stopping_error()
             self._commands.put(("submit", job))
 
+    def evaluate(self, parts: Parts) -> Future[Any]:
+        """Pass an evaluation of given texts to the thread.
+
+        Args:
+            parts: Generator that yields after each forward pass and returns the result.
+
+        Returns:
+            Future of the result.
+
+        Raises:
+            Refused: If the worker is stopping.
+        """
+        future = Future[Any]()
+        future.set_running_or_notify_cancel()
+        with self._lock:
+            if self.closing or not self.alive:
+                raise _stopping_error()
+            self._commands.put(("evaluate", (parts, future)))
+        return future
+
     def withdraw(self, job: Job) -> None:
         """Cancel a job, so that its sequences are removed from the run. A finished job is ignored.
 
@@ -151,18 +174,8 @@ class Worker:
                     self._step(run)
                 except Exception as error:  # Verifiers, samplers and models may raise anything.
                     self._recover(key, run, error)
-        if self._scoring:
-            self._advance_scoring()
-
-    def _advance_scoring(self) -> None:
-        job = self._scoring.first
-        try:
-            finished = self._scoring.advance()
-        except Exception as error:
-            self._end(job, FailedRequest(RequestError(500, describe_error(error), code="internal_error")))
-        else:
-            if finished is not None:
-                self._finish(job, finished)
+        if self._evaluations:
+            self._evaluations.advance()
 
     def _finish(self, job: Job, finished: Sequence[FinishedChoice]) -> None:
         for choice in finished:
@@ -171,9 +184,9 @@ class Worker:
 
     def _fail(self, refused: RequestError) -> None:
         """Fail all requests with `refused` and remove all runs."""
-        jobs = [*self._waiting, *self._scoring.jobs, *(job for jobs in self._jobs.values() for job in jobs)]
+        jobs = [*self._waiting, *(job for jobs in self._jobs.values() for job in jobs)]
         self._waiting.clear()
-        self._scoring.clear()
+        self._evaluations.fail(refused)
         self._runs.clear()
         self._jobs.clear()
         for job in jobs:
@@ -181,7 +194,7 @@ class Worker:
 
     def _process_commands(self) -> bool:
         """Process pending commands, or wait for one if the worker is idle. Return False after the last."""
-        idle = not (self._waiting or self._scoring or any(run.busy for run in self._runs.values()))
+        idle = not (self._waiting or self._evaluations or any(run.busy for run in self._runs.values()))
         while True:
             try:
                 command, job = self._commands.get(block=idle)
@@ -190,9 +203,12 @@ class Worker:
             idle = False
             if job is None:
                 return False
-            if command == "submit":
+            if command == "evaluate":
+                parts, future = job
+                self._evaluations.add(future, parts, future.set_result, future.set_exception)
+            elif command == "submit":
                 self._waiting.append(job)
-            elif job.run is not None or job in self._waiting or job in self._scoring.jobs:
+            elif job.run is not None or job in self._waiting or job in self._evaluations.owners:
                 self._end(job)
 
     def _admit(self) -> None:
@@ -241,7 +257,7 @@ class Worker:
             except InputError as error:
                 self._end(job, FailedRequest(RequestError.from_input_error(error)))
             except Exception as error:
-                self._end(job, FailedRequest(RequestError(500, describe_error(error), code="internal_error")))
+                self._end(job, FailedRequest(_as_request_error(error)))
 
     def _key(self, job: Job) -> tuple[Sampler[Any], Job | None]:
         return job.request.sampler, job if job.alone else None
@@ -338,7 +354,12 @@ class Worker:
     def _score_or_finish(self, job: Job, finished: Sequence[FinishedChoice]) -> None:
         """Queue the evaluation of all samples of a request if it needs one, otherwise end the request."""
         if job.request.is_scored:
-            self._scoring.add(job, finished)
+            self._evaluations.add(
+                job,
+                score_choices(job, finished, self.model, self.rows),
+                partial(self._finish, job),
+                lambda error: self._end(job, FailedRequest(_as_request_error(error))),
+            )
         else:
             self._finish(job, finished)
 
@@ -346,7 +367,7 @@ class Worker:
         if event is not None:
             job.notify(event)
         self._leave_run(job)
-        self._scoring.remove(job)
+        self._evaluations.remove(job)
         if job in self._waiting:
             self._waiting.remove(job)
         self.release()
@@ -361,6 +382,12 @@ class Worker:
             if job.alone:
                 self._runs.pop((job.request.sampler, job), None)
                 del self._jobs[run]
+
+
+def _as_request_error(error: Exception) -> RequestError:
+    if isinstance(error, RequestError):
+        return error
+    return RequestError(500, describe_error(error), code="internal_error")
 
 
 def _stopping_error() -> RequestError:

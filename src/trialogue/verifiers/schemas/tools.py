@@ -73,9 +73,11 @@ def tools_language(
     separator, start = form.separator if parallel else None, "call"
     if separator is not None:
         start = f"call ({json.dumps(separator)} call)*" if separator else "call+"
+    parse: Callable[[str], Any]
     parse = partial(_parse_calls, calls, separator) if parallel else partial(_parse_call, calls)
     if answer is not None:
         text = json_language(answer, whitespace)
+        assert text.parse is not None
         start, notes = f"{start} | answer", [*notes, *text.notes]
         rules.append(text.grammar.replace("start:", "answer:", 1))
         parse = partial(_parse_either, parse, text.parse)
