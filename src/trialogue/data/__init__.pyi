@@ -7,6 +7,7 @@ from .dyck.language import DyckErrors as DyckErrors
 from .dyck.words import DyckWords as DyckWords
 from .ising.grid import ising_grid as ising_grid
 from .ising.model import Ising as Ising
+from .joint_table import JointTable as JointTable
 from .many_body.model import ManyBody as ManyBody
 from .parallel.text import ParallelText as ParallelText
 from .parallel.vocabulary import SubwordVocabulary as SubwordVocabulary

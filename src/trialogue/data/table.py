@@ -61,7 +61,7 @@ class Table(PrefixOracle):
             self.vocab_size = check("vocab_size", vocab_size, Count, hint)
             self.max_length = max_length
         else:
-            joint = _checked_joint(distribution)
+            joint = checked_joint(distribution)
             if memory is not None:
                 raise InputError("memory", memory, "omit it if the distribution is an array")
             if vocab_size is not None:
@@ -157,7 +157,15 @@ def _uses_argument(function: Callable[..., Any]) -> bool:
     return any(code.co_varnames[0] in (each if isinstance(each, tuple) else (each,)) for each in used)
 
 
-def _checked_joint(distribution: ArrayLike) -> NDArray[np.float64]:
+def checked_joint(distribution: ArrayLike) -> NDArray[np.float64]:
+    """Return joint probabilities as an array, after a check of their shape and their values.
+
+    Args:
+        distribution: Array (vocab_size, ..., vocab_size) of non-negative numbers with a positive sum.
+
+    Raises:
+        InputError: If the array has another shape, or other values.
+    """
     array = real_tensor("distribution", distribution, "give a function, or an array of probabilities")
     joint: NDArray[np.float64] = array.detach().cpu().numpy()
     if joint.ndim == 0 or len(set(joint.shape)) != 1 or not joint.size:

@@ -15,7 +15,8 @@ from samplers.unmasking.naive_passes import RandomConditionals, naive_distributi
 from trialogue import exact_distribution, unmask
 from trialogue.data import Ising, PottsChain, Table
 from trialogue.errors import InputError
-from trialogue.randomness import numpy_generator
+from trialogue.randomness import Streams, numpy_generator
+from trialogue.samplers import ChainRule
 from trialogue.samplers.exact import kullback_leibler, total_variation
 from trialogue.samplers.unmasking import (
     Checked,
@@ -277,6 +278,15 @@ def test_samples_depend_on_the_seed_and_the_index_only():
     assert not unmask(MODEL, sampler, prompts, num_samples=20, seed=4).tokens.equal(several.tokens)
     assert (several.tokens[20:, [0, 1, 5]] == torch.tensor([0, 1, 0])).all()
     assert several.calls < int(several.passes.sum())
+
+
+@pytest.mark.parametrize(("order", "sampler"), [("forward", Ordered(LeftToRight())), ("random", Ordered())])
+def test_the_chain_rule_of_markov_chains_draws_the_same_tokens(order, sampler):
+    model = RandomConditionals(2, 3, 4)
+    masked = torch.ones(50, 4, dtype=torch.bool)
+    choose = Streams(7, torch.arange(50)).choose
+    drawn = ChainRule(model, order).draw_block(torch.zeros(50, 4, dtype=torch.int64), masked, choose)
+    assert unmask(model, sampler, num_samples=50, seed=7).tokens.equal(drawn)
 
 
 def test_the_model_is_evaluated_once_per_pass_on_unfinished_rows():
