@@ -54,8 +54,8 @@ def stream(
         >>> from trialogue import stream
         >>> from trialogue.data import Table
         >>> table = Table([[0.5, 0.25], [0.0, 0.25]])  # Probabilities of the sequences of two tokens
-        >>> [sample.tokens for sample in stream(table, num_samples=2)]
-        [(0, 1), (0, 1)]
+        >>> tuple(sample.tokens for sample in stream(table, num_samples=2))
+        ((0, 1), (0, 1))
     """
     oracle = as_oracle(oracle)
     if partial and ordered:
