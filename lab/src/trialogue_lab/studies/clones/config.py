@@ -23,10 +23,10 @@ MASKS = IndividualMasks(MASKED_SHARE)
 
 
 def factored_name(layers: int) -> str:
-    """Return the name of a network with factored attention, for example "layers-2" for two layers.
+    """Return the name of a network whose attention weights depend on positions only, for example "layers-2".
 
     Args:
-        layers: Number of layers of the network.
+        layers: Number of layers.
     """
     return f"layers-{layers}"
 
@@ -88,7 +88,7 @@ class CloneSettings(Settings):
     scored: Count = 512
 
     def check(self) -> None:
-        """Check that the fields are consistent.
+        """Raise `InputError` if fields contradict each other.
 
         Raises:
             InputError: If `rank` exceeds `vocab_size`, or if the encoder cannot be configured.

@@ -21,11 +21,11 @@ CONVERGENCE = ("effective_sample_size", "r_hat", "drift", "drift_error")
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run in the order in which they must start.
+    """Return the tasks of a run, in the order in which they must start.
 
-    The first tasks train networks on a text, and sample sequences (clones) from them. Later tasks train encoders and
-    measure their losses on the clones. Further tasks train networks with other seeds, and repeat the experiment on a
-    small known distribution.
+    Each of the first tasks trains one network on a text and samples sequences from it, called a clone of the text. Each
+    of the next tasks trains an encoder (BERT) on the text and measures its loss on all clones. The others train the
+    same networks with other seeds, and repeat the experiment on a small known distribution.
 
     Args:
         config: Settings of the run.
@@ -39,7 +39,7 @@ def parts(config: Config) -> list[Part]:
 
 
 def make_clone_tasks(config: CloneSettings) -> list[Part]:
-    """Return one task per network, which trains the network and samples sequences from it.
+    """Return one task per network, which trains the network on a text and samples sequences (a clone) from it.
 
     Args:
         config: Settings of the text, of the networks and of the sampling.
@@ -86,7 +86,7 @@ def _measure_clone(config: CloneSettings, name: str, artifacts: Path) -> Measure
 def measure_network(
     config: CloneSettings, name: str, seed: int, network: MaskedNetwork | Transformer, artifacts: Path
 ) -> dict[str, Any]:
-    """Measure the masked-token loss and the accuracy of a network on held-out text.
+    """Measure the loss and the accuracy with which a network predicts masked tokens of held-out text.
 
     Args:
         config: Settings of the text and of the networks.
@@ -140,10 +140,10 @@ def record_clone_losses(
     looks: int,
     artifacts: Path,
 ) -> list[dict[str, Any]]:
-    """Train a network on a text, and record its losses on the clones of the text during the training.
+    """Train a network on a text, and record its loss on each clone of the text during the training.
 
     A clone is a set of sequences that a Markov chain sampled from another network trained on the same text. The loss on
-    the text itself is recorded too. For Gibbs sampling, only the clones after the last number of sweeps are used.
+    the text itself is recorded too. For Gibbs sampling, only the clones after the largest number of sweeps are used.
 
     Args:
         config: Settings of the text and of the clones.

@@ -31,7 +31,9 @@ NEAR = 0.05
 
 
 def list_clones(rows: Rows) -> list[str]:
-    """Return the names of all networks from which sequences were sampled.
+    """Return the names of all networks from which clones were sampled.
+
+    A clone is a set of sequences sampled from a network that was trained on the text.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -100,7 +102,7 @@ def _losses_by_step(table: DataFrame, clone: str) -> DataFrame:
 
 @trainings
 def network_loss(rows: Rows, network: str) -> "Series[float]":
-    """Return the masked-token loss of a trained network on held-out text, in nats per token.
+    """Return the loss of a trained network on masked tokens of held-out text, in nats per token.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -120,10 +122,10 @@ def network_loss(rows: Rows, network: str) -> "Series[float]":
 
 @trainings
 def least_gain(rows: Rows) -> "Series[float]":
-    """Return the smallest improvement of the held-out loss when a network becomes deeper.
+    """Return the smallest decrease of the held-out loss from one network to a deeper one.
 
-    The improvement is the loss of a network with factored attention minus the loss of the next deeper one. The minimum
-    over all depths is returned.
+    The attention weights of the networks depend on positions only (factored attention). Networks are sorted by their
+    number of layers, and each one is compared with the next.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -144,14 +146,15 @@ def least_gain(rows: Rows) -> "Series[float]":
 
 @trainings
 def encoder_gain(rows: Rows) -> "Series[float]":
-    """Return the held-out loss of the deepest factored network minus that of the encoder.
+    """Return the held-out loss of the deepest factored network minus that of the encoder, a BERT.
+
+    In a factored network, attention weights depend on positions only and not on tokens.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
 
     Returns:
-        One difference in nats per token for each training seed. A positive number means that the encoder, a BERT, is
-        better.
+        One difference in nats per token for each training seed. It is positive if the encoder is better.
     """
     losses = rows["network"].pivot(index="seed", columns="network", values="loss")
     return (losses[list_clones(rows)[-2]] - losses[ENCODER]).dropna()
@@ -159,9 +162,10 @@ def encoder_gain(rows: Rows) -> "Series[float]":
 
 @followed
 def saturation(rows: Rows, clone: str, sampler: str) -> "Series[float]":
-    """Return the training step at which the loss on one clone stops falling.
+    """Return the training step at which the loss of an encoder on one clone of its text stops falling.
 
-    At this step, 95 % of the total decrease of the loss is complete.
+    A clone is a set of sequences sampled from another network that was trained on the same text. At the returned step,
+    95 % of the total decrease of the loss is complete.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -176,10 +180,11 @@ def saturation(rows: Rows, clone: str, sampler: str) -> "Series[float]":
 
 @followed
 def lowest_saturation(rows: Rows, sampler: str) -> "Series[float]":
-    """Return the training step at which the loss on the simplest clone stops falling.
+    """Return the training step at which the loss of an encoder on the simplest clone of its text stops falling.
 
-    At this step, 95 % of the total decrease of the loss is complete. The simplest clone is sampled from the shallowest
-    network, in which only few tokens interact.
+    A clone is a set of sequences sampled from another network that was trained on the same text. The simplest clone
+    comes from the network with the fewest layers, in which few tokens interact. At the returned step, 95 % of the total
+    decrease of the loss is complete.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -193,17 +198,19 @@ def lowest_saturation(rows: Rows, sampler: str) -> "Series[float]":
 
 @followed
 def later(rows: Rows, sampler: str) -> "Series[float]":
-    """Return the ratio of two training steps at which losses stop falling: most complex clone / simplest clone.
+    """Return how much later an encoder learns the most complex clone of its text than the simplest one.
 
-    The most complex clone is sampled from the encoder, in which all tokens interact. The simplest clone is sampled from
-    the shallowest network, in which only few tokens interact.
+        ratio = (step at which the loss on the most complex clone stops falling) / (this step for the simplest clone)
+
+    A clone is a set of sequences sampled from another network that was trained on the same text. The most complex clone
+    comes from a BERT, in which all tokens interact, and the simplest one from the network with the fewest layers.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         sampler: Markov chain that sampled the clones, "metropolis" or "gibbs".
 
     Returns:
-        One ratio per training seed. It exceeds 1 if the loss on the encoder's clone stops falling later.
+        One ratio per training seed. It exceeds 1 if the loss on the most complex clone stops falling later.
     """
     high, low = (select_loss_curves(rows, clone, sampler) for clone in (ENCODER, list_clones(rows)[0]))
     return high.apply(find_saturation_step) / low.apply(find_saturation_step)
@@ -211,10 +218,11 @@ def later(rows: Rows, sampler: str) -> "Series[float]":
 
 @followed
 def in_order(rows: Rows, sampler: str) -> Counts:
-    """Count the trainings in which the losses on the clones stop falling in the order of complexity.
+    """Count the trainings in which the losses on clones of the text stop falling in the order of complexity.
 
-    The simplest clone must come first. The complexity of a clone is the number of tokens that interact in the network
-    from which it was sampled. Two losses that stop falling at the same step count as a failure.
+    A clone is a set of sequences sampled from another network that was trained on the same text. Its complexity is the
+    number of tokens that interact in this network. The simplest clone must come first. Two losses that stop falling at
+    the same step count as a failure.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -235,12 +243,12 @@ def in_order(rows: Rows, sampler: str) -> Counts:
 
 @followed
 def early_spread(rows: Rows, sampler: str) -> "Series[float]":
-    """Return the largest difference between the losses on two clones early in the training, as a ratio.
+    """Return the largest difference between the losses on two clones of the text early in the training, as a ratio.
 
-        ratio = max over early steps of (largest loss - smallest loss) / (total decrease of the loss on the
-        text)
+        ratio = max over early steps of (largest loss - smallest loss) / (total decrease of the loss on the text)
 
-    Early steps are the first third of the steps until the loss on the simplest clone stops falling.
+    A clone is a set of sequences sampled from another network that was trained on the same text. Early steps are the
+    first third of the steps until the loss on the simplest clone stops falling.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -280,12 +288,13 @@ def _compute_late_decreases(table: DataFrame, share: float) -> "Series[float]":
 
 @followed
 def late_gain(rows: Rows, sampler: str) -> "Series[float]":
-    """Return the late decrease of the loss on the most complex clone minus that on the simplest clone.
+    """Return how much more the loss on the most complex clone falls late in training than on the simplest one.
 
+        difference = (late decrease for the most complex clone) - (late decrease for the simplest clone)
         late decrease = (loss after 30 % of the training steps) - (smallest later loss)
 
-    The most complex clone is sampled from the encoder, and the simplest clone from the shallowest network. In Figure 4
-    of the paper, the late decrease starts at step 30,000 of 100,000.
+    A clone is a set of sequences sampled from another network that was trained on the same text. The most complex clone
+    comes from a BERT, and the simplest one from the network with the fewest layers.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -303,9 +312,11 @@ def late_gain(rows: Rows, sampler: str) -> "Series[float]":
 
 @followed
 def late_change(rows: Rows, clone: str, sampler: str) -> "Series[float]":
-    """Return the decrease of the loss on one clone in the last 70 % of the training.
+    """Return the decrease of the loss on one clone of the text in the last 70 % of the training.
 
         decrease = (loss after 30 % of the training steps) - (loss after the last step)
+
+    A clone is a set of sequences sampled from another network that was trained on the same text.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -321,17 +332,19 @@ def late_change(rows: Rows, clone: str, sampler: str) -> "Series[float]":
 
 @followed
 def low_orders_later(rows: Rows, sampler: str) -> "Series[float]":
-    """Return the ratio of two training steps at which losses stop falling: most complex clone / last simple clone.
+    """Return how much later an encoder learns the most complex clone of its text than all simple ones.
 
-    The most complex clone is sampled from the encoder. The simple clones are sampled from all networks with factored
-    attention except the deepest one. The last simple clone is the one whose loss stops falling last.
+        ratio = (step at which the loss on the most complex clone stops falling) / (latest such step of a simple clone)
+
+    A clone is a set of sequences sampled from another network that was trained on the same text. The most complex clone
+    comes from a BERT. The simple clones come from the networks with factored attention, except the deepest one.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         sampler: Markov chain that sampled the clones, "metropolis" or "gibbs".
 
     Returns:
-        One ratio per training seed. It exceeds 1 if the loss on the encoder's clone stops falling last.
+        One ratio per training seed. It exceeds 1 if the loss on the most complex clone stops falling last.
 
     Raises:
         NoRows: If only one depth of factored networks was measured.
@@ -346,10 +359,10 @@ def low_orders_later(rows: Rows, sampler: str) -> "Series[float]":
 
 @followed
 def late_share(rows: Rows, sampler: str) -> "Series[float]":
-    """Return the share of the total decrease of a loss that occurs after 10 % of the training steps.
+    """Return the share of the decrease of the loss on the simplest clone that follows after 10 % of the training.
 
-    The loss is measured on the simplest clone, which is sampled from the shallowest network with factored attention. A
-    decrease ends at the smallest loss.
+    A clone is a set of sequences sampled from another network that was trained on the same text. The simplest clone
+    comes from the network with the fewest layers. The decrease ends at the smallest loss.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -364,12 +377,13 @@ def late_share(rows: Rows, sampler: str) -> "Series[float]":
 
 @followed
 def between_sweeps(rows: Rows, clone: str, sampler: str) -> "Series[float]":
-    """Return how much the loss on a clone changes if the Markov chain that samples the clone runs longer.
+    """Return how much the loss on a clone of the text changes if the clone is sampled by a longer Markov chain.
 
         change = max over training steps of |first - last| / last
 
-    `first` and `last` are the losses on sequences after the smallest and the largest number of sweeps. In a
-    sweep, the chain updates as many single tokens as a sequence has.
+    A clone is a set of sequences sampled from another network that was trained on the same text. `first` and `last` are
+    the losses on sequences after the smallest and the largest number of sweeps. In a sweep, the chain updates as many
+    single tokens as a sequence has.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -385,10 +399,10 @@ def between_sweeps(rows: Rows, clone: str, sampler: str) -> "Series[float]":
 
 
 def select_twin_curves(rows: Rows, order: int) -> DataFrame:
-    """Return the exact losses of an encoder that is trained on a small known distribution.
+    """Select the exact losses of an encoder that is trained on a small known distribution, by training step.
 
-    The distribution has interactions of up to four tokens. The loss is the expectation under a simplified copy of this
-    distribution, without the interactions of more than `order` tokens.
+    The distribution has interactions of up to four tokens. The loss is the expectation under a simplified copy (clone)
+    of this distribution, without the interactions of more than `order` tokens.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -402,11 +416,10 @@ def select_twin_curves(rows: Rows, order: int) -> DataFrame:
 
 @trainings
 def twin_saturation(rows: Rows, order: int) -> "Series[float]":
-    """Return the training step at which an exact loss stops falling.
+    """Return the training step at which the exact loss of an encoder on a clone of a known distribution stops falling.
 
-    An encoder is trained on samples of a known distribution with interactions of up to four tokens. The loss is the
-    expectation under a simplified copy of this distribution, without the interactions of more than `order` tokens. At
-    the returned step, 95 % of the total decrease of the loss is complete.
+    The known distribution has interactions of up to four tokens. Its clone lacks the interactions of more than `order`
+    tokens. At the returned step, 95 % of the total decrease of the loss is complete.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -420,11 +433,12 @@ def twin_saturation(rows: Rows, order: int) -> "Series[float]":
 
 @trainings
 def twin_later(rows: Rows, high: int, low: int) -> "Series[float]":
-    """Return the ratio of two training steps at which exact losses stop falling: high order / low order.
+    """Return how much later an encoder learns a complex clone of a known distribution than a simple one.
 
-    An encoder is trained on samples of a known distribution with interactions of up to four tokens. The loss for an
-    order is the expectation under a simplified copy of this distribution. The copy has no interactions of more tokens
-    than the order.
+        ratio = (step at which the loss on the clone of order `high` stops falling) / (this step for order `low`)
+
+    The known distribution has interactions of up to four tokens. A clone of order k lacks the interactions of more than
+    k tokens. Losses are exact expectations.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -441,10 +455,10 @@ def twin_later(rows: Rows, high: int, low: int) -> "Series[float]":
 
 @distributions
 def distance(rows: Rows, order: int, sampler: str) -> "Series[float]":
-    """Return the total variation distance between a Markov chain's stationary distribution and a known distribution.
+    """Return the distance of a Markov chain's stationary distribution from the distribution that it should sample.
 
-    The Markov chain updates single tokens with the exact conditional probabilities of the known distribution. A
-    distance of zero means that it samples from this distribution.
+    The latter is a small known distribution. The chain updates single tokens with its exact conditional probabilities.
+    The distance is the total variation, and is zero if the chain is correct.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.

@@ -39,7 +39,7 @@ class Config(CloneSettings):
     looks: Annotated[int, Ge(4)] = 20
 
     def check(self) -> None:
-        """Check that the fields are consistent.
+        """Raise `InputError` if fields contradict each other.
 
         Raises:
             InputError: If the decoder or another network cannot be configured.

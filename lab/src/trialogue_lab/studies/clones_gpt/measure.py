@@ -16,10 +16,10 @@ from trialogue_lab.studies.clones_gpt.config import Config
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run in the order in which they must start.
+    """Return the tasks of a run, in the order in which they must start.
 
-    The first tasks train networks on a text, and sample sequences (clones) from them. Later tasks train one decoder per
-    seed on the text, and record its losses on the clones.
+    Each of the first tasks trains one network on a text and samples sequences from it, called a clone of the text. Each
+    later task trains a decoder (causal language model) on the text with one seed, and measures its loss on all clones.
 
     Args:
         config: Settings of the run.

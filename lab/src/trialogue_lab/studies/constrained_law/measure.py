@@ -76,7 +76,7 @@ def _measure(config: Config, kind: str, seed: int, _: Path) -> MeasuredRows:
 
 
 def measure_question(case: ModelQuestion, config: Config, seed: int) -> MeasuredRows:
-    """Compare the output distribution of every decoding method with the target, for one question.
+    """Compare the output distribution of every decoding method with the target, for one question to a language model.
 
     The target is the language model's distribution of answers, given that they satisfy a constraint. It is computed by
     enumerating all answers that satisfy the constraint.

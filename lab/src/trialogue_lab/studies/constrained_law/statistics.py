@@ -17,7 +17,7 @@ prompt_sets = Replication("prompt set", "seeds", objects="the model of the run")
 def decoded(rows: Rows, measure: str, /, rule: str, column: str = "tv", **values: object) -> "Series[float]":
     """Return a measurement of one decoding method, averaged over the questions of each seed.
 
-    A language model answers questions under a constraint. Each seed selects its own questions.
+    A language model answers the questions under a constraint, for example a regular expression.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -36,7 +36,7 @@ def decoded(rows: Rows, measure: str, /, rule: str, column: str = "tv", **values
 
 
 def make_sampled_statistic(rule: str, column: str = "tv") -> Statistic:
-    """Return the statistic `decoded` for outputs that were generated with the language model.
+    """Return a statistic: a measurement of one decoding method on answers that were generated with a language model.
 
     Args:
         rule: Name of the decoding method, for example "masked" (forbidden tokens are masked).
@@ -50,7 +50,7 @@ def make_sampled_statistic(rule: str, column: str = "tv") -> Statistic:
 
 
 def make_weighted_statistic(size: int, column: str = "tv", **values: object) -> Statistic:
-    """Return the statistic `decoded` for weighted masked decoding, which is computed without sampling.
+    """Return a statistic: an exactly computed measurement of weighted masked decoding.
 
     Weighted masked decoding generates `size` outputs, in which tokens that violate the constraint are masked. It
     selects one output with a probability proportional to its importance weight.
@@ -69,7 +69,7 @@ def make_weighted_statistic(size: int, column: str = "tv", **values: object) -> 
 
 @prompt_sets
 def best_weighted(rows: Rows) -> "Series[float]":
-    """Return the total variation distance of weighted masked decoding from its target.
+    """Return the distance of weighted masked decoding from its target (total variation).
 
     Weighted masked decoding generates several outputs, in which tokens that violate a constraint are masked. It selects
     one of them by its importance weight. The largest measured number of outputs is used. The target is the language
@@ -130,7 +130,7 @@ def rejection_queries(rows: Rows) -> float:
 
 @prompt_sets
 def gain_over_rejection(rows: Rows) -> "Series[float]":
-    """Return log10 of the relative efficiency of masked decoding and rejection sampling.
+    """Return the efficiency of masked decoding relative to rejection sampling, as log10 of a ratio.
 
         log10((effective samples per call, masked decoding) / (accepted samples per call, rejection sampling))
 
@@ -152,9 +152,9 @@ def gain_over_rejection(rows: Rows) -> "Series[float]":
 
 @exact
 def samples_over_rejection(rows: Rows) -> float:
-    """Return the efficiency of masked decoding divided by that of rejection sampling.
+    """Return the efficiency of masked decoding divided by that of rejection sampling, over all questions.
 
-    Efficiency is the number of effective samples per model call. The geometric mean over all questions is returned. See
+    Efficiency is the number of effective samples per model call, and the result is a geometric mean over questions. See
     `gain_over_rejection` for both methods.
 
     Args:
@@ -165,9 +165,10 @@ def samples_over_rejection(rows: Rows) -> float:
 
 @exact
 def unexplored(rows: Rows) -> float:
-    """Return the largest probability of the allowed answers that an enumeration omitted.
+    """Return the largest probability of allowed answers that are missing in the enumeration of answers.
 
-    The maximum is over all questions and over two distributions: the model given the constraint, and masked decoding.
+    Answers are enumerated until the missing ones have a negligible probability. The maximum is over all questions and
+    over two distributions: the model given the constraint, and masked decoding.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.

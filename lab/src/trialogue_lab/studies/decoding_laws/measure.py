@@ -19,7 +19,10 @@ from trialogue_lab.studies.decoding_laws.methods import EXACT, MASK, METHODS, NO
 
 
 def parts(config: Config) -> list[Part]:
-    """Return one task per seed of the random language models, and one task for uniform models.
+    """Return the tasks of a run: one for each seed of the random language models, and one for uniform models.
+
+    Each task computes the exact output distributions of decoding methods on small language models under constraints,
+    and their distances from the expected distributions.
 
     Args:
         config: Settings of the run.
@@ -58,7 +61,7 @@ def _measure_uniform_models(config: Config, _: Path) -> MeasuredRows:
 def measure_task(
     config: Config, task: tasks.ConstraintTask, oracle: Autoregressive, seed: int
 ) -> MeasuredRows:
-    """Compute the output distribution of every decoding method under one constraint.
+    """Compute the output distribution of every decoding method for one model under one constraint.
 
     Args:
         config: Settings of the run.

@@ -30,7 +30,7 @@ def _select_random_models(rows: Rows, kind: str, **values: object) -> DataFrame:
 
 @oracles
 def decoded(rows: Rows, rule: str, column: str = "variation") -> "Series[float]":
-    """Return a measurement of one decoding method, averaged over constraints.
+    """Return a measurement of one decoding method, averaged over constraints on strings.
 
     For each seed and constraint, the output distribution of the method is computed exactly for a small random language
     model.
@@ -51,7 +51,7 @@ def decoded(rows: Rows, rule: str, column: str = "variation") -> "Series[float]"
 
 @oracles
 def at_varying_lengths(rows: Rows, rule: str) -> "Series[float]":
-    """Return the error of a decoding method, averaged over constraints on strings of varying length.
+    """Return the error of a decoding method, averaged over constraints that allow strings of varying length.
 
     The error is the total variation distance between the output distribution and the distribution that users
     expect.
@@ -99,7 +99,7 @@ def zero_rounding_errors(numbers: "Series[float]") -> "Series[float]":
 
 @oracles
 def queries(rows: Rows, rule: str) -> "Series[float]":
-    """Return the expected model calls of a decoding method, relative to sampling without a constraint.
+    """Return the expected number of model calls of a decoding method, relative to sampling without a constraint.
 
         ratio = (expected calls of the method) / (expected calls of sampling without a constraint)
 
@@ -140,8 +140,8 @@ def growth(rows: Rows, rule: str) -> "Series[float]":
 
         increase = error(greater maximum length) - error(smaller maximum length)
 
-    The error is the total variation distance between the output distribution and the distribution that users
-    expect.
+    Strings are sampled from small random language models under constraints. The error is the total variation distance
+    between the output distribution and the distribution that users expect.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.

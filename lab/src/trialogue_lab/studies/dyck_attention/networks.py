@@ -79,7 +79,10 @@ class GridSetting(NamedTuple):
 
     @property
     def arm(self) -> NetworkVariant:
-        """Architecture and training procedure of the networks with these hyperparameters."""
+        """Architecture and training procedure of the networks with these hyperparameters.
+
+        The residual connection is added after the norm, as in equation 2.42.
+        """
         return NetworkVariant(replace(STANDARD, norm="attention", mlps=((50, 50),) * self.layers))
 
     def __str__(self) -> str:

@@ -40,6 +40,8 @@ def _count_closed(rows: Rows, arm: str) -> Counts:
 def minimal(rows: Rows, arm: str, column: str) -> "Series[float]":
     """Return a measurement of networks whose first layer is a fixed embedding of brackets.
 
+    The networks are trained to predict closing brackets.
+
     Args:
         rows: Measurements of a run, as one table per kind of row.
         arm: Way of training, for example "words" (on complete strings) or "words, decay" (with weight decay).
@@ -55,6 +57,8 @@ def minimal(rows: Rows, arm: str, column: str) -> "Series[float]":
 @standard_trainings
 def standard(rows: Rows, arm: str, column: str) -> "Series[float]":
     """Return a measurement of networks with two transformer layers.
+
+    The networks are trained to predict closing brackets.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -98,7 +102,7 @@ def learned_share(rows: Rows) -> float:
 def closed(rows: Rows, arm: str) -> Counts:
     """Count the closing brackets that networks with a fixed embedding layer predict correctly.
 
-    The strings have the training length.
+    The networks read strings of the training length.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -114,7 +118,7 @@ def closed(rows: Rows, arm: str) -> Counts:
 def standard_closed(rows: Rows, arm: str) -> Counts:
     """Count the closing brackets that networks with two transformer layers predict correctly.
 
-    The strings have the training length.
+    The networks read strings of the training length.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -210,11 +214,11 @@ def table_variation(rows: Rows, layer: int, least_layers: int = 2) -> "Series[fl
 def rank_correlation(
     rows: Rows, arm: str, accuracy: str = "outside", violation: str = "balance"
 ) -> "Series[float]":
-    """Return the Spearman correlation over networks between balance violation and error.
+    """Return the Spearman correlation between the balance violation of networks and their errors on long strings.
 
-    The balance violation is zero if each opening bracket and its closing bracket cancel in the attention
-    sums. The error is the fraction of closing brackets at positions 400 to 500 that a network predicts
-    incorrectly.
+    The networks predict closing brackets. The balance violation is zero if each opening bracket and its closing bracket
+    cancel in the attention sums. The error is the fraction of closing brackets at positions 400 to 500 that a network
+    predicts incorrectly.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -247,9 +251,9 @@ def rank_correlation(
 
 @exact
 def positive_share(rows: Rows) -> float:
-    """Return the fraction of trained networks for which the bound of Theorem 2.2.2 is not trivial.
+    """Return the fraction of trained networks for which a theoretical bound on their attention is not trivial.
 
-    The theorem states that matched brackets nearly cancel in the attention sums of a network with small errors. The
+    Theorem 2.2.2 states that matched brackets nearly cancel in the attention sums of a network with small errors. Its
     bound is trivial if the errors of the network are too large.
 
     Args:
@@ -260,7 +264,7 @@ def positive_share(rows: Rows) -> float:
 
 @exact
 def inequalities_failed(rows: Rows) -> float:
-    """Return the number of violated inequalities in the proof of Theorem 2.2.2, over all trained networks.
+    """Return the number of inequalities in the proof of a theorem that trained networks violate.
 
     The theorem states that matched brackets nearly cancel in the attention sums of a network with small errors. Each
     inequality of the proof is evaluated for several prefixes per network.

@@ -92,7 +92,7 @@ class Config(Settings):
     completions: Count = 10
 
     def check(self) -> None:
-        """Check that the fields are consistent.
+        """Raise `InputError` if fields contradict each other.
 
         Raises:
             InputError: If strings have an odd length, if prompts are too short or too long, or if the model or its
@@ -121,21 +121,22 @@ class Config(Settings):
         return TrainingConfig(**shared, seed=seed)
 
     def training_distribution(self) -> Dyck:
-        """Return the distribution of training strings.
+        """Return the distribution of bracket strings on which the language models are trained.
 
         An opening bracket is square with probability `p`, and round otherwise.
         """
         return Dyck(self.length, (self.p, 1 - self.p), self.q)
 
     def prompt_distribution(self) -> Dyck:
-        """Return the distribution of prompts, which differs from the distribution of training strings.
+        """Return the distribution of bracket strings from which prompts are sampled.
 
-        An opening bracket is square with probability `ood_p`, and round otherwise.
+        It differs from the distribution of training strings: an opening bracket is square with probability `ood_p`, and
+        round otherwise.
         """
         return Dyck(self.length, (self.ood_p, 1 - self.ood_p), self.q)
 
     def sample_prompts(self, n: int, seed: int, stream: str) -> tuple[Tensor, Tensor]:
-        """Sample prompts, which are prefixes of strings from `prompt_distribution` (Definition 3.2.2).
+        """Sample prompts, which are beginnings of bracket strings from `prompt_distribution`.
 
         Args:
             n: Number of prompts.

@@ -28,9 +28,10 @@ _TOP_PS = (0.9, 1.0)
 
 
 def parts(config: Config) -> list[Part]:
-    """Return one task per training seed and group of tables.
+    """Return the tasks of a run, one for each trained language model and group of measurements.
 
-    Tasks with the same seed run in order and share the trained model.
+    A language model is trained on bracket strings. A task measures the model itself, its hidden states, or one or more
+    decoding methods that complete prompts with it. Tasks with the same seed run in order and share the trained model.
 
     Args:
         config: Settings of the run.
@@ -43,9 +44,10 @@ def parts(config: Config) -> list[Part]:
 
 
 def measure_training(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
-    """Train a model, and measure its loss and accuracy on training strings and on strings like the prompts.
+    """Train a language model on bracket strings, and measure its loss and accuracy on new strings.
 
-    Both kinds of strings are new samples. In prompts, the bracket types have other probabilities.
+    One kind of strings is distributed like the training strings. In the other kind, like in the prompts, the bracket
+    types have other probabilities.
 
     Args:
         config: Settings of the run.
@@ -70,7 +72,9 @@ def measure_training(config: Config, seed: int, artifacts: Path) -> MeasuredRows
 
 
 def measure_probe(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
-    """Train probes, which classify a model's hidden states into correct and erroneous prefixes (Figure 3.1).
+    """Train probes of a language model's hidden states, and measure their accuracy (Figure 3.1).
+
+    A probe classifies the hidden state of a prefix of a bracket string as correct or erroneous.
 
     Args:
         config: Settings of the run.
@@ -120,10 +124,11 @@ def measure_clusters(config: Config, seed: int, artifacts: Path) -> MeasuredRows
 
 
 def measure_inducing(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
-    """Complete prefixes after which the model made an error, with several decoding methods.
+    """Complete prefixes after which the language model made an error before, with several decoding methods.
 
-    One method is backtracking (Algorithm 1). If a verifier rejects a token, it erases the last B tokens (the stride).
-    It does so at most Q times per string (the quota). The rows are those of Tables 3.1, 3.2 and 3.4.
+    One method is backtracking (Algorithm 1). If a verifier rejects a prefix, it erases the last B tokens (the stride).
+    It does so at most Q times per string (the quota). The results are compared with Tables 3.1, 3.2 and 3.4 of the
+    thesis.
 
     Args:
         config: Settings of the run.
@@ -169,7 +174,7 @@ def measure_inducing(config: Config, seed: int, artifacts: Path) -> MeasuredRows
 
 
 def measure_unseen(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
-    """Complete new prompts with every decoding method (Tables 3.3 and 3.16).
+    """Complete new prompts with every decoding method, and count the errors (Tables 3.3 and 3.16).
 
     Args:
         config: Settings of the run.
@@ -205,7 +210,7 @@ def measure_unseen(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
 
 
 def measure_diversity(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
-    """Count the distinct completions of each prompt (Table 3.5).
+    """Count the distinct completions of each prompt, for every decoding method (Table 3.5).
 
     Args:
         config: Settings of the run.

@@ -19,7 +19,7 @@ trainings = Replication("training", "seeds")
 
 @trainings
 def learned(rows: Rows, column: str, data: str) -> "Series[float]":
-    """Return a measurement of trained language models on new bracket strings.
+    """Return a measurement of language models that are trained on bracket strings, for new strings.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -38,7 +38,7 @@ def learned(rows: Rows, column: str, data: str) -> "Series[float]":
 def prepared(rows: Rows) -> Counts:
     """Count the trained language models that predict more than 99.9 % of the closing brackets correctly.
 
-    The models are evaluated on new strings from the training distribution. The experiments of the source require this
+    The models are evaluated on new strings from the training distribution. The published experiments require this
     accuracy.
 
     Args:
@@ -87,7 +87,7 @@ def probe(rows: Rows, over_splits: str = "mean") -> "Series[float]":
 
 @trainings
 def inducing(rows: Rows, /, walk: str, column: str = "accuracy", **values: object) -> "Series[float]":
-    """Return a measurement of a decoding method on prefixes after which the model made an error.
+    """Return a measurement of a decoding method on prefixes after which the language model made an error before.
 
     The mean over all completions of these prefixes is returned.
 
@@ -108,6 +108,8 @@ def inducing(rows: Rows, /, walk: str, column: str = "accuracy", **values: objec
 def unseen(rows: Rows, verifier: str, top_p: float, column: str = "errors") -> "Series[float]":
     """Return a measurement of a decoding method on new prompts, averaged over repeated completions.
 
+    A prompt is the beginning of a bracket string, which the method completes with a trained language model.
+
     Args:
         rows: Measurements of a run, as one table per kind of row.
         verifier: Name of the decoding method. "none" is plain sampling, and "trained" is backtracking with a trained
@@ -127,7 +129,7 @@ def unseen(rows: Rows, verifier: str, top_p: float, column: str = "errors") -> "
 
 
 def errors_ratio(first: str, second: str, top_p: float) -> Statistic:
-    """Return the statistic that divides the errors of one decoding method by those of another.
+    """Return a statistic: the number of errors of one decoding method divided by that of another.
 
         ratio = (errors of the first + 1/2) / (errors of the second + 1/2)
 
@@ -147,7 +149,7 @@ def errors_ratio(first: str, second: str, top_p: float) -> Statistic:
 
 
 def queries_ratio(top_p: float, column: str = "queries") -> Statistic:
-    """Return the statistic that divides the model calls of backtracking by those of plain sampling.
+    """Return a statistic: the number of model calls of backtracking divided by that of plain sampling.
 
     Backtracking erases the last tokens of a prefix that its verifier rejects.
 
@@ -163,7 +165,7 @@ def queries_ratio(top_p: float, column: str = "queries") -> Statistic:
 
 
 def gain(top_p: float) -> Statistic:
-    """Return the statistic that subtracts the accuracy of plain sampling from that of backtracking.
+    """Return a statistic: the accuracy of backtracking minus that of plain sampling.
 
     Backtracking erases the last tokens of a prefix that its verifier rejects. The accuracy is the fraction of correct
     completions of new prompts.
@@ -179,7 +181,7 @@ def gain(top_p: float) -> Statistic:
 
 @trainings
 def speed(rows: Rows, decoding: str, batch: int, column: str = "seconds") -> "Series[float]":
-    """Return the cost of a decoding method, for example seconds or model calls per prompt.
+    """Return the cost of completing a prompt with a decoding method, for example in seconds or model calls.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -264,7 +266,7 @@ def gain_at_backtracks(rows: Rows) -> "Series[float]":
 
 @trainings
 def diversity(rows: Rows, decoding: str, column: str = "distinct") -> "Series[float]":
-    """Return the number of distinct completions of a prompt, as a mean over prompts.
+    """Return the number of distinct completions of the same prompt by a decoding method, as a mean over prompts.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -280,7 +282,7 @@ def diversity(rows: Rows, decoding: str, column: str = "distinct") -> "Series[fl
 
 @trainings
 def pooled_out_of_quota(rows: Rows) -> "Series[float]":
-    """Return the fraction of errors that occur after all allowed backtracks were used.
+    """Return the fraction of errors of backtracking that occur after all allowed backtracks were used.
 
     Backtracking erases the last tokens of a rejected prefix, but only a limited number of times per string
     (the quota).

@@ -14,10 +14,10 @@ ARM = "words"
 
 
 def parts(config: Config) -> list[Part]:
-    """Return one task per network, which trains it on bracket strings and measures it.
+    """Return the tasks of a run, each of which trains one network on bracket strings and measures it.
 
-    The task measures how often the network predicts closing brackets correctly, and its balance violation. The
-    violation is zero if matched brackets cancel in the network's attention sums.
+    Two measurements are compared: how often the network predicts closing brackets correctly, and its balance violation.
+    The violation is zero if matched brackets cancel in the network's attention sums.
 
     Args:
         config: Settings of the run.

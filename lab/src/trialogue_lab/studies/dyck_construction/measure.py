@@ -25,10 +25,11 @@ _ROUNDING = 1e-9
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run.
+    """Return the tasks of a run, each of which tests transformers with constructed weights.
 
-    There is one task per constructed network that predicts brackets. Further tasks test the inequalities of Theorem
-    2.2.2 on groups of networks. The last task tests Lemma 2.2.1.
+    The transformers predict the next bracket of bracket strings exactly. There is one task per transformer, which
+    measures its predictions with and without noise. Further tasks test the inequalities of Theorem 2.2.2 on groups of
+    networks, and the last task tests Lemma 2.2.1.
 
     Args:
         config: Settings of the run.

@@ -53,10 +53,11 @@ def violation(rows: Rows, disturbance: float) -> "Series[float]":
 
 @networks
 def distance(rows: Rows, disturbance: float, pairs: int) -> "Series[float]":
-    """Return the distance between a transformer's hidden states of two prefixes after many matched brackets.
+    """Return how well a noisy transformer distinguishes two prefixes that end with many matched brackets.
 
-    Both prefixes start with the same `pairs` pairs of an opening and a closing bracket. If these pairs do not
-    cancel in the attention sums because of noise, the distance decreases as 1 / `pairs` (equation 2.49).
+    The result is the distance between its hidden states for two prefixes, which start with the same `pairs` pairs of an
+    opening and a closing bracket. If noise prevents these pairs from canceling in the attention sums, the distance
+    decreases as 1 / `pairs` (equation 2.49).
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -71,12 +72,12 @@ def distance(rows: Rows, disturbance: float, pairs: int) -> "Series[float]":
 
 @networks
 def slope(rows: Rows, disturbance: float) -> "Series[float]":
-    """Return how fast a transformer loses the difference between two prefixes that follow many matched brackets.
+    """Return how fast a noisy transformer loses the difference between two prefixes with many matched brackets.
 
         slope = log10(distance(100,000 pairs) / distance(1,000 pairs)) / 2
 
-    The distance is that of the hidden states of two prefixes (see `distance`). Theory predicts -1 if there is
-    any noise in the attention scores.
+    The distance is that of the hidden states of two prefixes (see `distance`). Theory predicts -1 if there is any noise
+    in the attention scores.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -91,10 +92,10 @@ def slope(rows: Rows, disturbance: float) -> "Series[float]":
 
 @exact
 def failed(rows: Rows, step: str) -> float:
-    """Return the number of violations of an inequality in the proof of Theorem 2.2.2.
+    """Return how often networks violate one of the inequalities in a proof.
 
-    The theorem states that matched brackets nearly cancel in the attention sums of a network with small errors. Its
-    proof is a chain of three inequalities, which are evaluated on several networks.
+    Theorem 2.2.2 states that matched brackets nearly cancel in the attention sums of a network with small errors. Its
+    proof is a chain of three inequalities, which are evaluated on several networks that predict brackets.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -108,10 +109,10 @@ def failed(rows: Rows, step: str) -> float:
 
 @exact
 def positive(rows: Rows, network: str) -> float:
-    """Return the number of networks for which the first inequality of Theorem 2.2.2 is not trivial.
+    """Return the number of networks for which a theoretical lower bound on a distance is not trivial.
 
-    The inequality is a lower bound on the distance between the representations of two prefixes. It is trivial if the
-    bound is zero or negative.
+    The distance is between the representations of two bracket strings in a network. The bound is the first inequality
+    of Theorem 2.2.2, and is trivial if it is zero or negative.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -123,11 +124,12 @@ def positive(rows: Rows, network: str) -> float:
 
 @exact
 def slack(rows: Rows, network: str) -> float:
-    """Return the median log ratio (upper bound / bounded quantity) of Theorem 2.2.2.
+    """Return how far a theoretical upper bound is above the bounded quantity, as the median of a log ratio.
 
         slack = log10(upper bound / bounded quantity)
 
-    It is zero if both are equal.
+    The bound is an inequality in the proof of Theorem 2.2.2. It limits what a pair of matched brackets adds to the
+    attention sums of a network.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.

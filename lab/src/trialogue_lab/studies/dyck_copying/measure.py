@@ -31,7 +31,9 @@ ARMS = {
 
 
 def parts(config: Config) -> list[Part]:
-    """Return one task per network, which trains it to copy bracket strings and measures it.
+    """Return the tasks of a run, each of which trains one network to copy bracket strings and measures it.
+
+    The measurements are the accuracy of the copies and the attention weights.
 
     Args:
         config: Settings of the run.

@@ -9,7 +9,7 @@ trainings = Replication("training", "seeds")
 
 @trainings
 def copied(rows: Rows, arm: str, column: str = "copied") -> Counts:
-    """Count the tokens that a trained network copies correctly from its input.
+    """Count the tokens that a network, trained to copy bracket strings, copies correctly.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -26,7 +26,7 @@ def copied(rows: Rows, arm: str, column: str = "copied") -> Counts:
 
 @trainings
 def lost(rows: Rows, arm: str) -> Counts:
-    """Count the tokens that a network no longer copies correctly when its attention is made uniform.
+    """Count the tokens that a network no longer copies correctly if its attention is made uniform.
 
         lost = (correct predictions of the trained network) - (correct predictions with uniform attention)
 

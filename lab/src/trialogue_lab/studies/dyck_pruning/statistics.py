@@ -73,7 +73,7 @@ def matrices_fall(rows: Rows, size: int) -> "Series[float]":
 
 @draws
 def straightness(rows: Rows, size: int) -> "Series[float]":
-    """Return the R^2 of an exponential fit to the error as a function of the number of hidden units.
+    """Return the R^2 of an exponential fit to the error of pruned networks as a function of their width.
 
     A matrix is approximated by a random two-layer network, some of whose weights are set to zero. The fit is a line
     through log10(error). An R^2 near 1 means that the error decreases exponentially.
@@ -147,8 +147,8 @@ def both_transformers_within(rows: Rows, layers: int, hidden: int, eps: float) -
 def different_shared_layers(rows: Rows) -> float:
     """Return the number of pairs of pruned transformers whose unused layers differ.
 
-    Both transformers of a pair are pruned from the same random transformer, to two different targets. The unused layers
-    are those that compute the identity.
+    Both transformers of a pair are pruned from the same random transformer, to approximate two different targets. The
+    unused layers are those that compute the identity.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -180,7 +180,7 @@ def both_within(rows: Rows, size: int, units: int, eps: float) -> Counts:
 def different_first(rows: Rows) -> float:
     """Return the number of pairs of pruned networks whose first weight matrices differ.
 
-    Both networks of a pair are pruned from the same random network, to two different target matrices.
+    Both networks of a pair are pruned from the same random network, to approximate two different matrices.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.

@@ -42,7 +42,10 @@ _MASKED = 32
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run: one per random tree, per question, and per request for JSON.
+    """Return the tasks of a run, each of which measures exact sampling under constraints.
+
+    There is one task per random tree, on which output distributions are computed exactly. The other tasks sample from a
+    chat model, with one task per question and one per request for JSON.
 
     Args:
         config: Settings of the run.

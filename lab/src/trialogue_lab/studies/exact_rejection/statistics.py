@@ -22,10 +22,10 @@ def _average_geometrically(table: DataFrame, column: str, groups: list[str]) -> 
 
 @questions
 def question_calls(rows: Rows, measure: str, column: str = "calls") -> "Series[float]":
-    """Return the number of model calls per output, as a geometric mean over questions.
+    """Return the number of model calls per answer to questions with a constraint, as a geometric mean.
 
-    Outputs are exact samples of a language model under a constraint. The sampler rejects invalid outputs, and stores
-    the rejected prefixes in a table.
+    The answers are exact samples of a language model under the constraint. The sampler rejects invalid answers, and
+    stores the rejected prefixes in a table.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -42,9 +42,9 @@ def question_calls(rows: Rows, measure: str, column: str = "calls") -> "Series[f
 
 @questions
 def first_of_shared(rows: Rows, column: str) -> "Series[float]":
-    """Return the number of model calls for the first exact output, as a geometric mean over questions.
+    """Return the number of model calls for the first answer to a question, as a geometric mean over questions.
 
-    The output is an exact sample of a language model under a constraint. Later outputs, which reuse its table of
+    The answer is an exact sample of a language model under a constraint. Later answers, which reuse its table of
     rejected prefixes, are omitted.
 
     Args:
@@ -59,7 +59,7 @@ def first_of_shared(rows: Rows, column: str) -> "Series[float]":
 
 @questions
 def of_question(rows: Rows, column: str) -> "Series[float]":
-    """Return a measurement of the questions, as a geometric mean.
+    """Return a measurement of sampling answers to questions under a constraint, as a geometric mean over questions.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -74,7 +74,9 @@ def of_question(rows: Rows, column: str) -> "Series[float]":
 
 @questions
 def mean_of_question(rows: Rows, column: str) -> "Series[float]":
-    """Return the mean of an expression, for example a ratio of measured columns, over questions.
+    """Return the mean over questions of an expression, for example a ratio of measured columns.
+
+    The measurements are about sampling answers to the questions under a constraint.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -110,7 +112,7 @@ def _count_by_seed(holds: "Series[bool]", table: DataFrame) -> Counts:
 
 @requests
 def share_within(rows: Rows, factor: float, free: bool | None = None) -> Counts:
-    """Count the requests for which exact sampling costs at most `factor` times as much as masked decoding.
+    """Count the requests for JSON at which exact sampling costs at most `factor` times as much as masked decoding.
 
     The cost is the number of model calls per accepted output. A request without any accepted output does not
     count.
@@ -130,7 +132,7 @@ def share_within(rows: Rows, factor: float, free: bool | None = None) -> Counts:
 
 @requests
 def beyond_budget(rows: Rows, free: bool | None = None) -> Counts:
-    """Count the outputs that fail because every allowed attempt violated the constraint.
+    """Count the outputs of exact sampling that fail because every allowed attempt violated the constraint.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -146,7 +148,7 @@ def beyond_budget(rows: Rows, free: bool | None = None) -> Counts:
 
 @requests
 def better_than_weights(rows: Rows, free: bool | None = None) -> Counts:
-    """Count the requests for which exact sampling is more efficient than weighted masked decoding.
+    """Count the requests for JSON at which exact sampling is more efficient than weighted masked decoding.
 
     Efficiency is the number of effective samples per model call. An exact output is one effective sample. The outputs
     of masked decoding have importance weights w, and their effective sample size is (sum w)^2 / sum w^2. This estimate
@@ -167,9 +169,9 @@ def better_than_weights(rows: Rows, free: bool | None = None) -> Counts:
 
 @requests
 def request_calls(rows: Rows, number: int) -> "Series[float]":
-    """Return the number of model calls per output for requests, as a geometric mean over requests.
+    """Return the number of model calls per output for requests of JSON, as a geometric mean over requests.
 
-    Failed outputs are included.
+    Outputs are exact samples of a language model under a JSON schema. Failed outputs are included.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -184,9 +186,10 @@ def request_calls(rows: Rows, number: int) -> "Series[float]":
 
 @exact
 def rejected_trees(rows: Rows, sampler: str, error: float) -> float:
-    """Return the fraction of random trees on which a sampler's output probabilities are wrong.
+    """Return the fraction of random models on which the output probabilities of a sampler are wrong.
 
-    The probabilities are computed exactly and compared with the target.
+    The models are small trees of token sequences, of which a constraint allows some. The output probabilities are
+    computed exactly and compared with the target.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.

@@ -26,7 +26,7 @@ _RARE_OUTPUTS = 4
 
 
 class TreeMaskVerifier(FunctionVerifier):
-    """Verifier that returns which next tokens a random tree allows, as a mask over the vocabulary."""
+    """Verifier that allows the next tokens that exist in a random tree, as a mask over the vocabulary."""
 
     def __init__(self, allows: Callable[[Prefix], bool]) -> None:
         super().__init__(allows)
@@ -151,7 +151,9 @@ def measure_error(sampler: Any, tree: RandomTree, verifier: Verifier) -> tuple[f
 
 
 def measure_trees(seed: int, history: int) -> MeasuredRows:
-    """Check on random trees whether two samplers that learn from earlier samples are exact.
+    """Test on random models whether two samplers that learn from earlier samples are exact.
+
+    The models are small trees of token sequences, of which a constraint allows some.
 
     Args:
         seed: Seed of the trees and of the simulated samples.
@@ -218,7 +220,8 @@ def _measure_acceptance_increase(
 def measure_rare_trees(seed: int, history: int) -> MeasuredRows:
     """Measure the distance of grammar-aligned decoding from its target if only few outputs are allowed.
 
-    Grammar-aligned decoding learns from earlier samples. Its output distribution is computed after each sample.
+    Grammar-aligned decoding masks forbidden tokens and learns from earlier samples. Its output distribution on a random
+    tree of token sequences is computed after each sample.
 
     Args:
         seed: Seed of the tree and of the simulated samples.

@@ -53,7 +53,7 @@ def _measure(config: Config, seed: int, _: Path) -> MeasuredRows:
 
 
 def sample_gaussian(size: int, seed: int) -> tuple[Tensor, Weights]:
-    """Sample a Gaussian distribution of the tokens, and initial weights of a network.
+    """Sample a Gaussian distribution of L + 1 tokens, and initial weights of a network that predicts the first token.
 
     The network predicts the token x_0 from the L other tokens.
 
@@ -75,7 +75,7 @@ def sample_gaussian(size: int, seed: int) -> tuple[Tensor, Weights]:
 
 
 def sample_three_body_flow(config: Config, seed: int) -> tuple[SampleFlow, Tensor]:
-    """Sample tokens with three-body interactions, and return the gradient flow of a network on them.
+    """Sample a distribution of tokens with three-body interactions, and return the gradient flow of a network on it.
 
         x_0 = w . x + x . Q x / 2 + noise
 
@@ -187,7 +187,7 @@ def compute_largest_z(closed: Weights, weights: Weights, samples: Tensor) -> flo
 
 
 def compare_two_body_flow(config: Config, covariance: Tensor, weights: Weights) -> dict[str, float]:
-    """Compare a gradient flow whose first layer starts at zero with its exact solution.
+    """Compare gradient flow with its exact solution, if the first layer of the network is zero at the start.
 
     The network predicts the token x_0 as A2 . (x + (A1 x)^2). A1 is the first layer, which remains zero, and A2 the
     last layer.
@@ -254,7 +254,9 @@ def compare_added_error(covariance: Tensor, weights: Weights) -> dict[str, float
 
 
 def measure_decay(config: Config, covariance: Tensor, weights: Weights) -> MeasuredRows:
-    """Integrate gradient flows of a network on Gaussian tokens, with and without weight decay.
+    """Integrate the gradient flow of a two-layer network on Gaussian tokens, with and without weight decay.
+
+    The first layer has nothing to learn from Gaussian tokens, because only pairs of tokens interact.
 
     Args:
         config: Weight decay and duration of the flows.

@@ -14,7 +14,10 @@ distributions = Replication("draw", "seeds")
 
 @distributions
 def kept(rows: Rows, decays: bool = False) -> "Series[float]":
-    """Return the ratio (final norm / initial norm) of a network's first layer after gradient flow.
+    """Return how much of a network's first layer is left after gradient flow, as a ratio of norms (final / initial).
+
+    The network predicts one token from the others as A2 . (x + (A1 x)^2), where A1 is its first layer. The tokens are
+    Gaussian. The first layer then has nothing to learn, because only pairs of tokens interact.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -29,6 +32,9 @@ def kept(rows: Rows, decays: bool = False) -> "Series[float]":
 @distributions
 def growth(rows: Rows, column: str) -> "Series[float]":
     """Return the exponential growth rate of a network's first layer, or a related measurement.
+
+    The network predicts one token from the others as A2 . (x + (A1 x)^2), where A1 is its first layer. A1 is close to
+    zero and follows the gradient flow, while A2 is fixed. The tokens have three-body interactions.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.

@@ -44,7 +44,7 @@ def loss(rows: Rows, layers: int) -> "Series[float]":
 
 @trainings
 def bound(rows: Rows, form: str) -> "Series[float]":
-    """Return the lowest possible loss of a class of predictors, in nats per token.
+    """Return the lowest loss that any predictor of a given kind can reach, in nats per token.
 
     The loss is the mean negative log-probability of single masked tokens of a random distribution, in which up to four
     tokens interact.
@@ -62,7 +62,7 @@ def bound(rows: Rows, form: str) -> "Series[float]":
 
 @trainings
 def excess(rows: Rows, layers: int) -> "Series[float]":
-    """Return the final loss of a network minus the loss that the source predicts.
+    """Return the final loss of a network minus the loss that the paper predicts for its number of layers.
 
         predicted loss of n layers = lowest possible loss with interactions of at most n + 1 tokens
 
@@ -147,10 +147,10 @@ def middle_before_first(rows: Rows) -> Counts:
 
 @trainings
 def pairs(rows: Rows, column: str) -> "Series[float]":
-    """Return a measurement of single attention layers.
+    """Return a measurement of two single attention layers that are trained on the same distribution.
 
-    They are trained to predict masked tokens of distributions in which only pairs of tokens interact. One layer has
-    factored attention, whose weights do not depend on the tokens. The other layer has standard attention.
+    They predict masked tokens of sequences in which only pairs of tokens interact. One layer has factored attention,
+    whose weights do not depend on the tokens. The other layer has standard attention.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -185,9 +185,9 @@ def pair_excess(rows: Rows, network: str) -> "Series[float]":
 
 @large_trainings
 def large_loss(rows: Rows, layers: int) -> "Series[float]":
-    """Return the final held-out loss of a network on a distribution of the published size.
+    """Return the final held-out loss of a network that predicts single masked tokens, for large distributions.
 
-    The network predicts single masked tokens from the other tokens.
+    The distributions are random and have the published size.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -202,9 +202,10 @@ def large_loss(rows: Rows, layers: int) -> "Series[float]":
 
 @large_trainings
 def large_bound(rows: Rows, form: str) -> "Series[float]":
-    """Return the held-out loss of a reference predictor on a distribution of the published size.
+    """Return the held-out loss of a reference predictor of single masked tokens, for large distributions.
 
-    The loss is the mean negative log-probability of single masked tokens given the other tokens.
+    The distributions are random and have the published size. The loss is the mean negative log-probability of a masked
+    token given the others.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.

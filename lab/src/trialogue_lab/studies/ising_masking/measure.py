@@ -20,10 +20,13 @@ from trialogue_lab.training.pseudolikelihood import fit_pseudolikelihood
 
 
 def parts(config: Config) -> list[Part]:
-    """Return one task for the exact numbers, and one per repetition of the simulations.
+    """Return the tasks of a run, which measure the errors of Ising models that are fitted by predicting masked spins.
 
     Args:
         config: Settings of the run.
+
+    Returns:
+        One task for exact asymptotic errors, and one task per repetition, which fits models to sampled training sets.
     """
     repetitions = [
         Part(f"repetition-{seed}", partial(_measure_repetition, config, seed)) for seed in config.seeds

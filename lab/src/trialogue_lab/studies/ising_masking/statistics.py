@@ -17,7 +17,7 @@ draws = Replication("draw", "seeds")
 
 
 def select_exact_rows(rows: Rows, coupling: float, masks: str = "one", pairs: str = "unordered") -> DataFrame:
-    """Select exactly computed properties of parameter estimates for one Ising model.
+    """Select the exactly computed errors of fitted Ising models, for one true model.
 
     The model is fitted by masking k spins of each sample and predicting them from the others.
 
@@ -59,9 +59,10 @@ def select_fit_column(
 def compute_scaled_errors(
     rows: Rows, coupling: float, masks: str = "one", min_samples: int = LARGE
 ) -> DataFrame:
-    """Return n times the squared error of Ising models that are fitted to n samples.
+    """Return the squared errors of fitted Ising models, multiplied by the number n of samples.
 
-    The squared error is summed over all parameters. The fit masks k spins per sample and predicts them from the others.
+    The squared error is summed over all parameters. The models are fitted by masking k spins of each sample and
+    predicting them from the others.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -104,10 +105,10 @@ def limit(
 
 @draws
 def scaled_error(rows: Rows, coupling: float, size: int) -> "Series[float]":
-    """Return n times the squared error of Ising models that are fitted to n samples.
+    """Return the squared error of fitted Ising models, multiplied by the number n of samples.
 
-    The fit masks some spins of each sample and predicts them from the others. The squared error is summed over all
-    parameters, and n is at least 1,000.
+    The models are fitted by masking some spins of each sample and predicting them from the others. The squared error is
+    summed over all parameters, and n is at least 1,000.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -124,9 +125,9 @@ def scaled_error(rows: Rows, coupling: float, size: int) -> "Series[float]":
 def error_at(
     rows: Rows, coupling: float, size: int, n: int, masks: str = "one", column: str = "squared_error"
 ) -> "Series[float]":
-    """Return n times the squared error of Ising models that are fitted to n samples.
+    """Return the squared error of fitted Ising models, multiplied by the number n of samples, for one n.
 
-    The fit masks some spins of each sample and predicts them from the others.
+    The models are fitted by masking some spins of each sample and predicting them from the others.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -145,9 +146,9 @@ def error_at(
 
 @draws
 def gain(rows: Rows, coupling: float, fewer: int) -> "Series[float]":
-    """Return the decrease of the estimation error if one more spin is masked.
+    """Return how much the error of fitted Ising models decreases if one more spin is masked.
 
-    Ising models are fitted to n >= 1,000 samples by predicting masked spins from the others. The error is n times the
+    The models are fitted to n >= 1,000 samples by predicting masked spins from the others. The error is n times the
     squared error, summed over all parameters. The result is error(`fewer`) - error(`fewer` + 1), averaged over training
     sets.
 
@@ -165,10 +166,10 @@ def gain(rows: Rows, coupling: float, fewer: int) -> "Series[float]":
 
 @draws
 def smallest_gain(rows: Rows, coupling: float) -> "Series[float]":
-    """Return the smallest decrease of the error from one masked spin to four, over all sizes n of the training set.
+    """Return how much the error of fitted Ising models decreases if four spins are masked instead of one, at least.
 
-    Ising models are fitted to n samples by predicting masked spins from the others. The error is n times the
-    squared error of the parameters.
+    The models are fitted to n samples by predicting masked spins from the others. The error is n times the squared
+    error of the parameters. The minimum is over n.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -183,9 +184,9 @@ def smallest_gain(rows: Rows, coupling: float) -> "Series[float]":
 
 @draws
 def error_over_limit(rows: Rows, coupling: float, size: int) -> "Series[float]":
-    """Return the measured squared error divided by its asymptotic value Tr Gamma / n.
+    """Return the squared error of fitted Ising models, divided by its asymptotic value Tr Gamma / n.
 
-    Ising models are fitted to n >= 1,000 samples. The fit masks some spins of each sample and predicts them from the
+    The models are fitted to n >= 1,000 samples. The fit masks some spins of each sample and predicts them from the
     others. Gamma is the asymptotic covariance of the fitted parameters.
 
     Args:
@@ -202,7 +203,7 @@ def error_over_limit(rows: Rows, coupling: float, size: int) -> "Series[float]":
 
 @draws
 def gain_of_all_masks(rows: Rows, coupling: float) -> "Series[float]":
-    """Return the relative decrease of the error from one masked spin to four, if all possible masks are used.
+    """Return the relative decrease of the error from one masked spin to four, if every possible mask is used.
 
         decrease = (error of one - error of four) / (Tr Gamma / n)
 
@@ -245,7 +246,7 @@ def _select_by_model(rows: Rows, column: str, pairs: str = "unordered") -> DataF
 
 @exact
 def last_gain_of_couplings(rows: Rows) -> float:
-    """Return the largest decrease of the error of the couplings if the last of N spins is masked too.
+    """Return the largest decrease of the error of fitted couplings if all N spins are masked instead of N - 1.
 
         decrease = error(N - 1 masked spins) - error(N masked spins)
 
@@ -264,7 +265,7 @@ def last_gain_of_couplings(rows: Rows) -> float:
 
 @exact
 def slack_of_poincare(rows: Rows) -> float:
-    """Return how far the asymptotic error of fitted Ising models is below its upper bound, at least.
+    """Return the smallest relative distance of the error of fitted Ising models from its upper bound.
 
     The models are fitted by predicting k masked spins from the others. The error is Tr Gamma, where Gamma is
     the asymptotic covariance of the parameters. The bound is C Tr I^-1, with the Poincaré constant C of the
@@ -283,10 +284,11 @@ def slack_of_poincare(rows: Rows) -> float:
 
 @exact
 def largest_step_of_limit(rows: Rows, pairs: str) -> float:
-    """Return the largest increase of log Tr Gamma when one more spin is masked.
+    """Return the largest increase of the error of fitted Ising models when one more spin is masked.
 
-    Ising models are fitted by predicting masked spins from the others. Gamma is the asymptotic covariance of the fitted
-    parameters. A negative result means that every additional masked spin reduces the error.
+    The error is log Tr Gamma, where Gamma is the asymptotic covariance of the fitted parameters. The models are fitted
+    by predicting masked spins from the others. A negative result means that every additional masked spin reduces the
+    error.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.

@@ -51,7 +51,7 @@ class Config(Settings):
     seeds: Seeds = tuple(range(30))
 
     def check(self) -> None:
-        """Check the numbers of spins.
+        """Raise `InputError` if the numbers of spins contradict each other.
 
         Raises:
             InputError: If the clique (coupled spins) or a block (resampled spins) has more spins than the model.

@@ -19,7 +19,9 @@ from trialogue_lab.theory.cliques import chains
 
 
 def parts(config: Config) -> list[Part]:
-    """Return one task per coupling between the spins.
+    """Return the tasks of a run, one for each coupling between the spins of an Ising model.
+
+    Each task computes and simulates how many steps several samplers need until all coupled spins point up.
 
     Args:
         config: Settings of the run.
@@ -54,9 +56,10 @@ def _measure_coupling(config: Config, coupling: float, _: Path) -> MeasuredRows:
 
 
 def measure_exactly(log_matrix: NDArray[np.float64], budget: int) -> dict[str, float]:
-    """Compute properties of the number T of steps until all spins of a clique point up.
+    """Compute the mean and the distribution of the number T of steps until all spins of a clique point up.
 
-    A clique is a set of spins that are all coupled with each other. All of its spins point down at the start.
+    A clique is a set of spins of an Ising model that are all coupled with each other. All of its spins point down at
+    the start.
 
     Args:
         log_matrix: Log transition probabilities (states, states) of a Markov chain whose state is the number of up
@@ -86,7 +89,7 @@ def measure_exactly(log_matrix: NDArray[np.float64], budget: int) -> dict[str, f
 def simulate_chain(
     config: Config, coupling: float, name: str, chain: Chain[Any]
 ) -> Iterator[dict[str, float | int]]:
-    """Simulate a sampler until all spins of a clique point up.
+    """Simulate a sampler of an Ising model until all spins of a clique point up.
 
     A clique is a set of spins that are all coupled with each other. All spins point down at the start, and chains stop
     after a budget of steps.

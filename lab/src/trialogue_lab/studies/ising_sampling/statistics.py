@@ -87,7 +87,7 @@ def select_simulated_column(
 
 @draws
 def steps(rows: Rows, coupling: float, chain: str, column: str = "mean") -> "Series[float]":
-    """Return the simulated number of steps T until all coupled spins point up.
+    """Return the simulated number of steps T that a sampler of an Ising model needs until all coupled spins point up.
 
     All spins point down at the start. Chains stop after a fixed number of steps, the budget.
 
@@ -106,10 +106,10 @@ def steps(rows: Rows, coupling: float, chain: str, column: str = "mean") -> "Ser
 
 @draws
 def log_steps_ratio(rows: Rows, first: str, second: str, most: float = math.inf) -> "Series[float]":
-    """Return the natural log ratio (first / second) of the numbers of steps that two samplers need.
+    """Return how many more steps one sampler of an Ising model needs than another, as a natural log ratio.
 
-    A sampler starts with all spins of an Ising model down, and runs until all coupled spins point up. Numbers of steps
-    are averaged over simulated chains.
+    A sampler starts with all spins down, and runs until all coupled spins point up. Numbers of steps are averaged over
+    simulated chains. The result is log(steps of the first / steps of the second).
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -126,7 +126,7 @@ def log_steps_ratio(rows: Rows, first: str, second: str, most: float = math.inf)
 
 @draws
 def slowdown(rows: Rows, first: float, second: float, below_all: int = 0) -> "Series[float]":
-    """Return the natural log ratio of the numbers of steps that a sampler needs at two couplings.
+    """Return how many more steps a sampler of an Ising model needs at one coupling than at another, as a log ratio.
 
         log(steps at the first coupling / steps at the second coupling)
 
@@ -152,10 +152,10 @@ def slowdown(rows: Rows, first: float, second: float, below_all: int = 0) -> "Se
 
 @draws
 def steps_over_exact(rows: Rows, least: int) -> "Series[float]":
-    """Return the simulated mean number of steps divided by its exact value.
+    """Return the simulated mean number of steps of a sampler of an Ising model, divided by its exact value.
 
-    The k-Gibbs sampler resamples k random spins of an Ising model per step. It starts with all spins down, and runs
-    until all coupled spins point up.
+    A step of k-Gibbs resamples k random spins. It starts with all spins down, and runs until all coupled spins point
+    up.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -170,9 +170,9 @@ def steps_over_exact(rows: Rows, least: int) -> "Series[float]":
 
 @draws
 def arrivals_above_exact(rows: Rows) -> "Series[float]":
-    """Return the share of successful chains minus the exact probability of success.
+    """Return the share of successful simulations minus the exact probability of success.
 
-    Chains of a sampler of an Ising model start with all spins down, and stop after a fixed number of steps. A chain is
+    A simulated sampler of an Ising model starts with all spins down, and stops after a fixed number of steps. It is
     successful if all coupled spins point up before it stops.
 
     Args:
@@ -193,7 +193,7 @@ def _select_simulated_and_exact(rows: Rows, column: str, names: Sequence[str]) -
 
 @exact
 def exact_number(rows: Rows, coupling: float, chain: str, column: str = "mean") -> float:
-    """Return an exact property of the number T of steps until all coupled spins point up.
+    """Return an exact property of the number T of steps that a sampler needs until all coupled spins point up.
 
     The sampler of an Ising model starts with all spins down. The budget is the number of steps after which simulated
     chains stop.
@@ -210,10 +210,10 @@ def exact_number(rows: Rows, coupling: float, chain: str, column: str = "mean") 
 
 @exact
 def largest_increase_with_blocks(rows: Rows) -> float:
-    """Return the largest increase of log(expected steps) from one k to the next larger k.
+    """Return the largest increase of the time of k-Gibbs, as log(expected steps), from one k to the next larger k.
 
-    The k-Gibbs sampler resamples k random spins of an Ising model per step, until all coupled spins point up. A
-    negative result means that a larger k is faster at every coupling.
+    k-Gibbs resamples k random spins of an Ising model per step, until all coupled spins point up. A negative result
+    means that a larger k is faster at every coupling.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -224,10 +224,10 @@ def largest_increase_with_blocks(rows: Rows) -> float:
 
 @exact
 def smallest_increase_with_coupling(rows: Rows) -> float:
-    """Return the smallest increase of log(expected steps) from one coupling to the next.
+    """Return the smallest increase of the time of k-Gibbs, as log(expected steps), from one coupling to the next.
 
-    The k-Gibbs sampler resamples k random spins of an Ising model per step, until all coupled spins point up. The
-    minimum is taken over couplings and k. A positive result means that stronger couplings always slow the sampler down.
+    k-Gibbs resamples k random spins of an Ising model per step, until all coupled spins point up. The minimum is taken
+    over couplings and k. A positive result means that stronger couplings always slow the sampler down.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -238,7 +238,7 @@ def smallest_increase_with_coupling(rows: Rows) -> float:
 
 @exact
 def smallest_slowdown(rows: Rows, first: float, second: float) -> float:
-    """Return the smallest slowdown of a sampler from one coupling to another, over all block sizes k.
+    """Return how many more steps k-Gibbs needs at one coupling than at another, at least, as a log ratio.
 
         slowdown = log(expected steps at the first coupling / expected steps at the second coupling)
 
@@ -256,10 +256,10 @@ def smallest_slowdown(rows: Rows, first: float, second: float) -> float:
 
 @exact
 def reached_by_reading(rows: Rows, chain: str, least: float, times: int) -> float:
-    """Return the largest probability, over couplings, that all coupled spins point up before chains stop.
+    """Return the largest probability that a sampler turns all coupled spins of an Ising model up before it stops.
 
-    The published energy can be read as counting each pair of spins once or twice. Counting twice at coupling
-    J is the same as counting once at coupling 2 J.
+    The maximum is over couplings. The published energy can be read as counting each pair of spins once or twice.
+    Counting twice at coupling J is the same as counting once at coupling 2 J.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.

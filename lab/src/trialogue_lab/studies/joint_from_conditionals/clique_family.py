@@ -70,7 +70,7 @@ class CliqueFamily:
 
     @cached_property
     def blocks(self) -> BlockDistribution:
-        """Distribution of the mask, which covers one spin with equal probabilities."""
+        """Distribution of the masked spin, which is uniform over all spins."""
         return block_distribution(self.sites, 2, block_size=1)
 
     @cached_property
@@ -113,7 +113,7 @@ class CliqueFamily:
         return max(compute_total_variation(self.probabilities(*corner), own) for corner in corners)
 
     def cells(self, eps: float) -> int:
-        """Return an upper bound on the number of cells that cover the parameter box.
+        """Return an upper bound on the number of cells that are needed to cover the parameter box.
 
         Within a cell, log-probabilities vary by at most eps / 2. The number is C_eps of Assumption 4.1.4.
 
@@ -207,10 +207,10 @@ class CliqueFamily:
         return float(-xlogy(counts.masks, np.where(counts.masks > 0, own, 1.0)).sum() / counts.masks.sum())
 
     def tensorization(self, theta: Array) -> float:
-        """Return an upper bound on the constant C of approximate tensorization of entropy.
+        """Return an upper bound on the factor by which errors of single spins can grow in the joint distribution.
 
-        For the model q and every distribution p, KL(p, q) <= C * (mean KL divergence of the conditional
-        distributions of single spins).
+        The factor is the constant C of approximate tensorization of entropy. For the model q and every distribution p,
+        KL(p, q) <= C * (mean KL divergence of the conditional distributions of single spins).
 
         Args:
             theta: Coupling and field (2,) of the model.

@@ -34,7 +34,7 @@ class FitProblem(Settings):
     masks: Count
 
     def check(self) -> None:
-        """Check that the number of masks fits into 64 bits.
+        """Raise `InputError` if the number of masks needs more than 64 bits.
 
         Raises:
             InputError: If there are too many masks in a data set.

@@ -55,7 +55,7 @@ def _measure(config: Config, seed: int, _: Path) -> MeasuredRows:
 
 
 def compare_bounds(config: Config, sizes: FitProblem, seed: int, place: int) -> dict[str, Any]:
-    """Compare theoretical bounds with measured errors of fitted Ising models.
+    """Compare theoretical bounds on the error of a fitted Ising model with its measured error.
 
     A data set consists of samples and random masks. A model is fitted by predicting masked spins from the others. There
     are five bounds:
@@ -125,7 +125,7 @@ def compare_bounds(config: Config, sizes: FitProblem, seed: int, place: int) -> 
 
 
 def compute_lemma_bounds(config: Config, sizes: FitProblem, beta: float) -> list[float]:
-    """Return upper bounds on how much the loss depends on the random masks (Lemma 4.3.5).
+    """Return upper bounds on how much the loss of a fit depends on the random choice of masked spins (Lemma 4.3.5).
 
     The lemma bounds |loss with the sampled masks - expected loss over masks|. Each bound holds with probability 1 -
     delta. Bounds differ in the share of delta that is assigned to the masks.
@@ -203,10 +203,10 @@ def measure_decay(
 
 
 def measure_slow_decay(config: Config) -> MeasuredRows:
-    """Compute how slowly the KL divergence of a sampler decreases if it starts from a rare state.
+    """Compute how slowly a sampler approaches its target if it starts from a rare state.
 
-    The sampler resamples all spins at once, so that p_t = e^-t p_0 + (1 - e^-t) q for the target q and the
-    rare state p_0.
+    The distance from the target q is the KL divergence. The sampler resamples all spins at once, so that p_t = e^-t p_0
+    + (1 - e^-t) q at time t, where p_0 is the rare state.
 
     Args:
         config: Times at which the divergence is computed.
@@ -243,17 +243,18 @@ def evolve_distribution(matrix: Tensor, start: Tensor, time: float) -> Tensor:
 
 
 def measure_convexity(config: Config, draws: np.random.Generator) -> dict[str, float]:
-    """Compute extreme eigenvalues of the Hessian of a weighted pseudolikelihood loss, over random parameters.
+    """Test on random examples whether the loss of predicting masked spins is a convex function of the parameters.
 
-    The loss is the mean negative log-probability of masked spins given the others, as a function of the parameters of
-    an Ising model. The distribution of the data and the weights of three sets of masked spins are random.
+    The loss is the mean negative log-probability of masked spins given the others, under an Ising model. The
+    distribution of the data, the parameters and the weights of three sets of masked spins are random.
 
     Args:
         config: Number of spins and of random parameters.
         draws: Random number generator.
 
     Returns:
-        The "smallest" and the "largest" eigenvalue. The loss is convex if the smallest one is not negative.
+        The "smallest" and the "largest" eigenvalue of the Hessian of the loss over all examples. The loss is convex if
+        the smallest one is not negative.
     """
     spins = config.spins
     data = torch.from_numpy(draws.dirichlet(np.ones(2**spins)))

@@ -39,7 +39,7 @@ def within(rows: Rows, bound: str) -> Counts:
 
 @draws
 def of_sizes(rows: Rows, column: str, sizes: str) -> "Series[float]":
-    """Return a measurement, averaged over the data sets of one size.
+    """Return a measurement of fitted Ising models, averaged over the data sets of one size.
 
     A data set consists of samples of an Ising model and random masks of its spins. A model is fitted to it by
     predicting masked spins from the others.
@@ -58,10 +58,12 @@ def of_sizes(rows: Rows, column: str, sizes: str) -> "Series[float]":
 
 @draws
 def least_looseness(rows: Rows, bound: str) -> "Series[float]":
-    """Return the smallest log ratio (upper bound / measured error).
+    """Return the smallest log ratio between an upper bound on the error of a fitted model and its measured error.
 
-    An Ising model is fitted to each data set by predicting masked spins from the others. A theorem gives an upper bound
-    on its error. Log ratios are averaged over data sets of the same size before the minimum is taken.
+        log(upper bound / measured error)
+
+    An Ising model is fitted to each data set by predicting masked spins from the others, and a theorem gives the bound.
+    Log ratios are averaged over data sets of the same size before the minimum is taken.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -76,7 +78,9 @@ def least_looseness(rows: Rows, bound: str) -> "Series[float]":
 
 @exact
 def decades_of_masks(rows: Rows) -> float:
-    """Return the smallest number of random masks per sample, as log10.
+    """Return the smallest number of random masks per sample in the data sets of the run, as log10.
+
+    A mask is a set of spins that are predicted from the others to fit an Ising model.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.

@@ -39,13 +39,14 @@ _SHAPE_COLUMNS = ("vocab_size", "context", "width", "head_width", "heads")
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run.
+    """Return the tasks of a run, which measure how much attention-only networks with computed weights can store.
 
     Args:
         config: Settings of the run.
 
     Returns:
-        One task that measures the ranks of feature matrices, and one task per seed that constructs networks.
+        One task that measures the ranks of feature matrices, and one task per seed. The latter constructs networks that
+        store next-token distributions, and measures their errors.
     """
     return [Part("ranks", _measure_ranks), *parts_by_seed(config, config.seeds, draw=_measure_networks)]
 

@@ -17,10 +17,10 @@ draws = Replication("draw", "seeds")
 
 @exact
 def rank_error(rows: Rows, formula: str, generic: bool | None = None) -> float:
-    """Return the largest difference between the measured rank of a feature matrix and a formula.
+    """Return how far a formula for the number of independent features of a network is from the measured rank, at most.
 
-    The feature matrix contains the outputs of a network's attention heads, with one row per context (sequence of S
-    tokens).
+    The feature matrix contains the outputs of the attention heads of a network with random weights, with one row per
+    context (sequence of S tokens). Its rank limits the number of contexts that the network can store.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -38,7 +38,7 @@ def rank_error(rows: Rows, formula: str, generic: bool | None = None) -> float:
 
 @draws
 def held(rows: Rows, column: str, provision: float = 0.05, wide: bool = True) -> "Series[float]":
-    """Return a measurement of networks that store one next-token distribution per context.
+    """Return a measurement of networks that are constructed to store one next-token distribution per context.
 
     A context is a sequence of two tokens. The weights of the one-layer attention network are computed, not trained. It
     can store as many contexts as it has features (the rank of the joint output of its heads).
@@ -59,9 +59,9 @@ def held(rows: Rows, column: str, provision: float = 0.05, wide: bool = True) ->
 
 @draws
 def digits(rows: Rows, column: str, provision: float) -> "Series[float]":
-    """Return the decimal logarithm of a measurement of `held`, for the smallest embedding width.
+    """Return the decimal logarithm of an error of networks that are constructed to store next-token distributions.
 
-    The measurement describes a network with computed weights that stores one next-token distribution per context.
+    The error is a measurement of `held`, for the smallest embedding width.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -76,7 +76,7 @@ def digits(rows: Rows, column: str, provision: float) -> "Series[float]":
 
 @draws
 def association(rows: Rows, column: str, heads: int) -> "Series[float]":
-    """Return a measurement of networks that store one token per context.
+    """Return a measurement of networks that are constructed to predict one given token after each context.
 
     A context is a sequence of two tokens, and the weights are computed, not trained. The network has embedding width 2
     and head width 2. It stores as many contexts as it has features.
@@ -111,7 +111,7 @@ def beyond_bound(rows: Rows) -> "Series[float]":
 
 @draws
 def approximate(rows: Rows, column: str, heads: int) -> "Series[float]":
-    """Return the KL divergence of networks that are too small to store all contexts.
+    """Return the KL divergence of networks that are too small to store the next-token distributions of all contexts.
 
     The divergence is from the true next-token distributions to the predictions, in nats.
 
@@ -129,10 +129,11 @@ def approximate(rows: Rows, column: str, heads: int) -> "Series[float]":
 
 @exact
 def least_slack(rows: Rows, bound: str) -> float:
-    """Return the smallest log ratio of a bound in Theorem 1 to the measured error, log(bound / error).
+    """Return the smallest log ratio (upper bound / measured error) for networks that approximate distributions.
 
-    A network approximates an encoder, which is a low-rank table of logits for next-token distributions. The error is
-    |KL divergence of the network - KL divergence of the encoder|, both from the true distributions.
+    Theorem 1 gives the bound. A network with computed weights approximates an encoder, which is a low-rank table of
+    logits for next-token distributions. The error is |KL divergence of the network - KL divergence of the encoder|,
+    both from the true distributions.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -146,10 +147,11 @@ def least_slack(rows: Rows, bound: str) -> float:
 
 @draws
 def tightness(rows: Rows, bound: str) -> "Series[float]":
-    """Return the decimal log ratio (bound in Theorem 1 / measured error).
+    """Return the decimal log ratio (upper bound / measured error) for networks that approximate distributions.
 
-    A network approximates an encoder, which is a low-rank table of logits for next-token distributions. The error is
-    |KL divergence of the network - KL divergence of the encoder|, both from the true distributions.
+    Theorem 1 gives the bound. A network with computed weights approximates an encoder, which is a low-rank table of
+    logits for next-token distributions. The error is |KL divergence of the network - KL divergence of the encoder|,
+    both from the true distributions.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -169,12 +171,12 @@ def _compute_slack(rows: Rows, bound: str) -> "Series[float]":
 
 @draws
 def ridge_gain(rows: Rows) -> "Series[float]":
-    """Return the decimal log ratio of two KL divergences: method of Theorem 1 / ridge regression.
+    """Compare two ways of computing the output weights of a network that is too small for its task, as a log ratio.
 
         log10(KL divergence of Theorem 1's network / KL divergence of ridge regression)
 
-    Both methods compute the output weights of a network that is too small to store all contexts. Theorem 1 stores the
-    most likely contexts exactly. Ridge regression fits all contexts approximately.
+    The network should return given next-token distributions after all contexts, but cannot store all of them. Theorem 1
+    stores the most likely contexts exactly. Ridge regression fits all contexts approximately.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -188,7 +190,9 @@ def ridge_gain(rows: Rows) -> "Series[float]":
 
 @draws
 def encoder(rows: Rows, column: str, width: int) -> "Series[float]":
-    """Return the KL divergence with which a low-rank table of logits approximates next-token distributions.
+    """Return the error of a low-rank table of logits that approximates given next-token distributions.
+
+    The error is a KL divergence.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -204,7 +208,7 @@ def encoder(rows: Rows, column: str, width: int) -> "Series[float]":
 
 @draws
 def log_optimum_ratio(rows: Rows) -> "Series[float]":
-    """Return the natural log ratio of two KL divergences of low-rank tables: optimized / truncated.
+    """Compare an optimized and a truncated low-rank table of logits by their errors, as a natural log ratio.
 
         log(KL divergence of the optimized table / KL divergence of the truncated table)
 
@@ -222,10 +226,10 @@ def log_optimum_ratio(rows: Rows) -> "Series[float]":
 
 @exact
 def look_up_slack(rows: Rows, bound: str) -> float:
-    """Return the smallest difference between a bound in Theorem 2 and the bounded KL divergence.
+    """Return the smallest difference between the upper bound of Theorem 2 and the bounded error.
 
-    Theorem 2 approximates next-token distributions by a low-rank table of logits, which is built from nearly orthogonal
-    vectors.
+    The theorem approximates next-token distributions by a low-rank table of logits, which is built from nearly
+    orthogonal vectors. The error is a KL divergence.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.

@@ -45,9 +45,9 @@ def text(rows: Rows, column: str, context: int) -> "Series[float]":
 
 @samples
 def encoder(rows: Rows, column: str, context: int, wide: bool) -> "Series[float]":
-    """Return the KL divergence with which a low-rank table of logits approximates a text's next-token distributions.
+    """Return the error of a low-rank table of logits that approximates the next-token distributions of a text.
 
-    Every frequent context of the text has such a distribution.
+    Every frequent context of the text has such a distribution. The error is a KL divergence.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -66,7 +66,7 @@ def encoder(rows: Rows, column: str, context: int, wide: bool) -> "Series[float]
 def network(
     rows: Rows, column: str, method: str, context: int, wide: bool, share: float = 1.0
 ) -> "Series[float]":
-    """Return a measurement of a method that stores a text's next-token distributions.
+    """Return a measurement of a network, or of another method, that stores the next-token distributions of a text.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -105,7 +105,7 @@ def _index_by_seed(table: DataFrame, column: str) -> "Series[float]":
 
 @samples
 def digits_over(rows: Rows, first: str, second: str) -> "Series[float]":
-    """Compare the errors of two methods that store next-token distributions, as a decimal log ratio.
+    """Compare the errors of two methods that store the next-token distributions of a text, as a decimal log ratio.
 
         log10(KL divergence of the first method / KL divergence of the second method)
 
@@ -129,7 +129,9 @@ def digits_over(rows: Rows, first: str, second: str) -> "Series[float]":
 
 @samples
 def beyond(rows: Rows, first: str, second: str, column: str) -> "Series[float]":
-    """Return the difference of a measurement between two methods that store next-token distributions (first - second).
+    """Return the difference of a measurement between two methods that store the next-token distributions of a text.
+
+        difference = (measurement of the first method) - (measurement of the second method)
 
     The methods are compared at every context length, embedding width and number of features that both have.
 
@@ -152,7 +154,7 @@ def beyond(rows: Rows, first: str, second: str, column: str) -> "Series[float]":
 
 @samples
 def digits_over_alone(rows: Rows, method: str, share: float) -> "Series[float]":
-    """Compare the error of a method with that of token frequencies, as a decimal log ratio.
+    """Compare the error of a method that stores next-token distributions with the error of token frequencies.
 
         log10(KL divergence of the method / KL divergence of token frequencies)
 
@@ -199,11 +201,11 @@ def bytes_over_table(rows: Rows, context: int, wide: bool) -> "Series[float]":
 
 @exact
 def least_slack(rows: Rows, bound: str) -> float:
-    """Return the smallest log ratio (bound in Theorem 1 / measured error).
+    """Return the smallest log ratio (upper bound / measured error) for networks that store the distributions of a text.
 
-    The theorem bounds how well a network with computed weights reproduces a low-rank table of logits
-    (encoder) for the next-token distributions of a text. The error is the absolute difference of their KL
-    divergences from the true distributions.
+    Theorem 1 bounds how well a network with computed weights reproduces an encoder, which is a low-rank table of logits
+    for the next-token distributions of a text. The error is the absolute difference of their KL divergences from the
+    true distributions.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -217,11 +219,11 @@ def least_slack(rows: Rows, bound: str) -> float:
 
 @samples
 def tightness(rows: Rows, bound: str) -> "Series[float]":
-    """Return the decimal log ratio (bound in Theorem 1 / measured error).
+    """Return the decimal log ratio (upper bound / measured error) for networks that store the distributions of a text.
 
-    A network stores the most frequent contexts of an encoder, a low-rank table of logits for the next-token
-    distributions of a text. The error is |KL divergence of the network - KL divergence of the encoder|, both from the
-    true distributions.
+    Theorem 1 gives the bound. A network stores the most frequent contexts of an encoder, a low-rank table of logits for
+    the next-token distributions of a text. The error is |KL divergence of the network - KL divergence of the encoder|,
+    both from the true distributions.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -242,7 +244,7 @@ def _compute_slack(rows: Rows, bound: str) -> "Series[float]":
 
 @samples
 def digits_of_optimum(rows: Rows) -> "Series[float]":
-    """Return the decimal log ratio of two KL divergences of low-rank tables: optimized / truncated.
+    """Compare an optimized and a truncated low-rank table of logits by their errors, as a decimal log ratio.
 
         log10(KL divergence of the optimized table / KL divergence of the truncated table)
 

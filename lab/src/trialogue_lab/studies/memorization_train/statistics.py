@@ -25,7 +25,7 @@ _VOCAB_SIZES = {"mlp": 70, "two-dimensions": 10}
 
 
 def select_trainings(rows: Rows, experiment: str, form: str = "", **values: int) -> DataFrame:
-    """Select the measurements of the networks that one experiment trains.
+    """Select the measurements of the networks that are trained in one experiment.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -75,7 +75,7 @@ def accuracy(rows: Rows, /, experiment: str, form: str = PER_HEAD, **values: int
 
 @trainings
 def least_beyond(rows: Rows) -> "Series[float]":
-    """Return the smallest difference between the accuracy of trained networks and its theoretical lower bound.
+    """Return how far the accuracy of trained networks is above its theoretical lower bound, at least.
 
     The networks are trained to predict one random token after every pair of tokens. They have one layer, no MLP, and a
     separate value map in every head.
@@ -116,7 +116,7 @@ def _apply_by_seed(table: DataFrame, statistic: Callable[[DataFrame], float]) ->
 
 @trainings
 def slope(rows: Rows, experiment: str, width: int, form: str = PER_HEAD) -> "Series[float]":
-    """Return the number of additional contexts that a trained network stores per attention head.
+    """Return the number of additional contexts that a trained network stores for each additional attention head.
 
     The network is trained to predict one random token after every context (pair of tokens). A line is fitted to its
     accuracy as a function of the number of heads. The result is slope of the line * number of contexts.
@@ -137,7 +137,7 @@ def slope(rows: Rows, experiment: str, width: int, form: str = PER_HEAD) -> "Ser
 
 @trainings
 def straightness(rows: Rows, experiment: str, width: int, form: str = PER_HEAD) -> "Series[float]":
-    """Return the R^2 of a linear fit to the accuracy as a function of the number of heads.
+    """Return how well a line describes the accuracy of trained networks as a function of the number of heads (R^2).
 
     The networks are trained to predict one random token after every pair of tokens.
 
@@ -179,9 +179,10 @@ def exponent(rows: Rows) -> "Series[float]":
 
 @trainings
 def bend(rows: Rows, form: str) -> "Series[float]":
-    """Return the curvature of the accuracy as a function of the head width.
+    """Return the curvature of the accuracy of trained networks as a function of the width of their attention heads.
 
-    It is 100 c for a quadratic fit a + b x + c x^2, where x is the head width.
+    The networks are trained to predict one random token after every pair of tokens. A quadratic function a + b x + c
+    x^2 is fitted to the accuracy, where x is the head width. The result is 100 c.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -197,7 +198,7 @@ def bend(rows: Rows, form: str) -> "Series[float]":
 
 @trainings
 def gain(rows: Rows, form: str, start: int, end: int) -> "Series[float]":
-    """Return the increase of the accuracy from a smaller to a larger embedding width.
+    """Return the increase of the accuracy of trained networks from a smaller to a larger embedding width.
 
     The networks are trained to predict one random token after every pair of tokens, at a fixed head width.
 
@@ -216,7 +217,7 @@ def gain(rows: Rows, form: str, start: int, end: int) -> "Series[float]":
 
 @trainings
 def own_values(rows: Rows) -> "Series[float]":
-    """Return the increase of the accuracy if every head has its own value map.
+    """Return how much the accuracy of trained networks increases if every head has its own value map.
 
     The accuracy with one value map for all heads is subtracted. The networks are trained to predict one random token
     after every pair of tokens.
@@ -234,7 +235,9 @@ def own_values(rows: Rows) -> "Series[float]":
 
 @trainings
 def mlp_gain(rows: Rows) -> "Series[float]":
-    """Return the increase of the accuracy by an MLP minus the increase by additional heads.
+    """Return how much more accurate trained networks become by an MLP than by additional attention heads.
+
+        difference = (increase of the accuracy by an MLP) - (increase by additional heads)
 
     The networks are trained to predict one random token after every pair of tokens. They are compared at equal numbers
     of parameters.
@@ -251,7 +254,7 @@ def mlp_gain(rows: Rows) -> "Series[float]":
 
 @trainings
 def mlp_slope(rows: Rows) -> "Series[float]":
-    """Return the ratio of the accuracies gained per parameter: MLP / additional heads.
+    """Return the accuracy gained per parameter of an MLP, relative to that gained per parameter of additional heads.
 
     A network with one head is extended by an MLP of increasing width, or by more heads. It is trained to predict one
     random token after every pair of tokens. The gain per parameter is the slope of a line that is fitted to the
@@ -261,7 +264,7 @@ def mlp_slope(rows: Rows) -> "Series[float]":
         rows: Measurements of a run, with one DataFrame per kind.
 
     Returns:
-        One ratio of slopes per training seed.
+        One ratio of slopes (MLP / additional heads) per training seed.
     """
 
     def ratio(own: DataFrame) -> float:
@@ -291,7 +294,7 @@ def join_published(rows: Rows, experiment: str) -> DataFrame:
 
 @trainings
 def ahead(rows: Rows, experiment: str) -> "Series[float]":
-    """Return the accuracy of our trained networks minus the accuracy in the publication.
+    """Return the accuracy of our trained networks minus the accuracy of the same networks in the publication.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -311,7 +314,7 @@ def ahead(rows: Rows, experiment: str) -> "Series[float]":
 
 @trainings
 def heads_against_depth(rows: Rows) -> "Series[float]":
-    """Return the accuracy of networks with one layer minus the accuracy of networks with several layers.
+    """Return the accuracy of trained networks with one layer minus that of networks with several layers.
 
     The networks are trained to predict one random token after every pair of tokens. They have the same total number of
     heads.
@@ -328,10 +331,11 @@ def heads_against_depth(rows: Rows) -> "Series[float]":
 
 @trainings
 def constant(rows: Rows, experiment: str, width: int) -> "Series[float]":
-    """Return the constant C in the formula C H d_h d for the number of contexts that a trained network stores.
+    """Return the constant C in the number C H d_h d of contexts that a trained network stores.
 
-    H is the number of heads, d_h the head width and d the embedding width. Here, both widths are equal, so
-    that C is the number of contexts stored per additional head, divided by d^2.
+    The network is trained to predict one random token after every context (pair of tokens). H is the number of heads,
+    d_h the head width and d the embedding width. Here, both widths are equal, so that C is the number of contexts
+    stored per additional head, divided by d^2.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -346,7 +350,7 @@ def constant(rows: Rows, experiment: str, width: int) -> "Series[float]":
 
 @trainings
 def beyond_slope(rows: Rows, width: int) -> "Series[float]":
-    """Return the number of contexts stored per additional head, divided by the proven number.
+    """Return the number of contexts that a trained network stores per additional head, divided by the proven number.
 
     The network is trained to predict one random token after every context (pair of tokens). By the theoretical lower
     bound, one head stores as many contexts as its width.

@@ -109,11 +109,11 @@ def make_mask_distributions(config: Config, seed: int, place: int) -> dict[str, 
 def compare_covariance(
     model: pseudolikelihood.ExponentialFamily, masks: block_laws.BlockDistribution
 ) -> dict[str, float]:
-    """Test the bound Gamma <= C I^{-1} on the covariance of an estimator (Theorems 4.1.2 and 4.1.3).
+    """Test the bound Gamma <= C I^{-1} on the error of parameter estimates (Theorems 4.1.2 and 4.1.3).
 
-    Gamma is the asymptotic covariance of pseudolikelihood estimation, which predicts masked variables from
-    all others. I is the Fisher information. C is the inverse spectral gap (Poincaré constant) of the Gibbs
-    sampler that resamples the masked variables.
+    Gamma is the asymptotic covariance of pseudolikelihood estimates, which are found by predicting masked variables
+    from all others. I is the Fisher information. C is the inverse spectral gap (Poincaré constant) of the Gibbs sampler
+    that resamples the masked variables.
 
     Args:
         model: The model whose parameters are estimated.
@@ -191,10 +191,10 @@ def summarize(values: list[dict[str, float]]) -> dict[str, float]:
 
 
 def measure_gains(targets: list[Any]) -> MeasuredRows:
-    """Measure the improvement of pseudolikelihood estimation by one more masked variable (Theorem 4.1.1).
+    """Measure how much more accurate parameter estimates become if one more variable is masked (Theorem 4.1.1).
 
-    Estimation predicts k uniformly chosen (masked) variables from all others. Gamma^k is the asymptotic covariance of
-    the estimated parameters, and I^k its inverse.
+    Parameters are estimated by predicting k uniformly chosen (masked) variables from all others. Gamma^k is the
+    asymptotic covariance of the estimates, and I^k its inverse.
 
     Args:
         targets: The models whose parameters are estimated.

@@ -39,9 +39,10 @@ def list_mask_distributions(rows: Rows, which: str = EVERY) -> list[str]:
 
 
 def select_bounds(rows: Rows, which: str = EVERY, coupling: float | None = None) -> DataFrame:
-    """Select the rows that compare the covariance of an estimator with its upper bound.
+    """Select the rows that compare the error of parameter estimates with its upper bound.
 
-    The estimator fits a model by predicting masked variables from all others (pseudolikelihood).
+    The parameters of a model are estimated by predicting masked variables from all others (pseudolikelihood). The error
+    is the covariance of the estimates.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -59,10 +60,9 @@ def select_bounds(rows: Rows, which: str = EVERY, coupling: float | None = None)
 
 @sets
 def typical(rows: Rows, column: str, which: str, coupling: float | None = None) -> "Series[float]":
-    """Return a measurement, averaged over random Ising models.
+    """Return a measurement of parameter estimates, averaged over random Ising models.
 
-    The measurement describes pseudolikelihood estimation, which fits a model by predicting masked spins from all
-    others.
+    Parameters are estimated by predicting masked spins from all others (pseudolikelihood).
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -82,10 +82,10 @@ def typical(rows: Rows, column: str, which: str, coupling: float | None = None) 
 
 @sets
 def growth(rows: Rows, column: str) -> "Series[float]":
-    """Return the increase of a measurement from the weakest to the strongest couplings.
+    """Return how much a measurement of parameter estimates increases from the weakest to the strongest couplings.
 
-    The measurement is a logarithm that describes pseudolikelihood estimation of random Ising models. One random spin is
-    masked and predicted from all others.
+    The measurement is a logarithm. Parameters of random Ising models are estimated by predicting one random spin from
+    all others (pseudolikelihood).
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -105,10 +105,9 @@ def growth(rows: Rows, column: str) -> "Series[float]":
 
 @exact
 def least(rows: Rows, column: str, which: str, coupling: float | None = None) -> float:
-    """Return the minimum of a measurement over all random Ising models.
+    """Return the minimum of a measurement of parameter estimates over random Ising models.
 
-    The measurement describes pseudolikelihood estimation, which fits a model by predicting masked spins from all
-    others.
+    Parameters are estimated by predicting masked spins from all others (pseudolikelihood).
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -125,10 +124,9 @@ def least(rows: Rows, column: str, which: str, coupling: float | None = None) ->
 
 @exact
 def most(rows: Rows, column: str, which: str, coupling: float | None = None) -> float:
-    """Return the maximum of a measurement over all random Ising models.
+    """Return the maximum of a measurement of parameter estimates over random Ising models.
 
-    The measurement describes pseudolikelihood estimation, which fits a model by predicting masked spins from all
-    others.
+    Parameters are estimated by predicting masked spins from all others (pseudolikelihood).
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -146,7 +144,7 @@ def most(rows: Rows, column: str, which: str, coupling: float | None = None) -> 
 
 @exact
 def best_gain(rows: Rows) -> float:
-    """Return the smallest improvement of the estimate by masking one more spin, over numbers k of masked spins.
+    """Return how much the accuracy of parameter estimates improves by masking one more spin, at least.
 
         improvement = lambda_min(Gamma_k - Gamma_{k+1}) / Tr Gamma_k
 

@@ -18,13 +18,14 @@ _STEPS = 8
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run.
+    """Return the tasks of a run, which compare one joint step of a sampler with many independent parallel steps.
 
     Args:
         config: Settings of the run.
 
     Returns:
-        One task for exact probabilities, one for constructed parallel decoders, and one per seed for simulations.
+        One task computes exact probabilities for Ising models, and one task tests constructed parallel decoders. One
+        task per seed simulates the samplers.
     """
     return [
         Part("exact", lambda _: measure_one_step(config.instances)),
@@ -38,11 +39,11 @@ def _simulate_instances(config: Config, seed: int, _: Path) -> MeasuredRows:
 
 
 def measure_decoders(sizes: Sequence[int]) -> MeasuredRows:
-    """Test that parallel decoders can compute any map and any product kernel (Propositions 4.1.2 and 4.1.3).
+    """Test that parallel decoders can compute any map from sequences to sequences (Propositions 4.1.2 and 4.1.3).
 
-    A parallel decoder predicts all tokens of the next sequence independently, given the current sequence. A
-    map assigns one next sequence to every sequence, and a product kernel a distribution with independent
-    tokens.
+    A parallel decoder predicts all tokens of the next sequence independently, given the current sequence. Decoders are
+    constructed for a random map, which assigns one next sequence to every sequence. Others are constructed for a
+    product kernel, which assigns a distribution with independent tokens.
 
     Args:
         sizes: Numbers of tokens of a sequence.

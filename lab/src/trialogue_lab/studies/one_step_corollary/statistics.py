@@ -10,9 +10,9 @@ draws = Replication("draw", "seeds")
 
 @draws
 def share(rows: Rows, instance: str, chain: str) -> "Series[float]":
-    """Return the share of simulated runs that turn all spins of a clique up.
+    """Return the share of simulated runs of a sampler that turn all coupled spins of an Ising model up.
 
-    A clique is a set of coupled spins of an Ising model. Each run makes a fixed number of sampler steps.
+    A run makes a fixed number of steps of the sampler. The coupled spins are called a clique.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -28,7 +28,7 @@ def share(rows: Rows, instance: str, chain: str) -> "Series[float]":
 
 @draws
 def largest_error(rows: Rows) -> "Series[float]":
-    """Return the largest absolute error of simulated probabilities that one sampler step turns a clique up.
+    """Return the largest absolute error of the simulated probability that one sampler step turns a clique up.
 
     A clique is a set of coupled spins of an Ising model. The step resamples k random spins jointly.
 

@@ -40,18 +40,17 @@ DELTAS = (0.5, 0.1)
 
 
 def measure_one_step(instances: Sequence[CorollaryInstance]) -> MeasuredRows:
-    """Compute the exact probabilities of the two events in Corollary 4.1.1.
+    """Compute the exact probabilities that one joint step succeeds and that many independent updates fail.
 
-    The events are about a clique (set of coupled spins) of an Ising model. In the first one, a single step of
-    k-Gibbs, which resamples k random spins jointly, turns all spins of the clique up. In the second one, M
-    independent updates of all spins fail to do so.
+    To succeed is to turn all spins of a clique (set of coupled spins) of an Ising model up. A step of k-Gibbs resamples
+    k random spins jointly. It is compared with M independent updates of all spins (Corollary 4.1.1).
 
     Args:
         instances: Instances of the corollary.
 
     Yields:
-        One row per instance. `arrives` is the probability of the first event, and `promised` its lower bound.
-        `stuck` is the probability of the second event, and `both` is `arrives` * `stuck`.
+        One row per instance. `arrives` is the probability that one step of k-Gibbs succeeds, and `promised` its lower
+        bound. `stuck` is the probability that M independent updates fail, and `both` is `arrives` * `stuck`.
     """
     for one in instances:
         theory = one.corollary
@@ -91,10 +90,10 @@ def _make_hitting_example(
 
 
 def measure_hitting() -> MeasuredRows:
-    """Compute the probability that k-Gibbs turns all spins of a clique up (Proposition 4.1.4).
+    """Compute the probability that k-Gibbs turns all coupled spins of an Ising model up (Proposition 4.1.4).
 
-    A clique is a set of coupled spins of an Ising model. One step of k-Gibbs resamples k random spins
-    jointly. The initial state is the least favorable one.
+    The coupled spins are called a clique. One step of k-Gibbs resamples k random spins jointly. The initial state is
+    the least favorable one.
 
     Yields:
         One row per Ising model, number k and failure probability delta. `rate` is the exact probability for
@@ -130,10 +129,10 @@ def measure_hitting() -> MeasuredRows:
 
 
 def measure_stuck() -> MeasuredRows:
-    """Compute the probability that independent parallel updates keep most spins of a clique down.
+    """Compute the probability that independent parallel updates keep most coupled spins of an Ising model down.
 
-    All spins of an Ising model are resampled at once, independently of each other. "Most spins down" means that the sum
-    of the clique's spins (+1 or -1) is at most -2 (Proposition 4.1.5).
+    All spins are resampled at once, independently of each other. The coupled spins are called a clique. "Most spins
+    down" means that the sum of the clique's spins (+1 or -1) is at most -2 (Proposition 4.1.5).
 
     Yields:
         One row per Ising model and failure probability delta. `stuck` is the probability for `steps` steps. The first
@@ -161,11 +160,10 @@ def _measure_stuck_example(
 
 
 def measure_growth() -> MeasuredRows:
-    """Compute the expected number of steps until all spins of a clique point up, for three samplers.
+    """Compute the expected number of steps until all coupled spins of an Ising model point up, for three samplers.
 
-    The samplers of an Ising model resample the whole clique jointly (k-Gibbs), one spin, or all spins
-    independently. Couplings and fields are the smallest that the assumptions allow for a failure probability
-    of 0.1.
+    The samplers resample all coupled spins (the clique) jointly, one spin, or all spins independently. Couplings and
+    fields are the smallest that the assumptions of Corollary 4.1.1 allow for a failure probability of 0.1.
 
     Yields:
         One row per clique size, with the logarithm of the expected number of steps for each sampler.
@@ -189,7 +187,7 @@ def measure_growth() -> MeasuredRows:
 def simulate_corollary(
     instances: Sequence[CorollaryInstance], runs: int, seeds: Sequence[int]
 ) -> MeasuredRows:
-    """Simulate one step of k-Gibbs and M independent parallel updates (Corollary 4.1.1).
+    """Simulate one joint step and many independent parallel steps on Ising models (Corollary 4.1.1).
 
     k-Gibbs resamples k random spins of an Ising model jointly. Independent parallel updates resample all spins
     independently. The clique is a set of coupled spins.
@@ -224,7 +222,7 @@ def simulate_corollary(
 
 
 def simulate_hitting(runs: int, seeds: Sequence[int]) -> MeasuredRows:
-    """Simulate k-Gibbs on four small Ising models with a clique of coupled spins.
+    """Simulate the sampler k-Gibbs on four small Ising models with a clique of coupled spins.
 
     A step of k-Gibbs resamples k random spins jointly. By Proposition 4.1.4, T steps turn all spins of the clique up
     with probability at least 1 - delta.

@@ -72,7 +72,10 @@ class CorollaryInstance(Settings):
 
     @property
     def log_matrices(self) -> tuple[Array, Array]:
-        """Log transition matrices of two samplers, with the number of up spins in the clique as the state."""
+        """Log transition matrices of two samplers, with the number of up spins in the clique as the state.
+
+        The first one is for k-Gibbs, and the second one is for independent parallel updates.
+        """
         coupling = self.least.excess + self.least.clique_field
         blocks = chains.block_chain(self.sites, self.clique, coupling, self.field, self.block_size)
         return blocks, chains.parallel_chain(self.clique, coupling, self.field)

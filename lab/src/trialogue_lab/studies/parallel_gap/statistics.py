@@ -50,10 +50,10 @@ def both_events(rows: Rows) -> "Series[float]":
 
 @draws
 def leaves(rows: Rows) -> Counts:
-    """Count the runs in which independent parallel updates turn all coupled spins up.
+    """Count the simulations in which independent parallel updates turn all coupled spins of an Ising model up.
 
-    An update resamples all spins of an Ising model at once, independently of each other. The number of updates is given
-    by Corollary 4.1.1.
+    An update resamples all spins at once, independently of each other. The number of updates is given by Corollary
+    4.1.1.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -85,9 +85,9 @@ def hits(rows: Rows) -> "Series[float]":
 
 @draws
 def simulation_error(rows: Rows) -> "Series[float]":
-    """Return the simulated minus the exact probability, as a mean over models and samplers.
+    """Return the difference between simulated and exact probabilities of success, as a mean over models and samplers.
 
-    The probability is that a sampler turns all coupled spins of an Ising model up within a given number of steps.
+    Success means that a sampler turns all coupled spins of an Ising model up within a given number of steps.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -128,11 +128,11 @@ def network(
 
 @trainings
 def long_run_variation(rows: Rows) -> "Series[float]":
-    """Return the distance between an Ising model and the long-run distribution of a network.
+    """Return the distance between an Ising model and what a trained network samples in the long run.
 
-    The network is trained to imitate one step of a sampler that resamples all spins jointly. Its steps are then
-    repeated until the distribution no longer changes. The distance is the total variation, for the largest measured
-    number of spins.
+    The network is trained to imitate one step of a sampler of the model, which resamples all spins jointly. Its steps
+    are then repeated until the distribution no longer changes. The distance is the total variation, for the largest
+    measured number of spins.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.

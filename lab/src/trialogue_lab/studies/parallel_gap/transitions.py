@@ -69,7 +69,7 @@ class ImitationTask:
 
 
 def measure_two_modes(sizes: Sequence[int]) -> Iterator[dict[str, Any]]:
-    """Compute the smallest distance of independent spins from a distribution with two opposite states.
+    """Compute how closely independent spins can approximate a distribution with two opposite states.
 
     The distribution has all spins up with probability 1/2, and all spins down with probability 1/2.
 
@@ -167,7 +167,7 @@ def measure_kernels(sizes: Sequence[int], coupling: float) -> Iterator[dict[str,
 
 
 def measure_network(imitation: ImitationTask, seed: int) -> dict[str, Any]:
-    """Train one network, and compare its transitions with the sampler that it imitates.
+    """Train a network to imitate a sampler, and compare its steps with those of the sampler.
 
     Args:
         imitation: The sampler and the settings of the training.

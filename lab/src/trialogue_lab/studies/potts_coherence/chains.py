@@ -109,7 +109,7 @@ def make_shared_token_chain(penalty: float) -> NamedChain:
 def list_chains(
     patterns: Sequence[int], windows: Sequence[int], penalties: Sequence[float]
 ) -> Iterator[NamedChain]:
-    """Yield all Potts chains whose properties are computed exactly.
+    """Yield all Potts chains (distributions over token sequences) whose properties are computed exactly.
 
     Args:
         patterns: Numbers of stored patterns of the chains with equal energies.
@@ -226,7 +226,7 @@ def compare_closed_forms() -> MeasuredRows:
 
 
 def measure_control() -> MeasuredRows:
-    """Compute the probability of a domain wall as a function of its energy.
+    """Compute the probability of a domain wall in a long sequence, as a function of the energy of a wall.
 
     A domain wall is a change from 000... to 111..., or back. Only neighboring tokens interact.
 

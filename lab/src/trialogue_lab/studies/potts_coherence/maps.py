@@ -61,7 +61,7 @@ def compute_sequence_probabilities(oracle: Autoregressive) -> Tensor:
 
 
 def measure_maps(widths: Sequence[int], models: int) -> MeasuredRows:
-    """Convert random autoregressive models to Potts chains and back (Theorem 1.2).
+    """Convert random autoregressive models to Potts chains and back, and measure the errors (Theorem 1.2).
 
     A Potts chain is a distribution over token sequences whose energy is a sum over windows of successive tokens.
 

@@ -12,13 +12,14 @@ from trialogue_lab.studies.potts_coherence.plane import measure_exact_plane, sim
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run.
+    """Return the tasks of a run, which measure how long random sequences follow a stored pattern.
 
     Args:
         config: Settings of the run.
 
     Returns:
-        Three tasks for exact values, and two tasks per seed: sampled Potts chains and simulated Ising spins.
+        Three tasks compute exact values: for Potts chains, for autoregressive models, and for Ising spins on a square
+            lattice. Two tasks per seed sample sequences of Potts chains, and simulate Ising spins.
     """
 
     def exact_chains(_: Path) -> MeasuredRows:

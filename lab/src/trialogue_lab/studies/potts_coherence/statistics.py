@@ -70,10 +70,11 @@ def wall_likelihood_from_crossing(rows: Rows) -> float:
 
 @exact
 def left_of_sharpness(rows: Rows) -> float:
-    """Return the absolute difference between the probability of no domain wall and its predicted value 1/e.
+    """Return how far the probability of no domain wall is from its predicted value 1/e.
 
-    A domain wall is a position where a sequence changes from one stored pattern to another. Sequences have
-    the length from which theory predicts that walls are likely, at the lowest measured temperature.
+    A domain wall is a position where a sequence of a Potts chain changes from one stored pattern to another. Sequences
+    have the length from which theory predicts that walls are likely, at the lowest measured temperature. The result is
+    an absolute difference.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -85,7 +86,7 @@ def left_of_sharpness(rows: Rows) -> float:
 
 @exact
 def smallest_step(rows: Rows, along: str) -> float:
-    """Return the smallest increase of the log number of domain walls with one parameter.
+    """Return the smallest increase of the number of domain walls with one parameter, as a log ratio.
 
         increase = difference of log(expected number of domain walls) between successive values of the parameter
 
@@ -107,12 +108,11 @@ def smallest_step(rows: Rows, along: str) -> float:
 
 @exact
 def run_ratio(rows: Rows) -> float:
-    """Return the smallest factor by which a longer window makes sequences keep one pattern longer.
+    """Return the smallest factor by which sequences follow a pattern longer if windows are one step larger.
 
-    The energy of a Potts chain is a sum over windows of successive tokens. The measured length is the mean
-    number of windows before a sequence changes to another pattern. Each window size is compared with the next
-    smaller one. Lengths of more than half of the sequence are omitted, because the end of the sequence limits
-    them.
+    The energy of a Potts chain is a sum over windows of successive tokens. The measured length is the mean number of
+    windows before a sequence changes to another pattern. Each window size is compared with the next smaller one.
+    Lengths of more than half of the sequence are omitted, because the end of the sequence limits them.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -172,10 +172,10 @@ def rise(rows: Rows, *places: int) -> "Series[float]":
 
 @draws
 def share(rows: Rows, place: int) -> Counts:
-    """Count the sequences with a domain wall after Gibbs sampling.
+    """Count the sequences of a Potts chain that change from one stored pattern to another during Gibbs sampling.
 
-    A domain wall is a position where a sequence of a Potts chain changes from one stored pattern to another. Gibbs
-    sampling starts from a stored pattern. Only the chain with the fewest sequences with a wall counts.
+    Such a change is called a domain wall. Gibbs sampling starts from a stored pattern. Only the chain with the fewest
+    sequences with a wall counts.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -191,9 +191,10 @@ def share(rows: Rows, place: int) -> Counts:
 
 @draws
 def smallest_order(rows: Rows, shape: str, most: float) -> "Series[float]":
-    """Return the smallest magnetization of Ising spins up to a temperature.
+    """Return the smallest magnetization of simulated Ising spins up to a temperature.
 
-    The largest measured square lattice or ring is used, and all spins point up at the start.
+    The magnetization is the mean of all spins (+1 or -1). The largest measured square lattice or ring is used, and all
+    spins point up at the start.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -208,9 +209,10 @@ def smallest_order(rows: Rows, shape: str, most: float) -> "Series[float]":
 
 @draws
 def off_infinite(rows: Rows, shape: str, least: float = 0.0, most: float = math.inf) -> "Series[float]":
-    """Return the largest difference in magnetization between a finite and the infinite Ising model.
+    """Return the largest difference in magnetization between a simulated and the infinite Ising model.
 
-    The largest measured square lattice or ring is used. The exact magnetization of the infinite system is known.
+    The magnetization is the mean of all spins (+1 or -1), and is known exactly for the infinite model. The largest
+    measured square lattice or ring is used.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -227,7 +229,9 @@ def off_infinite(rows: Rows, shape: str, least: float = 0.0, most: float = math.
 
 @draws
 def change_with_size(rows: Rows, shape: str, most: float) -> "Series[float]":
-    """Return the difference in magnetization between the largest and the smallest Ising system.
+    """Return the difference in magnetization between the largest and the smallest simulated Ising model.
+
+    The magnetization is the mean of all spins (+1 or -1).
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.

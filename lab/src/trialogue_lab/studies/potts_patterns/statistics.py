@@ -15,10 +15,10 @@ texts = Replication("draw", "seeds", objects="the random models of the run")
 
 @exact
 def cold_change(rows: Rows) -> float:
-    """Return the largest change of the probability of no domain wall between the two lowest temperatures.
+    """Return how much the probability of following one pattern still changes at the lowest temperatures, at most.
 
-    A domain wall is a position where a sequence of a Potts chain changes from one stored pattern to another. The change
-    is between the two lowest measured temperatures. The longest measured sequences are used.
+    A domain wall is a position where a sequence of a Potts chain changes from one stored pattern to another. The
+    probability of no wall is compared between the two lowest measured temperatures, for the longest measured sequences.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -35,11 +35,11 @@ def cold_change(rows: Rows) -> float:
 
 @exact
 def cold_error(rows: Rows) -> float:
-    """Return the distance of the probability of no domain wall from its zero-temperature limit.
+    """Return how far the probability of following one pattern is from its zero-temperature limit, at most.
 
     A domain wall is a position where a sequence of a Potts chain changes from one stored pattern to another. The
-    probability is computed at the lowest measured temperature. Its limit is the share of minimum-energy sequences
-    without a wall.
+    probability of no wall is computed at the lowest measured temperature. Its limit is the share of minimum-energy
+    sequences without a wall.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -54,7 +54,7 @@ def cold_error(rows: Rows) -> float:
 
 @texts
 def decay_ratio(rows: Rows) -> "Series[float]":
-    """Return the measured rate at which random text stops following a pattern, relative to the exact rate.
+    """Return the rate at which random text stops following a pattern, as a ratio (measured / exact).
 
     The text is sampled from a language model with random next-token distributions. The pattern is the periodic sequence
     that greedy decoding of this model generates. For n tokens, the share of texts that still follow it falls like
@@ -74,7 +74,7 @@ def decay_ratio(rows: Rows) -> "Series[float]":
 def order_of_colours(
     rows: Rows, most: int, least: int = 2, above_critical: bool = False, hottest: float = math.inf
 ) -> "Series[float]":
-    """Return the smallest order parameter of Potts models on a square lattice.
+    """Return the smallest or largest order parameter of Potts models on a square lattice, over several temperatures.
 
     All sites start in the same state. The order parameter is 1 if all sites still have this state, and 0 if
     only the share expected by chance has it. Only temperatures are used for which theory guarantees order.

@@ -15,7 +15,7 @@ from trialogue_lab.theory.potts.map import context_log_probs
 
 
 def measure_survival(config: Config, seed: int, _: Path) -> MeasuredRows:
-    """Measure how long text of random language models follows a periodic pattern.
+    """Generate text with random language models, and measure how long it follows a periodic pattern.
 
     Greedy decoding of a model repeats such a pattern forever. Text starts on the pattern that sampled text leaves most
     slowly. Its length is chosen so that about a tenth of the texts follow the pattern to the end.

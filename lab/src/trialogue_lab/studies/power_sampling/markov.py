@@ -81,7 +81,7 @@ def _make_table(first: Array, matrix: Array, length: int, eos: int | None = None
 
 
 def mark_predictable_token(model: MarkovOracle, alpha: float) -> Tensor:
-    """Mark the token pairs that end with the token after which the next token is most predictable.
+    """Mark all token pairs that end with one token: the one after which the next token is most predictable.
 
     After this token, the sum of p(a)^alpha over next tokens a is largest. Sampling at temperature 1 / alpha
     generates it too rarely.
@@ -121,7 +121,7 @@ def estimate_count_variation(counts: NDArray[np.int64], exact: Array) -> float:
 
 
 def make_samplers(length: int, alpha: float) -> dict[str, tuple[Sampler[Any], bool]]:
-    """Return the samplers that are compared at about equal numbers of model calls.
+    """Return the samplers of p(x)^alpha that are compared at about equal numbers of model calls.
 
     Each name has a pair: the sampler, and whether it needs a target distribution p^alpha as an argument.
 
@@ -152,7 +152,7 @@ def _generate(
 
 
 def measure_markov(config: Config, seed: int, _: Path) -> MeasuredRows:
-    """Compare samplers of p(x)^alpha on a Markov model, at about equal numbers of model calls.
+    """Compare samplers of p(x)^alpha for a Markov model p of texts, at about equal numbers of model calls.
 
     Samplers are compared by how often their texts visit one token, the one after which the next token is most
     predictable.
@@ -209,9 +209,9 @@ def compute_length_distribution(model: MarkovOracle) -> Array:
 
 
 def measure_ended(config: Config, seed: int, _: Path) -> MeasuredRows:
-    """Run Metropolis-Hastings chains on a Markov model whose texts have different lengths.
+    """Run Metropolis-Hastings chains that sample from p(x)^alpha, for a Markov model with texts of different lengths.
 
-    The chains have 16 blocks and sample from p(x)^alpha.
+    The chains extend and revise the text in 16 blocks.
 
     Args:
         config: Settings of the run.

@@ -40,13 +40,14 @@ _SMALL = 3
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run.
+    """Return the tasks of a run, which measure how well samplers approximate a power of a model's distribution.
 
     Args:
         config: Settings of the run.
 
     Returns:
-        One task that compares implementations, and one task per seed and kind of model.
+        One task compares implementations. The other tasks have one seed and one kind of random model each: short texts
+        that can be enumerated, or Markov models of long texts.
     """
     return [
         Part("residuals", partial(measure_residuals, config)),
@@ -57,9 +58,9 @@ def parts(config: Config) -> list[Part]:
 
 
 def measure_trees(config: Config, seed: int, _: Path) -> MeasuredRows:
-    """Measure local rules and importance weights for sampling from p(x)^alpha of a random model.
+    """Measure local rules and importance weights for sampling from a power p(x)^alpha of a random model.
 
-    A local rule chooses each token from the model's next-token distribution only.
+    A local rule chooses each token from the model's next-token distribution only, for example at a low temperature.
 
     Args:
         config: Settings of the run.
@@ -167,9 +168,10 @@ def _pair_levels(levels: Levels, others: Levels) -> list[tuple[Array, Array]]:
 
 
 def measure_lookahead(config: Config, seed: int, _: Path) -> MeasuredRows:
-    """Measure lookahead by sampled completions on a random model, for the largest power alpha.
+    """Measure lookahead, a sampler of a power p(x)^alpha of a random model that samples completions.
 
-    Lookahead samples completions of every candidate token to estimate how much p(x)^alpha favors it.
+    For every candidate token, lookahead samples completions to estimate how much p(x)^alpha favors the token. The
+    largest power alpha is used.
 
     Args:
         config: Settings of the run.
@@ -201,10 +203,10 @@ def measure_lookahead(config: Config, seed: int, _: Path) -> MeasuredRows:
 
 
 def measure_chains(config: Config, seed: int, _: Path) -> MeasuredRows:
-    """Compute the exact output distributions of Metropolis-Hastings chains on random models.
+    """Compute the exact output distributions of Metropolis-Hastings chains that sample from p(x)^alpha.
 
-    The chains sample from p(x)^alpha. In one kind of model, all texts have the same length. In the other kind, a text
-    can end after each token.
+    The models p are random. In one kind of model, all texts x have the same length. In the other kind, a text can end
+    after each token.
 
     Args:
         config: Settings of the run.
@@ -234,7 +236,7 @@ def measure_chains(config: Config, seed: int, _: Path) -> MeasuredRows:
 
 
 def measure_residuals(config: Config, _: Path) -> MeasuredRows:
-    """Check enumerated samplers of the library against the distributions that this study computes.
+    """Check that the library's samplers and this study compute the same distributions.
 
     Args:
         config: Settings of the run.

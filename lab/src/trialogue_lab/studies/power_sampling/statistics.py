@@ -44,10 +44,11 @@ def local(rows: Rows, column: str, alpha: float | None = None) -> "Series[float]
 
 @exact
 def least_excess(rows: Rows) -> float:
-    """Return the smallest difference of two variances of importance weights: other proposal - best temperature.
+    """Return how much larger the variance of importance weights is for other proposals than for the best temperature.
 
-    The weight of a next token is p^alpha / q, for the model's distribution p and a proposal q. Its relative
-    variance (variance / mean^2) is smallest in theory for the proposal at temperature 1 / alpha.
+    The target is the normalized power p^alpha of a model's next-token distribution p. The weight of a next token is
+    p^alpha / q for a proposal q. Its relative variance (variance / mean^2) is smallest in theory for the proposal at
+    temperature 1 / alpha.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -102,9 +103,10 @@ def _select_inverse_temperature(rows: Rows) -> DataFrame:
 
 @draws
 def weights(rows: Rows, column: str, proposal: str) -> "Series[float]":
-    """Return the relative variance (variance / mean^2) of the importance weights of a proposal.
+    """Return the relative variance (variance / mean^2) of importance weights for one proposal.
 
-    The target is p(x)^alpha for a model p and the largest measured power alpha.
+    The target is the normalized power p(x)^alpha of a model's distribution p, for the largest measured power alpha.
+    Texts are sampled from the proposal.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -121,7 +123,7 @@ def weights(rows: Rows, column: str, proposal: str) -> "Series[float]":
 
 @draws
 def lookahead(rows: Rows, rollouts: int, column: str = "variation") -> "Series[float]":
-    """Return the error or the cost of sampling from p(x)^alpha by lookahead.
+    """Return the error or the cost of lookahead, a sampler of the power p(x)^alpha of a model's distribution.
 
     Lookahead samples completions of every candidate token to estimate how much p(x)^alpha favors it.
 
@@ -149,9 +151,9 @@ def chain(
     column: str = "variation",
     alpha: float | None = None,
 ) -> "Series[float]":
-    """Return the exact error of a Metropolis-Hastings chain that samples from p(x)^alpha.
+    """Return the exact error of a Metropolis-Hastings chain that samples from p(x)^alpha, for short texts x.
 
-    The models p are random models of short texts.
+    The models p are random.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -175,10 +177,10 @@ def chain(
 def ended(
     rows: Rows, chain: str, steps: int | None = None, column: str = "variation", beyond_exact: bool = False
 ) -> "Series[float]":
-    """Return the error of a Metropolis-Hastings chain on Markov models with texts of any length.
+    """Return the error of a Metropolis-Hastings chain that samples from p(x)^alpha, for texts x of any length.
 
-    The chain has 16 blocks and samples from p(x)^alpha. Its error is the total variation distance of the lengths of
-    outputs from their exact distribution.
+    The model p is a Markov model, and the chain has 16 blocks. Its error is the total variation distance of the lengths
+    of outputs from their exact distribution.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -206,7 +208,7 @@ def ended(
 def markov(
     rows: Rows, sampler: str, length: int | None = None, column: str = "variation", beyond_exact: bool = False
 ) -> "Series[float]":
-    """Return a measurement of a sampler of p(x)^alpha on Markov models.
+    """Return a measurement of a sampler of p(x)^alpha, for Markov models p of long texts x.
 
     All texts have the same length. The measurement describes how often texts visit one token, the one after which the
     next token is most predictable.
@@ -237,10 +239,10 @@ def markov(
 
 @markov_models
 def growth(rows: Rows, sampler: str) -> "Series[float]":
-    """Return the increase of the error of a sampler from the shortest to the longest texts.
+    """Return how much the error of a sampler of p(x)^alpha increases from the shortest to the longest texts x.
 
-    The sampler samples from p(x)^alpha on Markov models. Its error is the total variation distance of the number of
-    visits to one token from the exact distribution. The error of as many exact samples is subtracted.
+    The models p are Markov models. The error is the total variation distance of the number of visits to one token from
+    the exact distribution. The error of as many exact samples is subtracted.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.

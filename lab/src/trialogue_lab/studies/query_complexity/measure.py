@@ -25,14 +25,14 @@ SAMPLERS: dict[str, Sampler[Any]] = {REJECTION: Rejection(), TOKENWISE: Tokenwis
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run.
+    """Return the tasks of a run, which measure how many model calls constrained generation needs.
 
     Args:
         config: Settings of the run.
 
     Returns:
-        Tasks for exact costs, Dyck strings, verifier calls, knapsack problems, simulated searches, samplers and lattice
-        reduction.
+        Tasks for exact costs, Dyck strings (balanced brackets), verifier calls, knapsack problems, simulated searches
+        for a hidden string, samplers, and knapsack problems that are solved by lattice reduction.
     """
     return [
         Part(
@@ -66,7 +66,7 @@ def parts(config: Config) -> list[Part]:
 
 
 def simulate_searches(lengths: Iterable[int], searches: int, seeds: Iterable[int]) -> MeasuredRows:
-    """Simulate a search for a hidden string that tries all candidates in random order.
+    """Simulate searches for a hidden string that try all candidates in random order.
 
     The hidden string is the only valid string with positive probability under the model.
 
@@ -104,7 +104,7 @@ def simulate_searches(lengths: Iterable[int], searches: int, seeds: Iterable[int
 
 
 def simulate_samplers(lengths: Iterable[int], walks: int, seeds: Iterable[int]) -> MeasuredRows:
-    """Generate the string of zeros, the only valid string, by two samplers (Proposition 3.1.1).
+    """Simulate two samplers that generate the only valid string, 00...0, with a verifier (Proposition 3.1.1).
 
     The model generates uniformly random bits. Rejection samples complete strings until one is valid, and tokenwise
     rejection samples each token until the verifier accepts it.

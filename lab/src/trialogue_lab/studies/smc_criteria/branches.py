@@ -35,9 +35,9 @@ def _compute_binomial(particles: int, shares: Array) -> Array:
 
 
 def compute_branch_share(particles: int, length: int, base: float, target: float, error: float) -> float:
-    """Return the probability that a sequence sampled by sequential Monte Carlo is on the first branch.
+    """Return the probability that a sequence sampled by sequential Monte Carlo is on the first of two branches.
 
-    The first token of a sequence selects one of two branches.
+    The first token of a sequence selects the branch, on which its outcome depends.
 
     Args:
         particles: Number of particles.
@@ -63,7 +63,7 @@ def compute_branch_share(particles: int, length: int, base: float, target: float
 
 
 def count_particles_needed(length: int, base: float, target: float, error: float, tolerance: float) -> int:
-    """Return the number of particles that sequential Monte Carlo needs to approximate the target.
+    """Return the number of particles that sequential Monte Carlo needs to approximate a target.
 
     The first token of a sequence selects one of two branches.
 
@@ -98,7 +98,7 @@ def count_particles_needed(length: int, base: float, target: float, error: float
 
 
 def compute_first_leaf(length: int, target: float, error: float) -> tuple[float, float]:
-    """Compute the probability that the value-guided walk ends on the first branch, and its expected cost.
+    """Compute the output and the cost of the value-guided random walk, if the outcome depends on the first token only.
 
     The first token of a sequence selects one of two branches. The walk moves on the tree of prefixes until it reaches a
     complete sequence, the first leaf.
@@ -126,9 +126,10 @@ def compute_first_leaf(length: int, target: float, error: float) -> tuple[float,
 
 
 def measure_branches(config: Config, seed: int, _: Path) -> MeasuredRows:
-    """Compute the number of particles needed if the values of prefixes have errors.
+    """Compute how many particles sequential Monte Carlo needs if the values of prefixes have errors.
 
-    The first token of a sequence selects one of two branches.
+    The value of a prefix is the expected outcome of its completions. The outcome depends on the first token only, which
+    selects one of two branches.
 
     Args:
         config: Settings of the run.

@@ -21,7 +21,7 @@ _WORSE = 1e-12
 
 
 def make_random_curves(seed: int, count: int, levels: int, kind: str) -> tuple[Array, Array]:
-    """Return the joint distribution of score and correctness for random verifiers.
+    """Sample random verifiers, described by the joint distribution of score and correctness of an output.
 
     A verifier assigns one of several scores to each output.
 

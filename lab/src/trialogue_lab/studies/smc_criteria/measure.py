@@ -10,13 +10,14 @@ from trialogue_lab.studies.smc_criteria.trees import measure_library, measure_tr
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run.
+    """Return the tasks of a run, which measure how many particles sequential Monte Carlo needs.
 
     Args:
         config: Settings of the run.
 
     Returns:
-        Five tasks per seed of random targets, trees and curves, and one task per set of outputs.
+        Five tasks per seed compute exact results for random targets, small random models (trees), and ROC curves of
+        verifiers. Further tasks sample outputs, one for each set of outputs.
     """
     computed = {
         "products": measure_products,

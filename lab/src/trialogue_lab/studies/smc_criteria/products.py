@@ -22,7 +22,7 @@ _LEAST_GAP = 0.2
 
 
 def compute_selected_share(particles: int, base: float, target: float) -> float:
-    """Return the probability that a particle chosen by weight has token 0.
+    """Return the probability that a particle has token 0, if it is chosen by its weight among several particles.
 
     Every particle samples its token independently from the model. Its weight is target probability / model probability
     of this token.
@@ -53,9 +53,9 @@ def compute_variation(length: int, share: float, target: float) -> float:
 
 
 def count_particles_needed(length: int, base: float, target: float, tolerance: float) -> int:
-    """Return the smallest number of particles whose output is close enough to the target.
+    """Return the smallest number of particles for which the output of sequential Monte Carlo is close to the target.
 
-    All tokens are independent, and the values of prefixes are perfect. The number is found by bisection.
+    All tokens are independent, and the values of prefixes are exact. The number is found by bisection.
 
     Args:
         length: Number of tokens of a sequence.
@@ -78,7 +78,7 @@ def count_particles_needed(length: int, base: float, target: float, tolerance: f
 
 
 def count_particles_to_survive(length: int, allowed: float, tolerance: float) -> int:
-    """Return the number of particles for which it is rare that all of them become impossible in one step.
+    """Return the number of particles for which rarely all of them sample an impossible token in the same step.
 
     In each step, every particle samples an impossible token with probability 1 - `allowed`.
 
@@ -111,7 +111,9 @@ def sample_shares(seed: int, *names: str, low: float = 0.2, high: float = 0.8) -
 
 
 def measure_products(config: Config, seed: int, _: Path) -> MeasuredRows:
-    """Compute the number of particles that sequential Monte Carlo (SMC) needs with perfect values.
+    """Compute how many particles sequential Monte Carlo (SMC) needs if the values of prefixes are exact.
+
+    The tokens are independent under the model and in the target.
 
     Args:
         config: Settings of the run.

@@ -25,11 +25,11 @@ def _fit_slope(table: DataFrame, column: str = "needed") -> float:
 
 @targets
 def exponent(rows: Rows, values: str = POSITIVE) -> "Series[float]":
-    """Return the growth exponent of the number of particles needed with the sequence length.
+    """Return the exponent b if sequential Monte Carlo (SMC) needs about (sequence length)^b particles.
 
-    Sequential Monte Carlo (SMC) with perfect values needs this number of particles to approximate its target. The
-    number grows like length^b, where b is the exponent. The value of a prefix is the expected outcome of its
-    completions.
+    SMC extends several sequences, called particles, and resamples them by the values of their prefixes. The value of a
+    prefix is the expected outcome of its completions, and is exact here. The number of particles is the smallest one
+    for which the output is close to the target.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -44,10 +44,11 @@ def exponent(rows: Rows, values: str = POSITIVE) -> "Series[float]":
 
 @targets
 def particles(rows: Rows, length: int, values: str = POSITIVE) -> "Series[float]":
-    """Return the number of particles that sequential Monte Carlo needs to approximate its target.
+    """Return the number of particles that sequential Monte Carlo needs, if the values of prefixes are exact.
 
-    Particles are resampled by perfect values of prefixes. The value of a prefix is the expected outcome of its
-    completions.
+    Particles are sequences that are extended in parallel, and resampled by the values of their prefixes. The value of a
+    prefix is the expected outcome of its completions. The number is the smallest one for which the output is close to
+    the target.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -113,11 +114,10 @@ def branch(
 
 @targets
 def error_exponent(rows: Rows) -> "Series[float]":
-    """Return the growth exponent of the number of particles needed with the sequence length, for small errors.
+    """Return the exponent b if sequential Monte Carlo needs about H^b particles, for values with small errors.
 
-    Sequential Monte Carlo samples sequences of H tokens. The number of particles grows like H^b, where b is the
-    exponent. The value of a prefix is the expected outcome of its completions. Its Bellman error log(value / expected
-    value one token later) is proportional to 1 / H.
+    H is the length of a sequence. The value of a prefix is the expected outcome of its completions. Its Bellman error
+    log(value / expected value one token later) is proportional to 1 / H.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -131,11 +131,11 @@ def error_exponent(rows: Rows) -> "Series[float]":
 
 @targets
 def rise_of_exponent(rows: Rows) -> "Series[float]":
-    """Return the increase of the growth exponent of the number of particles, from short to long sequences.
+    """Return how much faster the number of particles grows for long sequences than for short ones.
 
-    The growth exponent is the slope of log(particles needed) over log(length) between two successive lengths.
-    If it is constant, growth is polynomial. The values that guide sequential Monte Carlo have errors of
-    constant size.
+    Sequential Monte Carlo needs this number of particles if the values of prefixes have errors of constant size. The
+    growth exponent is the slope of log(particles needed) over log(length) between two successive lengths. If it is
+    constant, growth is polynomial.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -177,7 +177,10 @@ def criterion_correlation(rows: Rows, criterion: str) -> "Series[float]":
 
 @targets
 def worse_curves(rows: Rows, curve: str = ANY) -> "Series[float]":
-    """Return the share of verifiers for which rejection is less accurate than best-of-n.
+    """Return the share of verifiers with which rejection is less accurate than best-of-n.
+
+    Rejection returns the first output with a score above a threshold, and best-of-n returns the best of n outputs. Both
+    sample equally many outputs on average. Verifiers are given by random ROC curves.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -211,10 +214,10 @@ def accuracy_gain(rows: Rows, curve: str, budget: int) -> "Series[float]":
 
 @targets
 def distance_in_the_limit(rows: Rows) -> "Series[float]":
-    """Return the mean absolute difference in accuracy between rejection and best-of-n.
+    """Return the mean absolute difference in accuracy between rejection and best-of-n, for the largest n.
 
     Rejection returns the first output with a verifier score above a threshold. Best-of-n returns the best of n outputs.
-    The largest measured n is used. Verifiers are given by random ROC curves.
+    Verifiers are given by random ROC curves.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.

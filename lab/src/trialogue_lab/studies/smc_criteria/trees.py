@@ -44,7 +44,9 @@ def _make_random_tree(seed: int, tree: int, length: int) -> tuple[Table, dict[Pr
 
 
 def measure_trees(config: Config, seed: int, _: Path) -> MeasuredRows:
-    """Compute output distributions of sequential Monte Carlo and two criteria on small random trees.
+    """Compute output distributions of sequential Monte Carlo on small random models, and two criteria for its error.
+
+    The models are trees of token sequences, which are enumerated.
 
     Args:
         config: Settings of the run.
@@ -103,7 +105,7 @@ def _compute_branch_value(base: float, target: float, length: int, error: float,
 
 
 def measure_library(config: Config, seed: int, _: Path) -> MeasuredRows:
-    """Compare the closed forms of this study with enumerations of the library's samplers.
+    """Check that formulas of this study agree with exact enumerations of the library's samplers.
 
     Args:
         config: Settings of the run.

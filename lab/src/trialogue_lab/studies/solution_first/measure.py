@@ -30,13 +30,14 @@ _BATCH = 100
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run.
+    """Return the tasks of a run, which measure the cost of writing a problem before its solution.
 
     Args:
         config: Settings of the run.
 
     Returns:
-        One task per exact experiment, and one task per seed for measured costs.
+        One task per exact experiment (random numbers, products of primes, Sudoku, twenty questions and others). One
+        task per seed counts operations of algorithms.
     """
     return [
         Part("stop", lambda _: measure_stopping(config)),
@@ -50,7 +51,7 @@ def parts(config: Config) -> list[Part]:
 
 
 def measure_stopping(config: Config) -> MeasuredRows:
-    """Compute the error of random numbers that are generated with a stop token.
+    """Compute how far generated numbers are from uniform, if each number ends with a stop token.
 
     Args:
         config: Numbers of digits.
@@ -67,7 +68,7 @@ def measure_stopping(config: Config) -> MeasuredRows:
 
 
 def measure_activations() -> MeasuredRows:
-    """Compare generated tuples [pq, p, q] with uniformly distributed ones.
+    """Compare generated tuples [pq, p, q] of a product and its factors with uniformly distributed ones.
 
     The generator first samples the primes p and q into its hidden activations. It can then write the product pq first
     without factoring it.
@@ -88,7 +89,7 @@ def measure_activations() -> MeasuredRows:
 
 
 def measure_sudoku(config: Config) -> MeasuredRows:
-    """Count the look-ups that generating a Sudoku puzzle with its solution needs.
+    """Count the look-ups that are needed to generate a Sudoku puzzle together with its solution.
 
     Either the puzzle or the solution is written first. A look-up reads one cell of one of the 288 complete 4
     x 4 grids.
@@ -124,7 +125,7 @@ def measure_sudoku(config: Config) -> MeasuredRows:
 
 
 def measure_questions(config: Config) -> MeasuredRows:
-    """Count the look-ups that one answer in twenty questions needs.
+    """Count the look-ups that are needed to generate one answer in a game of twenty questions.
 
     A look-up reads one answer about one object. A player with an index knows which objects fit all previous
     answers. A player without an index must find them again for every answer.
@@ -169,11 +170,10 @@ def _count_lookups(player: TwentyQuestions | SudokuPuzzles, prefix: Prefix) -> t
 
 
 def measure_density(config: Config) -> MeasuredRows:
-    """Compute the error of sampling the first k digits of a prime approximately.
+    """Compute the error of sampling the first digits of a random prime by the approximate density of primes.
 
-    The first k of n digits are sampled in proportion to the approximate density of primes, 1 / log x. The error is the
-    total variation distance from the first k digits of a uniformly random prime. Sampling the last n - k digits by
-    exact counts of primes adds no error.
+    The density is 1 / log x, and k of n digits are sampled. The error is the total variation distance from the first k
+    digits of a uniformly random prime. Sampling the last n - k digits by exact counts of primes adds no error.
 
     Args:
         config: Settings with the numbers n of digits.
@@ -188,7 +188,7 @@ def measure_density(config: Config) -> MeasuredRows:
 
 
 def measure_overlap(config: Config) -> MeasuredRows:
-    """Check numerically that no generator of products and factors exceeds a theoretical bound.
+    """Check that no generator of products with their factors comes closer to a target than a bound allows.
 
     A generator writes a product first and then its factors. For each product, a success probability limits how often
     the factors are correct. The overlap is 1 minus the total variation distance from the target distribution. The
@@ -215,7 +215,7 @@ def measure_overlap(config: Config) -> MeasuredRows:
 
 
 def measure_costs(config: Config, seed: int, _: Path) -> MeasuredRows:
-    """Count the operations for each digit of the first number in a tuple.
+    """Count the operations that are needed to write each digit of the first number in a tuple.
 
     The tuple contains two primes and their product. Depending on its order, the first number is the product or a prime.
 

@@ -10,7 +10,7 @@ costs = Replication("draw", "cost_seeds")
 
 
 def select_variations(rows: Rows) -> DataFrame:
-    """Return the errors of sampling primes partly by their approximate density.
+    """Return the errors of sampling random primes partly by their approximate density, as a table.
 
     Digits are sampled one by one: the first ones by the approximate density of primes, and the last ones by exact
     counts. The error is the total variation distance from a uniformly random prime.
@@ -27,7 +27,7 @@ def select_variations(rows: Rows) -> DataFrame:
 
 @exact
 def leading_fall(rows: Rows) -> float:
-    """Return the largest increase of the error of sampling leading digits of primes, for one more digit.
+    """Return the largest increase of the error of sampling leading digits of primes, if primes are one digit longer.
 
         increase = log(error for primes of n + 1 digits / error for primes of n digits)
 
@@ -46,7 +46,7 @@ def leading_fall(rows: Rows) -> float:
 
 @exact
 def counted_fall(rows: Rows, counted: int) -> float:
-    """Return the largest increase of the error of sampling primes, for one more digit.
+    """Return the largest increase of the error of sampling random primes, if primes are one digit longer.
 
         increase = log(error for primes of n + 1 digits / error for primes of n digits)
 
@@ -73,7 +73,7 @@ def _compute_largest_log_ratio(table: DataFrame) -> float:
 
 @costs
 def growth(rows: Rows, column: str) -> "Series[float]":
-    """Return the slope of log10(cost of writing a product before its factors) over the number of digits.
+    """Return how fast the cost of writing a product before its factors grows with the number n of digits.
 
     The factors are two primes of n digits. The most expensive digit of the product determines the cost. The result is
     the slope of a line that is fitted to log10(cost) as a function of n.

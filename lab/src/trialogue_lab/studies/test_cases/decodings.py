@@ -134,7 +134,7 @@ def lower_threshold_to_half(decoding: DecodingRule) -> DecodingRule:
 
 
 def out_of_distribution(decoding: DecodingRule) -> DecodingRule:
-    """Return the same decoding method, applied to functions that have the name of another task.
+    """Return the same decoding method, applied to Python functions that have the name of another task.
 
     Args:
         decoding: The method.
@@ -160,7 +160,7 @@ MAIN = (
 
 
 def list_decodings(extent: Extent, layers: tuple[int, ...], depths: tuple[int, ...]) -> list[DecodingRule]:
-    """Return the decoding methods that are measured by one group of repetitions.
+    """Return the decoding methods that are measured in one group of repetitions.
 
     Args:
         extent: Group of methods: "all" for the methods that all repetitions measure, "comparisons", or "plane" for the
@@ -187,7 +187,7 @@ def list_decodings(extent: Extent, layers: tuple[int, ...], depths: tuple[int, .
 
 
 def find_extent(decoding: DecodingRule) -> Extent:
-    """Return the group of repetitions that measure a decoding method.
+    """Return the group of repetitions in which a decoding method is measured.
 
     Args:
         decoding: The method.

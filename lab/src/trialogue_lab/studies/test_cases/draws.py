@@ -37,7 +37,7 @@ Prompt = tuple[int, str, str]
 def measure_decoding(
     subject: MeasuredModel, seeds: Sequence[int], decoding: decodings.DecodingRule, artifacts: Path
 ) -> Iterator[dict[str, Any]]:
-    """Generate test cases with a decoding method, and evaluate them for each repetition.
+    """Generate test cases of Python functions with a decoding method, and evaluate them for each repetition.
 
     Args:
         subject: The language model and the sizes of its measurements.
@@ -83,7 +83,7 @@ def measure_decoding(
 def compute_cumulative_totals(
     subject: MeasuredModel, runs: int, evaluations: Sequence[Evaluation], samples: Samples, own: range
 ) -> list[dict[str, float]]:
-    """Return totals over the first 1, 2, ... completions of each prompt in a repetition.
+    """Return totals over the first 1, 2, ... completions of each prompt for test cases.
 
     Args:
         subject: Sizes of the measurement.
@@ -122,7 +122,7 @@ def compute_cumulative_totals(
 
 
 def fit_slope(rows: Sequence[dict[str, float]]) -> float:
-    """Return the number of additional different correct test cases per 100 more model calls.
+    """Return how many more different correct test cases 100 additional model calls give.
 
     The result is 100 times the slope of a least-squares line, with an intercept.
 
@@ -244,7 +244,7 @@ def stop_after_cases(subject: MeasuredModel, oracle: learning.TextOracle) -> Cal
 
 
 def measure_speed(subject: MeasuredModel, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
-    """Measure model calls and processor seconds of completions that are generated one at a time.
+    """Measure model calls and processor seconds of all decoding methods, with one completion at a time.
 
     Decoding methods alternate, so that a slowdown of the machine affects all of them. The candidates of block best-of-n
     form one batch.

@@ -77,7 +77,7 @@ def load_oracle(subject: MeasuredModel, seed: int, artifacts: Path) -> TextOracl
 
 
 def collect_completions(subject: MeasuredModel, seed: int, artifacts: Path) -> list[Completion]:
-    """Generate the completions that train the verifiers of a repetition, or load them from `artifacts`.
+    """Generate the completions on which the verifiers of a repetition are trained, or load them from `artifacts`.
 
     An incorrect completion ends with the line of its first error, since the rest is not used for training.
 
@@ -166,7 +166,7 @@ def make_examples(
     kind: Kind,
     random: np.random.Generator,
 ) -> Examples:
-    """Return prefixes of completions with labels, on which a verifier is trained.
+    """Return labeled prefixes of completions with test cases, on which a verifier is trained.
 
     Completions with content after their last test case are skipped. Erroneous completions without a correct prefix
     before their error are also skipped, so that the classes stay balanced.

@@ -49,7 +49,7 @@ def _select_rows(rows: Rows, table: str, role: Role, extent: Extent) -> DataFram
 
 
 def drawn(rows: Rows, decoding: str, column: str, role: Role, extent: Extent) -> "Series[float]":
-    """Return a measurement of a decoding method that generates test cases.
+    """Return a measurement of a decoding method with which a language model generates test cases.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -73,7 +73,7 @@ def measured(
     role: Role = "pretrained",
     extent: Extent | None = None,
 ) -> Statistic:
-    """Create a statistic: a measurement of a decoding method, by default its accuracy.
+    """Create a statistic: a measurement of a decoding method that generates test cases, by default its accuracy.
 
     Args:
         decoding: The decoding method.
@@ -114,7 +114,7 @@ def gain(
     role: Role = "pretrained",
     column: str = "accuracy_distinct",
 ) -> Statistic:
-    """Create a statistic: the difference of a measurement between two decoding methods (first - second).
+    """Create a statistic: the difference between two decoding methods in one measurement of their test cases.
 
     Args:
         first: Method in the minuend.
@@ -131,9 +131,9 @@ def gain(
 
 
 def gain_per_query(first: DecodingRule, second: DecodingRule, role: Role = "pretrained") -> Statistic:
-    """Create a statistic: the difference in correct test cases per 100 model calls.
+    """Create a statistic: the difference between two decoding methods in correct test cases per 100 model calls.
 
-    Two decoding methods are compared. Only different correct test cases are counted.
+    Only different correct test cases are counted.
 
     Args:
         first: Decoding method in the minuend.
@@ -148,7 +148,7 @@ def gain_per_query(first: DecodingRule, second: DecodingRule, role: Role = "pret
 
 
 def ratio(first: DecodingRule, second: DecodingRule, column: str, role: Role = "pretrained") -> Statistic:
-    """Create a statistic: the ratio of a measurement between two decoding methods (first / second).
+    """Create a statistic: the ratio between two decoding methods of one measurement of their test cases.
 
     Args:
         first: Method in the numerator.
@@ -164,7 +164,7 @@ def ratio(first: DecodingRule, second: DecodingRule, column: str, role: Role = "
 
 
 def gain_of_depth(role: Role = "pretrained") -> Statistic:
-    """Create a statistic: how much accuracy improves if the verifier has several layers.
+    """Create a statistic: how much more accurate test cases become if the verifier has several layers.
 
     Algorithm 1 generates text with a verifier, and erases the last tokens when the verifier rejects them. The accuracy
     is the number of different correct test cases, divided by the number of requested cases. The result is (mean
@@ -207,9 +207,10 @@ def gain_on_misleading(role: Role = "pretrained") -> Statistic:
 
 
 def distinct_share(decoding: DecodingRule, role: Role = "pretrained") -> Statistic:
-    """Create a statistic: the number of different correct test cases divided by all correct ones.
+    """Create a statistic: the share of different test cases among the correct ones.
 
-    It is 1 if no case is correct.
+    It is the number of different correct test cases divided by the number of all correct ones, or 1 if no case is
+    correct.
 
     Args:
         decoding: The decoding method.
@@ -229,10 +230,11 @@ def distinct_share(decoding: DecodingRule, role: Role = "pretrained") -> Statist
 
 
 def lead_of_best(role: Role = "pretrained") -> Statistic:
-    """Create a statistic: accuracy of the default sampling minus accuracy of the best other setting.
+    """Create a statistic: the accuracy of default sampling minus that of the best other setting.
 
-    The default is top-p 0.95 and temperature 1, without a verifier. To avoid a selection bias, the best other
-    setting of a repetition is chosen by its mean over all other repetitions.
+    The accuracy is the share of requested test cases that are correct and different. The default is top-p 0.95 and
+    temperature 1, without a verifier. To avoid a selection bias, the best other setting of a repetition is chosen by
+    its mean over all other repetitions.
 
     Args:
         role: "pretrained" (default) for the pretrained model, or "scratch" for models trained from scratch.
@@ -257,7 +259,7 @@ def lead_of_best(role: Role = "pretrained") -> Statistic:
 
 
 def validation(role: Role, /, **values: object) -> Statistic:
-    """Create a statistic: the validation accuracy of trained verifiers.
+    """Create a statistic: the accuracy of trained verifiers on validation examples.
 
     A verifier classifies prefixes of test cases as correct or erroneous.
 
@@ -276,7 +278,7 @@ def validation(role: Role, /, **values: object) -> Statistic:
 
 
 def timed(decoding: str, column: str, role: Role = "pretrained") -> Statistic:
-    """Create a statistic: a cost of completions that are generated one at a time.
+    """Create a statistic: the cost of completions with test cases that are generated one at a time.
 
     Args:
         decoding: Name of the decoding method, or "one at a time" for all methods.
@@ -300,7 +302,7 @@ def timed(decoding: str, column: str, role: Role = "pretrained") -> Statistic:
 
 
 def milliseconds(decoding: DecodingRule, role: Role = "pretrained") -> Statistic:
-    """Create a statistic: processor milliseconds per model call, for batched generation.
+    """Create a statistic: processor milliseconds per model call, for test cases that are generated in batches.
 
     Args:
         decoding: The decoding method.

@@ -22,7 +22,7 @@ MIN_PAIRS = 30
 def select_comparisons(
     rows: Rows, model: str, measure: str, *, single: bool = True, weights: str = PRETRAINED, **values: int
 ) -> DataFrame:
-    """Select the similarities of word pairs that were measured in one model.
+    """Select the similarities of words from the same topic and from different topics, as measured in one model.
 
     A similarity is the cosine or dot product of embeddings, or an attention weight. It is averaged over pairs of words
     of the same topic, and over pairs of different topics.
@@ -55,9 +55,10 @@ def _compute_log_ratio(table: DataFrame) -> "Series[float]":
 
 @draws
 def gain(rows: Rows, model: str, measure: str) -> "Series[float]":
-    """Return the mean similarity of word pairs from the same topic minus that of pairs from different topics.
+    """Return how much more similar words of the same topic are than words of different topics, in a pretrained model.
 
-    The similarity of two words is measured in a pretrained model. Every word has a single topic.
+    The similarity of two words is the cosine or dot product of embeddings, or an attention weight. It is averaged over
+    pairs of each kind, and the means are subtracted. Every word has a single topic.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -81,9 +82,9 @@ def ratio(
     single: bool = True,
     weights: str = PRETRAINED,
 ) -> "Series[float]":
-    """Return the ratio of two mean similarities: word pairs from the same topic / pairs from different topics.
+    """Return the ratio of the similarities of words from the same topic and from different topics.
 
-    The similarity of two words is measured in a model.
+    Similarities of two words are measured in a model, and averaged over pairs of each kind.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -135,10 +136,10 @@ def mostly(rows: Rows, model: str, measures: tuple[str, ...]) -> Counts:
 
 @draws
 def together_gain(rows: Rows, model: str, measure: str) -> "Series[float]":
-    """Return the mean similarity of word pairs from one topic minus that of pairs that often occur together.
+    """Return how much more similar words of one topic are than words that often occur together, in a pretrained model.
 
-    Words of one topic usually occur in the same passages. The difference shows whether a model represents the
-    topic itself, or only this co-occurrence. Both means are over equally many pairs.
+    Words of one topic usually occur in the same passages. The difference of the mean similarities shows whether a model
+    represents the topic itself, or only this co-occurrence. Both means are over equally many pairs.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -162,7 +163,7 @@ def together_gain(rows: Rows, model: str, measure: str) -> "Series[float]":
 
 @draws
 def level(rows: Rows, model: str, measure: str, pairs: str, words: int) -> "Series[float]":
-    """Return the mean similarity of the word pairs of one kind in a pretrained model.
+    """Return the mean similarity of word pairs of one kind in a pretrained model, for example of the same topic.
 
     Every word has a single topic.
 
@@ -183,7 +184,7 @@ def level(rows: Rows, model: str, measure: str, pairs: str, words: int) -> "Seri
 
 @draws
 def fall(rows: Rows, model: str, measure: str) -> "Series[float]":
-    """Return the ratio of two topic separations: for topics of few words / for topics of many words.
+    """Return how topic separation changes with the number of words per topic, as a ratio (few words / many words).
 
     The separation is (mean similarity of words of the same topic) / (mean similarity of words of different topics). It
     is computed for the smallest and the largest measured number of words per topic.
@@ -203,7 +204,7 @@ def fall(rows: Rows, model: str, measure: str) -> "Series[float]":
 
 @draws
 def beyond_random(rows: Rows, model: str, measure: str) -> "Series[float]":
-    """Return the ratio of two topic separations: in a pretrained model / in a model with random weights.
+    """Return how much better a pretrained model separates topics than a model with random weights, as a ratio.
 
     The separation is (mean similarity of words of the same topic) / (mean similarity of words of different topics).
     Only the first text of the run is used.
@@ -224,9 +225,9 @@ def beyond_random(rows: Rows, model: str, measure: str) -> "Series[float]":
 
 @draws
 def published_gain(rows: Rows, measure: str) -> "Series[float]":
-    """Return the mean similarity of word pairs from the same topic minus that of pairs from different topics.
+    """Return how much more similar words of the same topic are than words of different topics, in published models.
 
-    The difference is averaged over the published models.
+    The difference of the mean similarities is averaged over the models.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.

@@ -74,13 +74,13 @@ class TopicTraining:
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run.
+    """Return the tasks of a run, each of which trains transformers on documents of a topic model with one seed.
 
     Args:
         config: Settings of the run.
 
     Returns:
-        One task per seed and group of trainings: embeddings, value matrices, attention, or stages of training.
+        One task per seed and group of trainings: embeddings, value matrices, attention, or the stages of training.
     """
     return parts_by_seed(
         config,
@@ -99,7 +99,7 @@ def make_topic_model(config: Config) -> TopicModel:
 
 @lru_cache(maxsize=1)
 def sample_documents(config: Config, seed: int) -> tuple[CountedDocuments, CountedDocuments]:
-    """Sample the training documents and the test documents of a seed, with fixed masked positions.
+    """Sample the training and test documents of a seed from a topic model, with fixed masked positions.
 
     Args:
         config: Settings of the documents.
@@ -126,7 +126,7 @@ def train_network(
     values: Tensor | None = None,
     deviation: float | None = None,
 ) -> tuple[TopicTransformer, dict[str, Any]]:
-    """Train a network on the documents of a seed.
+    """Train a transformer to predict the masked words of the documents of a seed.
 
     Args:
         config: Settings of the study.

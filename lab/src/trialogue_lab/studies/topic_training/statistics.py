@@ -54,7 +54,7 @@ def _select_attention(
 def entries(
     rows: Rows, name: str, column: str, loss: str, optimizer: str, rate: float = FIGURE_RATE
 ) -> "Series[float]":
-    """Return a measurement of a matrix that is trained on documents of a topic model.
+    """Return a measurement of a matrix of a transformer that is trained on documents of a topic model.
 
     The matrix has one entry per pair of words. A topic is a group of words.
 
@@ -74,7 +74,7 @@ def entries(
 
 @trainings
 def progress(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIGURE_RATE) -> "Series[float]":
-    """Return the decrease of the test loss by training, relative to a network that is trained by Adam.
+    """Return how much a training decreases the test loss of a transformer, relative to a training by Adam.
 
         progress = (loss of the best constant prediction) - (test loss of the trained network)
 
@@ -94,13 +94,13 @@ def progress(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIG
 
 @trainings
 def contrast(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIGURE_RATE) -> "Series[float]":
-    """Return the difference between matrix entries of the same topic and of different topics, in standard deviations.
+    """Return how clearly a trained matrix separates words of the same topic from words of different topics.
 
         difference = (mean entry of the same topic - mean entry of different topics)
-                     / (standard deviation of the entries of different topics)
+            / (standard deviation of the entries of different topics)
 
-    The matrix is trained on documents of a topic model, and has one entry per pair of words. Diagonal entries are
-    omitted.
+    The matrix has one entry per pair of words. It belongs to a transformer that is trained on documents of a topic
+    model. Diagonal entries are omitted.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -123,7 +123,7 @@ def contrast(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIG
 def prominence(
     rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIGURE_RATE
 ) -> "Series[float]":
-    """Return the mean matrix entry of words of the same topic, relative to words of different topics.
+    """Return the mean entry of a trained matrix for words of the same topic, relative to words of different topics.
 
         ratio = (mean entry of the same topic) / |mean entry of different topics|
 
@@ -149,12 +149,12 @@ def prominence(
 
 @trainings
 def standing(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIGURE_RATE) -> "Series[float]":
-    """Return how clearly the matrix entries of the same topic stand out from those of different topics.
+    """Return how clearly the entries of a trained matrix for words of the same topic stand out from all others.
 
         ratio = (mean entry of the same topic) / min(10 |m|, 5 s)
 
-    m and s are the mean and the standard deviation of the entries of different topics. The matrix is trained
-    on documents of a topic model, and has one entry per pair of words.
+    m and s are the mean and the standard deviation of the entries of different topics. The matrix has one entry per
+    pair of words. It belongs to a transformer that is trained on documents of a topic model.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -176,11 +176,11 @@ def standing(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIG
 
 @trainings
 def gap(rows: Rows, name: str, loss: str) -> "Series[float]":
-    """Return the relative increase of the test loss if only one part of a network is trained.
+    """Return how much larger the test loss is if only one part of a transformer is trained, as a relative increase.
 
         increase = (loss if only one part is trained) / (loss if more is trained) - 1
 
-    The networks are trained by Adam on documents of a topic model.
+    The transformers are trained by Adam on documents of a topic model.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -237,7 +237,9 @@ def over(
     name: str = "with values",
     shift: int = 0,
 ) -> "Series[float]":
-    """Compare the mean attention between two kinds of word pairs, as a log ratio (first / second).
+    """Compare the attention of a trained transformer between two kinds of word pairs, as a log ratio of means.
+
+        log(mean attention of the first kind / mean attention of the second kind)
 
     The transformer is trained on documents of a topic model, with cross-entropy as the loss.
 
@@ -265,7 +267,7 @@ def over(
 
 @trainings
 def ordered(rows: Rows) -> Counts:
-    """Count the optimizer settings for which trained attention is ordered by topic.
+    """Count the optimizer settings with which the trained attention of a transformer is ordered by topic.
 
     The required order is same word > other words of the same topic > words of other topics, for mean attention weights.
     The settings are those of Table 2.1. Trainings with hardly any progress are omitted (see `progress`).
@@ -289,7 +291,7 @@ def ordered(rows: Rows) -> Counts:
 def early_growth(
     rows: Rows, matrix: str = "keys", name: str = "one layer", optimizer: str = "sgd"
 ) -> "Series[float]":
-    """Return the growth of a weight matrix early in training, relative to the growth of the value matrix.
+    """Return how much a weight matrix of a transformer grows early in training, relative to the value matrix.
 
     The growth is the increase of the matrix norm. The early part of the training ends when the norm of the value matrix
     reaches 40 % of its final value.
@@ -308,7 +310,7 @@ def early_growth(
 
 @trainings
 def slowing(rows: Rows, name: str = "one layer", optimizer: str = "sgd") -> "Series[float]":
-    """Return the ratio of the growth rates of the value matrix in the second and the first stage of training.
+    """Return how much slower the value matrix of a transformer grows in the second stage of training, as a ratio.
 
     The growth rate is the increase of the matrix norm per training step. The first stage ends when the norm of the key
     matrix has grown by half.
@@ -326,7 +328,9 @@ def slowing(rows: Rows, name: str = "one layer", optimizer: str = "sgd") -> "Ser
 
 @trainings
 def growth(rows: Rows, matrix: str, name: str = "one layer", optimizer: str = "sgd") -> "Series[float]":
-    """Return the final norm of a weight matrix divided by its initial norm.
+    """Return how much a weight matrix of a transformer grows during training, as a ratio of norms (final / initial).
+
+    The transformer is trained on documents of a topic model.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.

@@ -32,7 +32,7 @@ def entries(rows: Rows, arm: str, column: str) -> "Series[float]":
 
 @trainings
 def prominence(rows: Rows, arm: str) -> "Series[float]":
-    """Return the mean matrix entry of words of the same topic, relative to words of different topics.
+    """Return the mean entry of a trained value matrix for words of the same topic, relative to different topics.
 
         ratio = (mean entry of the same topic) / |mean entry of different topics|
 
@@ -52,7 +52,7 @@ def prominence(rows: Rows, arm: str) -> "Series[float]":
 
 @trainings
 def standing(rows: Rows, arm: str) -> "Series[float]":
-    """Return how clearly the matrix entries of the same topic stand out from those of different topics.
+    """Return how clearly the entries of a trained value matrix for words of the same topic stand out from all others.
 
         ratio = (mean entry of the same topic) / min(10 |m|, 5 s)
 
