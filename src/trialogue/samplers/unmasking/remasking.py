@@ -106,7 +106,7 @@ class Corrected(Unmasking[CorrectedState]):
     """Run a sampler, then draw each position again given all others, from left to right (sweeps of Gibbs sampling).
 
     A correction masks one position in one pass and draws it in the next. If the conditionals belong to a joint
-    distribution, sweeps bring every distribution closer to it.
+    distribution, sweeps never move a distribution away from it.
 
     Args:
         sampler: The first sampler (default: `Ordered()`).
