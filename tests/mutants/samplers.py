@@ -4,14 +4,12 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
-from unittest.mock import patch
 
 import torch
 from torch import Tensor
 
 from trialogue.samplers import (
     ActionLevel,
-    AdaptiveRejection,
     Ancestral,
     Backtracking,
     BestOfN,
@@ -27,7 +25,6 @@ from trialogue.samplers import (
     ValueGuided,
     WeightedRejection,
 )
-from trialogue.samplers.prefix import rejection_draws
 
 
 @dataclass
@@ -93,33 +90,6 @@ class CredulousRejection(_Judged, Rejection):
         return Altered(verifier, {"values": lambda rows: torch.ones(len(rows), dtype=torch.float64)})
 
 
-class FirstVisitMask(AdaptiveRejection):
-    """Mask the tokens of a prefix already at its first visit."""
-
-    def step(self, decoding, state, verifier, choose):
-        empty = rejection_draws.RejectionTable(0.0, {})
-        table = rejection_draws._table
-        # With this tolerance, no attempt ends because the mask leaves less than the table of `empty`.
-        with (
-            patch.object(rejection_draws, "_table", lambda *place: table(*place) or empty),
-            patch.object(rejection_draws, "_TOLERANCE", 1.0),
-        ):
-            return super().step(decoding, state, verifier, choose)
-
-
-class UnweightedFallback(AdaptiveRejection):
-    """Do not weigh the sequences of masked decoding."""
-
-    def step(self, decoding, state, verifier, choose):
-        moves, after = super().step(decoding, state, verifier, choose)
-        fallen = state.attempts >= self.max_attempts
-        return moves, after._replace(
-            log_weight=torch.where(
-                fallen & (after.log_weight > -math.inf), state.log_weight, after.log_weight
-            )
-        )
-
-
 class HoardingTokenwise(_Changed, TokenwiseRejection):
     """Count the rejections of all positions together."""
 
@@ -168,23 +138,11 @@ class ShortProposals(PowerMetropolis):
         return torch.where(self._lengthens(state), state.end, decoding.lengths.roll(1))
 
 
-class _Last:
-    """Take the last of the candidates with the largest value."""
-
-    def step(self, decoding, state, verifier, choose):
-        n = self.candidates
-        later = Altered(verifier, {"values": lambda rows: verifier.values(rows) + 1e-12 * (rows % n)})
-        return super().step(decoding, state, later, choose)
-
-
 class _Contrary(_Judged):
     """Take the worst candidate."""
 
     def judged(self, decoding, verifier):
         return Altered(verifier, {"values": lambda rows: -verifier.values(rows)})
-
-
-class LastBestOfN(_Last, BestOfN): ...
 
 
 class WorstOfN(_Contrary, BestOfN): ...
@@ -279,18 +237,6 @@ class HurriedStationary(StationaryValueGuided):
 
     def step(self, decoding, state, verifier, choose):
         return StationaryValueGuided.step(replace(self, lazy=False), decoding, state, verifier, choose)
-
-
-class LateCandidates(ValueGuided):
-    """Take the most probable tokens as candidates, even if they are rejected."""
-
-    def step(self, decoding, state, verifier, choose):
-        def leading_children(asked, distributions, *, cut, **_):
-            return verifier.children(asked, cut(distributions) > -math.inf)
-
-        return super().step(
-            decoding, state, Altered(verifier, {"leading_children": leading_children}), choose
-        )
 
 
 class ForgetfulMomentum(_Changed, ValueGuided):

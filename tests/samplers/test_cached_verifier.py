@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from batches import AllChildrenVerifier, batch_of, prefixes_of
-from mutants import judges as mutants
 from refusals import expect_error
 from samplers.stateful_tree import ReadingVerifier, StoredContext, StoredTree
 from trialogue.samplers import MaskedDecoding, generate
@@ -88,11 +87,6 @@ def test_masks_reduce_the_calls_of_other_verifiers(dtype, masks_first):
     assert narrowing_error(CachedVerifier, parts) < 1e-12
     assert [mask.visits for mask in masks] == [2, 2]
     assert [mask.calls for mask in masks] == [[], []]
-
-
-def test_unnecessary_calls_are_detected():
-    parts = [Masking(TREE.judges), Masking(TREE.value), Recording(OTHER.value)]
-    assert narrowing_error(mutants.UnnarrowedJudge, parts) > 1e-3
 
 
 def test_children_are_evaluated_in_small_batches_of_their_own_length():

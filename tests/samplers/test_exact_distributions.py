@@ -6,10 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import torch
-from scipy.sparse import eye_array
-from scipy.sparse.linalg import splu
 
-from mutants import samplers as mutants
 from refusals import expect_error
 from trialogue.data import Table
 from trialogue.errors import InputError
@@ -35,8 +32,6 @@ from trialogue.samplers import (
     WeightedRejection,
 )
 from trialogue.samplers.exact import ExactDistribution, exact_distribution, prefix_trees, target_distribution
-from trialogue.samplers.exact import prefix_samplers as samplers
-from trialogue.samplers.exact.elimination import AbsorbingChain
 from trialogue.samplers.prefix.contract.sampler import LogWeightState
 from trialogue.testing.distributions import named_verifiers
 from trialogue.testing.trees import VIABLE, RandomTree
@@ -199,39 +194,6 @@ def test_extreme_trees_have_the_distribution_of_rational_arithmetic(place):
 @pytest.mark.parametrize("sampler", ORDINARY_SAMPLERS, ids=repr)
 def test_ordinary_trees_have_the_distribution_of_rational_arithmetic(sampler):
     require_reference(sampler, ordinary_trees(sampler))
-
-
-@pytest.mark.parametrize("mutant", mutants.WRONG_DISTRIBUTIONS, ids=repr)
-def test_faulty_samplers_differ_from_the_reference(mutant):
-    trees = ordinary_trees(mutant)
-    assert any(error_of(distribution_of(mutant, tree), mutant, tree) > 1e-3 for tree in trees)
-
-
-class SubtractiveSolver(AbsorbingChain):
-    """A linear solver that subtracts the probability of staying from one."""
-
-    @property
-    def visits(self) -> np.ndarray:
-        visits = np.zeros(len(self.ending))
-        if self.ending[0]:
-            inside = self._transitions[self.ending][:, self.ending]
-            start = np.eye(inside.shape[0])[0]
-            visits[self.ending] = splu((eye_array(inside.shape[0]) - inside.T).tocsc()).solve(start)
-        return visits
-
-
-@pytest.mark.parametrize("sampler", [Rejection(), ValueGuided()], ids=str)
-def test_faulty_solvers_differ_from_the_reference(sampler, monkeypatch):
-    monkeypatch.setattr(samplers, "AbsorbingChain", SubtractiveSolver)
-    monkeypatch.setattr(samplers, "require_distribution", lambda *given: None)
-    worst = 0.0
-    for seed in range(20):
-        tree = ExtremeTree(seed)
-        try:
-            worst = max(worst, error_of(distribution_of(sampler, tree), sampler, tree))
-        except (RuntimeError, InputError):  # the matrix is singular, or a number is not finite
-            worst = math.inf
-    assert worst > 1e-3
 
 
 def rare(chance: float) -> Table:

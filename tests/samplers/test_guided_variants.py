@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from models.tiny_pretrained import tiny_oracle
-from mutants import samplers as mutants
 from refusals import expect_error
 from samplers.reference_distributions import largest_difference, normalised
 from trialogue.errors import InputError
@@ -76,13 +75,6 @@ def test_leaves_of_candidates_have_the_distribution_of_the_oracle_on_candidates(
             assert candidates_error(ValueGuided, tree, value, cut) < 1e-12
 
 
-def test_faulty_candidate_sets_are_detected():
-    errors = [
-        candidates_error(mutants.LateCandidates, tree, verified_values(tree), CUTS[1]) for tree in WIDE[:2]
-    ]
-    assert max(errors) > 1e-3
-
-
 def test_the_default_number_of_steps_is_four_times_the_squared_horizon():
     tree, steps = VIABLE[0], 4 * VIABLE[0].horizon ** 2
     default, stated = (StationaryValueGuided(node="last", **given) for given in ({}, {"steps": steps}))
@@ -132,7 +124,6 @@ def takes_the_first_of_equals(sampler) -> bool:
 def test_the_first_of_equal_candidates_is_taken():
     assert takes_the_first_of_equals(BestOfN(3))
     assert takes_the_first_of_equals(BlockBestOfN(3, block_tokens=1))
-    assert not takes_the_first_of_equals(mutants.LastBestOfN(3))
 
 
 def test_a_block_is_judged_once_at_its_end():

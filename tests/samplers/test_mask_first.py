@@ -6,8 +6,6 @@ import pytest
 import torch
 
 from batches import AllChildrenVerifier, batch_of
-from mutants import judges
-from mutants import truncation as mutants
 from samplers.reference_distributions import largest_difference, masked_first
 from trialogue.data.table import Table
 from trialogue.randomness import numpy_generator
@@ -20,7 +18,6 @@ from trialogue.samplers import (
     truncated,
 )
 from trialogue.samplers.exact import exact_distribution
-from trialogue.samplers.prefix import masked_decoding, sequential_monte_carlo
 from trialogue.samplers.prefix.contract.cached_verifier import CachedVerifier
 from trialogue.testing.distributions import verified_values
 from trialogue.testing.trees import VIABLE, RandomTree
@@ -85,14 +82,6 @@ def test_particles_are_drawn_from_the_truncated_product_of_distribution_and_valu
 
 def largest_mask_error(sampler) -> float:
     return max(mask_error(sampler, tree, tree.allows, cut) for tree in VIABLE[2:4] for cut in CUTS)
-
-
-@pytest.mark.parametrize("sampler", [MaskedDecoding(), SequentialMonteCarlo(1, proposal="mask")], ids=repr)
-def test_a_repeated_truncation_is_detected(sampler, monkeypatch):
-    assert largest_mask_error(sampler) < 1e-12
-    for module in (masked_decoding, sequential_monte_carlo):
-        monkeypatch.setattr(module, "truncated_distribution", mutants.cut_twice)
-    assert largest_mask_error(sampler) > 1e-3
 
 
 @pytest.mark.parametrize(
@@ -175,10 +164,6 @@ def test_few_continuations_are_judged_if_most_are_accepted():
     assert count_judged_and_wrong(CachedVerifier, {"top_k": 1}, 1.0, most=math.inf)[0] == int(
         (distributions(30) > -math.inf).sum()
     )
-
-
-def test_a_cached_verifier_that_stops_too_early_is_detected():
-    assert sum(count_judged_and_wrong(judges.HopefulJudge, cut, 0.5)[1] for cut in LAZY) > 0
 
 
 def test_calls_of_the_verifier_are_counted():

@@ -8,7 +8,6 @@ from itertools import product
 import pytest
 import torch
 
-from mutants import truncation as mutants
 from refusals import expect_error
 from samplers.reference_distributions import truncation
 from trialogue.data.table import Table
@@ -56,11 +55,6 @@ def truncation_error(oracle_type, settings) -> float:
 def test_truncation_agrees_with_the_definition():
     wrong = [settings for settings in SETTINGS if truncation_error(Truncated, settings) >= 1e-12]
     assert not wrong
-
-
-@pytest.mark.parametrize("mutant", [mutants.BoundaryDropping, mutants.LateTemperature])
-def test_faulty_truncations_are_detected(mutant):
-    assert max(truncation_error(mutant, settings) for settings in SETTINGS) > 1e-3
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

@@ -9,6 +9,7 @@ from filelock import FileLock
 from trialogue_lab import studies
 from trialogue_lab.ledger import Figure, Result, Rows
 from trialogue_lab.ledger.runs import execution
+from trialogue_lab.studies.dyck_backtracking import speed
 
 
 def draw_only(figure: Figure, rows: Rows) -> str:
@@ -28,6 +29,9 @@ def smoke_run(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Resul
         study = studies.find(name)
         with FileLock(folder / f"smoke-{name}.lock"), pytest.MonkeyPatch.context() as patch:
             patch.setattr(execution, "svg", draw_only)
+            # Measured times are not tested: half of the processor time of the smoke run would go into them.
+            patch.setattr(speed, "_ROUNDS", 1)
+            patch.setattr(speed, "BATCHES", dict.fromkeys(speed.BATCHES, 32))
             return execution.execute(study, study.preset("smoke"), folder / "smoke")
 
     return run

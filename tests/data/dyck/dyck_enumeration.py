@@ -4,7 +4,6 @@ import functools
 import itertools
 from collections.abc import Callable
 
-import numpy as np
 from torch import Tensor
 
 from trialogue.data.dyck.language import Dyck
@@ -57,10 +56,6 @@ def mutated(dyck: Dyck, change: Callable[[Dyck], object]) -> Dyck:
     twin = Dyck(dyck.length, dyck.type_probs, dyck.open_prob, dyck.max_depth, dyck.complete)
     change(twin)
     return twin
-
-
-def lower_ceiling(dyck: Dyck) -> None:
-    dyck._ceiling = np.minimum(dyck._ceiling, 3)
 
 
 def open_more(dyck: Dyck) -> None:
