@@ -138,6 +138,13 @@ def test_the_config_gives_the_number_of_replications() -> None:
         assert (verdict.needed, verdict.answer) == (seeds, "holds" if seeds == 3 else "not tested")
 
 
+def test_a_chance_of_failing_is_the_error_rate_of_an_exact_claim() -> None:
+    found = judge(claim(first() > 1, chance=0.016))
+    assert found.alpha == 0.016
+    assert found.remarks[-1] == "compares with simulations: a true statement fails with probability 0.016"
+    assert math.isnan(judge(claim(first() > 1)).alpha)
+
+
 def test_exact_claims_have_an_interval_of_width_zero() -> None:
     for number, answer in ((1.0 + 1e-10, "holds"), (1.0 + 1e-8, "refuted")):
         verdict = judge(claim(first().near(1, margin=1e-9)), [number])

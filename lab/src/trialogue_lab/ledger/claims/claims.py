@@ -51,6 +51,8 @@ class Claim:
         setting: One sentence on how this experiment differs from the publication's. Empty if it does not.
         preconditions: Conditions that a run must meet, otherwise the claim is not tested.
         title: Plain title of at most 12 words for tables and figures. Empty to show the statement.
+        chance: Probability that a true statement misses the threshold by chance, for a statistic of unit "exact" that
+            is the largest deviation of simulations in standard errors. 0 for all others.
     """
 
     id: str
@@ -64,6 +66,7 @@ class Claim:
     setting: str = ""
     preconditions: tuple[Precondition, ...] = ()
     title: str = ""
+    chance: float = 0.0
 
     def __post_init__(self) -> None:
         if not isinstance(self.criterion, Criterion):

@@ -76,7 +76,7 @@ class Verdict:
         needed: Number of replications that the config requires.
         power: Probability that a run like this one decides the claim, estimated from a pilot (small trial run).
         smallest_effect: Smallest distance from the threshold that the run could detect.
-        alpha: Error rate of the confidence interval.
+        alpha: Error rate of the confidence interval, or `claim.chance` of a claim without an interval.
         registered: Whether the claim was saved before the run.
         remarks: Remarks shown with every display of the verdict.
     """
@@ -138,7 +138,7 @@ def _judge(claim: Claim, claims: Sequence[Claim], evidence: Evidence) -> Verdict
     counts = claim.statistic.counts(evidence.rows)
     estimates = series.to_numpy(dtype=np.float64)
     needed = claim.statistic.replication.required(evidence.config)
-    alpha = evidence.registration.level(claim, claims, ALPHA) if claim.sampled else math.nan
+    alpha = evidence.registration.level(claim, claims, ALPHA) if claim.sampled else claim.chance or math.nan
     registered = evidence.registration.holds(claim)
     usable = len(estimates) > 0 and bool(np.isfinite(_scale_estimates(claim, estimates)).all())
     found = (
@@ -152,6 +152,8 @@ def _judge(claim: Claim, claims: Sequence[Claim], evidence: Evidence) -> Verdict
     pilot_power = power(claim.criterion, pilot, needed, alpha) if has_power else math.nan
     effect = smallest_effect(claim.criterion, estimates, alpha) if usable and has_power else math.nan
     remarks = [] if registered else [LATE]
+    if claim.chance:
+        remarks.append(f"compares with simulations: a true statement fails with probability {claim.chance:g}")
     stored = evidence.stored.get(claim.id, {})
     changed = _estimates_differ(claim, estimates, counts, alpha, stored.get(claim.statistic.version))
     obstacle = _find_obstacle(claim, series.index.tolist(), needed, evidence)

@@ -63,6 +63,7 @@ CLAIMS = (
         "in standard errors, all laws).",
         largest("gradient", "z") < 4,
         **cited(f"{_DOCUMENT}, equations 10 and 11", "equal", "clones:S1-eq10", grade=True),
+        chance=0.016,  # at most 240 independent normal deviations, 2 * 240 * P(Z > 4)
     ),
     Claim(
         "two-bodies-in-closed-form",

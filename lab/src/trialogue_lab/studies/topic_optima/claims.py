@@ -40,6 +40,7 @@ PUBLISHED = (
         "equal",
         statement_id="thesis:T-Prop2.1.1",
         setting=_SIMULATED_DOCUMENTS,
+        chance=0.093,  # 1,456 normal deviations, 2 * 1,456 * P(Z > 4)
     ),
     _lemma(
         "members-are-optimal",
