@@ -36,7 +36,7 @@ test-clients: $(VENV)/installed-test
 	$(BIN)/python -c "import sysconfig as s; print(s.get_path('purelib'))" > build/clients/tests.pth
 	mv build/clients/tests.pth $$(build/clients/bin/python -c "import sysconfig as s; print(s.get_path('purelib'))")
 	build/clients/bin/python -m pip install --quiet --disable-pip-version-check $(CLIENTS)
-	HF_HUB_OFFLINE=1 build/clients/bin/python -m pytest -n 0 tests/clients
+	HF_HUB_OFFLINE=1 PYTHONPATH=src:lab/src build/clients/bin/python -m pytest -n 0 tests/clients
 
 lowest: $(VENV)/installed
 	$(INSTALL) uv

@@ -70,14 +70,17 @@ def expected(folder):
     return responses(folder, "hf", arguments)
 
 
-@pytest.mark.parametrize("tokenized", [True, False])
-def test_log_likelihoods_are_those_of_transformers(folder, expected, tokenized):
+@pytest.mark.parametrize(
+    ("backend", "tokenized"), [("huggingface", True), ("huggingface", False), ("remote", True)]
+)
+def test_log_likelihoods_are_those_of_transformers(folder, expected, backend, tokenized):
     with serving(load_pretrained(str(folder / "model")), name="tiny") as server:
         arguments = {
             "model": "tiny",
             "base_url": f"{server.url}/v1/completions",
-            "tokenizer_backend": "huggingface",
-            "tokenizer": str(folder / "model"),
+            "tokenizer_backend": backend,
+            "auth_token": KEY,
+            **({"tokenizer": str(folder / "model")} if backend == "huggingface" else {}),
             "tokenized_requests": tokenized,
             "max_length": 255,
             "batch_size": 2,
